@@ -1,0 +1,225 @@
+use crate::schema::{self, ColumnType, Table};
+use arrow::array::{ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Rows that are buffered before they are encoded.
+const BATCH_ROWS: usize = 65_536;
+
+/// Why a table could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The schema has no table of this name.
+    #[error("the trace has no table {0:?}")]
+    UnknownTable(String),
+    /// The file could not be created or synced.
+    #[error("writing {path}: {source}")]
+    Io {
+        /// File that was written.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The encoder failed.
+    #[error("writing {path}: {source}")]
+    Parquet {
+        /// File that was written.
+        path: PathBuf,
+        /// What the encoder said.
+        source: parquet::errors::ParquetError,
+    },
+}
+
+/// One cell of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Unknown to this back end.
+    Null,
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A flag.
+    Bool(bool),
+}
+
+macro_rules! value_from_int {
+    ($($t:ty),*) => { $(impl From<$t> for Value {
+        fn from(v: $t) -> Value {
+            Value::Int(i64::try_from(v).unwrap_or(i64::MAX))
+        }
+    })* };
+}
+value_from_int!(i64, u64, i32, u32, u16, usize);
+
+impl From<f64> for Value {
+    fn from(v: f64) -> Value {
+        Value::Float(v)
+    }
+}
+impl From<bool> for Value {
+    fn from(v: bool) -> Value {
+        Value::Bool(v)
+    }
+}
+impl From<&str> for Value {
+    fn from(v: &str) -> Value {
+        Value::Text(v.to_owned())
+    }
+}
+impl From<String> for Value {
+    fn from(v: String) -> Value {
+        Value::Text(v)
+    }
+}
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(v: Option<T>) -> Value {
+        v.map_or(Value::Null, Into::into)
+    }
+}
+
+enum Builder {
+    Int(Int64Builder),
+    Float(Float64Builder),
+    Text(StringBuilder),
+    Bool(BooleanBuilder),
+}
+
+impl Builder {
+    fn new(column_type: ColumnType) -> Builder {
+        match column_type {
+            ColumnType::Int64 => Builder::Int(Int64Builder::new()),
+            ColumnType::Float64 => Builder::Float(Float64Builder::new()),
+            ColumnType::Utf8 => Builder::Text(StringBuilder::new()),
+            ColumnType::Boolean => Builder::Bool(BooleanBuilder::new()),
+        }
+    }
+
+    /// Panics on a value of another type: a bug of the caller, not a circumstance.
+    fn push(&mut self, value: &Value, column: &schema::Column) {
+        match (self, value) {
+            (Builder::Int(b), Value::Int(v)) => b.append_value(*v),
+            (Builder::Int(b), Value::Null) => b.append_null(),
+            (Builder::Float(b), Value::Float(v)) => b.append_value(*v),
+            (Builder::Float(b), Value::Null) => b.append_null(),
+            (Builder::Text(b), Value::Text(v)) => b.append_value(v),
+            (Builder::Text(b), Value::Null) => b.append_null(),
+            (Builder::Bool(b), Value::Bool(v)) => b.append_value(*v),
+            (Builder::Bool(b), Value::Null) => b.append_null(),
+            (_, value) => panic!("column {} is {:?}, got {value:?}", column.name, column.column_type),
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Builder::Int(b) => Arc::new(b.finish()),
+            Builder::Float(b) => Arc::new(b.finish()),
+            Builder::Text(b) => Arc::new(b.finish()),
+            Builder::Bool(b) => Arc::new(b.finish()),
+        }
+    }
+}
+
+/// Writes one table of a trace as Parquet.
+///
+/// Rows are appended with [`push`](Self::push) in the column order of the schema; nothing is
+/// guaranteed to be on disk before [`finish`](Self::finish), which syncs the file.
+pub struct TableWriter {
+    table: &'static Table,
+    schema: SchemaRef,
+    builders: Vec<Builder>,
+    rows: usize,
+    writer: ArrowWriter<File>,
+    file: File,
+    path: PathBuf,
+}
+
+impl TableWriter {
+    /// Creates `folder/name.parquet`.
+    pub fn create(folder: &Path, name: &str) -> Result<TableWriter, TraceError> {
+        let table = schema::table(name).ok_or_else(|| TraceError::UnknownTable(name.to_owned()))?;
+        let path = folder.join(format!("{name}.parquet"));
+        let io = |source| TraceError::Io { path: path.clone(), source };
+        let file = File::create(&path).map_err(io)?;
+        let fields: Vec<Field> = table
+            .columns
+            .iter()
+            .map(|column| {
+                let data_type = match column.column_type {
+                    ColumnType::Int64 => DataType::Int64,
+                    ColumnType::Float64 => DataType::Float64,
+                    ColumnType::Utf8 => DataType::Utf8,
+                    ColumnType::Boolean => DataType::Boolean,
+                };
+                Field::new(column.name, data_type, true)
+            })
+            .collect();
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let handle = file.try_clone().map_err(io)?;
+        let writer = ArrowWriter::try_new(handle, schema.clone(), Some(properties))
+            .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
+        let builders = table.columns.iter().map(|column| Builder::new(column.column_type)).collect();
+        Ok(TableWriter { table, schema, builders, rows: 0, writer, file, path })
+    }
+
+    /// Appends a row. Panics when the number or types of the values are not those of the table.
+    pub fn push(&mut self, row: &[Value]) -> Result<(), TraceError> {
+        assert_eq!(row.len(), self.table.columns.len(), "table {} has other columns", self.table.name);
+        for ((builder, value), column) in self.builders.iter_mut().zip(row).zip(self.table.columns) {
+            builder.push(value, column);
+        }
+        self.rows += 1;
+        if self.rows == BATCH_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        let arrays = self.builders.iter_mut().map(Builder::finish).collect();
+        self.rows = 0;
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays).expect("columns have equal length");
+        self.writer.write(&batch).map_err(|source| TraceError::Parquet { path: self.path.clone(), source })
+    }
+
+    /// Writes what is buffered, closes the file and syncs it to disk.
+    pub fn finish(mut self) -> Result<(), TraceError> {
+        self.flush()?;
+        let TableWriter { writer, file, path, .. } = self;
+        writer.close().map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
+        file.sync_all().map_err(|source| TraceError::Io { path, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    #[test]
+    fn a_table_is_read_back_with_every_row_and_null() {
+        let folder = std::env::temp_dir().join(format!("wirepaint-trace-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut writer = TableWriter::create(&folder, "chunk").unwrap();
+        for n in 0..3_i64 {
+            writer.push(crate::row!["r1", Option::<i64>::None, n, 1448]).unwrap();
+        }
+        writer.finish().unwrap();
+        let reader = SerializedFileReader::new(File::open(folder.join("chunk.parquet")).unwrap()).unwrap();
+        assert_eq!(reader.metadata().file_metadata().num_rows(), 3);
+        let row = reader.get_row_iter(None).unwrap().nth(2).unwrap().unwrap();
+        assert_eq!(row.to_string(), r#"{request: "r1", connection: null, time: 2, bytes: 1448}"#);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_table_that_the_schema_lacks_is_refused_by_name() {
+        let error = TableWriter::create(Path::new("."), "nonsense").err().unwrap();
+        assert_eq!(error.to_string(), "the trace has no table \"nonsense\"");
+    }
+}

@@ -1,0 +1,35 @@
+"""The door to the data plane: finds the one program and runs its verbs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from wirepaint.errors import MachineLacks, RunFailed
+
+PROGRAM = "wirepaint-dataplane"
+
+
+def program() -> Path:
+    """Path of the program: ``$WIREPAINT_DATAPLANE``, else beside this Python, else on ``PATH``."""
+    if override := os.environ.get("WIREPAINT_DATAPLANE"):
+        return Path(override)
+    beside = Path(sysconfig.get_path("scripts")) / PROGRAM
+    if beside.exists():
+        return beside
+    if found := shutil.which(PROGRAM):
+        return Path(found)
+    raise MachineLacks(f"the program {PROGRAM} is not installed", "Run `make setup`.")
+
+
+def call(*arguments: str) -> Any:
+    """Runs a verb that ends by itself and returns the JSON it prints."""
+    done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RunFailed(f"{PROGRAM} {arguments[0]}: {done.stderr.strip() or done.returncode}")
+    return json.loads(done.stdout)

@@ -1,0 +1,61 @@
+"""Reading and writing the tables of a trace by the one schema that the data plane declares."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+_TYPES: dict[str, type[pl.DataType]] = {
+    "int64": pl.Int64,
+    "float64": pl.Float64,
+    "utf8": pl.String,
+    "boolean": pl.Boolean,
+}
+
+
+@cache
+def tables() -> dict[str, dict[str, Any]]:
+    """Tables of the trace by name, as the data plane declares them (schema/trace.json)."""
+    text = resources.files("wirepaint").joinpath("schema/trace.json").read_text("utf-8")
+    return {table["name"]: table for table in json.loads(text)}
+
+
+def polars_schema(name: str) -> pl.Schema:
+    """Column names and types of a table."""
+    return pl.Schema({column["name"]: _TYPES[column["type"]]() for column in tables()[name]["columns"]})
+
+
+def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Writes ``folder/name.parquet`` and syncs it to disk.
+
+    A column that a row lacks is null; a column that the table lacks raises ``KeyError``.
+    """
+    schema = polars_schema(name)
+    rows = [dict(row) for row in rows]
+    if unknown := {key for row in rows for key in row} - set(schema):
+        raise KeyError(f"table {name} has no column {sorted(unknown)}")
+    columns = {key: [row.get(key) for row in rows] for key in schema}
+    frame = pl.DataFrame(columns, schema=schema, strict=True)
+    return write_frame(folder, name, frame)
+
+
+def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
+    """Writes a frame that has the columns of the table, in any order."""
+    path = folder / f"{name}.parquet"
+    frame.select(list(polars_schema(name))).cast(dict(polars_schema(name))).write_parquet(path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return path
+
+
+def read_table(folder: Path, name: str) -> pl.DataFrame:
+    """One table of a run; empty, with all columns, when the run has none."""
+    path = folder / f"{name}.parquet"
+    return pl.read_parquet(path) if path.exists() else pl.DataFrame(schema=polars_schema(name))
