@@ -1,0 +1,204 @@
+"""Cells: where everything that a run starts lives and dies.
+
+```
+CLI ── launcher ── middle ── cell (PID 1 of its own PID namespace) ── emulator, server, browser ...
+```
+A cell has PID, mount, network and IPC namespaces of its own, and a tmpfs for all that is
+temporary. Each arrow is a parent-death signal, so kill -9 of any of them, the CLI included, makes
+the kernel kill what is below, and with the last process of a cell its namespaces, devices, mounts
+and BPF objects are gone. Nothing has a name on the host, so there is nothing to clean.
+
+The launcher is started once and has imported what a run needs: a cell starts in milliseconds.
+It forks, so it never starts a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from wirepaint.errors import MachineLacks, RunFailed, WirepaintError
+from wirepaint.runners.testbed import linux
+
+SCRATCH = Path("/dev/shm")
+"""Inside a cell: a tmpfs of its own."""
+
+_PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
+
+
+class Cells:
+    """Carries out functions in cells, one at a time. A context manager."""
+
+    def __init__(self) -> None:
+        if os.geteuid() != 0:
+            raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
+        parent = os.getpid()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=lambda: linux.die_with_parent(parent),
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Cells:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the launcher and with it whatever still runs in a cell."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
+        """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.
+
+        The cell's standard error goes to ``log``. Raises ``RunFailed`` with the cause when the
+        function raised, the cell died or the time was up (then the cell is killed).
+        """
+        assert self._process.stdin is not None and self._process.stdout is not None
+        request = {"function": function, "argument": argument, "timeout_s": timeout_s, "log": str(log.absolute())}
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise RunFailed("the launcher of cells died") from None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RunFailed(f"the launcher of cells died with {self._process.wait()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RunFailed(answer["error"])
+        return answer["result"]
+
+
+def _serve() -> None:
+    """The launcher: one request a line on stdin, one answer a line on stdout, until stdin ends."""
+    for module in _PRELOADED:
+        importlib.import_module(module)
+    while line := sys.stdin.buffer.readline():
+        answer = _in_new_cell(json.loads(line))
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _in_new_cell(request: dict[str, Any]) -> dict[str, Any]:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    launcher = os.getpid()
+    middle = os.fork()
+    if middle == 0:
+        _middle(request, launcher, writer)
+    os.close(writer)
+    try:
+        output, ended = _read_all(reader, time.monotonic() + request["timeout_s"])
+    finally:
+        os.close(reader)
+    if not ended:
+        os.kill(middle, signal.SIGKILL)
+    _, status = os.waitpid(middle, 0)
+    if not ended:
+        return {"error": f"not done within {request['timeout_s']:.0f} s"}
+    if not output:
+        return {"error": f"the cell died ({_cause(status)}); see {request['log']}"}
+    return json.loads(output)
+
+
+def _cause(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def _read_all(reader: int, deadline: float) -> tuple[bytes, bool]:
+    """All bytes until the other end closes; False when the deadline or the CLI's end came first."""
+    output = b""
+    while True:
+        left = deadline - time.monotonic()
+        ready = select.select([reader, sys.stdin.fileno()], [], [], max(left, 0))[0]
+        if reader in ready:
+            data = os.read(reader, 65536)
+            if not data:
+                return output, True
+            output += data
+        elif not ready or left <= 0 or sys.stdin.fileno() in ready:
+            return output, False
+
+
+def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
+    """Between launcher and cell: a process cannot enter a PID namespace, only its children can."""
+    code = 1
+    try:
+        linux.die_with_parent(launcher)
+        linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC)
+        gate_reader, gate_writer = os.pipe2(os.O_CLOEXEC)
+        cell = os.fork()
+        if cell == 0:
+            os.close(gate_writer)
+            linux.die_with_parent()
+            # getppid() is 0 across a PID namespace: a middle that died before the call above is
+            # seen by its end of the pipe.
+            if os.read(gate_reader, 1) != b"g":
+                os._exit(1)
+            _cell(request, writer)
+        os.close(gate_reader)
+        os.close(writer)
+        os.write(gate_writer, b"g")
+        _, status = os.waitpid(cell, 0)
+        if os.WIFSIGNALED(status):
+            os.kill(os.getpid(), os.WTERMSIG(status))
+        code = os.waitstatus_to_exitcode(status)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _cell(request: dict[str, Any], writer: int) -> None:
+    """PID 1: calls the function, writes its answer, and takes everything with it when it ends."""
+    try:
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        linux.mount("none", "/", "none", linux.MS_REC | linux.MS_PRIVATE)
+        linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+        linux.mount("tmpfs", str(SCRATCH), "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
+        os.environ["TMPDIR"] = str(SCRATCH)
+        module, _, name = request["function"].partition(":")
+        result = getattr(importlib.import_module(module), name)(request["argument"])
+        answer = {"result": result}
+    except WirepaintError as error:
+        answer = {"error": str(error)}
+    except BaseException as error:
+        traceback.print_exc()
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        data = json.dumps(answer).encode()
+        while data:
+            data = data[os.write(writer, data) :]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,54 @@
+"""The few Linux calls that Python 3.11 lacks."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWIPC = 0x0800_0000
+CLONE_NEWPID = 0x2000_0000
+CLONE_NEWNET = 0x4000_0000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x4_0000
+_PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, attempt: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{attempt}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    """Moves the caller into new namespaces (unshare(2))."""
+    _check(_libc.unshare(flags), f"unshare {flags:#x}")
+
+
+def setns(fd: int, kind: int = CLONE_NEWNET) -> None:
+    """Moves the calling thread into the namespace behind a descriptor (setns(2))."""
+    _check(_libc.setns(fd, kind), "setns")
+
+
+def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
+    """mount(2)."""
+    done = _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    _check(done, f"mount {kind} on {target}")
+
+
+def unmount(target: str) -> None:
+    """umount(2)."""
+    _check(_libc.umount2(target.encode(), 0), f"umount {target}")
+
+
+def die_with_parent(parent: int | None = None) -> None:
+    """Asks the kernel to kill this process when the thread that forked it dies.
+
+    ``parent`` is the pid that must still be the parent: closes the race with a parent that died
+    before the call.
+    """
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl PR_SET_PDEATHSIG")
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)

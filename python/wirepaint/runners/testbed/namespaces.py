@@ -1,0 +1,208 @@
+"""The path of a run: three network namespaces and the links between them.
+
+```
+client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── server
+```
+The namespaces have no names: they live as descriptors of the process that made them and are gone
+with it. Neighbours are static and IPv6 is off, so that the only packets on the path are those of
+the run.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyroute2 import IPRoute
+
+from wirepaint.runners.testbed import linux
+
+CLIENT_ADDRESS = "10.64.0.2"
+SERVER_ADDRESS = "10.64.0.1"
+MTU = 1500
+_MAC = {"c0": "02:77:70:00:00:c0", "c1": "02:77:70:00:00:c1", "s0": "02:77:70:00:00:50", "s1": "02:77:70:00:00:51"}
+
+BUFFER_MAX = 256 * 2**20
+"""Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""
+
+BASELINE_SYSCTLS: Mapping[str, str] = {
+    "net.ipv6.conf.all.disable_ipv6": "1",
+    "net.ipv6.conf.default.disable_ipv6": "1",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+    "net.ipv4.tcp_congestion_control": "reno",
+    "net.ipv4.tcp_no_metrics_save": "1",
+    "net.ipv4.tcp_no_ssthresh_metrics_save": "1",
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_dsack": "1",
+    "net.ipv4.tcp_timestamps": "1",
+    "net.ipv4.tcp_ecn": "0",
+    "net.ipv4.tcp_autocorking": "0",
+    "net.ipv4.tcp_mtu_probing": "0",
+    "net.ipv4.tcp_slow_start_after_idle": "1",
+    "net.ipv4.tcp_rmem": f"4096 131072 {BUFFER_MAX}",
+    "net.ipv4.tcp_wmem": f"4096 16384 {BUFFER_MAX}",
+    "net.ipv4.tcp_max_syn_backlog": "4096",
+    "net.core.somaxconn": "4096",
+}
+"""Set and read back in the client's and the server's namespace before anything else."""
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """Descriptors of the namespaces of one path."""
+
+    home: int
+    client: int
+    wire: int
+    server: int
+
+    @classmethod
+    def create(cls) -> Namespaces:
+        """Makes three empty namespaces; the caller stays where it is."""
+        home = _current()
+        made = []
+        try:
+            for _ in range(3):
+                linux.unshare(linux.CLONE_NEWNET)
+                made.append(_current())
+        finally:
+            linux.setns(home)
+        return cls(home, *made)
+
+    @contextmanager
+    def inside(self, fd: int) -> Iterator[None]:
+        """Runs the body inside a namespace. The calling thread must be the only one."""
+        linux.setns(fd)
+        try:
+            yield
+        finally:
+            linux.setns(self.home)
+
+    def close(self) -> None:
+        """Lets go of the namespaces; they vanish with their last process."""
+        for fd in (self.home, self.client, self.wire, self.server):
+            os.close(fd)
+
+
+def inode(fd: int) -> int:
+    """Inode of a namespace: its identity on this host."""
+    return os.fstat(fd).st_ino
+
+
+def _current() -> int:
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def build(
+    namespaces: Namespaces,
+    server_addresses: Iterable[str],
+    *,
+    initial_window: int,
+    sysctls: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Links the namespaces and returns the sysctls in force in the server's namespace.
+
+    ``initial_window`` (segments) goes on the server's route to the client. ``sysctls`` come on
+    top of the baseline. Raises ``OSError`` when the kernel refuses a setting or takes another
+    value than asked.
+    """
+    wanted = {**BASELINE_SYSCTLS, **(sysctls or {})}
+    with namespaces.inside(namespaces.wire), IPRoute() as ip:
+        _set_sysctls({key: value for key, value in BASELINE_SYSCTLS.items() if "ipv6" in key})
+        for near, far, peer in (("c1", "c0", namespaces.client), ("s1", "s0", namespaces.server)):
+            ip.link(
+                "add",
+                ifname=near,
+                kind="veth",
+                mtu=MTU,
+                address=_MAC[near],
+                peer={"ifname": far, "net_ns_fd": peer, "mtu": MTU, "address": _MAC[far]},
+            )
+            ip.link("set", index=ip.link_lookup(ifname=near)[0], state="up")
+            _offloads_off(near)
+    with namespaces.inside(namespaces.client), IPRoute() as ip:
+        in_force = _set_sysctls(wanted)
+        index = _end_up(ip, "c0", CLIENT_ADDRESS)
+        ip.neigh("replace", dst=SERVER_ADDRESS, lladdr=_MAC["s0"], ifindex=index, state="permanent")
+        ip.route("add", dst=f"{SERVER_ADDRESS}/32", oif=index, scope="link")
+        ip.route("add", dst="default", gateway=SERVER_ADDRESS, oif=index)
+    with namespaces.inside(namespaces.server), IPRoute() as ip:
+        in_force = _set_sysctls(wanted)
+        index = _end_up(ip, "s0", SERVER_ADDRESS)
+        loopback = ip.link_lookup(ifname="lo")[0]
+        for address in server_addresses:
+            ip.addr("add", index=loopback, address=address, prefixlen=32)
+        ip.neigh("replace", dst=CLIENT_ADDRESS, lladdr=_MAC["c0"], ifindex=index, state="permanent")
+        ip.route(
+            "add",
+            dst=f"{CLIENT_ADDRESS}/32",
+            oif=index,
+            scope="link",
+            metrics={"attrs": [("RTAX_INITCWND", initial_window)]},
+        )
+    return in_force
+
+
+def _end_up(ip: IPRoute, name: str, address: str) -> int:
+    ip.link("set", index=ip.link_lookup(ifname="lo")[0], state="up")
+    index = ip.link_lookup(ifname=name)[0]
+    ip.addr("add", index=index, address=address, prefixlen=32)
+    _offloads_off(name)
+    _steer_receive(name)
+    ip.link("set", index=index, state="up")
+    return index
+
+
+def _set_sysctls(wanted: Mapping[str, str]) -> dict[str, str]:
+    in_force = {}
+    for key, value in wanted.items():
+        path = Path("/proc/sys") / key.replace(".", "/")
+        path.write_text(value)
+        in_force[key] = " ".join(path.read_text().split())
+        if in_force[key] != value:
+            raise OSError(f"sysctl {key}: asked for {value}, the kernel took {in_force[key]}")
+    return in_force
+
+
+_SIOCETHTOOL = 0x8946
+_ETHTOOL_SETTERS = {
+    "tx checksum": 0x0000_0017,
+    "tso": 0x0000_001F,
+    "gso": 0x0000_0024,
+    "gro": 0x0000_002C,
+}
+
+
+def _offloads_off(name: str) -> None:
+    """Turns every merging or deferring offload off: the emulator must see real packets."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for what, command in _ETHTOOL_SETTERS.items():
+            value = array.array("B", struct.pack("=II", command, 0))
+            request = struct.pack("16sP", name.encode(), value.buffer_info()[0])
+            try:
+                fcntl.ioctl(control, _SIOCETHTOOL, request)
+            except OSError as error:
+                raise OSError(error.errno, f"ethtool {what} off on {name}: {error.strerror}") from error
+
+
+def _steer_receive(name: str) -> None:
+    """Moves the receiver's TCP input off the emulator's CPU, the last one (receive packet steering)."""
+    cpus = os.cpu_count() or 1
+    if cpus < 2:
+        return
+    # sysfs shows the devices of the namespace in which it was mounted.
+    with tempfile.TemporaryDirectory() as folder:
+        linux.mount("sysfs", folder, "sysfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+        try:
+            (Path(folder) / f"class/net/{name}/queues/rx-0/rps_cpus").write_text(f"{(1 << (cpus - 1)) - 1:x}")
+        finally:
+            linux.unmount(folder)

@@ -1,0 +1,133 @@
+"""Starting and stopping the parts of a run inside their namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from wirepaint import dataplane
+from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed import linux
+
+ORDINARY_USER = 65534
+"""Numeric user and group (nobody) of everything that handles recorded content."""
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    namespace: int | None = None,
+    ordinary_user: bool = False,
+    extra_fds: Mapping[int, int] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: int | IO[Any] | None = subprocess.DEVNULL,
+    stdout: int | IO[Any] | None = None,
+    stderr: int | IO[Any] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Starts a program in a network namespace, given as a descriptor.
+
+    ``extra_fds`` maps a descriptor number of the child to one of ours (the DevTools pipe wants 3
+    and 4). ``ordinary_user`` drops all rights before exec. Call from a single-threaded process:
+    the namespace is entered between fork and exec.
+    """
+    extra_fds = dict(extra_fds or {})
+    command = [os.fspath(argument) for argument in argv]
+    if extra_fds:
+        # A shell places the descriptors: between fork and exec Python's own error pipe may hold 3 or 4.
+        places = " ".join(f"{child}<&{ours}" for child, ours in extra_fds.items())
+        command = ["/bin/sh", "-c", f'exec "$0" "$@" {places}', *command]
+
+    def prepare() -> None:
+        if namespace is not None:
+            linux.setns(namespace)
+        if ordinary_user:
+            os.setgroups([])
+            os.setgid(ORDINARY_USER)
+            os.setuid(ORDINARY_USER)
+
+    return subprocess.Popen(
+        command,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=None if env is None else dict(env),
+        cwd=cwd,
+        pass_fds=tuple(extra_fds.values()),
+        preexec_fn=prepare,
+        start_new_session=True,
+    )
+
+
+class Part:
+    """One verb of the data plane that serves during a run.
+
+    ``ready`` is the JSON line it printed when it began to serve, ``stop`` returns its summary.
+    """
+
+    def __init__(self, verb: Sequence[str], run_file: Path, log: IO[Any], namespace: int | None = None) -> None:
+        self.name = " ".join(verb)
+        self._run_file = run_file
+        self._output = b""
+        self._log = log
+        self._process = spawn(
+            [dataplane.program(), *verb, run_file],
+            namespace=namespace,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+        self.pid = self._process.pid
+        self.ready: dict[str, Any] = {}
+
+    def wait_ready(self, timeout_s: float = 20.0) -> dict[str, Any]:
+        """Waits for the ready line; raises ``RunFailed`` when the part ended or is too slow."""
+        line = self._line(timeout_s)
+        if line is None:
+            raise RunFailed(f"{self.name} did not get ready: {self._why()}")
+        self.ready = line
+        return line
+
+    def stop(self, timeout_s: float = 20.0) -> dict[str, Any]:
+        """Asks the part to finish and returns its summary; raises ``RunFailed`` when it gives none."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        summary = self._line(timeout_s)
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise RunFailed(f"{self.name} did not stop within {timeout_s:.0f} s") from None
+        if code != 0 or summary is None:
+            raise RunFailed(f"{self.name} ended with {code} and {'no' if summary is None else 'a'} summary: {self._why()}")
+        return summary
+
+    def _why(self) -> str:
+        self._log.flush()
+        try:
+            tail = Path(self._log.name).read_text("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return "see the log"
+        return tail[-1] if tail else f"exit code {self._process.poll()}"
+
+    def _line(self, timeout_s: float) -> dict[str, Any] | None:
+        assert self._process.stdout is not None
+        fd = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._output:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([fd], [], [], left)[0]:
+                return None
+            data = os.read(fd, 65536)
+            if not data:
+                return None
+            self._output += data
+        line, _, self._output = self._output.partition(b"\n")
+        return json.loads(line)
