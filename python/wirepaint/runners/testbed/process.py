@@ -102,12 +102,17 @@ class Part:
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.kill()
             raise RunFailed(f"{self.name} did not stop within {timeout_s:.0f} s") from None
         if code != 0 or summary is None:
             raise RunFailed(f"{self.name} ended with {code} and {'no' if summary is None else 'a'} summary: {self._why()}")
         return summary
+
+    def kill(self) -> None:
+        """Ends the part at once if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
 
     def _why(self) -> str:
         self._log.flush()

@@ -1,0 +1,49 @@
+# The menu. `make` prints it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+RESULTS ?= results/demo
+AS_ROOT := $(shell [ $$(id -u) = 0 ] || echo sudo -E)
+
+.PHONY: help
+help: ## print this menu
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+.PHONY: setup
+setup: ## install what is missing (Debian, PyPI, crates.io) and build
+	@scripts/setup
+
+.PHONY: demo
+demo: setup ## the main job: pages x {lte, 3g} x {cubic, fld}, and its report
+	@$(AS_ROOT) .venv/bin/wirepaint run examples/first-light.toml -o $(RESULTS)
+	@.venv/bin/wirepaint compare $(RESULTS) --factor congestion
+	@.venv/bin/wirepaint report $(RESULTS) -o $(RESULTS)/report.html
+	@echo "The report is $(RESULTS)/report.html"
+
+.PHONY: test
+test: setup ## all tests; those that need root say so when they skip
+	cargo test --workspace --quiet
+	$(AS_ROOT) .venv/bin/pytest -q
+
+.PHONY: lint
+lint: setup ## formatters, linters, types, arrows between the rooms
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	.venv/bin/ruff format --check python tests benches
+	.venv/bin/ruff check python tests benches
+	.venv/bin/pyright
+	.venv/bin/lint-imports
+
+.PHONY: bench
+bench: setup ## benchmarks beside peers; prints ratios
+	@scripts/setup --bench
+	$(AS_ROOT) .venv/bin/python benches/emulator.py
+	$(AS_ROOT) .venv/bin/python benches/page_load.py
+
+.PHONY: schema
+schema: setup ## write the generated schemas anew
+	.venv/bin/wirepaint schema --write
+
+.PHONY: clean
+clean: ## remove what was built
+	cargo clean
+	rm -rf .venv
