@@ -1,0 +1,126 @@
+"""The testbed: real Linux TCP in network namespaces behind an emulated link, with a real browser.
+
+Start at ``run_once`` (one run, asked by the pool) and follow it into ``page_run`` (what happens
+inside the cell). ``cells`` says where processes live and why nothing is left behind,
+``namespaces`` how the path is laid, ``browser`` what is measured, ``validity`` what makes a run
+count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirepaint import pages
+from wirepaint.runners.testbed.cells import Cells
+
+if TYPE_CHECKING:
+    from wirepaint.evaluation import ResolvedRun
+
+_NAME_MAX = 15
+"""TCP_CA_NAME_MAX less its terminator: what the kernel takes as name of a congestion control."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to: ``verdict`` (valid, suspect, invalid) and the reasons for it."""
+
+    verdict: str
+    reasons: list[dict[str, Any]]
+    duration_ns: int
+
+
+@contextlib.contextmanager
+def session() -> Iterator[Cells]:
+    """What all runs of a command share: the launcher of cells."""
+    with Cells() as cells:
+        yield cells
+
+
+def run_once(run: ResolvedRun, folder: Path, *, session: Cells) -> Outcome:
+    """Carries out one run and leaves its trace in ``folder``.
+
+    Raises ``RunFailed`` with the cause when there is no result: a crash, a page that did not
+    load, a part that failed.
+    """
+    page = pages.prepare(run.page, pages.cache_dir())
+    asked = _ask(run, page, folder)
+    result = session.call(
+        "wirepaint.runners.testbed.page_run:carry_out",
+        asked,
+        timeout_s=run.timeout_s + 60,
+        log=folder / "log.txt",
+    )
+    return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
+
+
+def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, Any]:
+    run_id = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(5))
+    hosts = _addresses(page)
+    own = run.congestion.own
+    name = f"{run.congestion.name[: _NAME_MAX - 1 - len(run_id)]}_{run_id}" if own else run.congestion.name
+    return {
+        "run": {
+            "format": 1,
+            "id": run_id,
+            "seed": run.seed,
+            "network": {
+                "down": run.network.direction("down"),
+                "up": run.network.direction("up"),
+                "client_interface": "c1",
+                "server_interface": "s1",
+                "packet_trace": run.packet_trace,
+            },
+            "server": {
+                "origins": [
+                    {"address": hosts[host], "port": port, "encrypted": scheme == "https", "host": host}
+                    for scheme, host, port in page.origins
+                ],
+                "http": run.http,
+                "congestion": name,
+                "initial_window": run.initial_window,
+                "responses": page.responses,
+            },
+            "congestion": [
+                {"algorithm": run.congestion.name, "name": name, "parameters": run.congestion.parameters}
+            ]
+            if own
+            else [],
+        },
+        "folder": str(folder.absolute()),
+        "sysctls": run.sysctls,
+        "resources": page.resources,
+        "visit": {
+            "url": page.url,
+            "http": run.http,
+            "hosts": hosts,
+            "timeout_s": run.timeout_s,
+            "viewport": list(run.viewport),
+        },
+        "identity": {
+            "run_key": run.key,
+            "backend": "testbed",
+            "seed": run.seed,
+            "scenario": run.scenario,
+            "network": run.network.name,
+            "congestion": run.congestion.label,
+            "http": run.http,
+            "initial_window": run.initial_window,
+            "user_agent": run.user_agent,
+            "page": page.name,
+            "visit": run.visit,
+            "warmup": run.warmup,
+            "attempt": run.attempt,
+        },
+    }
+
+
+def _addresses(page: pages.PreparedPage) -> dict[str, str]:
+    """One address a host, in the order in which the page first names them."""
+    hosts = list(dict.fromkeys(host for _, host, _ in page.origins))
+    return {host: f"10.65.{number // 250}.{number % 250 + 1}" for number, host in enumerate(hosts)}

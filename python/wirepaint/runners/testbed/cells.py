@@ -75,7 +75,12 @@ class Cells:
         function raised, the cell died or the time was up (then the cell is killed).
         """
         assert self._process.stdin is not None and self._process.stdout is not None
-        request = {"function": function, "argument": argument, "timeout_s": timeout_s, "log": str(log.absolute())}
+        request = {
+            "function": function,
+            "argument": argument,
+            "timeout_s": timeout_s,
+            "log": str(log.absolute()),
+        }
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()

@@ -28,7 +28,12 @@ from wirepaint.runners.testbed import linux
 CLIENT_ADDRESS = "10.64.0.2"
 SERVER_ADDRESS = "10.64.0.1"
 MTU = 1500
-_MAC = {"c0": "02:77:70:00:00:c0", "c1": "02:77:70:00:00:c1", "s0": "02:77:70:00:00:50", "s1": "02:77:70:00:00:51"}
+_MAC = {
+    "c0": "02:77:70:00:00:c0",
+    "c1": "02:77:70:00:00:c1",
+    "s0": "02:77:70:00:00:50",
+    "s1": "02:77:70:00:00:51",
+}
 
 BUFFER_MAX = 256 * 2**20
 """Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""

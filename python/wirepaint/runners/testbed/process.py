@@ -72,7 +72,9 @@ class Part:
     ``ready`` is the JSON line it printed when it began to serve, ``stop`` returns its summary.
     """
 
-    def __init__(self, verb: Sequence[str], run_file: Path, log: IO[Any], namespace: int | None = None) -> None:
+    def __init__(
+        self, verb: Sequence[str], run_file: Path, log: IO[Any], namespace: int | None = None
+    ) -> None:
         self.name = " ".join(verb)
         self._run_file = run_file
         self._output = b""
@@ -105,7 +107,9 @@ class Part:
             self.kill()
             raise RunFailed(f"{self.name} did not stop within {timeout_s:.0f} s") from None
         if code != 0 or summary is None:
-            raise RunFailed(f"{self.name} ended with {code} and {'no' if summary is None else 'a'} summary: {self._why()}")
+            raise RunFailed(
+                f"{self.name} ended with {code} and {'no' if summary is None else 'a'} summary: {self._why()}"
+            )
         return summary
 
     def kill(self) -> None:

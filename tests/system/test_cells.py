@@ -1,0 +1,139 @@
+"""Whatever a run starts dies with it, and with the command that asked for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed import namespaces, process
+from wirepaint.runners.testbed.cells import SCRATCH, Cells
+
+pytestmark = pytest.mark.usefixtures("root")
+HERE = Path(__file__).parent
+
+
+def crowd(marker: str) -> None:
+    """Runs inside a cell: fills it with all that a run has, under a name that the test can find."""
+    paths = namespaces.Namespaces.create()
+    namespaces.build(paths, ["10.65.0.1"], initial_window=10)
+    (SCRATCH / marker).write_text("temporary")
+    children = [
+        process.spawn(["sleep", marker], namespace=fd) for fd in (paths.client, paths.wire, paths.server)
+    ]
+    # A grandchild that detached itself, as a browser's helpers do.
+    children.append(process.spawn(["sh", "-c", f"setsid sleep {marker} & exit 0"], ordinary_user=True))
+    children[-1].wait()
+
+
+def crowd_and_stay(marker: str) -> None:
+    crowd(marker)
+    time.sleep(600)
+
+
+def crowd_and_fail(marker: str) -> None:
+    crowd(marker)
+    raise RunFailed("the page did not load")
+
+
+def crowd_and_return(marker: str) -> dict[str, Any]:
+    crowd(marker)
+    return {"pid": os.getpid(), "processes": len([name for name in os.listdir("/proc") if name.isdigit()])}
+
+
+def processes(marker: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if marker in command.split():
+            found.append(command)
+    return found
+
+
+def gone(marker: str, within_s: float = 3.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while processes(marker):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """False also for an orphan that is dead and that init has not yet reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def marker() -> str:
+    return str(random.randrange(10**9, 2 * 10**9))
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher imports this module by name."""
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+
+
+def test_a_cell_is_alone_and_answers(marker: str, tmp_path: Path) -> None:
+    with Cells() as cells:
+        answer = cells.call("test_cells:crowd_and_return", marker, timeout_s=20, log=tmp_path / "log")
+    assert answer["pid"] == 1
+    assert answer["processes"] < 12
+    assert gone(marker)
+    assert not (SCRATCH / marker).exists()
+
+
+def test_a_function_that_fails_gives_its_cause_and_leaves_nothing(marker: str, tmp_path: Path) -> None:
+    with Cells() as cells:
+        with pytest.raises(RunFailed, match="the page did not load"):
+            cells.call("test_cells:crowd_and_fail", marker, timeout_s=20, log=tmp_path / "log")
+        assert gone(marker)
+
+
+def test_a_cell_that_takes_too_long_is_killed_and_the_next_one_works(marker: str, tmp_path: Path) -> None:
+    with Cells() as cells:
+        with pytest.raises(RunFailed, match="not done within 1 s"):
+            cells.call("test_cells:crowd_and_stay", marker, timeout_s=1, log=tmp_path / "log")
+        assert gone(marker)
+        assert (
+            cells.call("test_cells:crowd_and_return", marker, timeout_s=20, log=tmp_path / "log")["pid"] == 1
+        )
+
+
+@pytest.mark.parametrize("victim", ["command", "launcher", "middle", "cell"])
+def test_kill_9_of_any_link_of_the_chain_leaves_nothing(victim: str, marker: str, tmp_path: Path) -> None:
+    program = f"""
+from pathlib import Path
+from wirepaint.runners.testbed.cells import Cells
+with Cells() as cells:
+    cells.call("test_cells:crowd_and_stay", {json.dumps(marker)}, timeout_s=60, log=Path({str(tmp_path / "log")!r}))
+"""
+    command = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while len(processes(marker)) < 4:
+        assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+        time.sleep(0.02)
+    chain = [command.pid]
+    while len(chain) < 4:
+        children = Path(f"/proc/{chain[-1]}/task/{chain[-1]}/children").read_text().split()
+        chain.append(int(children[0]))
+    os.kill(chain[["command", "launcher", "middle", "cell"].index(victim)], signal.SIGKILL)
+    assert gone(marker)
+    command.wait(10)
+    assert not any(alive(pid) for pid in chain[1:])
