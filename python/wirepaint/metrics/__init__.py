@@ -1,0 +1,34 @@
+"""Metrics: one file each, one function each over the trace of a run.
+
+The folder is the registry: a file ``page_load_time.py`` defines the metric ``page-load-time`` with
+the decorator :func:`metric`; nothing else has to be edited. Files that begin with ``_`` are
+machinery:
+
+``_metric``     what a metric declares, and the decorator
+``_registry``   finds the files; computes all of them for one run
+``_table``      one row per run of a whole evaluation; distributions over all of its runs
+``_page``, ``_receiving``, ``_bottleneck``   readings that several metrics share
+
+Start with :func:`table`. A metric that a trace cannot tell is null with a reason, never a guess.
+"""
+
+from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric
+from wirepaint.metrics._registry import compute, get, measure, registry
+from wirepaint.metrics._table import AXES, Runs, distribution, table
+
+__all__ = [
+    "AXES",
+    "Frame",
+    "Metric",
+    "Missing",
+    "Reading",
+    "Runs",
+    "Trace",
+    "compute",
+    "distribution",
+    "get",
+    "measure",
+    "metric",
+    "registry",
+    "table",
+]

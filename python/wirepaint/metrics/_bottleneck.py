@@ -1,0 +1,74 @@
+"""Readings of the bottleneck towards the client (table ``link``, direction ``down``)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from wirepaint.metrics._metric import Frame, Missing, Trace
+from wirepaint.metrics._page import NS_PER_MS, known, visit
+
+
+def samples(trace: Trace) -> Frame:
+    """Samples of the page load: the last one before navigation start to the first after the load event.
+
+    Counters run from the start of the run, so a difference of two samples is what happened between.
+    """
+    link = trace("link").filter(pl.col("direction") == "down").sort("time")
+    if link["class"].n_unique() > 1:
+        raise Missing("the link has several service classes")
+    row = visit(trace)
+    times = link["time"].to_numpy()
+    first = max(int(np.searchsorted(times, known(row, "navigation_start"), "right")) - 1, 0)
+    last = int(np.searchsorted(times, known(row, "load_event"), "left"))
+    part = link.slice(first, last - first + 1)
+    if part.height < 2:
+        raise Missing("the link was not sampled during the page load")
+    return part
+
+
+def increase(part: Frame, column: str) -> int:
+    """Growth of a counter over the samples."""
+    first, last = part[column][0], part[column][-1]
+    if first is None or last is None:
+        raise Missing(f"the link has no {column}")
+    return last - first
+
+
+def queueing_delays(trace: Trace) -> Frame:
+    """One row per sample: ``value`` in ms, and the ``packets`` that arrived since the sample before.
+
+    ``value`` is how long the bottleneck needs to carry what is queued at the sample.
+    """
+    part = samples(trace)
+    if part["capacity_bytes"].null_count():
+        raise Missing("the link has no capacity_bytes: its capacity is unlimited")
+    times = part["time"].to_numpy().astype(float)
+    capacity = part["capacity_bytes"].to_numpy().astype(float)
+    if capacity[-1] <= capacity[0]:
+        raise Missing("the link carried nothing during the page load")
+    # Beyond the last sample the capacity goes on at its mean.
+    rate = (capacity[-1] - capacity[0]) / (times[-1] - times[0])
+    wanted = capacity + part["queue_bytes"].to_numpy()
+    carried = np.where(
+        wanted <= capacity[-1],
+        np.interp(wanted, capacity, times),
+        times[-1] + (wanted - capacity[-1]) / rate,
+    )
+    return pl.DataFrame(
+        {
+            "time": part["time"],
+            "value": np.maximum(carried - times, 0) / NS_PER_MS,
+            "packets": part["offered_packets"].diff().fill_null(0),
+        }
+    )
+
+
+def delay_percentile(trace: Trace, share: float) -> float:
+    """Percentile (``share`` of 1) of the queueing delay in ms, weighted by arriving packets."""
+    delays = queueing_delays(trace).filter(pl.col("packets") > 0).sort("value")
+    if delays.is_empty():
+        raise Missing("no packet arrived at the bottleneck during the page load")
+    cumulated = delays["packets"].cum_sum()
+    index = int((cumulated < share * cumulated[-1]).sum())
+    return float(delays["value"][index])

@@ -1,0 +1,90 @@
+"""What a metric declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+Frame: TypeAlias = pl.DataFrame
+Trace: TypeAlias = Callable[[str], pl.DataFrame]
+"""A run's tables by name, times in ns since the run's epoch; a table that the run lacks is empty."""
+
+Better: TypeAlias = Literal["lower", "higher"]
+
+
+class Missing(Exception):
+    """The trace does not tell the metric; the message says what it lacks."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One metric of one run: a value, or the reason why there is none."""
+
+    value: float | str | None
+    reason: str | None = None
+
+
+@dataclass(eq=False)
+class Metric:
+    """One metric; made by :func:`metric`.
+
+    ``function`` raises :class:`Missing` where the trace cannot tell the value. ``by_item`` gives
+    the distribution inside one run: a frame with the column ``value`` and columns that split it.
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: Better | None
+    source: str
+    needs: tuple[str, ...]
+    summary: str
+    label: bool
+    function: Callable[[Trace], float | str]
+    by_item: Callable[[Trace], Frame] | None = None
+
+    @property
+    def column(self) -> str:
+        """Name of the metric's column in a table."""
+        return self.name.replace("-", "_")
+
+    def read(self, trace: Trace) -> Reading:
+        """The metric of one run."""
+        try:
+            return Reading(self.function(trace))
+        except Missing as missing:
+            return Reading(None, str(missing))
+
+    def distribution(self, function: Callable[[Trace], Frame]) -> Callable[[Trace], Frame]:
+        """Decorator: ``function`` gives the values inside one run, of which the metric is a summary."""
+        self.by_item = function
+        return function
+
+
+def metric(
+    *,
+    title: str,
+    unit: str,
+    source: str,
+    needs: tuple[str, ...],
+    better: Better | None = None,
+    label: bool = False,
+) -> Callable[[Callable[[Trace], float | str]], Metric]:
+    """Declares the decorated function as the metric of its file.
+
+    ``unit`` is "1" for a bare number and "" for a label; ``better`` is the direction that a user
+    wishes for, None where there is none; ``source`` is the paper and section, or the standard,
+    that defines the metric; ``needs`` are the tables it reads. The function's name is the file's,
+    its docstring the summary.
+    """
+
+    def declare(function: Callable[[Trace], float | str]) -> Metric:
+        summary = " ".join((inspect.getdoc(function) or "").split())
+        name = function.__name__.replace("_", "-")
+        return Metric(name, title, unit, better, source, needs, summary, label, function)
+
+    return declare

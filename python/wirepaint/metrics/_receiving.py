@@ -1,0 +1,63 @@
+"""When objects are being received: from the first to the last byte of each (FLD section 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from wirepaint.metrics._metric import Frame, Missing, Trace
+from wirepaint.metrics._page import known, visit
+
+
+def receiving(trace: Trace) -> Frame:
+    """One row per received object: ``connection``, ``start``, ``end`` in ns, cut to the page load.
+
+    The page load is [navigation start, load event]. The last byte is that of the table ``chunk``
+    where the object has chunks (the browser's DevTools events come late by up to one TLS record),
+    else that of the table ``object``.
+    """
+    row = visit(trace)
+    navigation, load = known(row, "navigation_start"), known(row, "load_event")
+    chunks = (
+        trace("chunk")
+        .group_by("request")
+        .agg(first_chunk=pl.col("time").min(), last_chunk=pl.col("time").max())
+    )
+    objects = (
+        trace("object")
+        .join(chunks, on="request", how="left")
+        .select(
+            "url",
+            "connection",
+            start=pl.min_horizontal("first_byte", "first_chunk"),
+            end=pl.coalesce(
+                "last_chunk", "last_byte", pl.when(pl.col("failed").is_not_null()).then("first_byte")
+            ),
+        )
+        .filter(pl.col("start") < load)
+    )
+    endless = objects.filter(pl.col("end").is_null())
+    if not endless.is_empty():
+        raise Missing(f"the last byte of {endless['url'][0]} is not known")
+    return (
+        objects.with_columns(pl.col("start", "end").clip(navigation, load))
+        .filter(pl.col("end") > pl.col("start"))
+        .select("connection", "start", "end")
+    )
+
+
+def covered(intervals: Frame) -> int:
+    """Length in ns of the union of the intervals [``start``, ``end``]."""
+    ordered = intervals.sort("start")
+    starts, ends = ordered["start"].to_numpy(), ordered["end"].to_numpy()
+    if starts.size == 0:
+        return 0
+    reached = np.maximum.accumulate(ends)
+    gaps = np.maximum(starts[1:] - reached[:-1], 0)
+    return int(reached[-1] - starts[0] - gaps.sum())
+
+
+def load_duration(trace: Trace) -> int:
+    """Length in ns of [navigation start, load event]."""
+    row = visit(trace)
+    return known(row, "load_event") - known(row, "navigation_start")

@@ -1,0 +1,41 @@
+"""The folder is the registry: every file here that does not begin with ``_`` is a metric."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+import wirepaint.metrics
+from wirepaint.errors import UsageError
+from wirepaint.metrics._metric import Metric, Reading, Trace
+
+
+@cache
+def registry() -> dict[str, Metric]:
+    """All metrics by name, in order of name."""
+    files = sorted(file.name for file in pkgutil.iter_modules(wirepaint.metrics.__path__))
+    return {
+        metric.name: metric
+        for file in files
+        if not file.startswith("_")
+        for metric in [getattr(importlib.import_module(f"wirepaint.metrics.{file}"), file)]
+    }
+
+
+def get(name: str) -> Metric:
+    """One metric by its name (``page-load-time``) or its column (``page_load_time``)."""
+    try:
+        return registry()[name.replace("_", "-")]
+    except KeyError:
+        raise UsageError("metric", repr(name), ", ".join(registry())) from None
+
+
+def measure(trace: Trace) -> dict[str, Reading]:
+    """Every metric of one run by name: the value, or the reason why there is none."""
+    return {name: metric.read(trace) for name, metric in registry().items()}
+
+
+def compute(trace: Trace) -> dict[str, float | str | None]:
+    """Every metric of one run by name; null where the trace cannot tell it."""
+    return {name: reading.value for name, reading in measure(trace).items()}

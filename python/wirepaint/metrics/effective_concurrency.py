@@ -1,0 +1,24 @@
+from wirepaint.metrics._metric import Missing, Trace, metric
+from wirepaint.metrics._receiving import covered, receiving
+
+
+@metric(
+    title="Effective concurrency",
+    unit="1",
+    better="lower",
+    source="FLD section 4, Figure 8",
+    needs=("page", "object", "chunk"),
+)
+def effective_concurrency(trace: Trace) -> float:
+    """Connections in use at a time, on average over the page net transfer time.
+
+    The sum over connections of the time in which an object is being received through them, divided
+    by the page net transfer time. Objects that share a connection at the same time count once.
+    """
+    intervals = receiving(trace)
+    if intervals["connection"].null_count():
+        raise Missing("the connection of an object is not known")
+    busy = covered(intervals)
+    if busy == 0:
+        raise Missing("nothing was received")
+    return sum(covered(part) for part in intervals.partition_by("connection")) / busy

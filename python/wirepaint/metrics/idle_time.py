@@ -1,0 +1,12 @@
+from wirepaint.metrics._metric import Trace, metric
+from wirepaint.metrics._page import NS_PER_MS
+from wirepaint.metrics._receiving import covered, load_duration, receiving
+
+
+@metric(title="Idle time", unit="ms", source="FLD section 4", needs=("page", "object", "chunk"))
+def idle_time(trace: Trace) -> float:
+    """Part of the page load time in which no object is being received.
+
+    An object is being received from its first to its last byte.
+    """
+    return (load_duration(trace) - covered(receiving(trace))) / NS_PER_MS

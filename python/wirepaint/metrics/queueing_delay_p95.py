@@ -1,0 +1,13 @@
+from wirepaint.metrics._bottleneck import delay_percentile
+from wirepaint.metrics._metric import Trace, metric
+
+
+@metric(
+    title="Queueing delay p95", unit="ms", better="lower", source="RFC 7928 section 2", needs=("page", "link")
+)
+def queueing_delay_p95(trace: Trace) -> float:
+    """Time that a packet waits at the bottleneck towards the client, 95th percentile.
+
+    From samples of the queue during the page load, weighted by the packets that arrived.
+    """
+    return delay_percentile(trace, 0.95)
