@@ -1,0 +1,118 @@
+"""One page visit on the testbed: starts the parts, loads the page, joins what each of them saw.
+
+``carry_out`` runs inside a cell (see ``cells``). Everything is started anew for each visit:
+namespaces, emulator, congestion controls, server, browser; nothing of an earlier visit is warm.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from wirepaint import __version__
+from wirepaint.results import trace
+from wirepaint.runners.testbed import browser, cells, host, join, namespaces, process, validity
+
+CLIENT_CONGESTION = "reno"
+"""Congestion control of the client's side, which sends little but requests."""
+
+
+def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
+    """Carries out one visit and writes its trace.
+
+    ``asked`` holds ``run`` (a run description without what only the cell can know), ``visit``,
+    ``identity`` (the asked columns of the table ``run``), ``resources`` (the recording),
+    ``sysctls`` and ``folder``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises
+    ``RunFailed`` when there is no result.
+    """
+    folder = Path(asked["folder"])
+    work = cells.SCRATCH / "work"
+    work.mkdir(mode=0o755)
+    run, visit = asked["run"], asked["visit"]
+
+    paths = namespaces.Namespaces.create()
+    sysctls = namespaces.build(
+        paths,
+        visit["hosts"].values(),
+        initial_window=run["server"]["initial_window"],
+        sysctls=asked["sysctls"],
+    )
+    started_unix = time.time_ns()
+    run |= {
+        "epoch_ns": time.monotonic_ns(),
+        "trace_dir": str(folder),
+        "work_dir": str(work),
+        "probe": {"namespace_inode": namespaces.inode(paths.server)},
+    }
+    run_file = folder / "run.json"
+    run_file.write_text(json.dumps(run, indent=1))
+
+    summaries: dict[str, dict[str, Any]] = {}
+    with (folder / "log.txt").open("a") as log, ExitStack() as stack:
+
+        def start(name: str, verb: Sequence[str], namespace: int | None = None) -> process.Part:
+            part = process.Part(verb, run_file, log, namespace)
+            stack.callback(part.kill)
+            parts[name] = part
+            return part
+
+        parts: dict[str, process.Part] = {}
+        start("emulator", ["emulate"], paths.wire)
+        start("probe", ["probe-tcp"])
+        if run["congestion"]:
+            start("congestion", ["cc", "load"]).wait_ready()
+        start("server", ["replay"], paths.server)
+        for part in parts.values():
+            part.wait_ready()
+
+        def spawn(argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
+            return process.spawn(argv, namespace=paths.client, ordinary_user=True, **options)
+
+        witness = host.Witness({name: part.pid for name, part in parts.items()})
+        load = browser.visit(
+            browser.BrowserOptions(
+                url=visit["url"],
+                http=visit["http"],
+                hosts=visit["hosts"],
+                ca_spki_sha256=parts["server"].ready["ca_spki_sha256"],
+                epoch_ns=run["epoch_ns"],
+                work_dir=work,
+                timeout_s=visit["timeout_s"],
+                viewport=tuple(visit["viewport"]),
+            ),
+            spawn=spawn,
+        )
+        counters = witness.stop()
+        duration = time.monotonic_ns() - run["epoch_ns"]
+        for name in ("server", "probe", "emulator", "congestion"):
+            if name in parts:
+                summaries[name] = parts[name].stop()
+
+    joined = join.join(load, asked, work, folder)
+    reasons = validity.check(load, joined, asked, summaries, counters)
+    verdict = validity.verdict(reasons)
+    tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
+    tables["run"] = [
+        asked["identity"]
+        | joined.observed
+        | {
+            "started_unix": started_unix,
+            "duration": duration,
+            "verdict": verdict,
+            "reasons": json.dumps(reasons),
+            "kernel": platform.release(),
+            "browser": load.browser,
+            "wirepaint": __version__,
+            "sysctls": json.dumps(sysctls),
+            "client_congestion": sysctls["net.ipv4.tcp_congestion_control"],
+        }
+    ]
+    for name, rows in tables.items():
+        trace.write_table(folder, name, rows)
+    return {"verdict": verdict, "reasons": reasons, "duration_ns": duration, "summaries": summaries}
