@@ -1,0 +1,6 @@
+"""Evaluations: from the file a user writes to runs that are complete in themselves.
+
+``plan.plan(path)`` is the way in. ``model`` declares the file, ``reading`` words its errors,
+``quantities`` its units; ``network``, ``congestion`` and ``pages`` resolve what it names, with
+``catalogue`` for what ships with wirepaint. Nothing here runs anything or writes a result.
+"""

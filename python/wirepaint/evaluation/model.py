@@ -1,0 +1,119 @@
+"""The evaluation file: what a user writes, key by key (docs/guide/evaluation.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from wirepaint.evaluation.network import NetworkTable
+from wirepaint.evaluation.quantities import Share
+from wirepaint.evaluation.reading import Table, refused, show
+
+MOST_VISITS = 10_000
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _form(value: Any) -> str:
+    return "table" if isinstance(value, dict | Table) else "name"
+
+
+Sysctls = dict[str, int | str]
+"""Kernel settings of the client's and the server's namespace by name."""
+
+
+def _only_network_sysctls(sysctls: Sysctls) -> Sysctls:
+    for name in sysctls:
+        if not name.startswith(("net.ipv4.", "net.core.")) or "/" in name or ".." in name:
+            raise refused('names such as "net.ipv4.tcp_slow_start_after_idle"', show(name))
+    return sysctls
+
+
+class CongestionTable(Table):
+    """A congestion control with parameters; every further key is a parameter of the algorithm."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    name: Text
+    title: Text | None = None
+    sysctls: Sysctls = Field(default_factory=dict)
+
+    _sysctls = field_validator("sysctls")(_only_network_sysctls)
+
+
+NetworkValue = Annotated[
+    Annotated[Text, Tag("name")] | Annotated[NetworkTable, Tag("table")], Discriminator(_form)
+]
+CongestionValue = Annotated[
+    Annotated[Text, Tag("name")] | Annotated[CongestionTable, Tag("table")], Discriminator(_form)
+]
+InitialWindow = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Scenarios(Table):
+    """The axes. A scenario is one combination of a value of each."""
+
+    network: list[NetworkValue] = Field(min_length=1)
+    congestion: list[CongestionValue] = Field(["cubic"], min_length=1)
+    initial_window: list[InitialWindow] = Field([10], min_length=1)
+    http: list[Literal["h1", "h2"]] = Field(["h2"], min_length=1)
+    proxy: list[Literal["none"]] = Field(["none"], min_length=1)
+
+    @model_validator(mode="after")
+    def _each_value_once(self) -> Scenarios:
+        for axis in type(self).model_fields:
+            seen: list[Any] = []
+            for index, value in enumerate(getattr(self, axis)):
+                if value in seen:
+                    found = f"{show(value.model_dump() if isinstance(value, Table) else value)} again"
+                    raise refused("each value once", found, f"{axis}[{index}]")
+                seen.append(value)
+        return self
+
+
+AgentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+
+
+class UserAgent(Table):
+    """One user: its pages and how often each is visited in each scenario."""
+
+    name: AgentName | None = None
+    pages: list[Text] = Field(min_length=1)
+    visits: int = Field(5, ge=1, le=MOST_VISITS)
+
+
+class Stop(Table):
+    """Ends the visits of a page in a scenario before they are used up.
+
+    It does so when, after at least ``visits`` visits, the 95 % interval of the mean page load time
+    is narrower than the share ``interval`` of the mean.
+    """
+
+    visits: int = Field(5, ge=3, le=MOST_VISITS)
+    interval: Share = Field(gt=0)
+
+
+class EvaluationFile(Table):
+    """An evaluation: all that a result depends on."""
+
+    title: Text
+    summary: str = ""
+    backend: Literal["testbed"] = "testbed"
+    seed: int = Field(1, ge=0, lt=2**63)
+    order: Literal["interleaved", "sequential"] = "interleaved"
+    warmup: bool = True
+    sysctls: Sysctls = Field(default_factory=dict)
+    stop: Stop | None = None
+    scenarios: Scenarios
+    user_agents: list[UserAgent] = Field(min_length=1)
+
+    _sysctls = field_validator("sysctls")(_only_network_sysctls)
+
+
+def json_schema() -> str:
+    """The JSON Schema of an evaluation file, as shipped in schema/evaluation.schema.json."""
+    schema = EvaluationFile.model_json_schema()
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

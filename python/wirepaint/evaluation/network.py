@@ -1,0 +1,336 @@
+"""A network: the path between browser and server, each direction by itself.
+
+``load`` reads a catalogue name or a file, ``from_table`` an inline table of an evaluation. What
+they return is resolved: each direction is the exact JSON that the data plane reads
+(crates/link-model/src/config.rs), capacity traces and queue limits included. The form of a file
+is described in docs/guide/evaluation.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import catalogue
+from wirepaint.evaluation.quantities import Rate, Share, Size, Time
+from wirepaint.evaluation.reading import Table, read_toml, refused, validate
+
+FRAME_BYTES = 1514
+"""A full Ethernet frame: 1500 bytes of IP and a header of 14."""
+LEAST_QUEUE_PACKETS = 50
+"""Default queues hold at least this many full frames; one BDP of a slow, short path is less than a burst."""
+OPPORTUNITY_BYTES = 1504
+"""Bytes of one delivery opportunity in Mahimahi's trace format."""
+LARGEST_TRACE = 64 * 2**20
+"""Bytes of an unpacked capacity trace; an hour at 100 Mbit/s is 30 million bytes."""
+
+Positive = Annotated[int, Field(gt=0)]
+Side = Literal["down", "up"]
+
+
+class UniformJitter(Table):
+    """Delay uniform in ``delay ± range``."""
+
+    kind: Literal["uniform"]
+    range: Time
+    reorder: bool = False
+
+    def resolved(self) -> dict[str, Any]:
+        return {"kind": self.kind, "range_ns": self.range, "reorder": self.reorder}
+
+
+class NormalJitter(Table):
+    """Delay normal around ``delay``, cut at zero and at four deviations."""
+
+    kind: Literal["normal"]
+    stddev: Time
+    reorder: bool = False
+
+    def resolved(self) -> dict[str, Any]:
+        return {"kind": self.kind, "stddev_ns": self.stddev, "reorder": self.reorder}
+
+
+class IndependentLoss(Table):
+    """Each packet alone."""
+
+    kind: Literal["independent"]
+    probability: Share
+
+    def resolved(self) -> dict[str, Any]:
+        return self.model_dump()
+
+
+class GilbertElliottLoss(Table):
+    """Bursts: a two-state Markov chain that steps with each packet."""
+
+    kind: Literal["gilbert_elliott"]
+    good_to_bad: Share
+    bad_to_good: Share
+    loss_in_bad: Share
+    loss_in_good: Share = 0.0
+
+    def resolved(self) -> dict[str, Any]:
+        return self.model_dump()
+
+
+class Droptail(Table):
+    """Drop-tail with one limit or more; ``bdp`` is in bandwidth-delay products of the path."""
+
+    kind: Literal["droptail"]
+    packets: Positive | None = None
+    bytes: Size | None = None
+    bdp: Annotated[float, Field(gt=0, le=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_byte_limit(self) -> Droptail:
+        if self.bytes is not None and self.bdp is not None:
+            raise refused("packets, bytes or bdp; not bytes and bdp together", found="bytes and bdp")
+        return self
+
+
+class Codel(Table):
+    """CoDel (RFC 8289)."""
+
+    kind: Literal["codel"]
+    target: Time = 5_000_000
+    interval: Time = 100_000_000
+    packets: Positive = 1000
+    ecn: bool = False
+
+
+class FqCodel(Table):
+    """FQ-CoDel (RFC 8290); ``quantum`` in bytes."""
+
+    kind: Literal["fq_codel"]
+    flows: Positive = 1024
+    quantum: Positive = FRAME_BYTES
+    target: Time = 5_000_000
+    interval: Time = 100_000_000
+    packets: Positive = 10_240
+    ecn: bool = False
+
+
+class Pie(Table):
+    """PIE (RFC 8033)."""
+
+    kind: Literal["pie"]
+    target: Time = 15_000_000
+    update: Time = 15_000_000
+    packets: Positive = 1000
+    ecn: bool = False
+
+
+Jitter = Annotated[UniformJitter | NormalJitter, Field(discriminator="kind")]
+Loss = Annotated[IndependentLoss | GilbertElliottLoss, Field(discriminator="kind")]
+Queue = Annotated[Droptail | Codel | FqCodel | Pie, Field(discriminator="kind")]
+
+
+class _Capacity(Table):
+    rate: Rate | None = None
+    trace: str | None = None
+
+    @model_validator(mode="after")
+    def _one_capacity(self) -> _Capacity:
+        if self.rate is not None and self.trace is not None:
+            raise refused("rate or trace, not both", found="rate and trace")
+        return self
+
+
+class ChangeTable(_Capacity):
+    """A change of the path at a time of the run; what is left out stays as it is."""
+
+    at: Time
+    delay: Time | None = None
+    jitter: Jitter | None = None
+    loss: Loss | None = None
+
+
+class DirectionTable(_Capacity):
+    """One direction. Neither ``rate`` nor ``trace`` means no bottleneck."""
+
+    delay: Time = 0
+    jitter: Jitter | None = None
+    loss: Loss | None = None
+    queue: Queue | None = None
+    overhead: Annotated[int, Field(ge=0, le=1000)] = 14
+    changes: list[ChangeTable] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _changes_in_order(self) -> DirectionTable:
+        times = [change.at for change in self.changes]
+        if times != sorted(times):
+            raise refused(
+                "changes in order of time", found="an earlier change after a later one", key="changes"
+            )
+        return self
+
+
+class NetworkTable(Table):
+    """A network as a file or an evaluation writes it."""
+
+    title: Annotated[str, Field(min_length=1, max_length=100)]
+    summary: str = ""
+    source: str = ""
+    down: DirectionTable
+    up: DirectionTable
+
+
+class Network(BaseModel):
+    """A network, resolved. ``down`` is server to client, ``up`` client to server."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    summary: str
+    source: str
+    down: dict[str, Any]
+    up: dict[str, Any]
+
+    def direction(self, side: Side) -> dict[str, Any]:
+        """One direction as the data plane reads it."""
+        return dict(self.down if side == "down" else self.up)
+
+    @property
+    def rtt_ns(self) -> int:
+        """Round-trip time of the empty path without serialisation, in nanoseconds."""
+        return self.down["delay_ns"] + self.up["delay_ns"]
+
+    def rate(self, side: Side) -> float | None:
+        """Mean capacity of one direction in bit/s; None without a bottleneck."""
+        return mean_rate(self.direction(side)["capacity"])
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The network with each capacity trace replaced by its hash: equal when the path is equal."""
+
+        def shortened(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: shortened(inner) for key, inner in value.items()}
+            if isinstance(value, list) and len(value) > 64:
+                return "sha256:" + hashlib.sha256(json.dumps(value).encode()).hexdigest()
+            return [shortened(inner) for inner in value] if isinstance(value, list) else value
+
+        return {"name": self.name, "down": shortened(self.down), "up": shortened(self.up)}
+
+
+def load(reference: str, base: Path = Path(), place: str = "") -> Network:
+    """The network of a catalogue name or of a path (relative to ``base``); raises UsageError at ``place``."""
+    path = catalogue.find("network", reference, base, place)
+    table = validate(NetworkTable, read_toml(path), str(path))
+    return resolve(table, catalogue.name_of(path), path.parent, str(path))
+
+
+def resolve(table: NetworkTable, name: str, base: Path, place: str) -> Network:
+    """The network of a validated table. ``base`` is the folder of relative traces; raises UsageError."""
+    rtt = table.down.delay + table.up.delay
+    directions = {}
+    for side, direction in (("down", table.down), ("up", table.up)):
+        directions[side] = _direction(direction, rtt, base, f"{place}: {side}")
+    return Network(name=name, title=table.title, summary=table.summary, source=table.source, **directions)
+
+
+def _direction(table: DirectionTable, rtt_ns: int, base: Path, place: str) -> dict[str, Any]:
+    capacity = _capacity(table, base, f"{place}.trace") or {"kind": "unlimited"}
+    return {
+        "capacity": capacity,
+        "delay_ns": table.delay,
+        "jitter": table.jitter.resolved() if table.jitter else {"kind": "none"},
+        "loss": table.loss.resolved() if table.loss else {"kind": "none"},
+        "queue": _queue(table.queue, capacity, rtt_ns, place),
+        "changes": [_change(c, base, f"{place}.changes[{i}].trace") for i, c in enumerate(table.changes)],
+        "overhead_bytes": table.overhead,
+    }
+
+
+def _change(table: ChangeTable, base: Path, place: str) -> dict[str, Any]:
+    change: dict[str, Any] = {"at_ns": table.at}
+    if capacity := _capacity(table, base, place):
+        change["capacity"] = capacity
+    if table.delay is not None:
+        change["delay_ns"] = table.delay
+    if table.jitter:
+        change["jitter"] = table.jitter.resolved()
+    if table.loss:
+        change["loss"] = table.loss.resolved()
+    return change
+
+
+def _capacity(table: _Capacity, base: Path, place: str) -> dict[str, Any] | None:
+    if table.rate is not None:
+        return {"kind": "rate", "bit_per_s": table.rate}
+    if table.trace is not None:
+        path = catalogue.find("capacity trace", table.trace, base, place)
+        return {"kind": "trace", "opportunities_ms": list(_opportunities(path))}
+    return None
+
+
+def _queue(queue: Queue | None, capacity: dict[str, Any], rtt_ns: int, place: str) -> dict[str, Any]:
+    rate = mean_rate(capacity)
+    if queue is None:
+        if rate is None:
+            return {"kind": "droptail"}
+        return {"kind": "droptail", "bytes": max(_bdp(rate, rtt_ns), LEAST_QUEUE_PACKETS * FRAME_BYTES)}
+    if isinstance(queue, Droptail):
+        limits = queue.model_dump(exclude_none=True, exclude={"bdp"})
+        if queue.bdp is not None:
+            if rate is None:
+                raise UsageError(
+                    f"{place}.queue.bdp",
+                    f"{queue.bdp} without a capacity",
+                    "bdp where rate or trace is given",
+                )
+            limits["bytes"] = max(round(queue.bdp * _bdp(rate, rtt_ns)), FRAME_BYTES)
+        return limits
+    times = {"target", "interval", "update"}
+    return {f"{key}_ns" if key in times else key: value for key, value in queue.model_dump().items()}
+
+
+def mean_rate(capacity: dict[str, Any]) -> float | None:
+    """Mean rate of a capacity in bit/s; None when it is unlimited."""
+    if capacity["kind"] == "rate":
+        return float(capacity["bit_per_s"])
+    if capacity["kind"] == "trace":
+        times = capacity["opportunities_ms"]
+        return len(times) * OPPORTUNITY_BYTES * 8 * 1000 / times[-1]
+    return None
+
+
+def _bdp(rate: float, rtt_ns: int) -> int:
+    """Bandwidth-delay product in bytes."""
+    return round(rate * rtt_ns / 8e9)
+
+
+@lru_cache(maxsize=32)
+def _opportunities(path: Path) -> tuple[int, ...]:
+    """Reads a trace in Mahimahi's format: one whole millisecond per line, ascending, wrapping at the last."""
+    accepted = "whole milliseconds, one a line, ascending, the last above 0 (Mahimahi's format)"
+    try:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as file:
+            content = file.read(LARGEST_TRACE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(str(path), f"a file that cannot be read ({error})", accepted) from None
+    if len(content) > LARGEST_TRACE:
+        raise UsageError(str(path), f"more than {LARGEST_TRACE} bytes", accepted)
+    times: list[int] = []
+    for number, line in enumerate(content.splitlines(), 1):
+        if not (line := line.strip()):
+            continue
+        if not line.isdigit() or len(line) > 15 or (times and int(line) < times[-1]):
+            shown = line[:40].decode("utf-8", "replace")
+            raise UsageError(f"{path}: line {number}", f'"{shown}"', accepted)
+        times.append(int(line))
+    if not times or times[-1] == 0:
+        raise UsageError(str(path), "no opportunity after 0 ms", accepted)
+    return tuple(times)
+
+
+__all__ = ["Network", "NetworkTable", "load", "mean_rate", "resolve"]

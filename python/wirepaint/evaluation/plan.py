@@ -1,0 +1,256 @@
+"""From an evaluation file to its runs: the product of the axes, in seeded random order.
+
+- A *scenario* is one combination of the axes. Its name joins the values of network, congestion
+  and HTTP version, and ``iwN`` when initial windows are given: ``lte-fld-h2``, ``lte-fld-h2-iw10``.
+- A *run* is one visit of one page by one user agent in one scenario. Its key is
+  ``<scenario>.<user agent>.<page>.v<visit>``.
+- Visits 1 to N are counted. Visit 0 is *warm-up* and never enters a statistic: before the first
+  counted visit every scenario and every page is loaded at least once, which fills the machine's
+  file cache and the store of prepared pages. Each visit has its own browser, connections and
+  namespaces, so nothing of one visit is warm in the next but the machine itself.
+- *Order*: all first visits in random order, then all second visits, and so on: a drift of the
+  machine hits all scenarios alike. The same file gives the same order.
+- *Seeds*: a run's seed depends on the evaluation's seed, network, user agent, page and visit, not
+  on the transport. So transports that are compared meet the same random loss and jitter
+  (common random numbers), which narrows the interval of their difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import congestion as congestions
+from wirepaint.evaluation import network as networks
+from wirepaint.evaluation import pages
+from wirepaint.evaluation.congestion import Congestion, slug
+from wirepaint.evaluation.model import CongestionTable, EvaluationFile, Stop, Sysctls
+from wirepaint.evaluation.network import Network
+from wirepaint.evaluation.pages import PageRef
+from wirepaint.evaluation.reading import read_toml, show, validate
+
+MOST_RUNS = 100_000
+PageResolver = Callable[[str, Path, str], PageRef]
+
+
+class Transport(BaseModel):
+    """A value of the axis ``congestion``, resolved, with the name that it has in the scenario."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    congestion: Congestion
+    sysctls: Sysctls
+
+
+class Scenario(BaseModel):
+    """One combination of the axes, resolved."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    network: Network
+    transport: Transport
+    initial_window: int
+    http: Literal["h1", "h2"]
+    proxy: Literal["none"]
+
+
+class ResolvedRun(BaseModel):
+    """One run, complete: all that its result depends on but the machine.
+
+    ``initial_window`` in segments; ``visit`` 0 is the warm-up; ``scenario`` and ``user_agent`` are
+    names; ``transport`` is the name of the congestion value in the scenario.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    title: str
+    backend: Literal["testbed"]
+    seed: int
+    scenario: str
+    network: Network
+    transport: str
+    congestion: Congestion
+    initial_window: int
+    http: Literal["h1", "h2"]
+    proxy: Literal["none"]
+    sysctls: Sysctls
+    user_agent: str
+    page: PageRef
+    visit: int
+    warmup: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of an evaluation in the order in which they are carried out.
+
+    ``resolved`` is the evaluation with defaults filled in and references replaced by what they
+    name, as JSON: two plans with the same ``resolved`` have the same runs.
+    """
+
+    path: Path
+    text: bytes
+    title: str
+    runs: list[ResolvedRun]
+    stop: Stop | None
+    resolved: dict[str, Any]
+
+
+def plan(path: Path, backend: str | None = None, page_resolver: PageResolver = pages.resolve) -> Plan:
+    """Reads an evaluation file and resolves it into runs; raises UsageError."""
+    data = read_toml(path)
+    if backend is not None:
+        data["backend"] = backend
+    file = validate(EvaluationFile, data, str(path))
+    base, place = path.absolute().parent, str(path)
+    scenarios = list(_scenarios(file, base, place))
+    visitors = list(_visitors(file, base, place, page_resolver))
+    count = len(scenarios) * sum(visits for _, _, visits in visitors)
+    if count > MOST_RUNS:
+        raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
+    return Plan(
+        path=path,
+        text=path.read_bytes(),
+        title=file.title,
+        runs=_runs(file, scenarios, visitors),
+        stop=file.stop,
+        resolved=_resolved(file, scenarios, visitors),
+    )
+
+
+def _scenarios(file: EvaluationFile, base: Path, place: str) -> Iterator[Scenario]:
+    axes = file.scenarios
+    path = f"{place}: scenarios"
+    resolved_networks = [
+        _network(value, base, f"{path}.network[{i}]") for i, value in enumerate(axes.network)
+    ]
+    _differ([network.name for network in resolved_networks], f"{path}.network")
+    transports = [_transport(value, f"{path}.congestion[{i}]") for i, value in enumerate(axes.congestion)]
+    _differ([transport.label for transport in transports], f"{path}.congestion")
+    windows_given = "initial_window" in axes.model_fields_set
+    product = itertools.product(resolved_networks, transports, axes.http, axes.initial_window, axes.proxy)
+    for network, transport, http, window, proxy in product:
+        parts = [network.name, transport.label, http] + ([f"iw{window}"] if windows_given else [])
+        yield Scenario(
+            name="-".join(slug(part) for part in parts),
+            network=network,
+            transport=transport,
+            initial_window=window,
+            http=http,
+            proxy=proxy,
+        )
+
+
+def _network(value: Any, base: Path, place: str) -> Network:
+    if isinstance(value, str):
+        return networks.load(value, base, place)
+    return networks.resolve(value, slug(value.title), base, place)
+
+
+def _transport(value: str | CongestionTable, place: str) -> Transport:
+    if isinstance(value, str):
+        return Transport(label=value, congestion=congestions.resolve(value, {}, place), sysctls={})
+    parameters = dict(value.__pydantic_extra__ or {})
+    label = value.title or "-".join([value.name, *(f"{key}-{number}" for key, number in parameters.items())])
+    congestion = congestions.resolve(value.name, parameters, place)
+    return Transport(label=slug(label), congestion=congestion, sysctls=value.sysctls)
+
+
+Visitor = tuple[str, PageRef, int]
+"""A user agent's name, a page, and how often it is visited in each scenario."""
+
+
+def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageResolver) -> Iterator[Visitor]:
+    several = len(file.user_agents) > 1
+    names = [agent.name or (f"user{i}" if several else "user") for i, agent in enumerate(file.user_agents, 1)]
+    _differ(names, f"{place}: user_agents", "name")
+    for index, (name, agent) in enumerate(zip(names, file.user_agents, strict=True)):
+        path = f"{place}: user_agents[{index}].pages"
+        found = [page_resolver(page, base, f"{path}[{i}]") for i, page in enumerate(agent.pages)]
+        _differ([page.name for page in found], path)
+        for page in found:
+            yield name, page, agent.visits
+
+
+def _differ(names: list[str], place: str, key: str = "") -> None:
+    """Refuses a name that comes twice: it would give two runs one key."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            where = f"{place}[{index}]" + (f".{key}" if key else "")
+            raise UsageError(
+                where, f"a second {show(name)}", "names that differ (give one a title of its own)"
+            )
+
+
+def _runs(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> list[ResolvedRun]:
+    order = random.Random(f"wirepaint order {file.seed}")
+    runs = []
+    if file.warmup:
+        rounds = max(len(scenarios), len(visitors))
+        pairs = [(scenarios[i % len(scenarios)], visitors[i % len(visitors)]) for i in range(rounds)]
+        runs += [_run(file, scenario, visitor, 0) for scenario, visitor in pairs]
+    for visit in range(1, max(visits for _, _, visits in visitors) + 1):
+        pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1][2]]
+        if file.order == "interleaved":
+            order.shuffle(pairs)
+        runs += [_run(file, scenario, visitor, visit) for scenario, visitor in pairs]
+    if file.order == "sequential":
+        position = {scenario.name: index for index, scenario in enumerate(scenarios)}
+        runs.sort(key=lambda run: (not run.warmup, position[run.scenario]))
+    return runs
+
+
+def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int) -> ResolvedRun:
+    user_agent, page, _ = visitor
+    return ResolvedRun(
+        key=f"{scenario.name}.{user_agent}.{page.name}.v{visit:02d}",
+        title=file.title,
+        backend=file.backend,
+        seed=_seed(file.seed, scenario.network.name, user_agent, page.name, visit),
+        scenario=scenario.name,
+        network=scenario.network,
+        transport=scenario.transport.label,
+        congestion=scenario.transport.congestion,
+        initial_window=scenario.initial_window,
+        http=scenario.http,
+        proxy=scenario.proxy,
+        sysctls=file.sysctls | scenario.transport.sysctls,
+        user_agent=user_agent,
+        page=page,
+        visit=visit,
+        warmup=visit == 0,
+    )
+
+
+def _seed(*parts: object) -> int:
+    """63 bits from a hash of the parts, the same on every machine."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> dict[str, Any]:
+    unique = {scenario.network.name: scenario.network for scenario in scenarios}
+    return {
+        **file.model_dump(include={"title", "backend", "seed", "order", "warmup", "sysctls", "stop"}),
+        "networks": {name: network.fingerprint() for name, network in unique.items()},
+        "scenarios": {
+            scenario.name: scenario.model_dump(exclude={"name", "network"})
+            | {"network": scenario.network.name}
+            for scenario in scenarios
+        },
+        "user_agents": [
+            {"name": name, "page": page.name, "asked": page.asked, "sha256": page.sha256, "visits": visits}
+            for name, page, visits in visitors
+        ],
+    }

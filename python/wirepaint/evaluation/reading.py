@@ -1,0 +1,167 @@
+"""Reads a TOML file into a pydantic model; every error names file, key, what was found, what is accepted."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from wirepaint.errors import UsageError
+
+LARGEST_FILE = 4 * 2**20
+"""Bytes; a file that a person writes is far smaller."""
+
+
+class Table(BaseModel):
+    """A table of a file: unknown keys are refused with the nearest name that exists."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys_only(cls, value: Any) -> Any:
+        names = [field.alias or name for name, field in cls.model_fields.items()]
+        if isinstance(value, dict) and cls.model_config.get("extra") == "forbid":
+            for key in value:
+                if key not in names:
+                    raise unknown_key(key, names)
+        return value
+
+
+def unknown_key(key: str, names: Iterable[str]) -> PydanticCustomError:
+    """The error for a key that does not exist."""
+    return PydanticCustomError("unknown_key", "unknown key", {"key": key, "accepted": nearest(key, names)})
+
+
+def refused(accepted: str, found: str | None = None, key: str | None = None) -> PydanticCustomError:
+    """The error for a value; ``found`` replaces the value, ``key`` is a key below the place."""
+    context = {"accepted": accepted} | ({"found": found} if found else {}) | ({"key": key} if key else {})
+    return PydanticCustomError("refused", "refused", context)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """``names`` as text, led by the one most like ``name``."""
+    names = list(names)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f'"{close[0]}" (did you mean that?), ' if close else ""
+    return hint + "one of " + ", ".join(names) if names else "nothing"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; raises UsageError."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise UsageError(
+                str(path), f"{path.stat().st_size} bytes", f"a TOML file of at most {LARGEST_FILE} bytes"
+            )
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except IsADirectoryError:
+        raise UsageError(str(path), "a folder", "a TOML file") from None
+    except OSError as error:
+        raise UsageError(str(path), str(error.strerror).lower(), "a TOML file that can be read") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            str(path), f"bytes that are not UTF-8 at byte {error.start}", "a TOML file in UTF-8"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(str(path), f"a syntax error: {error}", "TOML 1.0 (https://toml.io)") from None
+    except RecursionError:
+        raise UsageError(str(path), "tables nested too deeply", "a TOML file of a person's making") from None
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], data: Any, place: str, prefix: str = "", **context: Any) -> Model:
+    """``data`` as ``model``; raises UsageError for the first fault, in words of the file.
+
+    ``prefix`` is the key path of ``data`` within the file; ``context`` reaches the validators.
+    """
+    try:
+        return model.model_validate(data, context=context)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise _usage_error(details[0], data, place, prefix, len(details) - 1) from None
+
+
+def _usage_error(error: ErrorDetails, data: Any, place: str, prefix: str, others: int) -> UsageError:
+    context = error.get("ctx", {})
+    keys, value = _follow(data, error["loc"])
+    if "key" in context:
+        keys.append(context["key"])
+        value = value.get(context["key"]) if isinstance(value, dict) else None
+    if error["type"] == "missing":
+        keys, found = [*keys, error["loc"][-1]], "nothing"
+    else:
+        found = context.get("found") or show(value)
+    where = f"{place}: {path}" if (path := _path(keys, prefix)) else place
+    accepted = _accepted(error) + (f" (and {others} more faults)" if others else "")
+    return UsageError(where, found, accepted)
+
+
+def _follow(data: Any, location: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """The parts of pydantic's location that exist in the data (it also names union members)."""
+    keys: list[Any] = []
+    for part in location:
+        inside = isinstance(data, dict) and part in data
+        inside |= isinstance(data, list) and isinstance(part, int) and part < len(data)
+        if inside:
+            keys.append(part)
+            data = data[part]
+    return keys, data
+
+
+def _path(keys: Iterable[int | str], prefix: str) -> str:
+    text = prefix
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
+    return text
+
+
+def show(value: Any, longest: int = 60) -> str:
+    """A value as a file would hold it, shortened."""
+    if value is None:
+        return "nothing"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = str(value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+_PHRASES = {
+    "missing": "this key",
+    "string_type": "a text in quotes",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list in brackets",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "literal_error": "{expected}",
+    "union_tag_invalid": "for kind: {expected_tags}",
+    "union_tag_not_found": "a table with the key {discriminator}",
+    "greater_than_equal": "a number of at least {ge}",
+    "greater_than": "a number above {gt}",
+    "less_than_equal": "a number of at most {le}",
+    "too_short": "at least {min_length} value",
+    "string_pattern_mismatch": "a text that matches {pattern}",
+    "string_too_short": "a text that is not empty",
+    "string_too_long": "a text of at most {max_length} characters",
+}
+
+
+def _accepted(error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    if "accepted" in context:
+        return context["accepted"]
+    phrase = _PHRASES.get(error["type"])
+    return phrase.format(**context) if phrase else error["msg"]
