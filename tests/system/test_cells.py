@@ -47,7 +47,7 @@ def crowd_and_fail(marker: str) -> None:
 
 def crowd_and_return(marker: str) -> dict[str, Any]:
     crowd(marker)
-    return {"pid": os.getpid(), "processes": len([name for name in os.listdir("/proc") if name.isdigit()])}
+    return {"pid": os.getpid(), "processes": len(list(Path("/proc").glob("[0-9]*")))}
 
 
 def processes(marker: str) -> list[str]:
@@ -118,11 +118,12 @@ def test_a_cell_that_takes_too_long_is_killed_and_the_next_one_works(marker: str
 
 @pytest.mark.parametrize("victim", ["command", "launcher", "middle", "cell"])
 def test_kill_9_of_any_link_of_the_chain_leaves_nothing(victim: str, marker: str, tmp_path: Path) -> None:
+    call = f"""{json.dumps(marker)}, timeout_s=60, log=Path({str(tmp_path / "log")!r})"""
     program = f"""
 from pathlib import Path
 from wirepaint.runners.testbed.cells import Cells
 with Cells() as cells:
-    cells.call("test_cells:crowd_and_stay", {json.dumps(marker)}, timeout_s=60, log=Path({str(tmp_path / "log")!r}))
+    cells.call("test_cells:crowd_and_stay", {call})
 """
     command = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
