@@ -113,27 +113,27 @@ def build(
     *,
     initial_window: int,
     sysctls: Mapping[str, str] | None = None,
+    emulated: bool = True,
 ) -> dict[str, str]:
     """Links the namespaces and returns the sysctls in force in the server's namespace.
 
     ``initial_window`` (segments) goes on the server's route to the client. ``sysctls`` come on
-    top of the baseline. Raises ``OSError`` when the kernel refuses a setting or takes another
+    top of the baseline. Without ``emulated`` client and server are the two ends of one bare veth
+    pair: what benchmarks compare with. Raises ``OSError`` when the kernel refuses a setting or takes another
     value than asked.
     """
     wanted = {**BASELINE_SYSCTLS, **(sysctls or {})}
     with namespaces.inside(namespaces.wire), IPRoute() as ip:
         _set_sysctls({key: value for key, value in BASELINE_SYSCTLS.items() if "ipv6" in key})
-        for near, far, peer in (("c1", "c0", namespaces.client), ("s1", "s0", namespaces.server)):
-            ip.link(
-                "add",
-                ifname=near,
-                kind="veth",
-                mtu=MTU,
-                address=_MAC[near],
-                peer={"ifname": far, "net_ns_fd": peer, "mtu": MTU, "address": _MAC[far]},
-            )
-            ip.link("set", index=ip.link_lookup(ifname=near)[0], state="up")
-            _offloads_off(near)
+        if emulated:
+            _veth(ip, "c1", "c0", namespaces.client)
+            _veth(ip, "s1", "s0", namespaces.server)
+            for name in ("c1", "s1"):
+                _offloads_off(name)
+                ip.link("set", index=ip.link_lookup(ifname=name)[0], state="up")
+    if not emulated:
+        with namespaces.inside(namespaces.client), IPRoute() as ip:
+            _veth(ip, "c0", "s0", namespaces.server)
     with namespaces.inside(namespaces.client), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
         index = _end_up(ip, "c0", CLIENT_ADDRESS)
@@ -155,6 +155,17 @@ def build(
             metrics={"attrs": [("RTAX_INITCWND", initial_window)]},
         )
     return in_force
+
+
+def _veth(ip: IPRoute, near: str, far: str, far_namespace: int) -> None:
+    ip.link(
+        "add",
+        ifname=near,
+        kind="veth",
+        mtu=MTU,
+        address=_MAC[near],
+        peer={"ifname": far, "net_ns_fd": far_namespace, "mtu": MTU, "address": _MAC[far]},
+    )
 
 
 def _end_up(ip: IPRoute, name: str, address: str) -> int:

@@ -1,0 +1,267 @@
+"""Page load without delay: the whole testbed beside nginx over a bare veth pair.
+
+Both arms load the same bytes with the same browser over TLS: arm ``testbed`` through emulator
+(unlimited, no delay), TCP probe and replay server; arm ``nginx`` over one veth pair with nothing
+between. The arms alternate, A B A B, so that a drift of the machine hits both. Prints the medians
+and the median of the pair-wise ratios; at most 1.10 is to be reached.
+
+    benches/page_load.py [--page NAME] [--http h1|h2] [--visits N] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from wirepaint import pages
+from wirepaint.evaluation.pages import cache
+from wirepaint.runners.testbed import _addresses
+from wirepaint.runners.testbed.cells import SCRATCH, Cells
+
+UNLIMITED = {
+    "capacity": {"kind": "unlimited"},
+    "delay_ns": 0,
+    "queue": {"kind": "droptail"},
+}
+ENDINGS = {
+    "text/html": "html",
+    "text/css": "css",
+    "text/javascript": "js",
+    "application/javascript": "js",
+    "application/x-javascript": "js",
+    "application/json": "json",
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/gif": "gif",
+    "image/svg+xml": "svg",
+    "image/webp": "webp",
+    "font/woff2": "woff2",
+    "font/woff": "woff",
+    "application/font-woff2": "woff2",
+    "text/plain": "txt",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--page", default="agency")
+    parser.add_argument("--http", choices=["h1", "h2"], default=None, help="default: both")
+    parser.add_argument("--visits", type=int, default=9)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if shutil.which("nginx") is None:
+        raise SystemExit("nginx is not installed: apt-get install nginx-light")
+    folder = {path.name: path for path in pages.shipped()}[options.page]
+    page = pages.prepare(folder, cache())
+    responses = [dict(response, think_ns=0) for response in page.responses]
+    results = {}
+    with tempfile.TemporaryDirectory() as scratch, Cells() as cells:
+        for http in [options.http] if options.http else ["h1", "h2"]:
+            ask = {
+                "http": http,
+                "url": page.url,
+                "hosts": _addresses(page),
+                "origins": page.origins,
+                "responses": responses,
+            }
+            loads: dict[str, list[dict[str, Any]]] = {"testbed": [], "nginx": []}
+            for visit in range(options.visits + 1):
+                for arm, seen in loads.items():
+                    trace = Path(scratch) / f"{http}-{arm}-{visit}"
+                    trace.mkdir()
+                    load = cells.call(
+                        f"page_load:load_{arm}",
+                        ask | {"trace": str(trace)},
+                        timeout_s=90,
+                        log=trace / "log.txt",
+                    )
+                    if visit > 0:
+                        seen.append(load)
+            results[http] = _summary(loads)
+    if options.json:
+        print(json.dumps({"page": options.page, "visits": options.visits, "http": results}, indent=1))
+        return
+    print(f"page load without delay, {options.page}, median of {options.visits} visits after a warm-up")
+    print(f"{'':4}{'testbed':>12}{'nginx, bare veth':>18}{'ratio':>8}{'objects':>9}")
+    for http, row in results.items():
+        print(
+            f"{http:4}{row['testbed_ms']:>9.1f} ms{row['nginx_ms']:>15.1f} ms{row['ratio']:>8.3f}"
+            f"{row['objects']:>9}"
+        )
+
+
+def _summary(loads: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    objects = {load["objects"] for seen in loads.values() for load in seen}
+    if len(objects) != 1:
+        raise SystemExit(f"the arms did not load the same page: {sorted(objects)} objects")
+    times = {arm: [load["load_ms"] for load in seen] for arm, seen in loads.items()}
+    pairs = zip(times["testbed"], times["nginx"], strict=True)
+    return {
+        "testbed_ms": statistics.median(times["testbed"]),
+        "nginx_ms": statistics.median(times["nginx"]),
+        "ratio": statistics.median(ours / peer for ours, peer in pairs),
+        "objects": objects.pop(),
+    }
+
+
+def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
+    """Inside a cell: one visit through the whole testbed on an unlimited link."""
+    from wirepaint.results.trace import read_table
+    from wirepaint.runners.testbed import page_run
+
+    folder = Path(ask["trace"])
+    page_run.carry_out(
+        {
+            "run": {
+                "format": 1,
+                "id": "bench",
+                "seed": 1,
+                "network": {
+                    "down": UNLIMITED,
+                    "up": UNLIMITED,
+                    "client_interface": "c1",
+                    "server_interface": "s1",
+                },
+                "server": {
+                    "origins": [
+                        {
+                            "address": ask["hosts"][host],
+                            "port": port,
+                            "encrypted": scheme == "https",
+                            "host": host,
+                        }
+                        for scheme, host, port in ask["origins"]
+                    ],
+                    "http": ask["http"],
+                    "congestion": "cubic",
+                    "initial_window": 10,
+                    "responses": ask["responses"],
+                },
+                "congestion": [],
+            },
+            "folder": str(folder),
+            "sysctls": {},
+            "resources": [],
+            "visit": _visit(ask),
+            "identity": {"run_key": folder.name, "page": "bench", "http": ask["http"]},
+        }
+    )
+    row = read_table(folder, "page").row(0, named=True)
+    return {"load_ms": (row["load_event"] - row["navigation_start"]) / 1e6, "objects": row["objects"]}
+
+
+def load_nginx(ask: dict[str, Any]) -> dict[str, Any]:
+    """Inside a cell: one visit of the same bytes from nginx over a bare veth pair."""
+    from wirepaint.runners.testbed import browser, namespaces, process
+
+    paths = namespaces.Namespaces.create()
+    namespaces.build(paths, ask["hosts"].values(), initial_window=10, emulated=False)
+    site = SCRATCH / "nginx"
+    site.mkdir(mode=0o755)
+    spki = _certificate(site, list(ask["hosts"]))
+    (site / "nginx.conf").write_text(_configuration(site, ask))
+    process.spawn(
+        ["nginx", "-e", site / "error.log", "-p", site, "-c", site / "nginx.conf", "-g", "daemon off;"],
+        namespace=paths.server,
+    )
+    subprocess.run(["sh", "-c", f"until [ -s {site}/pid ]; do sleep 0.01; done"], check=True, timeout=10)
+
+    def spawn(argv: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+        return process.spawn(argv, namespace=paths.client, ordinary_user=True, **settings)
+
+    load = browser.visit(page_run_options(ask, spki), spawn=spawn)
+    return {"load_ms": (load.load_event - load.navigation_start) / 1e6, "objects": load.objects}
+
+
+def _visit(ask: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "url": ask["url"],
+        "http": ask["http"],
+        "hosts": ask["hosts"],
+        "timeout_s": 60,
+        "viewport": [1280, 800],
+    }
+
+
+def _certificate(site: Path, hosts: list[str]) -> str:
+    """Makes a key and a self-signed certificate for all hosts; returns the key's SPKI hash."""
+    names = ",".join(f"DNS:{host}" for host in hosts)
+    script = f"""
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench \
+    -addext subjectAltName={names} -keyout key.pem -out cert.pem 2>/dev/null
+openssl x509 -in cert.pem -noout -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64
+"""
+    done = subprocess.run(["sh", "-ec", script], cwd=site, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _configuration(site: Path, ask: dict[str, Any]) -> str:
+    """One server block an origin; each recorded address is a file with the ending of its type."""
+    root = site / "root"
+    root.mkdir()
+    files, encodings = [], []
+    for number, response in enumerate(ask["responses"]):
+        parts = urlsplit(response["url"])
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        headers = {name.lower(): value for name, value in response["headers"]}
+        kind = headers.get("content-type", "").partition(";")[0].strip()
+        if response["status"] != 200 or kind not in ENDINGS or response["body"] is None:
+            raise SystemExit(
+                f"nginx cannot serve {response['url']} ({response['status']}, {kind}): choose another page"
+            )
+        name = f"/{number}.{ENDINGS[kind]}"
+        shutil.copyfile(response["body"], root / name[1:])
+        files.append(f'"{parts.hostname}{target}" {name};')
+        if encoding := headers.get("content-encoding"):
+            encodings.append(f'"{parts.hostname}{target}" {encoding};')
+    types = {}
+    for kind, ending in ENDINGS.items():
+        types.setdefault(ending, kind)
+    http2 = " http2" if ask["http"] == "h2" else ""
+    servers = "\n".join(
+        f"server {{ listen {ask['hosts'][host]}:{port}{f' ssl{http2}' if scheme == 'https' else ''}; "
+        f"server_name {host}; location / {{ try_files $file =404; }} }}"
+        for scheme, host, port in ask["origins"]
+    )
+    newline = "\n"
+    return f"""
+user root;
+worker_processes 1;
+pid {site}/pid;
+error_log {site}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nodelay on;
+    map_hash_bucket_size 1024;
+    map_hash_max_size 8192;
+    client_body_temp_path {site}/body; proxy_temp_path {site}/proxy; fastcgi_temp_path {site}/fastcgi;
+    uwsgi_temp_path {site}/uwsgi; scgi_temp_path {site}/scgi;
+    ssl_certificate {site}/cert.pem;
+    ssl_certificate_key {site}/key.pem;
+    types {{ {" ".join(f"{kind} {ending};" for ending, kind in types.items())} }}
+    map "$host$request_uri" $file {{ {newline.join(files)} }}
+    map "$host$request_uri" $encoding {{ default ""; {newline.join(encodings)} }}
+    add_header Content-Encoding $encoding;
+    add_header Access-Control-Allow-Origin *;
+    root {root};
+    {servers}
+}}
+"""
+
+
+if __name__ == "__main__":
+    main()
