@@ -4,3 +4,7 @@
 ``quantities`` its units; ``network``, ``congestion`` and ``pages`` resolve what it names, with
 ``catalogue`` for what ships with wirepaint. Nothing here runs anything or writes a result.
 """
+
+from wirepaint.evaluation.plan import Plan, ResolvedRun, plan
+
+__all__ = ["Plan", "ResolvedRun", "plan"]

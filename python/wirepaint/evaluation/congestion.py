@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wirepaint import dataplane
 from wirepaint.errors import UsageError
+from wirepaint.evaluation.model import CongestionTable
 from wirepaint.evaluation.reading import nearest, show
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -22,17 +23,19 @@ _LINUX = {
 
 
 class Congestion(BaseModel):
-    """A congestion control as a run asks for it.
+    """A congestion control as a scenario asks for it.
 
-    ``algorithm`` is the name of a file in congestion/algorithms, or None for one of the kernel's
-    own; ``parameters`` differ from the algorithm's defaults.
+    ``label`` is its name in the scenario. ``own`` tells a file of congestion/algorithms from one of
+    the kernel's own; ``parameters`` differ from the algorithm's defaults.
     """
 
     model_config = ConfigDict(frozen=True)
 
+    label: str
     name: str
-    algorithm: str | None
-    parameters: dict[str, int] = {}
+    own: bool
+    parameters: dict[str, int]
+    sysctls: dict[str, int | str]
 
 
 @cache
@@ -51,25 +54,21 @@ def ours() -> dict[str, dict[str, dict[str, Any]]]:
     return {entry["name"]: {p["name"]: p for p in entry.get("parameters", [])} for entry in listed}
 
 
-def resolve(name: str, parameters: dict[str, int], place: str) -> Congestion:
-    """The congestion control of a name and parameters; raises UsageError at ``place``."""
-    if name in of_kernel():
-        if parameters:
-            raise UsageError(
-                f"{place}.{next(iter(parameters))}",
-                show(next(iter(parameters.values()))),
-                f"no parameter: {name} is the kernel's own",
-            )
-        return Congestion(name=name, algorithm=None)
-    algorithms = ours()
-    if name not in algorithms:
-        raise UsageError(place, show(name), nearest(name, [*of_kernel(), *algorithms]))
-    for parameter in parameters:
-        if parameter not in algorithms[name]:
-            raise UsageError(
-                f"{place}.{parameter}", "an unknown parameter", nearest(parameter, algorithms[name])
-            )
-    return Congestion(name=name, algorithm=name, parameters=parameters)
+def resolve(value: str | CongestionTable, place: str) -> Congestion:
+    """The congestion control that an evaluation names; raises UsageError at ``place``."""
+    table = CongestionTable(name=value) if isinstance(value, str) else value
+    name, parameters = table.name, dict(table.__pydantic_extra__ or {})
+    own = name not in of_kernel()
+    if own and name not in ours():
+        where = place if isinstance(value, str) else f"{place}.name"
+        raise UsageError(where, show(name), nearest(name, [*of_kernel(), *ours()]))
+    known = ours()[name] if own else {}
+    for key in parameters:
+        if key not in known:
+            accepted = nearest(key, ["name", "title", "sysctls", *known])
+            raise UsageError(f"{place}.{key}", f"a key that {name} does not have", accepted)
+    label = table.title or "-".join([name, *(f"{key}-{number}" for key, number in parameters.items())])
+    return Congestion(label=slug(label), name=name, own=own, parameters=parameters, sysctls=table.sysctls)
 
 
 def slug(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from wirepaint.evaluation.network import NetworkTable
-from wirepaint.evaluation.quantities import Share
+from wirepaint.evaluation.quantities import Share, Time
 from wirepaint.evaluation.reading import Table, refused, show
 
 MOST_VISITS = 10_000
@@ -75,6 +75,8 @@ class Scenarios(Table):
 
 AgentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
 
+Pixels = Annotated[int, Field(ge=100, le=10_000)]
+
 
 class UserAgent(Table):
     """One user: its pages and how often each is visited in each scenario."""
@@ -82,6 +84,7 @@ class UserAgent(Table):
     name: AgentName | None = None
     pages: list[Text] = Field(min_length=1)
     visits: int = Field(5, ge=1, le=MOST_VISITS)
+    viewport: list[Pixels] = Field([1280, 800], min_length=2, max_length=2)
 
 
 class Stop(Table):
@@ -104,6 +107,8 @@ class EvaluationFile(Table):
     seed: int = Field(1, ge=0, lt=2**63)
     order: Literal["interleaved", "sequential"] = "interleaved"
     warmup: bool = True
+    timeout: Time = 60_000_000_000
+    packet_trace: bool = False
     sysctls: Sysctls = Field(default_factory=dict)
     stop: Stop | None = None
     scenarios: Scenarios

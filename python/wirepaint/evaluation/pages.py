@@ -21,14 +21,13 @@ Importer = Callable[[Path, Path], object]
 
 
 class PageRef(BaseModel):
-    """A page: ``folder`` holds page.json, ``sha256`` is the hash of page.json, ``asked`` the file's words."""
+    """A page: ``folder`` holds page.json, ``sha256`` is the hash of page.json."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     folder: Path
     sha256: str
-    asked: str
 
 
 def cache() -> Path:
@@ -46,21 +45,21 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
 
     shipped = pages.shipped()
     if reference in shipped:
-        return _reference(reference, reference, Path(shipped[reference]))
+        return _reference(reference, Path(shipped[reference]))
     path = (base / Path(reference).expanduser()).resolve()
     if (path / "page.json").is_file():
-        return _reference(reference, slug(path.name), path)
+        return _reference(slug(path.name), path)
     if path.is_dir() or path.is_file():
         importer = pages.import_folder if path.is_dir() else pages.import_har
-        return _reference(reference, _stem(path), _imported(path, importer))
+        return _reference(_stem(path), _imported(path, importer))
     raise UsageError(
         place, show(reference), f"{nearest(reference, shipped)}, or the path of a page, a HAR or a folder"
     )
 
 
-def _reference(asked: str, name: str, folder: Path) -> PageRef:
+def _reference(name: str, folder: Path) -> PageRef:
     digest = hashlib.sha256((folder / "page.json").read_bytes()).hexdigest()
-    return PageRef(name=name, folder=folder, sha256=digest, asked=asked)
+    return PageRef(name=name, folder=folder, sha256=digest)
 
 
 def _stem(path: Path) -> str:

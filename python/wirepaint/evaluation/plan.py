@@ -32,23 +32,13 @@ from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages
 from wirepaint.evaluation.congestion import Congestion, slug
-from wirepaint.evaluation.model import CongestionTable, EvaluationFile, Stop, Sysctls
+from wirepaint.evaluation.model import EvaluationFile, Stop, Sysctls, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.evaluation.reading import read_toml, show, validate
 
 MOST_RUNS = 100_000
 PageResolver = Callable[[str, Path, str], PageRef]
-
-
-class Transport(BaseModel):
-    """A value of the axis ``congestion``, resolved, with the name that it has in the scenario."""
-
-    model_config = ConfigDict(frozen=True)
-
-    label: str
-    congestion: Congestion
-    sysctls: Sysctls
 
 
 class Scenario(BaseModel):
@@ -58,7 +48,7 @@ class Scenario(BaseModel):
 
     name: str
     network: Network
-    transport: Transport
+    congestion: Congestion
     initial_window: int
     http: Literal["h1", "h2"]
     proxy: Literal["none"]
@@ -67,8 +57,8 @@ class Scenario(BaseModel):
 class ResolvedRun(BaseModel):
     """One run, complete: all that its result depends on but the machine.
 
-    ``initial_window`` in segments; ``visit`` 0 is the warm-up; ``scenario`` and ``user_agent`` are
-    names; ``transport`` is the name of the congestion value in the scenario.
+    ``initial_window`` in segments, ``viewport`` in CSS pixels; ``page`` is the folder of the page's
+    archive; ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,16 +69,20 @@ class ResolvedRun(BaseModel):
     seed: int
     scenario: str
     network: Network
-    transport: str
     congestion: Congestion
     initial_window: int
     http: Literal["h1", "h2"]
     proxy: Literal["none"]
     sysctls: Sysctls
     user_agent: str
-    page: PageRef
+    viewport: tuple[int, int]
+    page: Path
+    page_name: str
     visit: int
     warmup: bool
+    timeout_s: float
+    packet_trace: bool
+    attempt: int = 1
 
 
 @dataclass(frozen=True)
@@ -116,7 +110,7 @@ def plan(path: Path, backend: str | None = None, page_resolver: PageResolver = p
     base, place = path.absolute().parent, str(path)
     scenarios = list(_scenarios(file, base, place))
     visitors = list(_visitors(file, base, place, page_resolver))
-    count = len(scenarios) * sum(visits for _, _, visits in visitors)
+    count = len(scenarios) * sum(visitor.agent.visits for visitor in visitors)
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
     return Plan(
@@ -136,16 +130,18 @@ def _scenarios(file: EvaluationFile, base: Path, place: str) -> Iterator[Scenari
         _network(value, base, f"{path}.network[{i}]") for i, value in enumerate(axes.network)
     ]
     _differ([network.name for network in resolved_networks], f"{path}.network")
-    transports = [_transport(value, f"{path}.congestion[{i}]") for i, value in enumerate(axes.congestion)]
-    _differ([transport.label for transport in transports], f"{path}.congestion")
+    controls = [
+        congestions.resolve(value, f"{path}.congestion[{i}]") for i, value in enumerate(axes.congestion)
+    ]
+    _differ([congestion.label for congestion in controls], f"{path}.congestion")
     windows_given = "initial_window" in axes.model_fields_set
-    product = itertools.product(resolved_networks, transports, axes.http, axes.initial_window, axes.proxy)
-    for network, transport, http, window, proxy in product:
-        parts = [network.name, transport.label, http] + ([f"iw{window}"] if windows_given else [])
+    product = itertools.product(resolved_networks, controls, axes.http, axes.initial_window, axes.proxy)
+    for network, congestion, http, window, proxy in product:
+        parts = [network.name, congestion.label, http] + ([f"iw{window}"] if windows_given else [])
         yield Scenario(
             name="-".join(slug(part) for part in parts),
             network=network,
-            transport=transport,
+            congestion=congestion,
             initial_window=window,
             http=http,
             proxy=proxy,
@@ -158,17 +154,13 @@ def _network(value: Any, base: Path, place: str) -> Network:
     return networks.resolve(value, slug(value.title), base, place)
 
 
-def _transport(value: str | CongestionTable, place: str) -> Transport:
-    if isinstance(value, str):
-        return Transport(label=value, congestion=congestions.resolve(value, {}, place), sysctls={})
-    parameters = dict(value.__pydantic_extra__ or {})
-    label = value.title or "-".join([value.name, *(f"{key}-{number}" for key, number in parameters.items())])
-    congestion = congestions.resolve(value.name, parameters, place)
-    return Transport(label=slug(label), congestion=congestion, sysctls=value.sysctls)
+@dataclass(frozen=True)
+class Visitor:
+    """A user agent and one of its pages."""
 
-
-Visitor = tuple[str, PageRef, int]
-"""A user agent's name, a page, and how often it is visited in each scenario."""
+    name: str
+    agent: UserAgent
+    page: PageRef
 
 
 def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageResolver) -> Iterator[Visitor]:
@@ -180,7 +172,7 @@ def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageR
         found = [page_resolver(page, base, f"{path}[{i}]") for i, page in enumerate(agent.pages)]
         _differ([page.name for page in found], path)
         for page in found:
-            yield name, page, agent.visits
+            yield Visitor(name, agent, page)
 
 
 def _differ(names: list[str], place: str, key: str = "") -> None:
@@ -200,8 +192,8 @@ def _runs(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visito
         rounds = max(len(scenarios), len(visitors))
         pairs = [(scenarios[i % len(scenarios)], visitors[i % len(visitors)]) for i in range(rounds)]
         runs += [_run(file, scenario, visitor, 0) for scenario, visitor in pairs]
-    for visit in range(1, max(visits for _, _, visits in visitors) + 1):
-        pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1][2]]
+    for visit in range(1, max(visitor.agent.visits for visitor in visitors) + 1):
+        pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1].agent.visits]
         if file.order == "interleaved":
             order.shuffle(pairs)
         runs += [_run(file, scenario, visitor, visit) for scenario, visitor in pairs]
@@ -212,24 +204,27 @@ def _runs(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visito
 
 
 def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int) -> ResolvedRun:
-    user_agent, page, _ = visitor
+    page = visitor.page.name
     return ResolvedRun(
-        key=f"{scenario.name}.{user_agent}.{page.name}.v{visit:02d}",
+        key=f"{scenario.name}.{visitor.name}.{page}.v{visit:02d}",
         title=file.title,
         backend=file.backend,
-        seed=_seed(file.seed, scenario.network.name, user_agent, page.name, visit),
+        seed=_seed(file.seed, scenario.network.name, visitor.name, page, visit),
         scenario=scenario.name,
         network=scenario.network,
-        transport=scenario.transport.label,
-        congestion=scenario.transport.congestion,
+        congestion=scenario.congestion,
         initial_window=scenario.initial_window,
         http=scenario.http,
         proxy=scenario.proxy,
-        sysctls=file.sysctls | scenario.transport.sysctls,
-        user_agent=user_agent,
-        page=page,
+        sysctls=file.sysctls | scenario.congestion.sysctls,
+        user_agent=visitor.name,
+        viewport=(visitor.agent.viewport[0], visitor.agent.viewport[1]),
+        page=visitor.page.folder,
+        page_name=page,
         visit=visit,
         warmup=visit == 0,
+        timeout_s=file.timeout / 1e9,
+        packet_trace=file.packet_trace,
     )
 
 
@@ -240,9 +235,9 @@ def _seed(*parts: object) -> int:
 
 
 def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> dict[str, Any]:
+    as_written = file.model_dump(exclude={"scenarios", "user_agents"})
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
-    return {
-        **file.model_dump(include={"title", "backend", "seed", "order", "warmup", "sysctls", "stop"}),
+    return as_written | {
         "networks": {name: network.fingerprint() for name, network in unique.items()},
         "scenarios": {
             scenario.name: scenario.model_dump(exclude={"name", "network"})
@@ -250,7 +245,8 @@ def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Vi
             for scenario in scenarios
         },
         "user_agents": [
-            {"name": name, "page": page.name, "asked": page.asked, "sha256": page.sha256, "visits": visits}
-            for name, page, visits in visitors
+            visitor.agent.model_dump(exclude={"pages"})
+            | {"name": visitor.name, "page": visitor.page.name, "sha256": visitor.page.sha256}
+            for visitor in visitors
         ],
     }

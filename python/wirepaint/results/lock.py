@@ -1,0 +1,51 @@
+"""One command at a time works on a results folder."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+
+from wirepaint.errors import UsageError
+from wirepaint.results import provenance
+
+NAME = ".lock"
+_PATIENCE_S = 1.0
+"""How long to wait for a lock: what a killed command left running ends within milliseconds."""
+
+
+class Lock:
+    """The right to write in a results folder; the kernel takes it back when the process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises UsageError naming the owner when another command has the lock."""
+        self._path = folder / NAME
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        patience = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > patience:
+                    owner = self._owner()
+                    os.close(self._descriptor)
+                    accepted = "a folder that no other command is working on"
+                    raise UsageError(str(folder), owner, accepted) from None
+                time.sleep(0.05)
+        owner = {"pid": os.getpid(), "command": provenance.command_line(), "since": provenance.now()}
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, json.dumps(owner).encode(), 0)
+
+    def release(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+    def _owner(self) -> str:
+        try:
+            owner = json.loads(os.pread(self._descriptor, 4096, 0))
+            return f"it in use by process {owner['pid']} ({owner['command']}) since {owner['since']}"
+        except (ValueError, KeyError, TypeError):
+            return "it in use by another command"

@@ -1,0 +1,37 @@
+"""What a carried-out run says of itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["valid", "suspect", "invalid"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that has a result.
+
+    ``reasons`` are objects with the keys check, severity ("invalid", "suspect" or "note"), found
+    and expected; ``duration_ns`` is the length of the run. A run without a result raises
+    ``RunFailed`` instead.
+    """
+
+    verdict: Verdict
+    reasons: list[dict[str, Any]] = field(default_factory=list)
+    duration_ns: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps({"verdict": self.verdict, "reasons": self.reasons, "duration_ns": self.duration_ns})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Outcome:
+        """Raises ``ValueError`` when the text is not an outcome."""
+        value = json.loads(text)
+        try:
+            if value["verdict"] in ("valid", "suspect", "invalid"):
+                return cls(value["verdict"], list(value["reasons"]), int(value["duration_ns"]))
+        except (KeyError, TypeError):
+            pass
+        raise ValueError("not an outcome")

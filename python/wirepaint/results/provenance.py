@@ -1,0 +1,78 @@
+"""What the machine and the programs are that made a result."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wirepaint import __version__
+
+BROWSER = Path("/usr/lib/chromium/chromium-headless-shell")
+
+_CLOCK_MONOTONIC_COARSE = 6
+"""Of linux/time.h: advances with the tick, so its resolution tells HZ."""
+
+
+def command_line() -> str:
+    """The command as the user typed it."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def now() -> str:
+    """Wall clock in ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@cache
+def browser() -> str | None:
+    """Product and version of the browser, None when it is missing or does not start."""
+    try:
+        done = subprocess.run([BROWSER, "--version"], capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of all that a result can depend on."""
+    return {
+        "wirepaint": __version__,
+        "kernel": platform.release(),
+        "browser": browser(),
+        "python": platform.python_version(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The machine: name, processor, cores, memory in bytes, tick rate in Hz, clock source."""
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.version()}",
+        "processor": _first("/proc/cpuinfo", "model name") or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "hz": round(1 / time.clock_getres(_CLOCK_MONOTONIC_COARSE)),
+        "clock_source": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    }
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _first(path: str, key: str) -> str | None:
+    for line in (_text(path) or "").splitlines():
+        if line.startswith(key):
+            return line.partition(":")[2].strip()
+    return None
