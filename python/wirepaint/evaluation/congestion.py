@@ -56,7 +56,7 @@ def ours() -> dict[str, dict[str, dict[str, Any]]]:
 
 def resolve(value: str | CongestionTable, place: str) -> Congestion:
     """The congestion control that an evaluation names; raises UsageError at ``place``."""
-    table = CongestionTable(name=value) if isinstance(value, str) else value
+    table = CongestionTable.model_validate({"name": value}) if isinstance(value, str) else value
     name, parameters = table.name, dict(table.__pydantic_extra__ or {})
     own = name not in of_kernel()
     if own and name not in ours():

@@ -69,6 +69,7 @@ class Row:
     key: str
     state: State
     attempts: int
+    verdict: str | None
 
 
 class Journal:
@@ -104,7 +105,7 @@ class Journal:
     def rows(self) -> list[Row]:
         """All runs in their order."""
         with self._guarded():
-            found = self._db.execute("SELECT key, state, attempts FROM run ORDER BY position")
+            found = self._db.execute("SELECT key, state, attempts, verdict FROM run ORDER BY position")
             return [Row(*row) for row in found]
 
     def begin(self, key: str) -> int:

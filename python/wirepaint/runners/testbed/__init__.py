@@ -12,11 +12,11 @@ import contextlib
 import secrets
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint import pages
+from wirepaint.results.outcome import Outcome
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
 _NAME_MAX = 15
 """TCP_CA_NAME_MAX less its terminator: what the kernel takes as name of a congestion control."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run came to: ``verdict`` (valid, suspect, invalid) and the reasons for it."""
-
-    verdict: str
-    reasons: list[dict[str, Any]]
-    duration_ns: int
 
 
 @contextlib.contextmanager

@@ -1,0 +1,298 @@
+"""The pool: carries out the runs of a plan one after another, and can be stopped at any moment.
+
+A testbed run has the machine for itself, so runs are never parallel. Whatever ends the command
+(Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command goes on where it ended:
+``results.store`` has every finished run on the disk before the next one begins.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from wirepaint.errors import Incomplete, RunFailed
+from wirepaint.evaluation import Plan, ResolvedRun
+from wirepaint.evaluation.network import Network
+from wirepaint.results import trace
+from wirepaint.results.outcome import Outcome
+from wirepaint.results.store import Store, disk_errors
+
+RETRIES = 2
+"""A run is carried out at most 1 + RETRIES times by one command."""
+HOPELESS = 3
+"""So many runs in a row without any result mean that the cause is not in the runs."""
+DISTURBANCES = frozenset({"lateness", "steal", "foreign_cpu"})
+"""Checks that blame the machine at that moment, not the run: it is worth another attempt."""
+_LEAST_FREE = 4 * 2**20
+"""Bytes; a run that failed with less free space failed for want of it."""
+
+OWNER = "WIREPAINT_OWNER"
+"""Environment variable of all that a command starts: ``<pid>.<start time in ticks>`` of the command."""
+
+NarrowEnough = Callable[[list[float], float], bool]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """How runs are carried out. ``calibrate`` measures a network before its first run."""
+
+    session: Callable[[], AbstractContextManager[Any]]
+    run_once: Callable[..., Outcome]
+    calibrate: Callable[[Network], dict[str, Any]] | None = None
+
+
+class Progress(Protocol):
+    """Who is told how the runs go on."""
+
+    def began(self, title: str, total: int, done: int) -> None: ...
+    def calibrating(self, network: str) -> None: ...
+    def running(self, run: ResolvedRun, attempt: int) -> None: ...
+    def note(self, text: str) -> None: ...
+    def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class Tally:
+    """How the runs of a plan stand: numbers by verdict or state, and the causes of failures."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def testbed() -> Backend:
+    """The back end of real namespaces, kernel and browser."""
+    from wirepaint.runners import testbed
+    from wirepaint.runners.testbed.calibrate import calibrate
+
+    return Backend(testbed.session, testbed.run_once, lambda network: calibrate(network, short=True))
+
+
+def carry_out(
+    plan: Plan, folder: Path, backend: Backend, progress: Progress, narrow_enough: NarrowEnough | None = None
+) -> Tally:
+    """Carries out what is not yet done of a plan and returns how all its runs stand.
+
+    Raises ``Incomplete`` when stopped (all that was done is kept), ``UsageError`` when the folder
+    belongs to another evaluation, ``RunFailed`` when one run after another fails.
+    """
+    with Signals() as signals, ExitStack() as stack:
+        session = stack.enter_context(_Session(backend))
+        store = stack.enter_context(Store(folder, plan))
+        stack.callback(progress.close)
+        return _Pool(plan, store, backend, session, progress, signals, narrow_enough).carry_out()
+
+
+class Signals:
+    """Turns SIGINT and SIGTERM into ``KeyboardInterrupt``, but only inside ``interruptible``.
+
+    Elsewhere they are remembered. After the first one no other interrupts the cleaning up.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._interruptible = False
+
+    def __enter__(self) -> Signals:
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        if threading.current_thread() is threading.main_thread():
+            for number in self._before:
+                signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within it a signal raises ``KeyboardInterrupt``."""
+        self._interruptible = True
+        try:
+            if self.asked:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._interruptible = False
+
+    def _handle(self, *_: object) -> None:
+        self.asked = True
+        if self._interruptible:
+            self._interruptible = False
+            raise KeyboardInterrupt
+
+
+class _Session:
+    """What all runs of a command share; opened anew after a failure, which may have broken it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Session:
+        os.environ[OWNER] = owner(os.getpid())
+        self.renew()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def renew(self) -> None:
+        self._stack.close()
+        self.value = self._stack.enter_context(self._backend.session())
+
+
+def owner(pid: int) -> str:
+    """Identity of a process that a later process with the same pid does not have."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
+
+
+class _Pool:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        backend: Backend,
+        session: _Session,
+        progress: Progress,
+        signals: Signals,
+        narrow_enough: NarrowEnough | None,
+    ) -> None:
+        self._plan, self._store, self._backend, self._session = plan, store, backend, session
+        self._progress, self._signals, self._narrow_enough = progress, signals, narrow_enough
+        self._tally = Tally()
+        self._seconds: list[float] = []
+        self._calibrated: set[str] = set()
+        self._failed_in_a_row = 0
+        self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+
+    def carry_out(self) -> Tally:
+        runs = {run.key: run for run in self._plan.runs}
+        todo: list[ResolvedRun] = []
+        for row in self._store.rows():
+            if row.state in ("done", "skipped"):
+                self._count(runs[row.key], row.verdict or row.state)
+            else:
+                todo.append(runs[row.key])
+        self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
+        while todo:
+            run = todo.pop(0)
+            if self._is_narrow(run):
+                self._store.skip([run.key], f"interval narrower than {self._plan.stop.interval:.0%}")  # type: ignore[union-attr]
+                self._tally.counts["skipped"] += 1
+                self._progress.finished(run, "not needed", self._seconds_left(len(todo)))
+                continue
+            began = time.monotonic()
+            try:
+                self._calibrate(run.network)
+                result = self._until_it_has_a_result(run)
+            except KeyboardInterrupt:
+                raise Incomplete(self._stopped(1 + len(todo))) from None
+            self._seconds.append(time.monotonic() - began)
+            self._count(run, result)
+            self._progress.finished(run, result, self._seconds_left(len(todo)))
+        return self._tally
+
+    def _calibrate(self, network: Network) -> None:
+        """Measures what the emulated path really gives, once per network and command."""
+        if self._backend.calibrate is None or network.name in self._calibrated:
+            return
+        self._progress.calibrating(network.name)
+        try:
+            with self._signals.interruptible():
+                measured = self._backend.calibrate(network)
+            self._store.keep_calibration(network.name, measured)
+        except RunFailed as error:
+            self._progress.note(f"calibration of {network.name} failed: {error}")
+        self._calibrated.add(network.name)
+
+    def _until_it_has_a_result(self, run: ResolvedRun) -> str:
+        for tries_left in range(RETRIES, -1, -1):
+            attempt, folder = self._store.begin(run.key)
+            self._progress.running(run, attempt)
+            try:
+                with self._signals.interruptible(), disk_errors(folder):
+                    asked = run.model_copy(update={"attempt": attempt})
+                    outcome = self._backend.run_once(asked, folder, session=self._session.value)
+            except RunFailed as error:
+                self._after_failure(run, attempt, str(error), tries_left)
+                continue
+            except BaseException:
+                self._store.dropped(run.key, attempt)
+                raise
+            if tries_left and disturbed(outcome):
+                self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
+                self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}; once more")
+                continue
+            self._store.done(run.key, attempt, outcome)
+            self._failed_in_a_row = 0
+            if outcome.verdict != "valid":
+                self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}")
+            return outcome.verdict
+        return "failed"
+
+    def _after_failure(self, run: ResolvedRun, attempt: int, cause: str, tries_left: int) -> None:
+        if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
+            self._store.dropped(run.key, attempt)
+            raise Incomplete(
+                f"{self._store.folder}: the disk is full. Mend that and give the same command again."
+            )
+        self._session.renew()
+        if tries_left:
+            self._store.repeat(run.key, attempt, "failed", cause)
+            self._progress.note(f"{run.key}: {cause}; once more")
+            return
+        self._store.failed(run.key, attempt, cause)
+        self._tally.failures[run.key] = cause
+        self._progress.note(f"{run.key}: failed, {cause}")
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row == HOPELESS:
+            raise RunFailed(f"{HOPELESS} runs in a row failed, the last one, {run.key}: {cause}")
+
+    def _count(self, run: ResolvedRun, result: str) -> None:
+        self._tally.counts[result] += 1
+        if self._plan.stop and result == "valid" and not run.warmup:
+            page = trace.read_table(self._store.folder / "runs" / run.key, "page")
+            times = (page["load_event"] - page["navigation_start"]).drop_nulls().to_list()
+            self._load_times[_cell(run)] += times
+
+    def _is_narrow(self, run: ResolvedRun) -> bool:
+        """The page load time of this page in this scenario is known closely enough."""
+        stop, narrow_enough = self._plan.stop, self._narrow_enough
+        if stop is None or narrow_enough is None or run.warmup:
+            return False
+        times = self._load_times[_cell(run)]
+        return len(times) >= stop.visits and narrow_enough(times, stop.interval)
+
+    def _seconds_left(self, runs: int) -> float:
+        return runs * sum(self._seconds) / len(self._seconds) if self._seconds else float("nan")
+
+    def _stopped(self, left: int) -> str:
+        total = len(self._plan.runs)
+        return f"stopped; {total - left} of {total} runs are done. The same command again resumes"
+
+
+def disturbed(outcome: Outcome) -> bool:
+    """The machine, not the run, is to blame for a verdict that is not valid."""
+    blamed = {reason["check"] for reason in outcome.reasons if reason["severity"] != "note"}
+    return outcome.verdict != "valid" and bool(blamed) and blamed <= DISTURBANCES
+
+
+def _cell(run: ResolvedRun) -> tuple[str, str, str]:
+    return run.scenario, run.user_agent, run.page_name
+
+
+def _why(outcome: Outcome) -> str:
+    reasons = [reason for reason in outcome.reasons if reason["severity"] != "note"]
+    return "; ".join(f"{r['check']}: {r['found']} (expected {r['expected']})" for r in reasons)

@@ -1,0 +1,96 @@
+"""Progress of the runs on stderr: a bar with the time left on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
+from wirepaint.evaluation import ResolvedRun
+from wirepaint.runners.pool import Progress
+
+
+def on_stderr() -> Progress:
+    """The form of progress that suits this terminal, or the lack of one."""
+    plain = not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb"
+    return Lines() if plain else Bar()
+
+
+def duration(seconds: float) -> str:
+    """A time span in words, coarse: ``40 s``, ``3 min``, ``2 h 10 min``."""
+    if math.isnan(seconds):
+        return "?"
+    if seconds < 90:
+        return f"{max(5 * math.ceil(seconds / 5), 5)} s" if seconds > 0 else "0 s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Lines:
+    """One line for each run."""
+
+    def began(self, title: str, total: int, done: int) -> None:
+        self._total, self._done = total, done
+        self.note(f"{title}: {total} runs" + (f", {done} of them done" if done else ""))
+
+    def calibrating(self, network: str) -> None:
+        self.note(f"measuring the network {network}")
+
+    def running(self, run: ResolvedRun, attempt: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
+        self._done += 1
+        left = "" if self._done == self._total else f", {duration(seconds_left)} left"
+        self.note(f"[{self._done}/{self._total}] {run.key}: {result}{left}")
+
+    def close(self) -> None:
+        pass
+
+
+class Bar:
+    """A bar, and above it a line for each run that is not as it should be.
+
+    It is redrawn when something happens and by no thread: the testbed forks.
+    """
+
+    def __init__(self) -> None:
+        self._bar = RichProgress(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("[dim]{task.description}"),
+            console=Console(stderr=True, highlight=False),
+            auto_refresh=False,
+            transient=True,
+        )
+
+    def began(self, title: str, total: int, done: int) -> None:
+        self._bar.console.print(title, style="bold", markup=False)
+        self._task = self._bar.add_task("", total=total, completed=done, left="")
+        self._bar.start()
+
+    def calibrating(self, network: str) -> None:
+        self._bar.update(self._task, description=f"measuring the network {network}", refresh=True)
+
+    def running(self, run: ResolvedRun, attempt: int) -> None:
+        again = f", attempt {attempt}" if attempt > 1 else ""
+        visit = "warm-up" if run.warmup else f"visit {run.visit}"
+        text = f"{run.scenario} · {run.page_name} · {visit}{again}"
+        self._bar.update(self._task, description=text, refresh=True)
+
+    def note(self, text: str) -> None:
+        self._bar.console.print(text, markup=False)
+
+    def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
+        self._bar.update(self._task, advance=1, left=f"{duration(seconds_left)} left", refresh=True)
+
+    def close(self) -> None:
+        self._bar.stop()
