@@ -1,0 +1,157 @@
+"""How Chromium's headless shell is found and started.
+
+The headless shell has the net stack of the full browser, a third of its start time and CPU, and
+makes no request of its own. It is started as an ordinary user with its sandbox, told where every
+host lives (nothing else resolves), and trusts one certificate authority: that of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from wirepaint.errors import MachineLacks
+
+HttpVersion = Literal["h1", "h2"]
+
+CANDIDATES = (
+    # Debian: the program itself, not the shell script around it.
+    "/usr/lib/chromium/chromium-headless-shell",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+)
+
+FLAGS = (
+    "--headless=new",
+    "--disable-gpu",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    "--disable-client-side-phishing-detection",
+    "--metrics-recording-only",
+    "--no-pings",
+    "--mute-audio",
+    "--hide-scrollbars",
+    "--disable-dev-shm-usage",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--disable-ipc-flooding-protection",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    "--force-color-profile=srgb",
+    "--disable-field-trial-config",
+    # Math.random() repeats from visit to visit, so pages that draw cache busters repeat too.
+    "--js-flags=--random-seed=42",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,"
+    "CertificateTransparencyComponentUpdater,AutofillServerCommunication,NetworkTimeServiceQuerying,"
+    "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LocalNetworkAccessChecks,AsyncDns",
+)
+
+HTTP_FLAGS: dict[HttpVersion, tuple[str, ...]] = {
+    "h1": ("--disable-http2", "--disable-quic"),
+    "h2": ("--disable-quic",),
+}
+
+
+@dataclass(frozen=True)
+class BrowserOptions:
+    """One visit: what to load, and by which means."""
+
+    url: str
+    """Address of the base document."""
+    http: HttpVersion
+    """Newest HTTP version that the browser may speak."""
+    hosts: dict[str, str]
+    """IPv4 address of every host; no other name resolves."""
+    work_dir: Path
+    """Folder on tmpfs that every user can enter; the visit makes its own folder ``browser`` in it."""
+    epoch_ns: int = 0
+    """CLOCK_MONOTONIC in nanoseconds at time 0 of the trace."""
+    ca_spki_sha256: str | None = None
+    """Base64 of the SHA-256 of the certificate authority's SubjectPublicKeyInfo; None trusts no one new."""
+    timeout_s: float = 60.0
+    """A page that has not fired its load event by then has failed."""
+    viewport: tuple[int, int] = (1280, 800)
+    """Width and height in CSS pixels."""
+    screencast: bool = True
+    """Records frames, for the speed index and the end of the visible loading."""
+    binary: Path | None = None
+    """The program; None searches for it."""
+
+    @property
+    def home(self) -> Path:
+        """Folder of this visit's browser: profile, NetLog, messages."""
+        return self.work_dir / "browser"
+
+    @property
+    def netlog(self) -> Path:
+        """Where the browser writes its NetLog."""
+        return self.home / "netlog.json"
+
+    @property
+    def log(self) -> Path:
+        """Where the browser's messages go."""
+        return self.home / "log.txt"
+
+
+def find() -> Path:
+    """Path of the headless shell: ``$WIREPAINT_CHROMIUM``, else the known places."""
+    if override := os.environ.get("WIREPAINT_CHROMIUM"):
+        return Path(override)
+    for candidate in CANDIDATES:
+        if found := shutil.which(candidate):
+            return Path(found)
+    raise MachineLacks(
+        "Chromium's headless shell is not installed", "Debian: apt-get install chromium-headless-shell."
+    )
+
+
+def version(binary: Path | None = None) -> str:
+    """What the program says of itself, such as ``Chromium 156.0.7444.59``."""
+    binary = binary or find()
+    try:
+        done = subprocess.run(
+            [binary, "--version"], capture_output=True, text=True, check=False, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineLacks(f"{binary} does not start: {error}", "Reinstall it.") from error
+    if done.returncode != 0 or not done.stdout.strip():
+        raise MachineLacks(f"{binary} --version ended with {done.returncode}", "Reinstall it.")
+    return done.stdout.strip()
+
+
+def arguments(options: BrowserOptions) -> list[str]:
+    """The command line of one visit. File descriptors 3 and 4 must be the DevTools pipe."""
+    rules = [f"MAP {host} {address}" for host, address in sorted(options.hosts.items())]
+    rules.append("MAP * ~NOTFOUND")
+    width, height = options.viewport
+    trust = [f"--ignore-certificate-errors-spki-list={options.ca_spki_sha256}"] if options.ca_spki_sha256 else []
+    return [
+        str(options.binary or find()),
+        *FLAGS,
+        *HTTP_FLAGS[options.http],
+        *trust,
+        f"--host-resolver-rules={','.join(rules)}",
+        f"--window-size={width},{height}",
+        f"--user-data-dir={options.home / 'profile'}",
+        f"--log-net-log={options.netlog}",
+        "--net-log-capture-mode=Default",
+        "--remote-debugging-pipe",
+    ]
+
+
+def environment(options: BrowserOptions) -> dict[str, str]:
+    """Environment of the browser: nothing of the user's own."""
+    return {"HOME": str(options.home), "TMPDIR": str(options.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}

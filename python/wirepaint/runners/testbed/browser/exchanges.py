@@ -1,0 +1,193 @@
+"""DevTools' network events, gathered into one exchange per request on the network.
+
+Times are seconds of CLOCK_MONOTONIC as DevTools gives them. A redirect ends one exchange and
+begins the next, so every answer of a server is an exchange of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wirepaint.runners.testbed.browser.devtools import EventHandler
+
+TYPES = {
+    "Document": "html",
+    "Stylesheet": "css",
+    "Script": "js",
+    "Image": "image",
+    "Font": "font",
+    "Media": "media",
+    "XHR": "data",
+    "Fetch": "data",
+    "EventSource": "data",
+    "Ping": "data",
+}
+
+
+@dataclass
+class Exchange:
+    """One request and its answer."""
+
+    id: str
+    """Unique in the visit: DevTools' id, with the number of the hop after a redirect."""
+    url: str
+    method: str
+    type: str
+    frame: str
+    initiator: str | None
+    initiator_type: str
+    priority: str
+    discovered: float
+    queued: float | None = None
+    sent: float | None = None
+    connect: tuple[float, float] | None = None
+    """Begin and end of the connecting that this request waited for."""
+    tls_done: float | None = None
+    first_byte: float | None = None
+    last_byte: float | None = None
+    status: int | None = None
+    protocol: str | None = None
+    connection: int | None = None
+    encoded_bytes: int = 0
+    decoded_bytes: int = 0
+    from_cache: bool = False
+    failed: str | None = None
+    done: bool = False
+
+    def answered(self, response: dict[str, Any]) -> None:
+        """Takes what DevTools tells of the response's head."""
+        self.status = response.get("status")
+        self.protocol = response.get("protocol")
+        if response.get("fromDiskCache") or response.get("fromServiceWorker") or response.get("fromPrefetchCache"):
+            self.from_cache = True
+        # Id 0 means no connection: a cache or an error.
+        self.connection = response.get("connectionId") or None
+        self.encoded_bytes = int(response.get("encodedDataLength", 0))
+        if timing := response.get("timing"):
+            start = timing["requestTime"]
+
+            def at(key: str) -> float | None:
+                return start + timing[key] / 1000 if timing.get(key, -1) >= 0 else None
+
+            self.queued, self.sent = start, at("sendEnd")
+            self.first_byte = at("receiveHeadersStart") or at("receiveHeadersEnd")
+            begin, end = at("connectStart"), at("connectEnd")
+            if begin is not None and end is not None and not response.get("connectionReused"):
+                # connectEnd includes TLS; the TCP handshake ends where TLS begins.
+                self.connect, self.tls_done = (begin, at("sslStart") or end), at("sslEnd")
+
+
+class Exchanges:
+    """Collects the exchanges of all sessions of one visit, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.all: list[Exchange] = []
+        self.last_event: float | None = None
+        """Time of the newest sign of traffic."""
+        self._open: dict[str, Exchange] = {}
+        self._early: dict[str, float] = {}
+        self._handlers: dict[str, EventHandler] = {
+            "Network.requestWillBeSent": self._will_be_sent,
+            "Network.responseReceived": self._response,
+            "Network.dataReceived": self._data,
+            "Network.loadingFinished": self._finished,
+            "Network.loadingFailed": self._failed,
+            "Network.requestServedFromCache": self._served_from_cache,
+            "Network.resourceChangedPriority": self._priority,
+        }
+
+    @property
+    def in_flight(self) -> int:
+        """Exchanges that have not ended."""
+        return sum(not exchange.done for exchange in self._open.values())
+
+    def handle(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        """Takes any DevTools event; those of other domains are ignored."""
+        if handler := self._handlers.get(method):
+            handler(method, params, session)
+
+    def _will_be_sent(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        request, number = params["request"], params["requestId"]
+        if not request["url"].startswith(("http:", "https:")):
+            return
+        hop, initiator, kind = 0, *_initiator(params.get("initiator", {}))
+        if (redirect := params.get("redirectResponse")) and (before := self._open.get(number)):
+            hop = before.id.count(":") and int(before.id.rpartition(":")[2])
+            hop += 1
+            before.answered(redirect)
+            before.last_byte = _headers_end(redirect) or params["timestamp"]
+            before.done = True
+            initiator, kind = before.url, "redirect"
+        exchange = Exchange(
+            id=f"{number}:{hop}" if hop else number,
+            url=request["url"],
+            method=request["method"],
+            type=TYPES.get(params.get("type", ""), "other"),
+            frame=params.get("frameId", ""),
+            initiator=initiator,
+            initiator_type=kind,
+            priority=request.get("initialPriority", ""),
+            discovered=params["timestamp"],
+        )
+        self.all.append(exchange)
+        self._open[number] = exchange
+        self.last_event = params["timestamp"]
+
+    def _response(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.answered(params["response"])
+            exchange.type = TYPES.get(params.get("type", ""), exchange.type)
+            self.last_event = params["timestamp"]
+
+    def _data(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.decoded_bytes += params["dataLength"]
+            self.last_event = params["timestamp"]
+
+    def _finished(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.encoded_bytes = int(params["encodedDataLength"])
+            exchange.last_byte = params["timestamp"]
+            exchange.done = True
+            self.last_event = max(params["timestamp"], self.last_event or 0)
+
+    def _failed(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.failed = params.get("blockedReason") or params.get("errorText") or "failed"
+            if cors := params.get("corsErrorStatus"):
+                exchange.failed += f" ({cors.get('corsError')})"
+            exchange.last_byte = None
+            exchange.done = True
+            self.last_event = params["timestamp"]
+
+    def _served_from_cache(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.from_cache = True
+
+    def _priority(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.priority = params["newPriority"]
+
+
+def _initiator(initiator: dict[str, Any]) -> tuple[str | None, str]:
+    """Address of what caused a request, and of what kind it is."""
+    kind = initiator.get("type", "other")
+    if kind not in ("parser", "script", "preload"):
+        kind = "other"
+    if url := initiator.get("url"):
+        return url, kind
+    stack = initiator.get("stack")
+    while stack:
+        for call in stack.get("callFrames", ()):
+            if call.get("url"):
+                return call["url"], kind
+        stack = stack.get("parent")
+    return None, kind
+
+
+def _headers_end(response: dict[str, Any]) -> float | None:
+    timing = response.get("timing")
+    if not timing or timing.get("receiveHeadersEnd", -1) < 0:
+        return None
+    return timing["requestTime"] + timing["receiveHeadersEnd"] / 1000

@@ -1,0 +1,77 @@
+"""The browser's processes as /proc shows them: who they are, what they used, how they are confined."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+SECCOMP_FILTER = "2"  # value of Seccomp in /proc/PID/status while a filter is in force
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process at one moment."""
+
+    pid: int
+    parent: int
+    cpu_s: float
+    """CPU time of the process and of the children that it has waited for."""
+
+
+def tree(root: int) -> list[Process]:
+    """``root`` and all its descendants."""
+    processes = {process.pid: process for entry in Path("/proc").iterdir() if (process := _read(entry))}
+    found = [processes[root]] if root in processes else []
+    for process in found:
+        found += [child for child in processes.values() if child.parent == process.pid]
+    return found
+
+
+def cpu(root: int) -> float:
+    """CPU seconds that ``root`` and its descendants have used so far."""
+    return sum(process.cpu_s for process in tree(root))
+
+
+def kill(root: int) -> None:
+    """Ends ``root`` and its descendants at once."""
+    for process in tree(root):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def unconfined(root: int) -> str | None:
+    """None when the pages of browser ``root`` run in its sandbox, else what is missing.
+
+    A renderer is confined when it has a system call filter and a user namespace of its own.
+    """
+    seen = False
+    for process in tree(root):
+        entry = Path(f"/proc/{process.pid}")
+        try:
+            if b"--type=renderer" not in (entry / "cmdline").read_bytes():
+                continue
+            status = (entry / "status").read_text()
+            own = (entry / "ns/user").readlink() != Path("/proc/self/ns/user").readlink()
+        except OSError:
+            continue
+        seen = True
+        filtered = any(line.split() == ["Seccomp:", SECCOMP_FILTER] for line in status.splitlines())
+        if not filtered or not own:
+            missing = "a system call filter" if own else "a user namespace of its own"
+            return f"a renderer without {missing}"
+    return None if seen else "no renderer found"
+
+
+def _read(entry: Path) -> Process | None:
+    if not entry.name.isdigit():
+        return None
+    try:
+        # The command's name is in parentheses and may hold spaces.
+        fields = (entry / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return Process(int(entry.name), int(fields[1]), sum(map(int, fields[11:15])) / TICKS)

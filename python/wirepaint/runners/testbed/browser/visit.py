@@ -1,0 +1,360 @@
+"""One page visit: start the browser, load the page, wait until it is quiet, end the browser.
+
+Every visit has a process and a profile of its own, so caches, connections and TLS sessions are
+cold. Whatever goes wrong ends as ``RunFailed`` with its cause, and the browser is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed.browser import chromium, netlog, paint, processes
+from wirepaint.runners.testbed.browser.chromium import BrowserOptions
+from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsClosed, DevtoolsTimeout
+from wirepaint.runners.testbed.browser.exchanges import Exchange, Exchanges
+
+START_S = 20.0
+"""Time that the browser has to answer its first command; 0.1 s is usual."""
+QUIET_S = 0.5
+"""A visit ends when the network has been silent for this long after the load event."""
+STALLED_S = 3.0
+"""After the load event, a request without a byte for this long is cut off (long polls, streams)."""
+LATE_S = 15.0
+"""The longest wait for late objects after the load event."""
+ANSWER_S = 5.0
+"""A page that does not answer a script within this time runs a script without end."""
+CLOSE_S = 3.0
+"""`Browser.close` is known to hang; then the processes are killed."""
+
+SCREENCAST = {"format": "jpeg", "quality": 60, "maxWidth": 320, "maxHeight": 200}
+
+
+class Spawn(Protocol):
+    """Starts a program in the client's namespace as the ordinary user."""
+
+    def __call__(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        extra_fds: Mapping[int, int],
+        env: Mapping[str, str],
+        stdout: int | IO[Any],
+        stderr: int | IO[Any],
+    ) -> subprocess.Popen[bytes]: ...
+
+
+@dataclass
+class PageLoad:
+    """What one visit showed. Times are nanoseconds since the run's epoch."""
+
+    options: BrowserOptions
+    browser: str
+    """Product and version."""
+    navigation_start: int
+    dom_content_loaded: int | None
+    load_event: int
+    first_paint: int | None
+    first_contentful_paint: int | None
+    largest_contentful_paint: int | None
+    viewport_complete: int | None
+    viewport_last_frame: int | None
+    """When the screencast showed the final picture: the cross-check of ``viewport_complete``."""
+    viewport_urls: set[str]
+    speed_index: float | None
+    """Milliseconds."""
+    exchanges: list[Exchange]
+    netlog: netlog.NetLog
+    unconfined: str | None
+    """What was missing of the browser's sandbox; None when it was in force."""
+    cpu_s: float
+    """CPU seconds of all processes of the browser."""
+    controller_cpu_s: float
+    """CPU seconds of this process while the page loaded."""
+    ended: int
+    """End of the visit."""
+    notes: list[str] = field(default_factory=list)
+    """What happened beside the load: dialogs answered, windows closed, requests cut off."""
+
+    def ns(self, seconds: float) -> int:
+        """Nanoseconds since the epoch of a time that DevTools gave."""
+        return round(seconds * 1e9) - self.options.epoch_ns
+
+
+def visit(options: BrowserOptions, spawn: Spawn) -> PageLoad:
+    """Loads ``options.url`` once in a fresh browser; raises ``RunFailed`` when it did not load."""
+    options.home.mkdir(parents=True, exist_ok=True)
+    # The browser is another user; the folder lies in the run's private scratch space.
+    options.home.chmod(0o777)
+    with _Browser(options, spawn) as browser:
+        return browser.load()
+
+
+class _Browser:
+    """A running browser and what it has told so far."""
+
+    def __init__(self, options: BrowserOptions, spawn: Spawn) -> None:
+        self._options, self._spawn = options, spawn
+        self._exchanges = Exchanges()
+        self._frames: list[paint.Frame] = []
+        self._milestones: dict[tuple[str, str], float] = {}  # (loader, lifecycle name) -> time
+        self._lcp: dict[str, float] = {}  # frame -> wall clock of the last candidate
+        self._loader = self._frame = ""  # document and frame of the page
+        self._anchor: tuple[float, float] | None = None  # one instant: monotonic, wall clock
+        self._targets: set[str] = set()
+        self._notes: list[str] = []
+        self._crash: str | None = None
+
+    def __enter__(self) -> _Browser:
+        command_out, command_in = os.pipe()
+        event_out, event_in = os.pipe()
+        try:
+            with self._options.log.open("wb") as log:
+                self._process = self._spawn(
+                    chromium.arguments(self._options),
+                    extra_fds={3: command_out, 4: event_in},
+                    env=chromium.environment(self._options),
+                    stdout=log,
+                    stderr=log,
+                )
+        except BaseException:
+            os.close(command_in)
+            os.close(event_out)
+            raise
+        finally:
+            os.close(command_out)
+            os.close(event_in)
+        self._devtools = Devtools(command_in, event_out, self._on_event)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._devtools.close()
+        if self._process.poll() is None:
+            processes.kill(self._process.pid)
+            self._process.wait()
+
+    def load(self) -> PageLoad:
+        """Loads the page and returns what was seen."""
+        cpu_before = time.process_time()
+        version = self._start()
+        session = self._open_page()
+        self._navigate(session)
+        self._settle()
+        controller_cpu = time.process_time() - cpu_before
+        walk = self._evaluate(session, paint.WALK)
+        metrics = self._devtools.call("Performance.getMetrics", {}, session, ANSWER_S)["metrics"]
+        starts = [metric["value"] for metric in metrics if metric["name"] == "NavigationStart"]
+        unconfined = processes.unconfined(self._process.pid)
+        cpu = processes.cpu(self._process.pid)
+        ended = time.monotonic()
+        self._close()
+        return self._result(version, starts[0], walk, unconfined, cpu, controller_cpu, ended)
+
+    def _start(self) -> str:
+        try:
+            return self._devtools.call("Browser.getVersion", timeout=START_S)["product"]
+        except (DevtoolsClosed, DevtoolsTimeout) as error:
+            lines = self._options.log.read_text("utf-8", "replace").strip().splitlines()
+            raise RunFailed(f"the browser did not start: {lines[-1] if lines else error}") from None
+
+    def _open_page(self) -> str:
+        call = self._devtools.call
+        call("Target.setDiscoverTargets", {"discover": True})
+        call("Browser.setDownloadBehavior", {"behavior": "deny"})
+        target = call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        self._targets.add(target)
+        session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        self._watch(session)
+        call("Page.addScriptToEvaluateOnNewDocument", {"source": paint.OBSERVE, "worldName": paint.WORLD}, session)
+        call("Performance.enable", {"timeDomain": "timeTicks"}, session)
+        call("PerformanceTimeline.enable", {"eventTypes": ["largest-contentful-paint"]}, session)
+        if self._options.screencast:
+            call("Page.startScreencast", SCREENCAST, session)
+        return session
+
+    def _watch(self, session: str) -> None:
+        """Has a target tell of its requests, and of targets that it makes (other sites' frames, workers)."""
+        # Bodies are never read back, so none need be kept.
+        self._devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}, session)
+        self._devtools.send("Page.enable", {}, session)
+        self._devtools.send("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
+        self._devtools.send("Inspector.enable", {}, session)
+        attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+        self._devtools.send("Target.setAutoAttach", attach, session)
+
+    def _navigate(self, session: str) -> None:
+        url, limit = self._options.url, self._options.timeout_s
+        deadline = time.monotonic() + limit
+        try:
+            answer = self._devtools.call("Page.navigate", {"url": url}, session, limit)
+            if error := answer.get("errorText"):
+                raise RunFailed(f"{url} did not load: {error}")
+            self._frame, self._loader = answer["frameId"], answer.get("loaderId", "")
+            loaded = self._devtools.pump(self._loaded, deadline - time.monotonic())
+        except DevtoolsTimeout:
+            loaded = False
+        self._check_alive()
+        if not loaded:
+            waiting = self._exchanges.in_flight
+            why = f"{waiting} requests were open" if waiting else "no request was open: a script runs without end"
+            raise RunFailed(f"{url} fired no load event within {limit:g} s; {why}")
+        document = self._document()
+        if document.status is None or document.status >= 400:
+            raise RunFailed(f"{url} answered with status {document.status}")
+
+    def _loaded(self) -> bool:
+        return self._crash is not None or (self._loader, "load") in self._milestones
+
+    def _settle(self) -> None:
+        """Waits until the network is quiet."""
+        loaded = time.monotonic()
+
+        def quiet() -> bool:
+            now = time.monotonic()
+            since = now - max(loaded, self._exchanges.last_event or 0)
+            if self._crash or (since >= QUIET_S and not self._exchanges.in_flight and self._loaded()):
+                return True
+            return since >= STALLED_S or now - loaded >= LATE_S
+
+        while not quiet():
+            self._devtools.pump(quiet, QUIET_S / 5)
+        self._check_alive()
+
+    def _evaluate(self, session: str, expression: str) -> dict[str, Any]:
+        """Runs a script in our world of the page's document."""
+        try:
+            world = {"frameId": self._frame, "worldName": paint.WORLD}
+            context = self._devtools.call("Page.createIsolatedWorld", world, session, ANSWER_S)
+            evaluate = {
+                "expression": expression,
+                "contextId": context["executionContextId"],
+                "returnByValue": True,
+            }
+            answer = self._devtools.call("Runtime.evaluate", evaluate, session, ANSWER_S)
+        except DevtoolsTimeout:
+            raise RunFailed(f"{self._options.url}: the page does not answer: a script runs without end") from None
+        if "exceptionDetails" in answer:
+            raise RunFailed(f"the view-port walk failed: {answer['exceptionDetails'].get('text')}")
+        return answer["result"]["value"]
+
+    def _close(self) -> None:
+        """Ends the browser so that it writes its NetLog to the end."""
+        deadline = time.monotonic() + CLOSE_S
+        with contextlib.suppress(DevtoolsClosed, DevtoolsTimeout):
+            self._devtools.call("Browser.close", timeout=CLOSE_S)
+        try:
+            self._process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._notes.append(f"the browser did not close within {CLOSE_S:g} s and was killed")
+            processes.kill(self._process.pid)
+            self._process.wait()
+
+    def _result(
+        self,
+        version: str,
+        navigation_start: float,
+        walk: dict[str, Any],
+        unconfined: str | None,
+        cpu: float,
+        controller_cpu: float,
+        ended: float,
+    ) -> PageLoad:
+        def milestone(name: str) -> float | None:
+            return self._milestones.get((self._loader, name))
+
+        def ns(seconds: float | None) -> int | None:
+            return None if seconds is None else round(seconds * 1e9) - self._options.epoch_ns
+
+        first = self._exchanges.all[0].discovered
+        # A redirect by script or meta tag begins a second document; the visit began with the first.
+        start = min(navigation_start, first)
+        progress = paint.visual_progress([frame for frame in self._frames if frame.time >= start])
+        last_frame = paint.last_change(progress)
+        urls = set(walk["urls"])
+        seen = [milestone("firstContentfulPaint")]
+        seen += [e.last_byte for e in self._exchanges.all if e.url in urls and not e.failed]
+        seen += [navigation_start + at / 1000 for url, at in walk["paints"] if url in urls]
+        if walk["opaque"]:
+            seen.append(last_frame)
+        complete = max((at for at in seen if at is not None), default=None)
+        for exchange in self._exchanges.all:
+            if not exchange.done:
+                exchange.failed = "not finished when the visit ended"
+        lcp = self._lcp.get(self._frame)
+        if lcp is not None and self._anchor:
+            lcp += self._anchor[0] - self._anchor[1]
+        load_event = milestone("load")
+        assert load_event is not None  # _navigate waited for it
+        return PageLoad(
+            options=self._options,
+            browser=version,
+            navigation_start=ns(start) or 0,
+            dom_content_loaded=ns(milestone("DOMContentLoaded")),
+            load_event=ns(load_event) or 0,
+            first_paint=ns(milestone("firstPaint")),
+            first_contentful_paint=ns(milestone("firstContentfulPaint")),
+            largest_contentful_paint=ns(lcp),
+            viewport_complete=ns(complete),
+            viewport_last_frame=ns(last_frame),
+            viewport_urls=urls,
+            speed_index=paint.speed_index(progress, start),
+            exchanges=self._exchanges.all,
+            netlog=netlog.read(self._options.netlog),
+            unconfined=unconfined,
+            cpu_s=cpu,
+            controller_cpu_s=controller_cpu,
+            ended=ns(ended) or 0,
+            notes=self._notes,
+        )
+
+    def _document(self) -> Exchange:
+        """The exchange that answered with the page's document."""
+        documents = [e for e in self._exchanges.all if e.id.partition(":")[0] == self._loader]
+        if not documents:
+            raise RunFailed(f"{self._options.url}: the browser reported no request for the document")
+        return documents[-1]
+
+    def _check_alive(self) -> None:
+        if self._crash:
+            raise RunFailed(f"{self._options.url}: {self._crash}")
+
+    def _on_event(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        self._exchanges.handle(method, params, session)
+        match method:
+            case "Page.screencastFrame":
+                frame = params["metadata"]
+                at = frame.get("monotonicTimestamp")
+                if at is None and self._anchor:
+                    at = frame["timestamp"] + self._anchor[0] - self._anchor[1]
+                if at is not None:
+                    self._frames.append(paint.Frame(at, params["data"]))
+                self._devtools.send("Page.screencastFrameAck", {"sessionId": params["sessionId"]}, session)
+            case "Page.lifecycleEvent":
+                self._milestones.setdefault((params["loaderId"], params["name"]), params["timestamp"])
+            case "Page.frameNavigated" if params["frame"]["id"] == self._frame:
+                self._loader = params["frame"]["loaderId"]
+            case "Network.requestWillBeSent" if self._anchor is None:
+                self._anchor = (params["timestamp"], params["wallTime"])
+            case "PerformanceTimeline.timelineEventAdded":
+                event = params["event"]
+                self._lcp[event["frameId"]] = event["time"]
+            case "Target.attachedToTarget" if params["targetInfo"]["targetId"] not in self._targets:
+                self._watch(params["sessionId"])
+                self._devtools.send("Runtime.runIfWaitingForDebugger", {}, params["sessionId"])
+            case "Target.targetCreated":
+                target = params["targetInfo"]
+                if target["type"] == "page" and target.get("openerId") and target["targetId"] not in self._targets:
+                    self._notes.append(f"closed a window that the page opened: {target['url']}")
+                    self._devtools.send("Target.closeTarget", {"targetId": target["targetId"]})
+            case "Page.javascriptDialogOpening":
+                self._notes.append(f"dismissed a dialog of type {params['type']}")
+                self._devtools.send("Page.handleJavaScriptDialog", {"accept": False}, session)
+            case "Inspector.targetCrashed" | "Target.targetCrashed":
+                self._crash = f"a page process crashed ({params.get('status', 'no cause given')})"
