@@ -88,7 +88,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             ),
             spawn=spawn,
         )
-        counters = witness.stop()
+        counters = witness.stop(load.cpu_s)
         duration = time.monotonic_ns() - run["epoch_ns"]
         for name in ("server", "probe", "emulator", "congestion"):
             if name in parts:

@@ -122,9 +122,7 @@ def version(binary: Path | None = None) -> str:
     """What the program says of itself, such as ``Chromium 156.0.7444.59``."""
     binary = binary or find()
     try:
-        done = subprocess.run(
-            [binary, "--version"], capture_output=True, text=True, check=False, timeout=10
-        )
+        done = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=10)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MachineLacks(f"{binary} does not start: {error}", "Reinstall it.") from error
     if done.returncode != 0 or not done.stdout.strip():
@@ -137,7 +135,9 @@ def arguments(options: BrowserOptions) -> list[str]:
     rules = [f"MAP {host} {address}" for host, address in sorted(options.hosts.items())]
     rules.append("MAP * ~NOTFOUND")
     width, height = options.viewport
-    trust = [f"--ignore-certificate-errors-spki-list={options.ca_spki_sha256}"] if options.ca_spki_sha256 else []
+    trust = (
+        [f"--ignore-certificate-errors-spki-list={options.ca_spki_sha256}"] if options.ca_spki_sha256 else []
+    )
     return [
         str(options.binary or find()),
         *FLAGS,
@@ -154,4 +154,9 @@ def arguments(options: BrowserOptions) -> list[str]:
 
 def environment(options: BrowserOptions) -> dict[str, str]:
     """Environment of the browser: nothing of the user's own."""
-    return {"HOME": str(options.home), "TMPDIR": str(options.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    return {
+        "HOME": str(options.home),
+        "TMPDIR": str(options.home),
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+    }

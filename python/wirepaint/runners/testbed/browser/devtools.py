@@ -50,7 +50,11 @@ class Devtools:
         self._awaited: set[int] = set()
 
     def call(
-        self, method: str, params: dict[str, Any] | None = None, session: str | None = None, timeout: float = 10.0
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        session: str | None = None,
+        timeout: float = 10.0,
     ) -> dict[str, Any]:
         """Sends a command and waits for its result; events that arrive meanwhile are handled."""
         number = self.send(method, params, session)

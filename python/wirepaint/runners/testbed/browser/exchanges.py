@@ -59,7 +59,11 @@ class Exchange:
         """Takes what DevTools tells of the response's head."""
         self.status = response.get("status")
         self.protocol = response.get("protocol")
-        if response.get("fromDiskCache") or response.get("fromServiceWorker") or response.get("fromPrefetchCache"):
+        if (
+            response.get("fromDiskCache")
+            or response.get("fromServiceWorker")
+            or response.get("fromPrefetchCache")
+        ):
             self.from_cache = True
         # Id 0 means no connection: a cache or an error.
         self.connection = response.get("connectionId") or None
@@ -113,8 +117,7 @@ class Exchanges:
             return
         hop, initiator, kind = 0, *_initiator(params.get("initiator", {}))
         if (redirect := params.get("redirectResponse")) and (before := self._open.get(number)):
-            hop = before.id.count(":") and int(before.id.rpartition(":")[2])
-            hop += 1
+            hop = int(before.id.partition(":")[2] or 0) + 1
             before.answered(redirect)
             before.last_byte = _headers_end(redirect) or params["timestamp"]
             before.done = True
@@ -154,10 +157,9 @@ class Exchanges:
 
     def _failed(self, method: str, params: dict[str, Any], session: str | None) -> None:
         if exchange := self._open.get(params["requestId"]):
-            exchange.failed = params.get("blockedReason") or params.get("errorText") or "failed"
-            if cors := params.get("corsErrorStatus"):
-                exchange.failed += f" ({cors.get('corsError')})"
-            exchange.last_byte = None
+            cause = params.get("blockedReason") or params.get("errorText") or "failed"
+            cors = params.get("corsErrorStatus")
+            exchange.failed = f"{cause} ({cors.get('corsError')})" if cors else cause
             exchange.done = True
             self.last_event = params["timestamp"]
 

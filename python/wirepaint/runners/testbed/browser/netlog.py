@@ -117,7 +117,10 @@ def _load(text: str, path: Path) -> tuple[dict[str, Any], bool]:
     for line in rest.splitlines():
         with contextlib.suppress(ValueError):
             events.append(json.loads(line.strip().removeprefix('"events": [').rstrip(",]")))
-    return {"constants": constants, "events": [e for e in events if isinstance(e, dict) and "source" in e]}, False
+    return {
+        "constants": constants,
+        "events": [e for e in events if isinstance(e, dict) and "source" in e],
+    }, False
 
 
 @dataclass
@@ -156,7 +159,9 @@ class _Reader:
         self._groups: dict[int, str] = {}  # CONNECT_JOB -> "https://host:port"
         self._sessions: dict[int, int] = {}  # HTTP2_SESSION -> socket
         self._streams: dict[tuple[int, int], int] = {}  # (session, stream) -> job
-        self._request_streams: dict[tuple[int, int], tuple[int, int]] = {}  # (request, stream) -> (socket, job)
+        self._request_streams: dict[
+            tuple[int, int], tuple[int, int]
+        ] = {}  # (request, stream) -> (socket, job)
         self._chunks: dict[int, list[Chunk]] = defaultdict(list)
 
     def run(self, events: list[dict[str, Any]], complete: bool) -> NetLog:
@@ -290,7 +295,9 @@ class _Reader:
         elif socket.job is not None:
             self._chunks[socket.job].append(Chunk(time, count))
 
-    def _on_SSL_SOCKET_BYTES_RECEIVED(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
+    def _on_SSL_SOCKET_BYTES_RECEIVED(
+        self, source: int, time: int, phase: int, params: dict[str, Any]
+    ) -> None:
         if (socket := self._sockets.get(source)) is None:
             return
         socket.plain += params["byte_count"]
@@ -300,10 +307,14 @@ class _Reader:
 
     # HTTP/2.
 
-    def _on_HTTP2_SESSION_INITIALIZED(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
+    def _on_HTTP2_SESSION_INITIALIZED(
+        self, source: int, time: int, phase: int, params: dict[str, Any]
+    ) -> None:
         self._sessions[source] = _dependency(params)
 
-    def _on_HTTP2_SESSION_SEND_HEADERS(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
+    def _on_HTTP2_SESSION_SEND_HEADERS(
+        self, source: int, time: int, phase: int, params: dict[str, Any]
+    ) -> None:
         job, stream = _dependency(params), params["stream_id"]
         request, socket = self._jobs.get(job), self._sessions.get(source)
         if request is None or socket is None:
@@ -313,7 +324,9 @@ class _Reader:
         self._job_socket[job] = socket
         request.stream = stream
 
-    def _on_HTTP2_SESSION_RECV_HEADERS(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
+    def _on_HTTP2_SESSION_RECV_HEADERS(
+        self, source: int, time: int, phase: int, params: dict[str, Any]
+    ) -> None:
         job = self._streams.get((source, params["stream_id"]))
         socket = self._sockets.get(self._sessions.get(source, -1))
         if job is not None and socket is not None:

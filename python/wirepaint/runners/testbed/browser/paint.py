@@ -28,7 +28,7 @@ OBSERVE = """
     for (const e of list.getEntries()) paints.push([e.url || '', e.renderTime || e.loadTime]);
   }).observe({type: 'element', buffered: true});
   const mark = node => {
-    if (node.nodeName === 'IMG' && !node.hasAttribute('elementtiming')) node.setAttribute('elementtiming', 'wp');
+    if (node.nodeName === 'IMG' && !node.elementTiming) node.elementTiming = 'wirepaint';
   };
   new MutationObserver(changes => {
     for (const change of changes) for (const node of change.addedNodes) {
@@ -51,7 +51,8 @@ WALK = """
       r.top < innerHeight && r.left < innerWidth;
   };
   const images = style => {
-    for (const text of [style.backgroundImage, style.maskImage, style.listStyleImage, style.borderImageSource])
+    const {backgroundImage, maskImage, listStyleImage, borderImageSource} = style;
+    for (const text of [backgroundImage, maskImage, listStyleImage, borderImageSource])
       if (text && text !== 'none') for (const m of text.matchAll(/url\\("([^"]+)"\\)/g)) add(m[1]);
   };
   const walk = root => {

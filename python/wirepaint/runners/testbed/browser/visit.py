@@ -67,7 +67,10 @@ class PageLoad:
     viewport_complete: int | None
     viewport_last_frame: int | None
     """When the screencast showed the final picture: the cross-check of ``viewport_complete``."""
-    viewport_urls: set[str]
+    viewport_requests: set[str]
+    """DevTools ids (without hop) of the requests whose objects paint in the first view port."""
+    document: str
+    """Id of the exchange that answered with the document."""
     speed_index: float | None
     """Milliseconds."""
     exchanges: list[Exchange]
@@ -172,7 +175,11 @@ class _Browser:
         self._targets.add(target)
         session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         self._watch(session)
-        call("Page.addScriptToEvaluateOnNewDocument", {"source": paint.OBSERVE, "worldName": paint.WORLD}, session)
+        call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            {"source": paint.OBSERVE, "worldName": paint.WORLD},
+            session,
+        )
         call("Performance.enable", {"timeDomain": "timeTicks"}, session)
         call("PerformanceTimeline.enable", {"eventTypes": ["largest-contentful-paint"]}, session)
         if self._options.screencast:
@@ -203,7 +210,11 @@ class _Browser:
         self._check_alive()
         if not loaded:
             waiting = self._exchanges.in_flight
-            why = f"{waiting} requests were open" if waiting else "no request was open: a script runs without end"
+            why = (
+                f"{waiting} requests were open"
+                if waiting
+                else "no request was open: a script runs without end"
+            )
             raise RunFailed(f"{url} fired no load event within {limit:g} s; {why}")
         document = self._document()
         if document.status is None or document.status >= 400:
@@ -239,7 +250,9 @@ class _Browser:
             }
             answer = self._devtools.call("Runtime.evaluate", evaluate, session, ANSWER_S)
         except DevtoolsTimeout:
-            raise RunFailed(f"{self._options.url}: the page does not answer: a script runs without end") from None
+            raise RunFailed(
+                f"{self._options.url}: the page does not answer: a script runs without end"
+            ) from None
         if "exceptionDetails" in answer:
             raise RunFailed(f"the view-port walk failed: {answer['exceptionDetails'].get('text')}")
         return answer["result"]["value"]
@@ -278,8 +291,12 @@ class _Browser:
         progress = paint.visual_progress([frame for frame in self._frames if frame.time >= start])
         last_frame = paint.last_change(progress)
         urls = set(walk["urls"])
+        # By id, since the walk may name the address before a redirect or after it.
+        visible = {e.id.partition(":")[0] for e in self._exchanges.all if e.url in urls}
         seen = [milestone("firstContentfulPaint")]
-        seen += [e.last_byte for e in self._exchanges.all if e.url in urls and not e.failed]
+        seen += [
+            e.last_byte for e in self._exchanges.all if e.id.partition(":")[0] in visible and not e.failed
+        ]
         seen += [navigation_start + at / 1000 for url, at in walk["paints"] if url in urls]
         if walk["opaque"]:
             seen.append(last_frame)
@@ -303,7 +320,8 @@ class _Browser:
             largest_contentful_paint=ns(lcp),
             viewport_complete=ns(complete),
             viewport_last_frame=ns(last_frame),
-            viewport_urls=urls,
+            viewport_requests=visible,
+            document=self._document().id,
             speed_index=paint.speed_index(progress, start),
             exchanges=self._exchanges.all,
             netlog=netlog.read(self._options.netlog),
@@ -350,7 +368,11 @@ class _Browser:
                 self._devtools.send("Runtime.runIfWaitingForDebugger", {}, params["sessionId"])
             case "Target.targetCreated":
                 target = params["targetInfo"]
-                if target["type"] == "page" and target.get("openerId") and target["targetId"] not in self._targets:
+                if (
+                    target["type"] == "page"
+                    and target.get("openerId")
+                    and target["targetId"] not in self._targets
+                ):
                     self._notes.append(f"closed a window that the page opened: {target['url']}")
                     self._devtools.send("Target.closeTarget", {"targetId": target["targetId"]})
             case "Page.javascriptDialogOpening":

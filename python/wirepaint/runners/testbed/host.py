@@ -1,0 +1,115 @@
+"""The machine while a run ran: who used its CPUs, what was stolen, how long tasks waited.
+
+The counters are the kernel's: /proc/stat for the machine, /proc/PID/stat for processes,
+/proc/pressure/cpu for waiting. In a PID namespace /proc/stat still tells of the whole machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wirepaint.runners.testbed.browser import processes
+
+USER, NICE, SYSTEM, STEAL = 0, 1, 2, 7  # fields of the line "cpu" of /proc/stat
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Counters of the machine at one moment, in seconds."""
+
+    time: float
+    tasks: float
+    """CPU time of all tasks; interrupts are not in it."""
+    steal: float
+    waiting: float | None
+    """Time in which some task waited for a CPU; None where the kernel does not tell."""
+
+    @classmethod
+    def take(cls) -> Sample:
+        """Reads the counters."""
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        ticks = [int(field) / processes.TICKS for field in fields]
+        return cls(time.monotonic(), ticks[USER] + ticks[NICE] + ticks[SYSTEM], ticks[STEAL], _waiting())
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What happened on the machine between start and stop of a witness, in seconds."""
+
+    duration: float
+    cores: int
+    parts: Mapping[str, float]
+    """CPU time of each part that was named."""
+    browser: float
+    controller: float
+    tasks: float
+    steal: float
+    pressure: float | None
+
+    @property
+    def total(self) -> float:
+        """CPU time that the machine had."""
+        return self.duration * self.cores
+
+    @property
+    def foreign(self) -> float:
+        """CPU time of tasks that are not part of the run."""
+        return max(0.0, self.tasks - sum(self.parts.values()) - self.browser - self.controller)
+
+    def row(self, emulator: Mapping[str, Any]) -> dict[str, Any]:
+        """Row of the table ``host``; ``emulator`` is the emulator's summary."""
+        lateness = emulator.get("lateness_ns") or {}
+        return {
+            "cpu_browser": self.browser,
+            "cpu_server": self.parts.get("server"),
+            "cpu_emulator": self.parts.get("emulator"),
+            "cpu_foreign": self.foreign,
+            "cpu_total": self.total,
+            "steal": self.steal,
+            "pressure": self.pressure,
+            "lateness_p50": lateness.get("p50"),
+            "lateness_p99": lateness.get("p99"),
+            "lateness_max": lateness.get("max"),
+        }
+
+
+class Witness:
+    """Watches the machine from its making until ``stop``."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = dict(pids)
+        self._parts = {name: processes.cpu(pid) for name, pid in self._pids.items()}
+        self._own = time.process_time()
+        self._before = Sample.take()
+
+    def stop(self, browser_cpu_s: float = 0.0) -> Counters:
+        """The counters since the start. The parts must still run; ``browser_cpu_s`` comes from the visit."""
+        before, after = self._before, Sample.take()
+        duration = after.time - before.time
+        pressure = None
+        if before.waiting is not None and after.waiting is not None:
+            pressure = (after.waiting - before.waiting) / duration
+        return Counters(
+            duration=duration,
+            cores=os.cpu_count() or 1,
+            parts={name: processes.cpu(pid) - self._parts[name] for name, pid in self._pids.items()},
+            browser=browser_cpu_s,
+            controller=time.process_time() - self._own,
+            tasks=after.tasks - before.tasks,
+            steal=after.steal - before.steal,
+            pressure=pressure,
+        )
+
+
+def _waiting() -> float | None:
+    """Seconds since boot in which some task waited for a CPU ("some ... total=MICROSECONDS")."""
+    try:
+        some = Path("/proc/pressure/cpu").read_text().split("\n", 1)[0]
+    except OSError:
+        return None
+    return int(some.rpartition("total=")[2]) / 1e6

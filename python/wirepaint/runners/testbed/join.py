@@ -1,0 +1,356 @@
+"""Joins what browser, server and kernel saw of one visit into the tables of the trace.
+
+Requests are DevTools'; NetLog adds the arrival of their bytes and the connections, by connection
+id and address; the server adds what the kernel says of its sockets, by 4-tuple. A port may be
+used twice in one visit, so the 4-tuple is joined together with time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urldefrag, urlsplit
+
+import polars as pl
+
+from wirepaint.results import trace
+from wirepaint.runners.testbed.browser import PageLoad, netlog
+from wirepaint.runners.testbed.browser.exchanges import Exchange
+
+SAME_CONNECT_NS = 2_000_000
+"""DevTools and NetLog speak of the same connect when their times differ by less; NetLog truncates to 1 ms."""
+
+
+@dataclass
+class Joined:
+    """The tables of the browser's side, and what was left over in the joins."""
+
+    tables: dict[str, list[dict[str, Any]]]
+    """Rows of page, object, chunk and connection."""
+    observed: dict[str, Any]
+    """Columns of the table ``run``: what the kernel reports for the server's sockets."""
+    unseen: list[netlog.Request]
+    """Requests on the network that DevTools did not report: not the page's."""
+    served: dict[int, dict[str, Any]]
+    """The server's record of each connection."""
+    strangers: list[dict[str, Any]]
+    """Server records of connections that the browser did not open."""
+    requests: list[dict[str, Any]]
+    """The server's records of requests."""
+
+
+def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> Joined:
+    """Joins one visit; ``work`` holds the server's records, ``folder`` the tables of the data plane.
+
+    Fills the column ``connection`` of the table ``tcp`` in place.
+    """
+    exchanges = [exchange for exchange in load.exchanges if not exchange.from_cache]
+    pairs, unseen = _pair(exchanges, load.netlog.requests)
+    objects, chunks = _objects(load, exchanges, pairs, asked["identity"]["page"])
+    served, strangers = _serve(load, _records(work / "server-connections.jsonl"))
+    connections = _connections(load, exchanges, objects, served)
+    for name in ("tcp", "packet"):
+        _fill_connection(folder, name, connections)
+    return Joined(
+        tables={
+            "page": [_page(load, asked, objects, connections)],
+            "object": objects,
+            "chunk": chunks,
+            "connection": connections,
+        },
+        observed={
+            "server_congestion": _one(record.get("congestion") for record in served.values()),
+            "server_initial_window": _one(record.get("initial_window") for record in served.values()),
+        },
+        unseen=unseen,
+        served=served,
+        strangers=strangers,
+        requests=_records(work / "server-requests.jsonl"),
+    )
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+def _one(values: Iterable[Any]) -> Any:
+    """The value that all share; several different ones as text, null when there is none."""
+    distinct = sorted({value for value in values if value is not None}, key=str)
+    if len(distinct) > 1 and all(isinstance(value, str) for value in distinct):
+        return ", ".join(distinct)
+    return distinct[0] if len(distinct) == 1 else None
+
+
+def _pair(
+    exchanges: list[Exchange], requests: list[netlog.Request]
+) -> tuple[dict[str, netlog.Request], list[netlog.Request]]:
+    """NetLog's request of each exchange, and the requests that no exchange explains."""
+    waiting: dict[tuple[str, str], list[netlog.Request]] = defaultdict(list)
+    for request in requests:
+        waiting[request.method, urldefrag(request.url).url].append(request)
+    pairs: dict[str, netlog.Request] = {}
+    for exchange in exchanges:
+        candidates = waiting[exchange.method, urldefrag(exchange.url).url]
+        if not candidates:
+            continue
+        same = [c for c in candidates if exchange.connection and c.connection == exchange.connection]
+        pairs[exchange.id] = (same or candidates)[0]
+        candidates.remove(pairs[exchange.id])
+    known = {urldefrag(exchange.url).url for exchange in exchanges}
+    unseen = [
+        request
+        for left in waiting.values()
+        for request in left
+        # A cache may answer a repeated request without the network.
+        if request.connection is not None or urldefrag(request.url).url not in known
+    ]
+    return pairs, unseen
+
+
+def _objects(
+    load: PageLoad, exchanges: list[Exchange], pairs: Mapping[str, netlog.Request], page: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def ns(seconds: float | None) -> int | None:
+        return None if seconds is None else load.ns(seconds)
+
+    objects, chunks = [], []
+    for exchange in exchanges:
+        request = pairs.get(exchange.id)
+        connection = exchange.connection or (request.connection if request else None)
+        sent, first, last = ns(exchange.sent), ns(exchange.first_byte), ns(exchange.last_byte)
+        arrivals = request.chunks if request else []
+        if arrivals and first is not None:
+            # DevTools sees decoded bytes; the first packet of a TLS record comes earlier. NetLog cuts
+            # off the fraction of the millisecond, so the byte was there at the end of it.
+            first = max(sent or 0, min(first, _ms(load, arrivals[0].time_ms + 1)))
+        for chunk in arrivals:
+            at = _ms(load, chunk.time_ms) + 500_000
+            at = max(at, first) if first is not None else at
+            chunks.append(
+                {
+                    "request": exchange.id,
+                    "connection": connection,
+                    "time": min(at, last) if last is not None else at,
+                    "bytes": chunk.bytes,
+                }
+            )
+        objects.append(
+            {
+                "request": exchange.id,
+                "page": page,
+                "url": exchange.url,
+                "host": urlsplit(exchange.url).hostname,
+                "type": exchange.type,
+                "method": exchange.method,
+                "status": exchange.status,
+                "protocol": exchange.protocol,
+                "connection": connection,
+                "first_on_connection": None,
+                "initiator": exchange.initiator,
+                "initiator_type": exchange.initiator_type,
+                "priority": exchange.priority,
+                "in_viewport": exchange.id.partition(":")[0] in load.viewport_requests,
+                "served_by": "origin" if connection is not None else None,
+                "discovered": ns(exchange.discovered),
+                "queued": ns(exchange.queued),
+                "sent": sent,
+                "first_byte": first,
+                "last_byte": last,
+                "encoded_bytes": exchange.encoded_bytes,
+                "decoded_bytes": exchange.decoded_bytes,
+                "failed": exchange.failed,
+            }
+        )
+    first_of: dict[int, dict[str, Any]] = {}
+    for row in objects:
+        if row["connection"] is not None:
+            row["first_on_connection"] = False
+            best = first_of.get(row["connection"])
+            if row["sent"] is not None and (best is None or row["sent"] < best["sent"]):
+                first_of[row["connection"]] = row
+    for row in first_of.values():
+        row["first_on_connection"] = True
+    return objects, chunks
+
+
+def _ms(load: PageLoad, milliseconds: int) -> int:
+    return milliseconds * 1_000_000 - load.options.epoch_ns
+
+
+def _serve(
+    load: PageLoad, records: list[dict[str, Any]]
+) -> tuple[dict[int, dict[str, Any]], list[dict[str, Any]]]:
+    """The server's record of each connection of the browser, and the records of strangers."""
+    left = list(records)
+    served: dict[int, dict[str, Any]] = {}
+    for connection in load.netlog.connections:
+        mine = [record for record in left if _tuple(record) == _endpoints(connection)]
+        if connection.connected_ms is None or not mine:
+            continue
+        connected = _ms(load, connection.connected_ms)
+        record = min(mine, key=lambda record: abs(record["accepted"] - connected))
+        served[connection.source] = record
+        left.remove(record)
+    return served, left
+
+
+def _tuple(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return record["client_port"], record["server_address"], record["server_port"]
+
+
+def _endpoints(connection: netlog.Connection) -> tuple[Any, ...]:
+    return connection.client_port, connection.server_address, connection.server_port
+
+
+def _connections(
+    load: PageLoad,
+    exchanges: list[Exchange],
+    objects: list[dict[str, Any]],
+    served: Mapping[int, dict[str, Any]],
+) -> list[dict[str, Any]]:
+    carried: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in objects:
+        if row["connection"] is not None:
+            carried[row["connection"]].append(row)
+    rows = []
+    for connection in load.netlog.connections:
+        mine = carried[connection.source]
+        record = served.get(connection.source, {})
+        tcp = record.get("tcp") or {}
+        opened, connected, tls_done = _handshake(load, connection, exchanges)
+        min_rtt = tcp.get("min_rtt_us")
+        closed = None if connection.closed_ms is None else _ms(load, connection.closed_ms)
+        rows.append(
+            {
+                "connection": connection.source,
+                "client_address": connection.client_address,
+                "client_port": connection.client_port,
+                "server_address": connection.server_address,
+                "server_port": connection.server_port,
+                "host": connection.host,
+                "protocol": connection.protocol
+                or next((row["protocol"] for row in mine if row["protocol"]), None),
+                "encrypted": connection.encrypted,
+                "congestion": record.get("congestion"),
+                "initial_window": record.get("initial_window"),
+                "opened": opened,
+                "connected": connected,
+                "tls_done": tls_done,
+                "first_request": min((row["sent"] for row in mine if row["sent"] is not None), default=None),
+                "last_byte": max(
+                    (row["last_byte"] for row in mine if row["last_byte"] is not None), default=None
+                ),
+                # What closes when the browser ends was open at the end of the visit.
+                "closed": closed if closed is not None and closed < load.ended else None,
+                "bytes_received": connection.received,
+                "bytes_sent": connection.sent,
+                "objects": connection.requests,
+                "retransmitted_segments": tcp.get("total_retrans"),
+                # The kernel's "no sample yet" is the largest 32-bit number.
+                "min_rtt": None if min_rtt in (None, 0xFFFF_FFFF) else min_rtt * 1000,
+                "mss": tcp.get("snd_mss"),
+                "reason": "request" if connection.requests else "surplus",
+            }
+        )
+    return rows
+
+
+def _handshake(
+    load: PageLoad, connection: netlog.Connection, exchanges: list[Exchange]
+) -> tuple[int, int | None, int | None]:
+    """When it was opened, connected, and TLS was done; to the microsecond where DevTools tells."""
+    opened = _ms(load, connection.opened_ms)
+    for exchange in exchanges:
+        if exchange.connection == connection.source and exchange.connect:
+            begin, end = (load.ns(at) for at in exchange.connect)
+            if abs(begin - opened) <= SAME_CONNECT_NS:
+                return begin, end, None if exchange.tls_done is None else load.ns(exchange.tls_done)
+    connected = None if connection.connected_ms is None else _ms(load, connection.connected_ms)
+    return opened, connected, None if connection.tls_done_ms is None else _ms(load, connection.tls_done_ms)
+
+
+def _page(
+    load: PageLoad,
+    asked: Mapping[str, Any],
+    objects: list[dict[str, Any]],
+    connections: list[dict[str, Any]],
+) -> dict[str, Any]:
+    base = next(row for row in objects if row["request"] == load.document)
+    failed = [row for row in objects if row["failed"]]
+    return {
+        "user_agent": asked["identity"]["user_agent"],
+        "page": asked["identity"]["page"],
+        "url": base["url"],
+        "navigation_start": load.navigation_start,
+        "base_request_sent": base["sent"],
+        "base_first_byte": base["first_byte"],
+        "base_last_byte": base["last_byte"],
+        "first_paint": load.first_paint,
+        "first_contentful_paint": load.first_contentful_paint,
+        "largest_contentful_paint": load.largest_contentful_paint,
+        "viewport_complete": load.viewport_complete,
+        "dom_content_loaded": load.dom_content_loaded,
+        "load_event": load.load_event,
+        "speed_index": load.speed_index,
+        "objects": len(objects) - len(failed),
+        "failed_objects": len(failed),
+        "expected_objects": len(asked["resources"]),
+        "encoded_bytes": sum(row["encoded_bytes"] for row in objects),
+        "decoded_bytes": sum(row["decoded_bytes"] for row in objects),
+        "connections": sum(row["reason"] == "request" for row in connections),
+        "surplus_connections": sum(row["reason"] == "surplus" for row in connections),
+    }
+
+
+def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]]) -> None:
+    """Fills the column ``connection`` of a table of the data plane: the newest connection of the 4-tuple."""
+    frame = trace.read_table(folder, name)
+    if frame.is_empty():
+        return
+    keys = ["client_port", "server_address", "server_port"]
+    opened = pl.DataFrame(
+        [
+            {"opened": row["opened"], "id": row["connection"], **{key: row[key] for key in keys}}
+            for row in connections
+            if row["client_port"] is not None
+        ],
+        schema={
+            "opened": pl.Int64,
+            "id": pl.Int64,
+            "client_port": pl.Int64,
+            "server_address": pl.String,
+            "server_port": pl.Int64,
+        },
+    )
+    frame = frame.with_row_index("order")
+    if name == "packet":
+        time = pl.col("time_in")
+        down = pl.col("direction") == "down"
+        frame = frame.with_columns(
+            client_port=pl.when(down).then("destination_port").otherwise("source_port"),
+            server_port=pl.when(down).then("source_port").otherwise("destination_port"),
+            server_address=pl.when(down).then("source_address").otherwise("destination_address"),
+        )
+    else:
+        time = pl.col("time")
+    joined = (
+        frame.with_columns(at=time)
+        .sort("at")
+        .join_asof(
+            opened.sort("opened"),
+            left_on="at",
+            right_on="opened",
+            by=keys,
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .sort("order")
+        .with_columns(connection=pl.col("id"))
+    )
+    trace.write_frame(folder, name, joined)

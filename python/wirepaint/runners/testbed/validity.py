@@ -1,0 +1,253 @@
+"""What makes a run count: every check compares an observation with what was asked.
+
+A mismatch between what was asked and what ran makes a run ``invalid``; a disturbance of the
+machine makes it ``suspect``; a ``note`` says what a reader may want to know and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urldefrag, urlsplit, urlunsplit
+
+from wirepaint.runners.testbed.browser import PageLoad
+from wirepaint.runners.testbed.host import Counters
+from wirepaint.runners.testbed.join import Joined
+
+LATENESS_P99_NS = 1_000_000
+"""A twenty-sixth of the one-way delay of the shortest shipped network (lte, 13 ms): beyond it the
+emulated path is no longer the one that was asked for. A calm machine has 0.03 ms, a busy one 0.1 ms."""
+LATENESS_MAX_NS = 5_000_000
+"""Only a note: single wake-ups of some ms happen on any machine; p50 and p99 decide."""
+STEAL_SHARE = 0.01
+"""Of the machine's CPU time; stolen time hits all parts at once and is seen by none of them."""
+FOREIGN_SHARE = 0.25
+"""Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
+leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
+HEADER_BYTES = 16_384
+"""Response headers and HTTP/2 framing may make an object this much larger than its body; browsers
+and servers refuse larger headers by default."""
+FRAMING_SHARE = 0.02
+"""Framing grows with the body: 9 bytes per HTTP/2 frame, chunk lines of HTTP/1.1."""
+PROTOCOLS = {"h1": "http/1.1", "h2": "h2"}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a run does not count in full, or what is worth knowing of it."""
+
+    check: str
+    severity: str
+    found: str
+    expected: str
+
+
+def check(
+    load: PageLoad,
+    joined: Joined,
+    asked: Mapping[str, Any],
+    summaries: Mapping[str, Mapping[str, Any]],
+    counters: Counters,
+) -> list[dict[str, str]]:
+    """All reasons against a run, worst first; empty when nothing is to be said."""
+    order = {"invalid": 0, "suspect": 1, "note": 2}
+    reasons = [
+        *_congestion(joined, asked),
+        *_http_version(joined, asked),
+        *_connections(joined),
+        *_cold(load, joined),
+        *_objects(load, joined, asked),
+        *_only_the_page(load, joined, asked),
+        *_browser(load),
+        *_emulator(summaries.get("emulator", {})),
+        *_probe(summaries.get("probe", {})),
+        *_machine(counters),
+    ]
+    return [asdict(reason) for reason in sorted(reasons, key=lambda reason: order[reason.severity])]
+
+
+def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
+    """``invalid``, ``suspect`` or ``valid``: the worst severity decides."""
+    severities = {reason["severity"] for reason in reasons}
+    return next((name for name in ("invalid", "suspect") if name in severities), "valid")
+
+
+def _congestion(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    """The kernel's word on each socket of the server."""
+    server = asked["run"]["server"]
+    wanted, window = server["congestion"], server["initial_window"]
+    for record in joined.served.values():
+        where = f"connection to {record['server_address']} from port {record['client_port']}"
+        for key in ("congestion", "congestion_end"):
+            if record.get(key) != wanted:
+                when = "when accepted" if key == "congestion" else "at its end"
+                yield Reason("congestion", "invalid", f"{record.get(key)} {when}, {where}", wanted)
+                break
+        if record.get("initial_window") != window:
+            yield Reason("initial_window", "invalid", f"{record.get('initial_window')}, {where}", str(window))
+    if not joined.served:
+        yield Reason("congestion", "invalid", "no record of any server connection", wanted)
+
+
+def _http_version(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    """Encrypted origins negotiate the version; a plain origin always speaks HTTP/1.1."""
+    wanted = PROTOCOLS[asked["visit"]["http"]]
+    for row in joined.tables["connection"]:
+        expected = wanted if row["encrypted"] else "http/1.1"
+        if row["objects"] and row["protocol"] != expected:
+            yield Reason("http_version", "invalid", f"{row['protocol']} with {row['host']}", expected)
+
+
+def _connections(joined: Joined) -> Iterator[Reason]:
+    """Browser and server saw the same connections."""
+    for row in joined.tables["connection"]:
+        if row["objects"] and row["connection"] not in joined.served:
+            found = f"no server record of the connection from port {row['client_port']} to {row['host']}"
+            yield Reason("connections", "invalid", found, "one record each")
+    if joined.strangers:
+        ports = ", ".join(str(record["client_port"]) for record in joined.strangers)
+        yield Reason(
+            "connections", "invalid", f"connections that the browser did not open, from port {ports}", "none"
+        )
+
+
+def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
+    """Nothing came from an earlier visit."""
+    fetched: set[str] = set()
+    for exchange in load.exchanges:
+        # A second use of an address within the visit is the page's own doing.
+        if exchange.from_cache and exchange.url not in fetched:
+            yield Reason("cold_cache", "invalid", f"{exchange.url} came from a cache", "a cold cache")
+        fetched.add(exchange.url)
+    hosts: set[str | None] = set()
+    for connection in sorted(load.netlog.connections, key=lambda c: (c.opened_ms, c.source)):
+        if connection.tls_done_ms is None:
+            continue
+        # Parallel connections of one visit resume the TLS session of the first.
+        if connection.resumed and connection.host not in hosts:
+            found = f"the first connection to {connection.host} resumed a TLS session"
+            yield Reason("cold_connections", "invalid", found, "no session of an earlier visit")
+        hosts.add(connection.host)
+
+
+def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    """The objects are those of the recording, whole and with its status."""
+    recorded = {_key(resource["method"], resource["url"]): resource for resource in asked["resources"]}
+    loaded = {_key(row["method"], row["url"]): row for row in joined.tables["object"]}
+    for row in joined.tables["object"]:
+        if row["failed"]:
+            yield Reason("objects", "invalid", f"{row['url']} failed: {row['failed']}", "loaded")
+    missing = {key for key in recorded if key not in loaded}
+    extra = {key for key in loaded if key not in recorded and key[0] != "OPTIONS"}
+    # The same address with another query is the same object asked for under a random number or a
+    # time; the server answers it by its path.
+    for key in sorted(extra):
+        twin = next((other for other in sorted(missing) if _path(other) == _path(key)), None)
+        if twin is not None:
+            missing.discard(twin)
+            extra.discard(key)
+            yield Reason("objects", "note", f"{key[1]}", f"{twin[1]} (another query)")
+    if missing:
+        yield Reason("objects", "invalid", f"not requested: {_some(missing)}", f"{len(recorded)} objects")
+    if extra:
+        yield Reason(
+            "objects", "invalid", f"not in the recording: {_some(extra)}", f"{len(recorded)} objects"
+        )
+    for key, row in loaded.items():
+        resource = recorded.get(key)
+        if resource is None or row["failed"]:
+            continue
+        if row["status"] != resource["status"]:
+            found = f"status {row['status']} of {row['url']}"
+            yield Reason("status", "invalid", found, str(resource["status"]))
+        elif (body := resource["wire_bytes"]) and not 300 <= row["status"] < 400 and row["method"] != "HEAD":
+            most = body + HEADER_BYTES + round(FRAMING_SHARE * body)
+            if not body <= row["encoded_bytes"] <= most:
+                found = f"{row['encoded_bytes']} bytes of {row['url']}"
+                yield Reason("bytes", "invalid", found, f"{body} bytes and headers")
+    unanswered = {record["url"] for record in joined.requests if record["matched"] == "none"}
+    if unanswered:
+        found = f"the server has no recording of {_some({('', url) for url in unanswered})}"
+        yield Reason("server", "invalid", found, "an answer for each request")
+
+
+def _key(method: str, url: str) -> tuple[str, str]:
+    return method, urldefrag(url).url
+
+
+def _path(key: tuple[str, str]) -> tuple[str, str]:
+    return key[0], urlunsplit((*urlsplit(key[1])[:3], "", ""))
+
+
+def _some(keys: set[tuple[str, str]]) -> str:
+    """The first few addresses, and how many more there are."""
+    urls = sorted(url for _, url in keys)
+    more = f" and {len(urls) - 3} more" if len(urls) > 3 else ""
+    return ", ".join(urls[:3]) + more
+
+
+def _only_the_page(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    """Nothing but the page caused traffic."""
+    for request in joined.unseen:
+        yield Reason(
+            "requests", "invalid", f"{request.url}, not caused by the page", "only the page's requests"
+        )
+    outside = sorted({row["host"] for row in joined.tables["object"]} - set(asked["visit"]["hosts"]))
+    if outside:
+        yield Reason(
+            "requests", "invalid", f"requests to {', '.join(outside)}", "only hosts of the recording"
+        )
+
+
+def _browser(load: PageLoad) -> Iterator[Reason]:
+    if load.unconfined:
+        yield Reason("sandbox", "invalid", load.unconfined, "the browser's sandbox in force")
+    if not load.netlog.complete:
+        yield Reason("netlog", "suspect", "the NetLog is cut off", "a NetLog to the end of the visit")
+    for note in load.notes:
+        yield Reason("browser", "note", note, "an undisturbed visit")
+
+
+def _emulator(summary: Mapping[str, Any]) -> Iterator[Reason]:
+    if not summary:
+        yield Reason("emulator", "invalid", "no summary", "a summary")
+        return
+    if summary.get("conserved") is not True:
+        yield Reason(
+            "conservation", "invalid", f"{summary.get('conserved')}", "in = delivered + dropped + queued"
+        )
+    if oversized := summary.get("oversized_frames"):
+        yield Reason("frame_size", "invalid", f"{oversized} frames above the MTU", "none")
+    if drops := summary.get("ring_drops"):
+        yield Reason("ring_drops", "suspect", f"{drops} packets lost outside the model", "none")
+    lateness = summary.get("lateness_ns") or {}
+    if (late := lateness.get("p99")) is not None and late > LATENESS_P99_NS:
+        yield Reason(
+            "lateness", "suspect", f"p99 {late / 1e6:.2f} ms", f"at most {LATENESS_P99_NS / 1e6:g} ms"
+        )
+    if (late := lateness.get("max")) is not None and late > LATENESS_MAX_NS:
+        yield Reason(
+            "lateness_max",
+            "note",
+            f"one packet {late / 1e6:.1f} ms late",
+            f"at most {LATENESS_MAX_NS / 1e6:g} ms",
+        )
+
+
+def _probe(summary: Mapping[str, Any]) -> Iterator[Reason]:
+    if lost := summary.get("lost"):
+        yield Reason("probe", "suspect", f"{lost} samples of the sender lost", "none")
+
+
+def _machine(counters: Counters) -> Iterator[Reason]:
+    steal, foreign = counters.steal / counters.total, counters.foreign / counters.total
+    if steal > STEAL_SHARE:
+        yield Reason("steal", "suspect", f"{steal:.1%} of the CPU time stolen", f"at most {STEAL_SHARE:.0%}")
+    if foreign > FOREIGN_SHARE:
+        yield Reason(
+            "foreign_cpu",
+            "suspect",
+            f"{foreign:.0%} of the CPU time used by others",
+            f"at most {FOREIGN_SHARE:.0%}",
+        )
