@@ -1,4 +1,6 @@
 //! What a run description says of a link. Times in nanoseconds, rates in bits per second.
+//!
+//! [`Direction::check`] refuses what cannot be carried out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +42,7 @@ pub enum Capacity {
     Unlimited,
     /// A constant rate.
     Rate {
-        /// Wire bits per second.
+        /// Wire bits per second; 0 is an outage.
         bit_per_s: BitRate,
     },
     /// Packet-delivery opportunities in Mahimahi's format: whole milliseconds, one opportunity of
@@ -52,7 +54,7 @@ pub enum Capacity {
 }
 
 /// Variation of the one-way delay.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Jitter {
     /// The delay is constant.
@@ -77,7 +79,7 @@ pub enum Jitter {
 }
 
 /// Loss that is not the queue's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Loss {
     /// No loss.
@@ -107,7 +109,8 @@ pub enum Loss {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Queue {
-    /// Drop-tail; give one limit or both. Without a limit nothing is dropped.
+    /// Drop-tail; give one limit or both. Without a limit nothing is dropped. The packet in
+    /// transmission does not count, in any discipline.
     Droptail {
         /// Limit in packets.
         #[serde(default, skip_serializing_if = "Option::is_none")]

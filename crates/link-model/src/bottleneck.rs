@@ -1,0 +1,137 @@
+use crate::config::Capacity;
+use wirepaint_units::{BitRate, Duration, Time};
+
+/// Bytes of one delivery opportunity in Mahimahi's format.
+const OPPORTUNITY_BYTES: u64 = 1504;
+/// Bytes that Mahimahi counts per packet beyond its IP bytes (the header of its TUN device).
+const TUN_HEADER_BYTES: u64 = 4;
+const NS_PER_MS: u64 = 1_000_000;
+/// Work is counted in bit nanoseconds, so that `rate x time` is exact in integers.
+const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
+
+/// The serving side of the capacity: how much work fits into which time.
+#[derive(Debug)]
+pub(crate) enum Bottleneck {
+    Unlimited,
+    Rate(BitRate),
+    Trace(Opportunities),
+}
+
+impl Bottleneck {
+    /// A trace starts its first millisecond at `now`.
+    pub fn new(config: &Capacity, now: Time) -> Bottleneck {
+        match config {
+            Capacity::Unlimited => Bottleneck::Unlimited,
+            Capacity::Rate { bit_per_s } => Bottleneck::Rate(*bit_per_s),
+            Capacity::Trace { opportunities_ms } => {
+                Bottleneck::Trace(Opportunities { ms: opportunities_ms.clone(), start: now, index: 0 })
+            }
+        }
+    }
+
+    /// Work that a packet costs.
+    pub fn work(&self, ip_bytes: u32, overhead_bytes: u32) -> u64 {
+        let extra = match self {
+            Bottleneck::Trace(_) => TUN_HEADER_BYTES,
+            _ => u64::from(overhead_bytes),
+        };
+        (u64::from(ip_bytes) + extra) * WORK_PER_BYTE
+    }
+}
+
+/// Work that one opportunity of a trace does.
+pub(crate) const OPPORTUNITY_WORK: u64 = OPPORTUNITY_BYTES * WORK_PER_BYTE;
+
+/// First instant at which `work`, begun at `since`, is done at a rate.
+pub(crate) fn done_at(rate: BitRate, since: Time, work: u64) -> Time {
+    if rate.0 == 0 { Time::MAX } else { since + Duration(work.div_ceil(rate.0)) }
+}
+
+/// Work done at a rate in a span.
+pub(crate) fn work_done(rate: BitRate, span: Duration) -> u64 {
+    rate.0.saturating_mul(span.0)
+}
+
+/// A cursor over a packet-delivery trace, which repeats after its last millisecond.
+#[derive(Debug)]
+pub(crate) struct Opportunities {
+    ms: Vec<u64>,
+    /// Begin of the present round.
+    start: Time,
+    index: usize,
+}
+
+impl Opportunities {
+    /// Time of the next unused opportunity.
+    pub fn time(&self) -> Time {
+        self.start + Duration(self.ms[self.index] * NS_PER_MS)
+    }
+
+    /// Uses the next opportunity.
+    pub fn advance(&mut self) {
+        self.index += 1;
+        if self.index == self.ms.len() {
+            self.index = 0;
+            self.start += self.round();
+        }
+    }
+
+    /// Loses every opportunity up to and including `now`: the queue was empty.
+    pub fn skip_past(&mut self, now: Time) {
+        if self.time() > now {
+            return;
+        }
+        let rounds = now.since(self.start).0 / self.round().0;
+        if rounds > 0 {
+            self.start += Duration(rounds * self.round().0);
+            self.index = 0;
+        }
+        let into_round = now.since(self.start).0 / NS_PER_MS;
+        self.index += self.ms[self.index..].partition_point(|ms| *ms <= into_round);
+        if self.index == self.ms.len() {
+            self.index = 0;
+            self.start += self.round();
+            // An opportunity at millisecond 0 of a round falls on the last of the round before.
+            self.skip_past(now);
+        }
+    }
+
+    fn round(&self) -> Duration {
+        Duration(self.ms.last().expect("checked: a trace is not empty") * NS_PER_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(ms: &[u64]) -> Opportunities {
+        Opportunities { ms: ms.to_vec(), start: Time::ZERO, index: 0 }
+    }
+
+    #[test]
+    fn a_trace_repeats_after_its_last_millisecond() {
+        let mut cursor = trace(&[0, 3, 3, 10]);
+        let times: Vec<u64> = (0..8)
+            .map(|_| {
+                let time = cursor.time().0 / NS_PER_MS;
+                cursor.advance();
+                time
+            })
+            .collect();
+        assert_eq!(times, [0, 3, 3, 10, 10, 13, 13, 20]);
+    }
+
+    #[test]
+    fn skipping_agrees_with_using_one_by_one() {
+        for now in 0..45 {
+            let now = Time(now * NS_PER_MS);
+            let (mut stepped, mut skipped) = (trace(&[0, 3, 3, 10]), trace(&[0, 3, 3, 10]));
+            while stepped.time() <= now {
+                stepped.advance();
+            }
+            skipped.skip_past(now);
+            assert_eq!((stepped.time(), stepped.index), (skipped.time(), skipped.index), "{now:?}");
+        }
+    }
+}

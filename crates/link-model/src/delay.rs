@@ -1,0 +1,82 @@
+use crate::config::{Direction, Jitter};
+use crate::random::Stream;
+use std::collections::VecDeque;
+use wirepaint_units::{Duration, Time};
+
+/// Deviations at which normal jitter is cut.
+const CUT: f64 = 4.0;
+
+impl Jitter {
+    /// Smallest delay that can be drawn around `delay`.
+    fn least(self, delay: Duration) -> Duration {
+        let below = match self {
+            Jitter::None => 0,
+            Jitter::Uniform { range_ns, .. } => range_ns.0,
+            Jitter::Normal { stddev_ns, .. } => (stddev_ns.0 as f64 * CUT) as u64 + 1,
+        };
+        Duration(delay.0.saturating_sub(below))
+    }
+}
+
+/// Smallest delay that a packet can meet at any time of the run.
+pub(crate) fn least_delay(config: &Direction) -> Duration {
+    let (mut delay, mut jitter) = (config.delay_ns, config.jitter);
+    let mut least = jitter.least(delay);
+    for change in &config.changes {
+        delay = change.delay_ns.unwrap_or(delay);
+        jitter = change.jitter.unwrap_or(jitter);
+        least = least.min(jitter.least(delay));
+    }
+    least
+}
+
+/// The part of the path behind the bottleneck: packets under way, in order of their due times.
+#[derive(Debug)]
+pub(crate) struct Delay<P> {
+    pub delay: Duration,
+    pub jitter: Jitter,
+    stream: Stream,
+    under_way: VecDeque<(Time, P)>,
+    /// Due time of the packet that entered last: the next may not overtake it.
+    last_due: Time,
+}
+
+impl<P> Delay<P> {
+    pub fn new(delay: Duration, jitter: Jitter, stream: Stream) -> Delay<P> {
+        Delay { delay, jitter, stream, under_way: VecDeque::new(), last_due: Time::ZERO }
+    }
+
+    /// A packet leaves the bottleneck at `now`.
+    pub fn enter(&mut self, now: Time, packet: P) {
+        let (offset, reorder) = match self.jitter {
+            Jitter::None => (0.0, false),
+            Jitter::Uniform { range_ns, reorder } => {
+                ((2.0 * self.stream.unit() - 1.0) * range_ns.0 as f64, reorder)
+            }
+            Jitter::Normal { stddev_ns, reorder } => {
+                (self.stream.normal().clamp(-CUT, CUT) * stddev_ns.0 as f64, reorder)
+            }
+        };
+        let delay = self.delay.0.saturating_add_signed(offset.round() as i64);
+        let mut due = now + Duration(delay);
+        if !reorder {
+            due = due.max(self.last_due);
+            self.last_due = due;
+        }
+        // Without reordering this is the back; with it, few packets lie behind the place.
+        let place = self.under_way.iter().rposition(|(other, _)| *other <= due).map_or(0, |at| at + 1);
+        self.under_way.insert(place, (due, packet));
+    }
+
+    pub fn next_due(&self) -> Option<Time> {
+        self.under_way.front().map(|(due, _)| *due)
+    }
+
+    pub fn pop(&mut self, now: Time) -> Option<(Time, P)> {
+        if self.next_due()? <= now { self.under_way.pop_front() } else { None }
+    }
+
+    pub fn len(&self) -> usize {
+        self.under_way.len()
+    }
+}

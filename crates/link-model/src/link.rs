@@ -1,0 +1,287 @@
+use crate::LinkModel;
+use crate::bottleneck::{Bottleneck, OPPORTUNITY_WORK, done_at, work_done};
+use crate::check::ConfigError;
+use crate::config::{Change, Direction};
+use crate::delay::{Delay, least_delay};
+use crate::loss::LossModel;
+use crate::packet::{Drop, Dropped, Packet};
+use crate::queue::{self, Backlog, Discipline, Fates, Queued};
+use crate::random::{Element, Stream};
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use wirepaint_units::{Duration, Time};
+
+/// The model of one direction.
+///
+/// `offered = delivered + dropped by cause + inside` holds at every moment ([`Counters`]). Dropped
+/// packets wait for [`take_dropped`](Self::take_dropped).
+#[derive(Debug)]
+pub struct Link<P> {
+    overhead_bytes: u32,
+    loss: LossModel,
+    queue: Box<dyn Discipline<P>>,
+    bottleneck: Bottleneck,
+    transmission: Option<Transmission<P>>,
+    delay: Delay<Queued<P>>,
+    /// Smallest delay of the run: the bottleneck is evaluated that far behind the clock, so that an
+    /// arrival which is read late still finds it in the state of its own time.
+    lag: Duration,
+    changes: VecDeque<Change>,
+    /// Time of the latest thing that happened at the queue or the bottleneck; no arrival is earlier.
+    latest: Time,
+    fates: Fates<P>,
+    offered: Backlog,
+    delivered: Backlog,
+}
+
+/// The packet that the bottleneck is sending.
+#[derive(Debug)]
+struct Transmission<P> {
+    packet: Queued<P>,
+    /// Work left at `since`, in bit nanoseconds.
+    work: u64,
+    since: Time,
+    /// When it will be done at the present rate; unused with a trace.
+    done: Time,
+}
+
+/// What happened on a link so far. Bytes are wire bytes: IP bytes plus the link's overhead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that arrived.
+    pub offered_packets: u64,
+    /// Bytes that arrived.
+    pub offered_bytes: u64,
+    /// Packets that left at the far end.
+    pub delivered_packets: u64,
+    /// Bytes that left at the far end.
+    pub delivered_bytes: u64,
+    /// Packets dropped because the queue was full.
+    pub queue_drops: u64,
+    /// Packets dropped by the queue discipline before it was full.
+    pub aqm_drops: u64,
+    /// Packets that the loss model dropped.
+    pub random_losses: u64,
+    /// Bytes of all dropped packets.
+    pub dropped_bytes: u64,
+    /// Packets marked with Congestion Experienced.
+    pub marks: u64,
+    /// Packets in the queue, in transmission or under way.
+    pub inside_packets: u64,
+    /// Packets waiting in the queue.
+    pub queue_packets: u64,
+    /// Bytes waiting in the queue.
+    pub queue_bytes: u64,
+}
+
+enum Event {
+    Transmission,
+    Change,
+}
+
+impl<P: Packet + Debug + 'static> Link<P> {
+    /// A link at time zero. `seed` sets all of its random elements; give the two directions of a
+    /// path different ones.
+    pub fn new(config: &Direction, seed: u64) -> Result<Link<P>, ConfigError> {
+        config.check()?;
+        Ok(Link {
+            overhead_bytes: config.overhead_bytes,
+            loss: LossModel::new(config.loss, Stream::new(seed, Element::Loss)),
+            queue: queue::build(&config.queue, Stream::new(seed, Element::Queue)),
+            bottleneck: Bottleneck::new(&config.capacity, Time::ZERO),
+            transmission: None,
+            delay: Delay::new(config.delay_ns, config.jitter, Stream::new(seed, Element::Jitter)),
+            lag: least_delay(config),
+            changes: config.changes.iter().cloned().collect(),
+            latest: Time::ZERO,
+            fates: Fates::default(),
+            offered: Backlog::default(),
+            delivered: Backlog::default(),
+        })
+    }
+
+    /// Brings the queue and the bottleneck to `now`: all that [`counters`](Self::counters) says of
+    /// the queue is then as of that time. Not needed for anything else.
+    pub fn evaluate(&mut self, now: Time) {
+        while let Some((time, event)) = self.next_event().filter(|(time, _)| *time <= now) {
+            self.latest = self.latest.max(time);
+            match event {
+                Event::Transmission => self.transmit(time),
+                Event::Change => self.change(time),
+            }
+        }
+    }
+
+    /// A dropped packet that was not taken yet, oldest first. Drain it after each `push` and `pop`.
+    pub fn take_dropped(&mut self) -> Option<Dropped<P>> {
+        self.fates.dropped.pop_front()
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        let backlog = self.queue.backlog();
+        Counters {
+            offered_packets: self.offered.packets,
+            offered_bytes: self.offered.bytes,
+            delivered_packets: self.delivered.packets,
+            delivered_bytes: self.delivered.bytes,
+            queue_drops: self.fates.queue_drops,
+            aqm_drops: self.fates.aqm_drops,
+            random_losses: self.fates.losses,
+            dropped_bytes: self.fates.dropped_bytes,
+            marks: self.fates.marks,
+            inside_packets: backlog.packets
+                + u64::from(self.transmission.is_some())
+                + self.delay.len() as u64,
+            queue_packets: backlog.packets,
+            queue_bytes: backlog.bytes,
+        }
+    }
+
+    /// The next thing that happens at the bottleneck. At equal times a transmission ends first.
+    fn next_event(&self) -> Option<(Time, Event)> {
+        let change = self.changes.front().map(|change| change.at_ns);
+        let transmission = match &self.bottleneck {
+            Bottleneck::Trace(opportunities) if self.is_busy() => Some(opportunities.time()),
+            Bottleneck::Trace(_) => None,
+            _ => self.transmission.as_ref().map(|t| t.done),
+        };
+        match (transmission, change) {
+            (Some(t), Some(c)) if c < t => Some((c, Event::Change)),
+            (Some(t), _) => Some((t, Event::Transmission)),
+            (None, Some(c)) => Some((c, Event::Change)),
+            (None, None) => None,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.transmission.is_some() || self.queue.backlog().packets > 0
+    }
+
+    /// The transmission of a packet ends, or an opportunity of a trace comes.
+    fn transmit(&mut self, now: Time) {
+        match &mut self.bottleneck {
+            Bottleneck::Unlimited => unreachable!("nothing waits for an unlimited bottleneck"),
+            Bottleneck::Rate(rate) => {
+                let rate = *rate;
+                let sent = self.transmission.take().expect("a transmission ends");
+                // Less than a nanosecond's work went beyond the packet: the next one gets it, so
+                // that a busy link is exact however long it is busy.
+                let ahead = work_done(rate, now.since(sent.since)) - sent.work;
+                self.delay.enter(now, sent.packet);
+                self.start(now, ahead);
+            }
+            Bottleneck::Trace(opportunities) => {
+                opportunities.advance();
+                self.use_opportunity(now);
+            }
+        }
+    }
+
+    /// Sends what fits into one opportunity; what does not fit of it is lost when the queue is empty.
+    fn use_opportunity(&mut self, now: Time) {
+        let mut work = OPPORTUNITY_WORK;
+        while work > 0 {
+            if self.transmission.is_none() {
+                self.start(now, 0);
+            }
+            let Some(transmission) = &mut self.transmission else { return };
+            let done = work.min(transmission.work);
+            transmission.work -= done;
+            work -= done;
+            if transmission.work == 0 {
+                let sent = self.transmission.take().expect("just seen");
+                self.delay.enter(now, sent.packet);
+            }
+        }
+    }
+
+    /// Takes the next packet from the queue into transmission; `ahead` of its work is done.
+    fn start(&mut self, now: Time, ahead: u64) {
+        let Some(packet) = self.queue.dequeue(now, &mut self.fates) else { return };
+        let work = self.bottleneck.work(packet.packet.ip_bytes(), self.overhead_bytes).saturating_sub(ahead);
+        let done = match &self.bottleneck {
+            Bottleneck::Rate(rate) => done_at(*rate, now, work),
+            _ => Time::MAX,
+        };
+        self.transmission = Some(Transmission { packet, work, since: now, done });
+    }
+
+    /// Applies the next scheduled change.
+    fn change(&mut self, now: Time) {
+        let change = self.changes.pop_front().expect("a change is due");
+        self.delay.delay = change.delay_ns.unwrap_or(self.delay.delay);
+        self.delay.jitter = change.jitter.unwrap_or(self.delay.jitter);
+        if let Some(loss) = change.loss {
+            self.loss.change(loss);
+        }
+        let Some(capacity) = change.capacity else { return };
+        if let (Bottleneck::Rate(rate), Some(t)) = (&self.bottleneck, &mut self.transmission) {
+            t.work = t.work.saturating_sub(work_done(*rate, now.since(t.since)));
+        }
+        self.bottleneck = Bottleneck::new(&capacity, now);
+        match &self.bottleneck {
+            Bottleneck::Unlimited => {
+                if let Some(sent) = self.transmission.take() {
+                    self.delay.enter(now, sent.packet);
+                }
+                while let Some(packet) = self.queue.dequeue(now, &mut self.fates) {
+                    self.delay.enter(now, packet);
+                }
+            }
+            Bottleneck::Rate(rate) => match &mut self.transmission {
+                Some(t) => {
+                    t.since = now;
+                    t.done = done_at(*rate, now, t.work);
+                }
+                None => self.start(now, 0),
+            },
+            Bottleneck::Trace(_) => {}
+        }
+    }
+}
+
+impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
+    fn push(&mut self, now: Time, packet: P) {
+        self.evaluate(now);
+        let now = now.max(self.latest);
+        self.latest = now;
+        let bytes = u64::from(packet.ip_bytes()) + u64::from(self.overhead_bytes);
+        self.offered.packets += 1;
+        self.offered.bytes += bytes;
+        let packet = Queued { packet, entered: now, bytes };
+        if self.loss.loses() {
+            return self.fates.drop(now, Drop::Loss, packet);
+        }
+        if matches!(self.bottleneck, Bottleneck::Unlimited) {
+            return self.delay.enter(now, packet);
+        }
+        let idle = !self.is_busy();
+        self.queue.enqueue(now, packet, &mut self.fates);
+        match &mut self.bottleneck {
+            Bottleneck::Trace(opportunities) if idle => opportunities.skip_past(now),
+            Bottleneck::Rate(_) if idle => self.start(now, 0),
+            _ => {}
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<(Time, P)> {
+        // A packet that leaves the bottleneck after `now - lag` is not due by `now`.
+        if now.0 >= self.lag.0 {
+            self.evaluate(now - self.lag);
+        }
+        let (due, packet) = self.delay.pop(now)?;
+        self.delivered.packets += 1;
+        self.delivered.bytes += packet.bytes;
+        Some((due, packet.packet))
+    }
+
+    fn next_departure(&self) -> Option<Time> {
+        let event = if self.is_busy() { self.next_event() } else { None };
+        let event = event.map(|(time, _)| time + self.lag).filter(|time| *time < Time::MAX);
+        match (self.delay.next_due(), event) {
+            (Some(due), Some(event)) => Some(due.min(event)),
+            (due, event) => due.or(event),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+use wirepaint_units::Time;
+
+/// What the model needs to know of a packet; the emulator's is a frame, the simulator's a few words.
+pub trait Packet {
+    /// Length of the IP packet in bytes, without any link header.
+    fn ip_bytes(&self) -> u32;
+
+    /// True when the packet may be marked instead of dropped (ECT(0), ECT(1) or CE; RFC 3168).
+    fn is_ecn_capable(&self) -> bool;
+
+    /// Sets Congestion Experienced. Only called when [`is_ecn_capable`](Self::is_ecn_capable).
+    fn mark_congestion(&mut self);
+
+    /// A number that is equal for the packets of one flow (a hash of the 5-tuple).
+    fn flow(&self) -> u64;
+}
+
+/// Why the model dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drop {
+    /// The queue was full.
+    Queue,
+    /// The queue discipline dropped it before the queue was full.
+    Aqm,
+    /// The loss model.
+    Loss,
+}
+
+impl Drop {
+    /// The word that the trace uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Drop::Queue => "queue",
+            Drop::Aqm => "aqm",
+            Drop::Loss => "loss",
+        }
+    }
+}
+
+/// A packet that will not be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped<P> {
+    /// When it was dropped.
+    pub time: Time,
+    /// Why.
+    pub cause: Drop,
+    /// The packet.
+    pub packet: P,
+}

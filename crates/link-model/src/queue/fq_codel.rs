@@ -1,0 +1,173 @@
+use super::codel::{Controller, Parameters};
+use super::{Backlog, Discipline, Fates, Fifo, Queued};
+use crate::packet::{Drop, Packet};
+use crate::random::Stream;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use wirepaint_units::Time;
+
+/// Most packets that an overflow drops from the fattest flow at once (RFC 8290 section 4.1).
+const DROP_BATCH: u64 = 64;
+
+/// FQ-CoDel (RFC 8290): flows hashed into buckets, a deficit round robin over them that serves new
+/// flows first, CoDel in each.
+#[derive(Debug)]
+pub(crate) struct FqCodel<P> {
+    codel: Parameters,
+    quantum: i64,
+    limit: u64,
+    flows: Vec<Flow<P>>,
+    new_flows: VecDeque<usize>,
+    old_flows: VecDeque<usize>,
+    backlog: Backlog,
+    /// Keeps two flows from sharing a bucket in every run.
+    perturbation: u64,
+}
+
+#[derive(Debug)]
+struct Flow<P> {
+    fifo: Fifo<P>,
+    controller: Controller,
+    /// Bytes that the flow may still send in this round.
+    deficit: i64,
+    /// True while the flow is in one of the two lists.
+    listed: bool,
+}
+
+impl<P> FqCodel<P> {
+    /// `limit` is the hard limit in packets over all flows, `quantum` in bytes.
+    pub fn new(codel: Parameters, flows: u32, quantum: u32, limit: u64, mut stream: Stream) -> FqCodel<P> {
+        let flow =
+            |_| Flow { fifo: Fifo::default(), controller: Controller::default(), deficit: 0, listed: false };
+        FqCodel {
+            codel,
+            quantum: i64::from(quantum),
+            limit,
+            flows: (0..flows).map(flow).collect(),
+            new_flows: VecDeque::new(),
+            old_flows: VecDeque::new(),
+            backlog: Backlog::default(),
+            perturbation: stream.bits(),
+        }
+    }
+
+    fn bucket(&self, flow: u64) -> usize {
+        // Multiplicative hashing (Knuth): the high bits of the product, scaled to the buckets.
+        let hash = (flow ^ self.perturbation).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((u128::from(hash) * self.flows.len() as u128) >> 64) as usize
+    }
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// Drops half of the packets of the fattest flow, from its head, at most a batch.
+    fn drop_from_fattest(&mut self, now: Time, fates: &mut Fates<P>) {
+        // The first of the fattest, so that the choice does not depend on the search.
+        let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|flow| flow.fifo.bytes) else { return };
+        let drops = fattest.fifo.backlog().packets.div_ceil(2).min(DROP_BATCH);
+        for _ in 0..drops {
+            let packet = fattest.fifo.pop().expect("no more than it has");
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= packet.bytes;
+            fates.drop(now, Drop::Queue, packet);
+        }
+    }
+}
+
+impl<P: Packet + Debug> Discipline<P> for FqCodel<P> {
+    fn enqueue(&mut self, now: Time, packet: Queued<P>, fates: &mut Fates<P>) {
+        let bucket = self.bucket(packet.packet.flow());
+        self.backlog.packets += 1;
+        self.backlog.bytes += packet.bytes;
+        let flow = &mut self.flows[bucket];
+        flow.fifo.push(packet);
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = self.quantum;
+            self.new_flows.push_back(bucket);
+        }
+        if self.backlog.packets > self.limit {
+            self.drop_from_fattest(now, fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut Fates<P>) -> Option<Queued<P>> {
+        loop {
+            let from_new = !self.new_flows.is_empty();
+            let list = if from_new { &mut self.new_flows } else { &mut self.old_flows };
+            let bucket = *list.front()?;
+            let flow = &mut self.flows[bucket];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                list.pop_front();
+                self.old_flows.push_back(bucket);
+                continue;
+            }
+            let before = flow.fifo.backlog();
+            let packet = flow.controller.dequeue(now, &self.codel, &mut flow.fifo, fates);
+            let after = flow.fifo.backlog();
+            self.backlog.packets -= before.packets - after.packets;
+            self.backlog.bytes -= before.bytes - after.bytes;
+            let Some(packet) = packet else {
+                // An emptied new flow passes the old ones once, or it would starve them by
+                // becoming new again (RFC 8290 section 4.2).
+                list.pop_front();
+                if from_new {
+                    self.old_flows.push_back(bucket);
+                } else {
+                    flow.listed = false;
+                }
+                continue;
+            };
+            flow.deficit -= packet.bytes as i64;
+            return Some(packet);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Numbered, ms, queued};
+    use super::*;
+    use crate::random::Element;
+    use wirepaint_units::Duration;
+
+    fn fq(limit: u64) -> FqCodel<Numbered> {
+        let codel =
+            Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
+        FqCodel::new(codel, 1024, 1514, limit, Stream::new(1, Element::Queue))
+    }
+
+    fn order(queue: &mut FqCodel<Numbered>) -> Vec<u64> {
+        let mut fates = Fates::default();
+        std::iter::from_fn(|| queue.dequeue(ms(1), &mut fates)).map(|q| q.packet.number).collect()
+    }
+
+    #[test]
+    fn backlogged_flows_take_turns_and_a_new_flow_goes_first() {
+        let (mut queue, mut fates) = (fq(100), Fates::default());
+        for (number, flow) in [(10, 1), (11, 1), (12, 1), (20, 2), (21, 2)] {
+            queue.enqueue(ms(0), queued(number, flow, ms(0)), &mut fates);
+        }
+        assert_eq!(queue.dequeue(ms(0), &mut fates).unwrap().packet.number, 10);
+        assert_eq!(queue.dequeue(ms(0), &mut fates).unwrap().packet.number, 20);
+        queue.enqueue(ms(0), queued(30, 3, ms(0)), &mut fates);
+        assert_eq!(order(&mut queue), [30, 11, 21, 12]);
+        assert_eq!(queue.backlog(), Backlog::default());
+    }
+
+    #[test]
+    fn an_overflow_takes_half_of_the_fattest_flow_from_its_head() {
+        let (mut queue, mut fates) = (fq(10), Fates::default());
+        queue.enqueue(ms(0), queued(100, 2, ms(0)), &mut fates);
+        for number in 0..10 {
+            queue.enqueue(ms(0), queued(number, 1, ms(0)), &mut fates);
+        }
+        let dropped: Vec<u64> = fates.dropped.iter().map(|d| d.packet.number).collect();
+        assert_eq!(dropped, [0, 1, 2, 3, 4]);
+        assert_eq!(order(&mut queue), [100, 5, 6, 7, 8, 9]);
+    }
+}
