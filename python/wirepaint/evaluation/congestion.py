@@ -41,10 +41,13 @@ class Congestion(BaseModel):
 @cache
 def of_kernel() -> tuple[str, ...]:
     """Names that this kernel has built in or loaded."""
-    try:
-        return tuple(name for name in _AVAILABLE.read_text().split() if name in _LINUX)
-    except OSError:
-        return ("reno", "cubic")
+    return tuple(name for name in _AVAILABLE.read_text().split() if name in _LINUX)
+
+
+def registered_by_runs() -> list[str]:
+    """Names that runs registered, ``<algorithm>_<run id>``, and that are there now."""
+    pattern = re.compile(rf"({'|'.join(name[:9] for name in ours())})_[a-z0-9]{{5}}")
+    return [name for name in _AVAILABLE.read_text().split() if pattern.fullmatch(name)]
 
 
 @cache

@@ -32,7 +32,7 @@ from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages
 from wirepaint.evaluation.congestion import Congestion, slug
-from wirepaint.evaluation.model import EvaluationFile, Stop, Sysctls, UserAgent
+from wirepaint.evaluation.model import EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.evaluation.reading import read_toml, show, validate
@@ -73,7 +73,7 @@ class ResolvedRun(BaseModel):
     initial_window: int
     http: Literal["h1", "h2"]
     proxy: Literal["none"]
-    sysctls: Sysctls
+    sysctls: dict[str, str]
     user_agent: str
     viewport: tuple[int, int]
     page: Path
@@ -216,7 +216,7 @@ def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int)
         initial_window=scenario.initial_window,
         http=scenario.http,
         proxy=scenario.proxy,
-        sysctls=file.sysctls | scenario.congestion.sysctls,
+        sysctls={name: str(value) for name, value in (file.sysctls | scenario.congestion.sysctls).items()},
         user_agent=visitor.name,
         viewport=(visitor.agent.viewport[0], visitor.agent.viewport[1]),
         page=visitor.page.folder,

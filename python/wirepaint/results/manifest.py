@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 NAME = "manifest.json"
 FORMAT = 1
 
-_UNMIXABLE = ("wirepaint", "kernel", "browser")
-"""Versions that a result depends on: one folder holds runs of one version of each."""
 
-
-def create(folder: Path, plan: Plan) -> None:
+def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
     """Writes the manifest of a new folder."""
     manifest = {
         "format": FORMAT,
@@ -29,7 +26,7 @@ def create(folder: Path, plan: Plan) -> None:
         "seed": plan.resolved["seed"],
         "evaluation": plan.resolved,
         "runs": [run.key for run in plan.runs],
-        "versions": provenance.versions(),
+        "versions": provenance.versions() | versions,
         "machine": provenance.machine(),
         "sessions": [],
     }
@@ -52,7 +49,7 @@ def read(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def continue_session(folder: Path, plan: Plan) -> None:
+def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
     """Adds a session; raises UsageError when the evaluation or a version is not that of the folder."""
     manifest = read(folder)
     differences = list(_differences(manifest["evaluation"], json.loads(json.dumps(plan.resolved))))
@@ -63,17 +60,12 @@ def continue_session(folder: Path, plan: Plan) -> None:
             "; ".join(differences[:3]) + more,
             f"the evaluation that {folder} was begun with, or another folder (-o)",
         )
-    versions = provenance.versions()
-    for name in _UNMIXABLE:
-        was = manifest["versions"][name]
-        if versions[name] != was:
-            raise UsageError(
-                str(folder),
-                f"{name} {versions[name]}",
-                f"{was}, with which its runs were made, or another folder (-o)",
-            )
-    session = {"began": provenance.now(), "command": provenance.command_line(), "versions": versions}
-    manifest["sessions"].append(session)
+    for name, now in (provenance.versions() | versions).items():
+        was = manifest["versions"].get(name)
+        if now != was:
+            accepted = f"{name} {was}, with which its runs were made, or another folder (-o)"
+            raise UsageError(str(folder), f"{name} {now}", accepted)
+    manifest["sessions"].append({"began": provenance.now(), "command": provenance.command_line()})
     _write(folder, manifest)
 
 

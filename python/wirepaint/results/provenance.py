@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import subprocess
 import sys
 import time
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from wirepaint import __version__
-
-BROWSER = Path("/usr/lib/chromium/chromium-headless-shell")
 
 _CLOCK_MONOTONIC_COARSE = 6
 """Of linux/time.h: advances with the tick, so its resolution tells HZ."""
@@ -31,22 +27,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@cache
-def browser() -> str | None:
-    """Product and version of the browser, None when it is missing or does not start."""
-    try:
-        done = subprocess.run([BROWSER, "--version"], capture_output=True, text=True, timeout=5, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
-
-
-def versions() -> dict[str, str | None]:
-    """Versions of all that a result can depend on."""
+def versions() -> dict[str, str]:
+    """Versions of what every result depends on; one results folder holds results of one version of each."""
     return {
         "wirepaint": __version__,
         "kernel": platform.release(),
-        "browser": browser(),
         "python": platform.python_version(),
     }
 

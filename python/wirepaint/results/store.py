@@ -48,8 +48,11 @@ _BEFORE_MANIFEST = {LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNA
 class Store:
     """A results folder that this process may write. A context manager."""
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
-        """Begins the folder or resumes it; raises UsageError when it belongs to something else."""
+    def __init__(self, folder: Path, plan: Plan, versions: dict[str, str]) -> None:
+        """Begins the folder or resumes it; raises UsageError when it belongs to something else.
+
+        ``versions`` are those of the back end.
+        """
         self.folder = folder
         with disk_errors(folder):
             _refuse_foreign(folder)
@@ -57,8 +60,8 @@ class Store:
             self._lock = Lock(folder)
             try:
                 if not (folder / manifest.NAME).exists():
-                    self._begin(plan)
-                manifest.continue_session(folder, plan)
+                    self._begin(plan, versions)
+                manifest.continue_session(folder, plan, versions)
                 self._journal = Journal(folder)
                 self._recover()
             except BaseException:
@@ -131,14 +134,14 @@ class Store:
     def _partial(self, key: str, number: int) -> Path:
         return self._runs / f".partial-{key}-{number}"
 
-    def _begin(self, plan: Plan) -> None:
+    def _begin(self, plan: Plan, versions: dict[str, str]) -> None:
         for name in _BEFORE_MANIFEST - {LOCK}:
             (self.folder / name).unlink(missing_ok=True)
         durable.write(self.folder / "evaluation.toml", plan.text)
         journal = Journal(self.folder)
         journal.plan(plan.runs)
         journal.close()
-        manifest.create(self.folder, plan)
+        manifest.create(self.folder, plan, versions)
 
     def _recover(self) -> None:
         """Makes good what a killed command left: adopts whole runs, removes parts of runs."""

@@ -7,7 +7,6 @@ A testbed run has the machine for itself, so runs are never parallel. Whatever e
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import threading
@@ -25,6 +24,7 @@ from wirepaint.evaluation.network import Network
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store, disk_errors
+from wirepaint.runners import ownership
 
 RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
@@ -35,19 +35,20 @@ DISTURBANCES = frozenset({"lateness", "steal", "foreign_cpu"})
 _LEAST_FREE = 4 * 2**20
 """Bytes; a run that failed with less free space failed for want of it."""
 
-OWNER = "WIREPAINT_OWNER"
-"""Environment variable of all that a command starts: ``<pid>.<start time in ticks>`` of the command."""
-
 NarrowEnough = Callable[[list[float], float], bool]
 
 
 @dataclass(frozen=True)
 class Backend:
-    """How runs are carried out. ``calibrate`` measures a network before its first run."""
+    """How runs are carried out. ``calibrate`` measures a network before its first run.
+
+    ``versions`` names what results of this back end depend on, such as the browser.
+    """
 
     session: Callable[[], AbstractContextManager[Any]]
     run_once: Callable[..., Outcome]
     calibrate: Callable[[Network], dict[str, Any]] | None = None
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 class Progress(Protocol):
@@ -72,9 +73,15 @@ class Tally:
 def testbed() -> Backend:
     """The back end of real namespaces, kernel and browser."""
     from wirepaint.runners import testbed
+    from wirepaint.runners.testbed.browser import chromium
     from wirepaint.runners.testbed.calibrate import calibrate
 
-    return Backend(testbed.session, testbed.run_once, lambda network: calibrate(network, short=True))
+    return Backend(
+        session=testbed.session,
+        run_once=testbed.run_once,
+        calibrate=lambda network: calibrate(network, short=True),
+        versions={"browser": chromium.version()},
+    )
 
 
 def carry_out(
@@ -87,7 +94,7 @@ def carry_out(
     """
     with Signals() as signals, ExitStack() as stack:
         session = stack.enter_context(_Session(backend))
-        store = stack.enter_context(Store(folder, plan))
+        store = stack.enter_context(Store(folder, plan, backend.versions))
         stack.callback(progress.close)
         return _Pool(plan, store, backend, session, progress, signals, narrow_enough).carry_out()
 
@@ -140,7 +147,7 @@ class _Session:
         self._stack = ExitStack()
 
     def __enter__(self) -> _Session:
-        os.environ[OWNER] = owner(os.getpid())
+        ownership.claim()
         self.renew()
         return self
 
@@ -150,12 +157,6 @@ class _Session:
     def renew(self) -> None:
         self._stack.close()
         self.value = self._stack.enter_context(self._backend.session())
-
-
-def owner(pid: int) -> str:
-    """Identity of a process that a later process with the same pid does not have."""
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
 
 
 class _Pool:

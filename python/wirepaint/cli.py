@@ -1,0 +1,341 @@
+"""The command line: reads arguments, calls the rooms, words the ends.
+
+Data goes to stdout, progress and warnings to stderr. Exit codes: 0 done, 1 a run failed, 2 bad
+usage or configuration, 3 incomplete (the same command again resumes). Every command imports what
+it needs when it is called, so that the program starts quickly.
+"""
+
+from __future__ import annotations
+
+import json as jsonlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from wirepaint import __version__
+from wirepaint.errors import Incomplete, RunFailed, UsageError, WirepaintError
+
+if TYPE_CHECKING:
+    from wirepaint.runners.pool import Tally
+
+app = App(
+    name="wirepaint",
+    help="Which transport makes these pages load faster on these networks, and who pays for it?",
+    version=__version__,
+    help_format="plaintext",
+)
+page = App(name="page", help="Recorded pages: import and list them.")
+network = App(name="network", help="Networks: list, show and calibrate them.")
+for part in (page, network):
+    app.command(part)
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs.")]
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+
+
+@app.command
+def run(file: Path, /, *, output: Output = None, backend: str | None = None, json: Json = False) -> None:
+    """Carry out an evaluation; the same command again resumes it.
+
+    Parameters
+    ----------
+    file
+        Evaluation file (TOML).
+    output
+        Results folder; results/<name of the file> when left out.
+    backend
+        Back end to use instead of the file's: testbed.
+    json
+        Print how the runs stand as JSON.
+    """
+    from wirepaint.evaluation import plan
+    from wirepaint.runners import pool
+    from wirepaint.runners.progress import on_stderr
+
+    planned = plan(file, backend)
+    folder = output or Path("results") / file.name.removesuffix(".toml")
+    tally = pool.carry_out(planned, folder, pool.testbed(), on_stderr(), _narrow_enough())
+    if json:
+        _print_json({"results": str(folder), "counts": tally.counts, "failures": tally.failures})
+    _say(f"{_in_words(tally)}. Results: {folder}")
+    if tally.failures:
+        key, cause = next(iter(tally.failures.items()))
+        raise RunFailed(
+            f"{len(tally.failures)} runs failed; {key}: {cause}. The same command tries them again."
+        )
+
+
+@app.command
+def compare(results: Path, /, *, factor: str = "congestion", json: Json = False) -> None:
+    """Compare the values of one axis: difference, confidence interval, p, verdict.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    factor
+        Axis to compare: congestion, network, http, initial_window, ...
+    json
+        Print JSON.
+    """
+    from wirepaint.statistics.compare import command
+
+    command(results, factor, json)
+
+
+@app.command
+def report(results: Path, /, *, output: Output = None) -> None:
+    """Write the report: one HTML file that works offline.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    output
+        File to write; report.html in the results folder when left out.
+    """
+    from wirepaint import report as reporting
+
+    path = output or results / "report.html"
+    reporting.build(results, path)
+    print(path)
+
+
+@app.command
+def export(results: Path, /, *, to: Literal["csv", "parquet", "har"], output: Output = None) -> None:
+    """Export all traces: one file per table, or one HAR per visit.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    to
+        Format.
+    output
+        Folder to write into; export-<format> in the results folder when left out.
+    """
+    from wirepaint.results import export as exporting
+
+    folder = output or results / f"export-{to}"
+    exporting.export(results, to, folder)
+    print(folder)
+
+
+@app.command
+def doctor(*, json: Json = False, require: Literal["testbed"] | None = None) -> None:
+    """Say what can run here, what cannot, and how to mend it.
+
+    Parameters
+    ----------
+    json
+        Print JSON.
+    require
+        End with exit code 2 unless this can run.
+    """
+    from wirepaint import doctor as checks
+
+    findings = checks.examine()
+    if json:
+        _print_json(findings.as_json())
+    else:
+        checks.show(findings)
+    if require and not findings.can(require):
+        raise WirepaintError(f"the {require} cannot run here")
+
+
+@app.command
+def version() -> None:
+    """Print the versions of all that a result depends on."""
+    from wirepaint.results import provenance
+    from wirepaint.runners.testbed.browser import chromium
+
+    for name, found in (provenance.versions() | {"browser": chromium.version()}).items():
+        print(f"{name} {found}")
+
+
+@page.command(name="import")
+def page_import(source: Path, /, *, output: Output = None) -> None:
+    """Import a page from a HAR (also .gz) or the folder of a static site.
+
+    Parameters
+    ----------
+    source
+        HAR file or folder.
+    output
+        Folder to write; the name of the source when left out.
+    """
+    from wirepaint import pages
+
+    if not source.exists():
+        raise UsageError(str(source), "no such file or folder", "a HAR file or the folder of a static site")
+    folder = output or Path(source.name.removesuffix(".gz").removesuffix(".har"))
+    importer = pages.import_folder if source.is_dir() else pages.import_har
+    importer(source, folder)
+    print(folder)
+
+
+@page.command(name="list")
+def page_list(*, json: Json = False) -> None:
+    """List the pages that ship with wirepaint."""
+    from wirepaint import pages
+
+    loaded = {name: pages.load(folder) for name, folder in pages.shipped().items()}
+    rows = [
+        {
+            "name": name,
+            "requests": len(page.resources),
+            "bytes": sum(resource.wire_bytes or 0 for resource in page.resources),
+            "title": page.title,
+        }
+        for name, page in loaded.items()
+    ]
+    _print_rows(rows, json)
+
+
+@network.command(name="list")
+def network_list(*, json: Json = False) -> None:
+    """List the networks that ship with wirepaint."""
+    from wirepaint.evaluation import catalogue, network
+
+    loaded = [network.load(name) for name in catalogue.names("network")]
+    rows = [
+        {
+            "name": path.name,
+            "down": _rate(path.rate("down")),
+            "up": _rate(path.rate("up")),
+            "rtt": f"{path.rtt_ns / 1e6:g} ms",
+            "title": path.title,
+        }
+        for path in loaded
+    ]
+    _print_rows(rows, json)
+
+
+@network.command(name="show")
+def network_show(name: str, /) -> None:
+    """Print a network, resolved, as JSON.
+
+    Parameters
+    ----------
+    name
+        Name in the catalogue or path of a file.
+    """
+    from wirepaint.evaluation import network
+
+    _print_json(network.load(name).model_dump())
+
+
+@network.command(name="calibrate")
+def network_calibrate(name: str, /, *, json: Json = False) -> None:
+    """Measure what the emulated path really gives, against what was asked.
+
+    Parameters
+    ----------
+    name
+        Name in the catalogue or path of a file.
+    json
+        Print JSON.
+    """
+    from wirepaint.evaluation import network
+    from wirepaint.runners.testbed import calibrate
+
+    calibrate.command(network.load(name), json)
+
+
+@app.command
+def schema(
+    name: Literal["evaluation", "run", "trace"] = "evaluation",
+    /,
+    *,
+    write: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Print the JSON Schema of a file that wirepaint reads or writes.
+
+    Parameters
+    ----------
+    name
+        evaluation (what a user writes), run (what the data plane reads) or trace (its tables).
+    write
+        Write all of them into the package anew instead (for developers).
+    """
+    from wirepaint import schemas
+
+    if write:
+        for path in schemas.write():
+            print(path)
+    else:
+        print(schemas.text(name), end="")
+
+
+def main() -> None:
+    """Entry of the program ``wirepaint``."""
+    sys.exit(invoke(sys.argv[1:]))
+
+
+def invoke(arguments: list[str]) -> int:
+    """Carries out a command line and returns its exit code; errors end in one line on stderr."""
+    try:
+        app(arguments, print_error=False, exit_on_error=False)
+        return 0
+    except CycloptsError as error:
+        return _fail(str(error), UsageError.exit_code)
+    except WirepaintError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("stopped", Incomplete.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("WIREPAINT_DEBUG"):
+            raise
+        hint = "a fault of wirepaint; WIREPAINT_DEBUG=1 shows where"
+        return _fail(f"{type(error).__name__}: {error} ({hint})", 1)
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"wirepaint: {' '.join(text.split())}", file=sys.stderr)
+    return code
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _print_json(value: Any) -> None:
+    print(jsonlib.dumps(value, indent=1, ensure_ascii=False))
+
+
+def _print_rows(rows: list[dict[str, Any]], json: bool) -> None:
+    if json:
+        _print_json(rows)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in rows[0] if rows else ():
+        numeric = isinstance(rows[0][name], int)
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=name != "title")
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    Console().print(table)
+
+
+def _rate(bit_per_s: float | None) -> str:
+    if bit_per_s is None:
+        return "unlimited"
+    return f"{bit_per_s / 1e6:.4g} Mbit/s" if bit_per_s >= 1e6 else f"{bit_per_s / 1e3:.4g} kbit/s"
+
+
+def _in_words(tally: Tally) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(tally.counts.items())) or "no runs"
+
+
+def _narrow_enough() -> Any:
+    from wirepaint.statistics.intervals import narrow_enough
+
+    return narrow_enough

@@ -1,0 +1,286 @@
+"""What can run on this machine, what cannot, and how to mend it. Changes nothing, needs no rights.
+
+Each check tries the thing itself where that is harmless (in a child that ends at once), and looks
+at what the kernel says of itself elsewhere. A check returns a ``Finding``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from wirepaint import dataplane
+from wirepaint.errors import WirepaintError
+
+Level = Literal["ok", "note", "missing"]
+"""``missing`` keeps the testbed from running; ``note`` makes its results worse."""
+
+WITHOUT_ROOT = ("page import", "page list", "network list", "compare", "report", "export")
+_BTF = Path("/sys/kernel/btf/vmlinux")
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
+_LATE_NS = 1_000_000
+"""A wake-up later than this at p99 would make runs suspect."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; ``remedy`` says how to mend it."""
+
+    name: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All findings."""
+
+    checks: list[Finding]
+
+    def can(self, backend: str) -> bool:
+        """Whether a back end can run here; ``testbed`` is the one there is."""
+        return backend == "testbed" and all(check.level != "missing" for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "testbed": self.can("testbed"),
+            "without_root": list(WITHOUT_ROOT),
+            "checks": [asdict(check) for check in self.checks],
+        }
+
+
+def examine() -> Findings:
+    """Carries out all checks, in under two seconds."""
+    before = _cpu_times()
+    checks = [found for check in _CHECKS for found in check()]
+    return Findings([*checks, _steal(before)])
+
+
+def show(findings: Findings) -> None:
+    """Prints the findings as a table on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    can = findings.can("testbed")
+    console.print(f"The testbed {'can' if can else 'cannot'} run here.", style="bold")
+    console.print(f"Without root these work: {', '.join(WITHOUT_ROOT)}.\n")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    styles = {"ok": "green", "note": "yellow", "missing": "red"}
+    for check in findings.checks:
+        table.add_row(f"[{styles[check.level]}]{check.level}", check.name, check.found, check.remedy)
+    console.print(table)
+
+
+def _rights() -> Iterator[Finding]:
+    status = Path("/proc/self/status").read_text()
+    effective = int(re.search(r"CapEff:\s*([0-9a-f]+)", status)[1], 16)  # type: ignore[index]
+    lacking = [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
+    if os.geteuid() != 0:
+        found = f"ordinary user (uid {os.geteuid()})"
+        yield Finding("rights", "missing", found, "The testbed needs root: use sudo.")
+    elif lacking:
+        remedy = "Give the container these capabilities (--privileged)."
+        yield Finding("rights", "missing", f"root without {', '.join(lacking)}", remedy)
+    else:
+        yield Finding("rights", "ok", "root")
+
+
+def _namespaces() -> Iterator[Finding]:
+    from wirepaint.runners.testbed import linux
+
+    kinds = linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC
+    cause = _in_child(lambda: linux.unshare(kinds))
+    if cause is None:
+        yield Finding("namespaces", "ok", "network, process, mount, IPC")
+    else:
+        yield Finding("namespaces", "missing", cause, "Run as root on a kernel with namespaces.")
+
+
+def _bpf() -> Iterator[Finding]:
+    try:
+        types = _BTF.read_bytes()
+    except OSError as error:
+        remedy = "A kernel with CONFIG_DEBUG_INFO_BTF=y."
+        yield Finding("BTF", "missing", f"{_BTF}: {error.strerror}", remedy)
+        return
+    wanted = {
+        "struct_ops": (b"bpf_struct_ops_tcp_congestion_ops", "congestion controls of ours"),
+        "tracepoints": (b"btf_trace_tcp_probe", "the sender's window"),
+    }
+    for name, (symbol, purpose) in wanted.items():
+        if symbol in types:
+            yield Finding(name, "ok", f"the kernel has {symbol.decode()}")
+        else:
+            remedy = f"Needed for {purpose}: Linux 6.1 or newer with BPF_SYSCALL, BPF_JIT, FTRACE."
+            yield Finding(name, "missing", f"the kernel lacks {symbol.decode()}", remedy)
+
+
+def _congestion() -> Iterator[Finding]:
+    from wirepaint.evaluation import congestion
+
+    kernel = congestion.of_kernel()
+    try:
+        ours = ", ".join(congestion.ours())
+    except WirepaintError as error:
+        yield Finding("congestion", "missing", " ".join(str(error).split()), "Run `make setup`.")
+        return
+    level = "ok" if "cubic" in kernel else "note"
+    remedy = "" if level == "ok" else "modprobe tcp_cubic"
+    yield Finding("congestion", level, f"kernel: {', '.join(kernel)}; ours: {ours}", remedy)
+
+
+def _program() -> Iterator[Finding]:
+    try:
+        yield Finding("data plane", "ok", str(dataplane.program()))
+    except WirepaintError as error:
+        yield Finding("data plane", "missing", "not found", str(error))
+
+
+def _browser() -> Iterator[Finding]:
+    from wirepaint.runners.testbed import linux
+    from wirepaint.runners.testbed.browser import chromium
+
+    try:
+        yield Finding("browser", "ok", chromium.version())
+    except WirepaintError as error:
+        yield Finding("browser", "missing", "not found", str(error))
+
+    def sandbox() -> None:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        linux.unshare(0x1000_0000 | linux.CLONE_NEWPID | linux.CLONE_NEWNET)
+
+    cause = _in_child(sandbox)
+    if cause is None:
+        yield Finding("sandbox", "ok", "user namespaces for an ordinary user")
+    else:
+        remedy = "sysctl user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0"
+        yield Finding("sandbox", "missing", cause, f"The browser's sandbox needs it: {remedy}")
+
+
+def _timing() -> Iterator[Finding]:
+    def real_time() -> None:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+
+    cause = _in_child(real_time)
+    if cause is None:
+        yield Finding("real time", "ok", "SCHED_FIFO 50")
+    else:
+        yield Finding("real time", "note", cause, "Without it the emulator is late under load; use root.")
+    late = _lateness()
+    text = f"wake-ups {statistics.median(late) / 1e3:.0f} µs late at p50, {late[-2] / 1e3:.0f} µs at p99"
+    if late[-2] <= _LATE_NS:
+        yield Finding("lateness", "ok", text)
+    else:
+        yield Finding("lateness", "note", text, "Other programs keep the processor busy; stop them.")
+
+
+def _machine() -> Iterator[Finding]:
+    from wirepaint.results import provenance
+
+    machine = provenance.machine()
+    kernel = platform.release()
+    yield Finding("kernel", "ok", f"{platform.system()} {kernel}, {machine['hz']} Hz")
+    cores = machine["cores"]
+    remedy = "" if cores >= 2 else "Emulator and browser share one core: give the machine two."
+    yield Finding("cores", "ok" if cores >= 2 else "note", str(cores), remedy)
+    clock = machine["clock_source"]
+    fast = clock in ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+    remedy = "" if fast else "A slow clock costs the emulator time; boot with clocksource=tsc."
+    yield Finding("clock", "ok" if fast else "note", str(clock), remedy)
+
+
+def _space() -> Iterator[Finding]:
+    for name, path, least in (("memory", Path("/dev/shm"), 2**28), ("disk", Path.cwd(), 2**30)):
+        try:
+            free = shutil.disk_usage(path).free
+        except OSError as error:
+            yield Finding(name, "note", f"{path}: {error.strerror}")
+            continue
+        level = "ok" if free >= least else "note"
+        remedy = "" if level == "ok" else f"Free at least {least / 2**20:.0f} MiB."
+        yield Finding(name, level, f"{free / 2**30:.1f} GiB free in {path}", remedy)
+
+
+def _leftovers() -> Iterator[Finding]:
+    """Processes and BPF objects of commands that are dead."""
+    from wirepaint.evaluation import congestion
+    from wirepaint.runners import ownership
+
+    orphans, commands = ownership.orphans(), ownership.living()
+    found = [f"process {pid} ({name}) of a dead command" for pid, name in orphans]
+    if not commands:
+        with suppress(WirepaintError):
+            found += [f"congestion control {name}" for name in congestion.registered_by_runs()]
+    if found:
+        remedy = "That is a fault of wirepaint; please report it. kill these processes."
+        yield Finding("leftovers", "note", "; ".join(found), remedy)
+    else:
+        running = f"none; commands at work: {', '.join(map(str, commands))}" if commands else "none"
+        yield Finding("leftovers", "ok", running)
+
+
+_CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _rights,
+    _namespaces,
+    _bpf,
+    _congestion,
+    _program,
+    _browser,
+    _timing,
+    _machine,
+    _space,
+    _leftovers,
+)
+
+
+def _in_child(attempt: Callable[[], None]) -> str | None:
+    """Tries something in a child that ends at once; the cause when it is refused."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            attempt()
+        except OSError as error:
+            os.write(writer, str(error.strerror).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        cause = pipe.read().decode()
+    os.waitpid(child, 0)
+    return cause or None
+
+
+def _lateness(count: int = 100) -> list[int]:
+    """How late wake-ups from sleeps of 1 ms come, in nanoseconds, ascending."""
+    late = []
+    for _ in range(count):
+        due = time.monotonic_ns() + 1_000_000
+        time.sleep(0.001)
+        late.append(time.monotonic_ns() - due)
+    return sorted(late)
+
+
+def _cpu_times() -> list[int]:
+    return [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+
+
+def _steal(before: list[int]) -> Finding:
+    spent = [now - then for now, then in zip(_cpu_times(), before, strict=True)]
+    share = spent[7] / max(sum(spent[:8]), 1)
+    remedy = "" if share <= 0.01 else "Other guests take the processor; runs will be suspect."
+    return Finding("steal", "ok" if share <= 0.01 else "note", f"{share:.1%}", remedy)

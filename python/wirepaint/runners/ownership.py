@@ -1,0 +1,63 @@
+"""Who started what: every process of a run knows the command that it belongs to.
+
+A command puts its identity into its environment, which all that it starts inherits. A process
+whose command is dead is a leftover.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+VARIABLE = "WIREPAINT_OWNER"
+
+
+def claim() -> None:
+    """Marks all that this process starts from now on as its own."""
+    os.environ[VARIABLE] = _identity(os.getpid())
+
+
+def living() -> list[int]:
+    """Commands that have something running."""
+    return sorted({int(owner.partition(".")[0]) for _, owner in _owned() if _is_alive(owner)})
+
+
+def orphans() -> list[tuple[int, str]]:
+    """Processes of dead commands: pid and name. An ordinary user sees only those of his own."""
+    return [(pid, _name(pid)) for pid, owner in _owned() if not _is_alive(owner)]
+
+
+def _owned() -> Iterator[tuple[int, str]]:
+    mark = f"{VARIABLE}=".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        for variable in environment:
+            if variable.startswith(mark):
+                yield int(entry.name), variable.removeprefix(mark).decode("ascii", "replace")
+
+
+def _identity(pid: int) -> str:
+    """Pid and start time in clock ticks since boot, which no later process with that pid has."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
+
+
+def _is_alive(owner: str) -> bool:
+    pid = owner.partition(".")[0]
+    try:
+        return pid.isdigit() and _identity(int(pid)) == owner
+    except OSError:
+        return False
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "gone"
