@@ -14,7 +14,7 @@ Start with :func:`table`. A metric that a trace cannot tell is null with a reaso
 
 from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric
 from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, Runs, distribution, table
+from wirepaint.metrics._table import AXES, distribution, levels, table
 
 __all__ = [
     "AXES",
@@ -22,11 +22,11 @@ __all__ = [
     "Metric",
     "Missing",
     "Reading",
-    "Runs",
     "Trace",
     "compute",
     "distribution",
     "get",
+    "levels",
     "measure",
     "metric",
     "registry",

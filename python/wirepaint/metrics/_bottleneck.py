@@ -29,10 +29,9 @@ def samples(trace: Trace) -> Frame:
 
 def increase(part: Frame, column: str) -> int:
     """Growth of a counter over the samples."""
-    first, last = part[column][0], part[column][-1]
-    if first is None or last is None:
+    if part[column].null_count():
         raise Missing(f"the link has no {column}")
-    return last - first
+    return part[column][-1] - part[column][0]
 
 
 def queueing_delays(trace: Trace) -> Frame:
@@ -41,12 +40,10 @@ def queueing_delays(trace: Trace) -> Frame:
     ``value`` is how long the bottleneck needs to carry what is queued at the sample.
     """
     part = samples(trace)
-    if part["capacity_bytes"].null_count():
-        raise Missing("the link has no capacity_bytes: its capacity is unlimited")
+    if increase(part, "capacity_bytes") <= 0:
+        raise Missing("the link could carry nothing during the page load")
     times = part["time"].to_numpy().astype(float)
     capacity = part["capacity_bytes"].to_numpy().astype(float)
-    if capacity[-1] <= capacity[0]:
-        raise Missing("the link carried nothing during the page load")
     # Beyond the last sample the capacity goes on at its mean.
     rate = (capacity[-1] - capacity[0]) / (times[-1] - times[0])
     wanted = capacity + part["queue_bytes"].to_numpy()

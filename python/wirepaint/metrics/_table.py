@@ -5,47 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 import polars as pl
 
 from wirepaint.metrics._metric import Frame, Missing
 from wirepaint.metrics._registry import get, measure, registry
+from wirepaint.results import Results, journal
 
-AXES = ("backend", "network", "congestion", "http", "initial_window", "user_agent", "page")
+AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
 """Columns that tell under which conditions a run was made; runs that agree in all are repetitions."""
 
-IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "verdict", "reasons")
+IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict", "reasons", "cause")
 
 
-class Runs(Protocol):
-    """What is read of an evaluation's results; ``wirepaint.results`` provides it."""
+def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
+    """One row per run: its axes, ``visit``, ``warmup``, ``valid``, ``reasons``, and every metric.
 
-    def runs(self) -> Frame:
-        """One row per run with the columns of the trace's table ``run``."""
-        ...
-
-    def trace(self, run_key: str, table: str) -> Frame:
-        """One table of one run."""
-        ...
-
-
-def _chosen(results: Runs, verdicts: Sequence[str] | None) -> Frame:
-    """The runs that have one of the verdicts, in the order of the results; None takes all."""
-    runs = results.runs().select(IDENTITY)
-    return runs if verdicts is None else runs.filter(pl.col("verdict").is_in(list(verdicts)))
-
-
-def table(results: Runs, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
-    """One row per run: its axes, ``visit``, ``warmup``, ``verdict``, ``valid``, ``reasons``, every metric.
-
-    ``missing`` is a JSON object that names the reason of every metric that is null. Warm-up visits
-    are in the table and marked; :mod:`wirepaint.statistics` leaves them out.
+    The rows stand in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
+    object with the reason of every metric that is null. Warm-up visits are in the table and
+    marked; :mod:`wirepaint.statistics` leaves them out. ``verdicts`` None takes every run that
+    ended; one that failed has its ``cause`` and no number.
     """
-    runs = _chosen(results, verdicts)
+    runs = _ended(results, verdicts)
     schema = {m.column: pl.String() if m.label else pl.Float64() for m in registry().values()}
-    rows = []
-    for key in runs["run_key"]:
+    rows: list[dict[str, Any]] = []
+    for key, state in runs.select("run_key", "state").iter_rows():
+        if state == "failed":
+            rows.append({"missing": json.dumps(dict.fromkeys(registry(), "the run failed"))})
+            continue
         readings = measure(partial(results.trace, key))
         missing = {name: reading.reason for name, reading in readings.items() if reading.reason}
         values = {get(name).column: reading.value for name, reading in readings.items()}
@@ -55,7 +43,7 @@ def table(results: Runs, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
     return pl.concat([runs.with_columns(valid), metrics], how="horizontal")
 
 
-def distribution(name: str, results: Runs, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
+def distribution(name: str, results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
     """Values inside the runs, of which the metric ``name`` is a summary: one row per item of a run.
 
     Columns are those that identify the run, then the metric's own with ``value``. Runs whose trace
@@ -64,7 +52,7 @@ def distribution(name: str, results: Runs, verdicts: Sequence[str] | None = ("va
     by_item = get(name).by_item
     if by_item is None:
         return pl.DataFrame()
-    runs = _chosen(results, verdicts)
+    runs = _ended(results, verdicts).filter(pl.col("state") == "done")
     frames = []
     for key in runs["run_key"]:
         try:
@@ -74,3 +62,28 @@ def distribution(name: str, results: Runs, verdicts: Sequence[str] | None = ("va
     return (
         runs.join(pl.concat(frames), on="run_key", maintain_order="left_right") if frames else pl.DataFrame()
     )
+
+
+def levels(results: Results, axis: str) -> list[str]:
+    """Values of an axis in the order of the evaluation file."""
+    evaluation = results.manifest["evaluation"]
+    if axis in ("user_agent", "page"):
+        key = "name" if axis == "user_agent" else "page"
+        values = [agent[key] for agent in evaluation["user_agents"]]
+    elif axis == "congestion":
+        values = [scenario["congestion"]["label"] for scenario in evaluation["scenarios"].values()]
+    else:
+        values = [scenario[axis] for scenario in evaluation["scenarios"].values()]
+    return list(dict.fromkeys(map(str, values)))
+
+
+def _ended(results: Results, verdicts: Sequence[str] | None) -> Frame:
+    """The runs that ended, with one of the verdicts, in the order of the axes."""
+    runs = results.runs("done", "failed").select(IDENTITY)
+    if verdicts is not None:
+        runs = runs.filter(pl.col("verdict").is_in(list(verdicts)))
+    positions = []
+    for axis in AXES:
+        order = levels(results, axis)
+        positions.append(pl.col(axis).cast(pl.String).replace_strict(order, range(len(order)), default=len(order)))
+    return runs.sort(*positions, "visit", maintain_order=True)

@@ -1,0 +1,182 @@
+"""Every metric on one visit whose values can be worked out by hand (see conftest.visit_rows)."""
+
+import polars as pl
+import pytest
+
+from wirepaint import metrics
+from wirepaint.results.trace import polars_schema, tables
+
+MS = 1_000_000
+
+BY_HAND = {
+    "base-page-latency": 190 - 152,
+    "base-page-first-byte": 180 - 152,
+    "page-load-time": 300,
+    "first-contentful-paint": 210,
+    "largest-contentful-paint": 250,
+    "idle-time": 220,  # received in 180-190 and 220-290
+    "idle-share": 100 * 220 / 300,
+    "page-net-transfer-time": 80,
+    "effective-concurrency": ((10 + 40) + 40) / 80,
+    "connection-duration": (160 + 108) / 2,
+    "bytes-per-connection": (90_000 + 600_000) / 2,
+    "connections-below-50-kb": 0,
+    "connections-below-500-kb": 50,
+    "object-size-per-rtt-bin": 30_000,
+    "first-object-round-trips": (2 + 4) / 2,  # 38 and 82 ms over 26 ms
+    "page-type": "mixed",
+    "objects": 4,
+    "bytes-transferred": 690_000,
+    "connections-opened": 3,
+    "surplus-connections": 1,
+    "retransmission-share": 100 * 3 / (67 + 422 + 3),
+    "queueing-delay-p50": 4,
+    "queueing-delay-p95": 12,
+    "queueing-delay-p99": 12,
+    "drop-rate": 100 * 5 / 300,
+    "link-utilisation": 50,
+}
+
+
+@pytest.fixture
+def trace(visit):
+    return trace_of(visit() | {"link": link()})
+
+
+def link(capacity=1000):
+    """Samples each 10 ms from 90 to 410 ms: 1000 bytes of capacity and 500 delivered per ms, 10 packets per sample.
+
+    The queue holds 4 ms of capacity, 12 ms at the three samples from 300 to 320 ms.
+    """
+    rows = []
+    for number, ms in enumerate(range(90, 411, 10)):
+        queued = 12_000 if 300 <= ms <= 320 else 4_000
+        rows.append({
+            "time": ms * MS, "direction": "down", "queue_packets": queued // 1500, "queue_bytes": queued,
+            "offered_packets": 10 * number, "offered_bytes": 0, "delivered_packets": 0,
+            "delivered_bytes": 500 * 10 * number, "queue_drops": 4 * (ms >= 200),
+            "random_losses": 1 * (ms >= 200), "lateness_max": 0,
+            "capacity_bytes": None if capacity is None else capacity * 10 * number,
+        })  # fmt: skip
+    up = [row | {"direction": "up", "queue_bytes": 10**9} for row in rows]
+    return rows + up
+
+
+def trace_of(rows):
+    frames = {}
+    for name in tables():
+        schema = dict(polars_schema(name)) | ({"capacity_bytes": pl.Int64()} if name == "link" else {})
+        frames[name] = pl.DataFrame(rows.get(name, []), schema=schema)
+    return frames.__getitem__
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_the_value_is_that_worked_out_by_hand(name, trace):
+    value = metrics.compute(trace)[name]
+    assert value == (BY_HAND[name] if isinstance(BY_HAND[name], str) else pytest.approx(BY_HAND[name]))
+
+
+def test_every_metric_is_worked_out_by_hand_or_null_here(trace):
+    null = {name: reading.reason for name, reading in metrics.measure(trace).items() if reading.value is None}
+    assert null == {
+        "speed-index": "the visit has no speed_index",
+        "viewport-loading-delay": "the visit has no viewport_complete",
+    }
+    assert set(metrics.registry()) == set(BY_HAND) | set(null)
+
+
+def test_a_metric_reads_only_the_tables_that_it_declares(trace):
+    for name, metric in metrics.registry().items():
+        read = set()
+
+        def recorded(table, read=read):
+            read.add(table)
+            return trace(table)
+
+        metric.read(recorded)
+        if metric.by_item:
+            metric.by_item(recorded)
+        assert read <= set(metric.needs), name
+
+
+def test_an_empty_trace_gives_nulls_with_reasons_and_no_number():
+    for name, reading in metrics.measure(trace_of({})).items():
+        assert reading.value is None and reading.reason, name
+
+
+@pytest.mark.parametrize("column", ["navigation_start", "load_event"])
+def test_an_instant_that_is_not_known_makes_what_rests_on_it_null(visit, column):
+    rows = visit()
+    rows["page"][0][column] = None
+    values = metrics.measure(trace_of(rows))
+    for name in ("page-load-time", "idle-time", "page-net-transfer-time", "effective-concurrency"):
+        assert values[name].value is None
+        assert values[name].reason == f"the visit has no {column}"
+
+
+def test_without_chunks_the_objects_own_times_count(visit):
+    rows = visit()
+    rows["chunk"] = []
+    assert metrics.compute(trace_of(rows))["page-net-transfer-time"] == pytest.approx(10 + 80)
+
+
+def test_what_comes_after_the_load_event_is_not_page_load(visit):
+    rows = visit()
+    late = rows["object"][3] | {
+        "request": "5",
+        "first_byte": 390 * MS,
+        "last_byte": 900 * MS,
+        "connection": 2,
+    }
+    rows["object"].append(late)
+    assert metrics.compute(trace_of(rows))["page-net-transfer-time"] == pytest.approx(80 + 10)
+    rows["object"][-1] = late | {"first_byte": 410 * MS}
+    assert metrics.compute(trace_of(rows))["page-net-transfer-time"] == pytest.approx(80)
+
+
+def test_an_object_without_an_end_makes_the_idle_time_unknown(visit):
+    rows = visit()
+    rows["object"].append(rows["object"][3] | {"request": "5", "last_byte": None})
+    reading = metrics.measure(trace_of(rows))["idle-time"]
+    assert reading.value is None
+    assert reading.reason == "the last byte of http://b.test/script.js is not known"
+
+
+def test_a_redirect_before_the_base_document_counts_in_its_latency(visit):
+    rows = visit()
+    rows["object"].append(rows["object"][0] | {"request": "0", "status": 301, "sent": 120 * MS})
+    assert metrics.compute(trace_of(rows))["base-page-latency"] == pytest.approx(190 - 120)
+
+
+@pytest.mark.parametrize(("encrypted", "of", "label"), [(10, 10, "encrypted"), (9, 10, "mixed"), (19, 20, "encrypted"),
+                                                       (1, 10, "mixed"), (1, 20, "plain"), (0, 1, "plain")])  # fmt: skip
+def test_the_page_type_needs_more_than_nine_of_ten(visit, encrypted, of, label):
+    rows = visit()
+    rows["connection"] = [
+        rows["connection"][0] | {"connection": n, "encrypted": n < encrypted} for n in range(of)
+    ]
+    assert metrics.compute(trace_of(rows))["page-type"] == label
+
+
+def test_an_unlimited_link_has_no_queueing_delay_and_no_utilisation(visit):
+    values = metrics.measure(trace_of(visit() | {"link": link(capacity=None)}))
+    for name in ("queueing-delay-p95", "link-utilisation"):
+        assert values[name].reason == "the link has no capacity_bytes"
+    assert values["drop-rate"].value == pytest.approx(100 * 5 / 300)
+
+
+def test_the_distributions_hold_every_item(trace):
+    registry = metrics.registry()
+    durations = registry["connection-duration"].by_item(trace)
+    assert durations.sort("connection").rows() == [(1, True, "h2", 160.0), (2, False, "http/1.1", 108.0)]
+    sizes = registry["bytes-per-connection"].by_item(trace)
+    assert sorted(sizes["value"]) == [90_000, 600_000]
+    bins = registry["object-size-per-rtt-bin"].by_item(trace).sort("bin")
+    assert bins.select("bin", "value").rows() == [(2, 30_000), (4, 600_000)]
+
+
+def test_a_whole_number_of_round_trips_is_not_rounded_up(visit):
+    rows = visit()
+    rows["object"][0]["last_byte"] = rows["object"][0]["sent"] + 26 * MS
+    bins = metrics.registry()["object-size-per-rtt-bin"].by_item(trace_of(rows))
+    assert 1 in bins["bin"]

@@ -1,0 +1,258 @@
+"""Comparisons: verdicts, strata, correction, refusals; the command on a results folder."""
+
+import json
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+import pytest
+
+from wirepaint.errors import UsageError
+from wirepaint.results.outcome import Outcome
+from wirepaint.statistics import compare
+from wirepaint.statistics.compare import HEADLINE, command, holm
+
+PAGES = {"small": 900.0, "middle": 2400.0, "large": 6100.0}
+
+
+def evaluation(effect, visits=7, noise=0.01, networks=("lte", "3g"), seed=1, **columns):
+    """A metric table: visits of three pages; ``effect(network, page)`` is the share by which fld differs."""
+    random = np.random.default_rng(seed)
+    rows = [
+        {
+            "network": network, "congestion": congestion, "page": page, "visit": visit, "warmup": visit == 0,
+            "page_load_time": size * (1 + (congestion == "fld") * effect(network, page))
+            * random.lognormal(0, noise),
+        }
+        for network in networks for congestion in ("cubic", "fld") for page, size in PAGES.items()
+        for visit in range(visits + 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows).with_columns(**columns)
+
+
+def verdicts(frame, metric="page-load-time", **options):
+    rows = compare(frame, "congestion", [metric], **options)
+    return {(row.network, row.page): row.verdict for row in rows}
+
+
+def test_a_gain_on_one_network_and_none_on_the_other():
+    found = verdicts(evaluation(lambda network, page: -0.08 if network == "3g" else 0.0, noise=0.005))
+    assert found["3g", None] == "faster"
+    assert found["lte", None] == "same"
+    assert {found["3g", page] for page in PAGES} == {"faster"}
+
+
+def test_a_loss_is_slower_and_swapping_the_baseline_makes_it_faster():
+    frame = evaluation(lambda network, page: 0.05)
+    assert verdicts(frame)["lte", None] == "slower"
+    assert verdicts(frame, baseline="fld")["lte", None] == "faster"
+
+
+def test_noise_without_an_effect_is_undecided_not_the_same():
+    assert verdicts(evaluation(lambda network, page: 0.0, noise=0.15))["lte", None] == "undecided"
+
+
+def test_a_difference_within_the_margin_is_the_same_although_the_test_finds_it():
+    frame = evaluation(lambda network, page: -0.01, noise=0.001)
+    (row,) = [
+        row
+        for row in compare(frame, "congestion", ["page-load-time"])
+        if row.stratum == "lte" and not row.page
+    ]
+    assert row.p_holm < 0.001 and row.verdict == "same"
+    assert verdicts(frame, margin=0.005)["lte", None] == "faster"
+
+
+def test_the_numbers_behind_the_word():
+    frame = evaluation(lambda network, page: -0.08)
+    row = next(row for row in compare(frame, "congestion", ["page-load-time"]) if row.network == "lte")
+    assert (row.baseline.level, row.candidate.level) == ("cubic", "fld")
+    assert row.pages == tuple(PAGES) and row.left_out == ()
+    assert row.baseline.n == row.candidate.n == 21
+    assert row.shift_rel.low < -0.08 < row.shift_rel.high
+    assert row.shift_rel.value == pytest.approx(-0.08, abs=0.01)
+    assert row.shift.low < row.shift.value < row.shift.high < 0
+    assert row.baseline.median.value == pytest.approx(np.mean(list(PAGES.values())), rel=0.01)
+    assert row.baseline.median.low < row.baseline.median.value < row.baseline.median.high
+    assert row.effect == pytest.approx(-1, abs=0.05)
+    assert row.test == "van Elteren"
+    assert row.sentence.startswith("Page load time, lte, 3 pages: fld is faster than cubic; difference −8")
+
+
+def test_every_single_value_is_kept():
+    frame = evaluation(lambda network, page: 0.0)
+    row = next(row for row in compare(frame, "congestion", ["page-load-time"]) if row.network == "lte")
+    chosen = frame.filter(
+        (pl.col("network") == "lte") & (pl.col("congestion") == "cubic") & ~pl.col("warmup")
+    )
+    assert sorted(v for values in row.baseline.values.values() for v in values) == sorted(
+        chosen["page_load_time"]
+    )
+
+
+def test_warm_up_visits_never_enter():
+    frame = evaluation(lambda network, page: 0.0, noise=0.005)
+    polluted = frame.with_columns(page_load_time=pl.when("warmup").then(1e9).otherwise("page_load_time"))
+    assert verdicts(polluted) == verdicts(frame)
+
+
+def test_over_all_networks_each_network_and_page_is_a_stratum():
+    rows = compare(evaluation(lambda network, page: -0.08), "congestion", ["page-load-time"])
+    (overall,) = [row for row in rows if not row.conditions]
+    assert overall.stratum == "all" and overall.page is None
+    assert list(overall.baseline.values) == [f"{n} / {p}" for n in ("lte", "3g") for p in PAGES]
+    assert overall.shift_rel.high - overall.shift_rel.low < rows[0].shift_rel.high - rows[0].shift_rel.low
+
+
+def test_other_axes_that_vary_are_held_equal():
+    h1, h2 = (
+        evaluation(lambda network, page, e=e: e, http=pl.lit(http))
+        for e, http in ((0.05, "h1"), (-0.05, "h2"))
+    )
+    rows = compare(pl.concat([h1, h2]), "congestion", ["page-load-time"], by_page=False)
+    assert {row.stratum: row.verdict for row in rows if row.conditions} == {
+        "lte, h1": "slower", "3g, h1": "slower", "lte, h2": "faster", "3g, h2": "faster"
+    }  # fmt: skip
+
+
+def test_a_page_without_values_at_one_level_is_left_out_and_named():
+    frame = evaluation(lambda network, page: 0.0, networks=("lte",))
+    frame = frame.filter(~((pl.col("page") == "large") & (pl.col("congestion") == "fld")))
+    row = compare(frame, "congestion", ["page-load-time"])[0]
+    assert row.pages == ("small", "middle") and row.left_out == ("large",)
+
+
+def test_nulls_do_not_count_as_visits():
+    frame = evaluation(lambda network, page: 0.0).with_columns(
+        page_load_time=pl.when(pl.col("visit") == 3).then(None).otherwise("page_load_time")
+    )
+    assert compare(frame, "congestion", ["page-load-time"])[0].baseline.n == 18
+
+
+def test_three_levels_are_each_compared_with_the_first():
+    frame = evaluation(lambda network, page: -0.05)
+    bbr = frame.filter(pl.col("congestion") == "fld").with_columns(congestion=pl.lit("bbr"))
+    rows = compare(pl.concat([frame, bbr]), "congestion", ["page-load-time"], by_page=False)
+    assert {(row.baseline.level, row.candidate.level) for row in rows} == {("cubic", "fld"), ("cubic", "bbr")}
+    assert {row.family for row in rows} == {6}
+
+
+def test_a_metric_that_is_zero_throughout_is_the_same():
+    frame = evaluation(lambda network, page: 0.0).with_columns(drop_rate=pl.lit(0.0))
+    assert set(verdicts(frame, "drop-rate").values()) == {"same"}
+
+
+def test_a_metric_with_zeros_has_an_absolute_shift_only():
+    frame = evaluation(lambda network, page: 0.0)
+    share = (pl.col("congestion") == "fld").cast(pl.Float64) * pl.col("page_load_time") / 1000
+    row = compare(frame.with_columns(drop_rate=share), "congestion", ["drop-rate"])[0]
+    assert row.shift_rel is None and row.shift.low > 0
+    assert row.verdict == "worse"
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict"), [("link-utilisation", "better"), ("bytes-transferred", "higher")]
+)
+def test_the_word_fits_the_metric(metric, verdict):
+    column = metric.replace("-", "_")
+    frame = evaluation(lambda network, page: 0.3).rename({"page_load_time": column})
+    assert verdicts(frame, metric)["lte", None] == verdict
+
+
+def test_one_visit_a_page_is_compared_over_the_pages():
+    row = compare(evaluation(lambda network, page: -0.1, visits=1), "congestion", ["page-load-time"])[0]
+    assert row.test == "Wilcoxon" and row.verdict == "undecided" and row.shift_rel.low is None
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def test_by_simulation_a_verdict_without_an_effect_is_rare():
+    """Over all rows of an evaluation together: at most 5 % of evaluations have any false verdict."""
+    false = 0
+    for seed in range(120):
+        frame = evaluation(lambda network, page: 0.0, visits=5, noise=0.05, seed=seed)
+        rows = compare(frame, "congestion", ["page-load-time"], by_page=False)
+        false += any(row.verdict in ("faster", "slower") for row in rows)
+    assert false / 120 <= 0.05 + 2 * (0.05 * 0.95 / 120) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("colour", ["page-load-time"]), "factor: found 'colour'; accepted: network, congestion"),
+        (("page", ["page-load-time"]), "factor: found 'page'; accepted: network, congestion"),
+        (("congestion", ["plt"]), "metric: found 'plt'; accepted: base-page"),
+        (("congestion", ["page-type"]), "metric: found 'page-type'; accepted: a metric that is a number"),
+        (("congestion", ["page-load-time"], "bbr"), "found 'bbr' with no usable run; accepted: cubic, fld"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_by_name(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        compare(evaluation(lambda network, page: 0.0), *arguments)
+
+
+def test_one_level_is_nothing_to_compare():
+    frame = evaluation(lambda network, page: 0.0).filter(pl.col("congestion") == "cubic")
+    with pytest.raises(UsageError, match="factor congestion: found the one level 'cubic'"):
+        compare(frame, "congestion", ["page-load-time"])
+
+
+@pytest.fixture
+def folder(results_folder):
+    def stretch(run):
+        random = np.random.default_rng(crc32(repr(run).encode()))
+        faster = 0.9 if (run.congestion, run.network) == ("fld", "3g") else 1.0
+        return faster * (2.0 if run.page == "large" else 1.0) * random.lognormal(0, 0.004)
+
+    return results_folder(stretch)
+
+
+def test_the_table_says_the_verdict_within_100_columns(folder, capsys):
+    command(folder, metric=["page-load-time"], by_page=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0] == "Page load time (ms)"
+    assert lines[1].split() == [
+        "network",
+        "page",
+        "cubic",
+        "fld",
+        *"difference, 95 % interval p verdict".split(),
+    ]
+    (row,) = [line for line in lines if line.startswith("3g")]
+    assert "2 pages" in row and row.split()[-1] == "faster"
+    assert "\x1b" not in "".join(lines)
+
+
+def test_json_holds_every_comparison_with_its_numbers(folder, capsys):
+    command(folder, json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert {row["metric"] for row in document["comparisons"]} == set(HEADLINE)
+    row = next(
+        row for row in document["comparisons"]
+        if (row["metric"], row["stratum"], row["page"]) == ("page-load-time", "3g", None)
+    )  # fmt: skip
+    assert row["verdict"] == "faster"
+    assert row["shift_rel"]["low"] < row["shift_rel"]["value"] < row["shift_rel"]["high"] < 0
+    assert len(row["baseline"]["values"]["small"]) == 5
+
+
+def test_the_baseline_is_the_first_level_of_the_file_even_when_it_has_no_valid_run(results_folder):
+    folder = results_folder(
+        lambda run: 1.0, 1, lambda run: Outcome("invalid") if run.congestion == "cubic" else Outcome("valid")
+    )
+    with pytest.raises(UsageError, match="found the one level 'fld'"):
+        command(folder)
+
+
+def test_suspect_runs_enter_only_when_asked(results_folder):
+    folder = results_folder(lambda run: 1.0, 3, lambda run: Outcome("suspect" if run.visit == 1 else "valid"))
+    from wirepaint.results import Results
+    from wirepaint.statistics.compare import compare_results
+
+    results = Results.open(folder)
+    assert compare_results(results)[0].baseline.n == 4
+    assert compare_results(results, suspect=True)[0].baseline.n == 6

@@ -1,0 +1,60 @@
+"""Bootstrap intervals: coverage, determinism, degenerate input; the stopping rule."""
+
+import numpy as np
+import pytest
+
+from wirepaint.statistics import mean, median, narrow_enough
+from wirepaint.statistics.intervals import Interval
+
+
+def test_the_order_of_the_values_does_not_matter():
+    values = [2310.0, 2290.0, 2405.0, 2333.0, 2301.0, 2299.0, 2380.0]
+    assert median(values) == median(values[::-1])
+    assert median(values).value == 2310
+
+
+def test_a_seed_gives_the_same_interval_and_another_nearly_the_same():
+    values = list(np.random.default_rng(1).normal(100, 5, 11))
+    assert mean(values, seed=7) == mean(values, seed=7)
+    assert mean(values, seed=7).low == pytest.approx(mean(values, seed=8).low, rel=0.01)
+
+
+def test_pages_weigh_alike_whatever_their_visits():
+    assert mean([1.0, 1.0, 1.0, 1.0], [3.0, 3.0, 3.0]).value == 2
+
+
+def test_equal_values_have_an_interval_without_width():
+    assert median([5.0, 5.0, 5.0, 5.0]) == Interval(5.0, 5.0, 5.0)
+
+
+def test_two_values_have_no_interval():
+    assert mean([1.0, 2.0]) == Interval(1.5)
+
+
+def test_nearly_all_values_tied_still_gives_an_interval():
+    interval = median([0.0, 0.0, 0.0, 0.0, 0.0, 7.0])
+    assert interval.low is not None and interval.low <= 0 <= interval.high
+
+
+@pytest.mark.parametrize(("estimate", "truth"), [(mean, np.exp(0.02)), (median, 1.0)])
+def test_by_simulation_the_interval_holds_the_truth_in_about_95_of_100_cases(estimate, truth):
+    random = np.random.default_rng(4)
+    intervals = [estimate(tuple(random.lognormal(0, 0.2, 25))) for _ in range(200)]
+    held = np.mean([interval.low <= truth <= interval.high for interval in intervals])
+    assert 0.90 <= held <= 0.99
+
+
+def test_enough_visits_of_a_steady_page_are_narrow_enough():
+    steady = list(np.random.default_rng(5).normal(2000, 10, 8))
+    assert narrow_enough(steady, 0.02)
+    assert not narrow_enough(steady, 0.001)
+
+
+def test_a_restless_page_needs_more_visits():
+    restless = np.random.default_rng(6).normal(2000, 200, 400)
+    assert not narrow_enough(list(restless[:5]), 0.05)
+    assert narrow_enough(list(restless), 0.05)
+
+
+def test_two_visits_are_never_enough():
+    assert not narrow_enough([2000.0, 2000.0], 0.5)

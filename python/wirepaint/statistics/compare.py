@@ -1,0 +1,311 @@
+"""Two levels of a factor compared, everything else equal: one word and the numbers behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from json import dumps as to_json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from wirepaint import metrics as measured
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+from wirepaint.statistics import ranks, wording
+from wirepaint.statistics.intervals import Interval, mean, median
+
+MARGIN = 0.02
+SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Level:
+    """All values of a metric at one level of the factor.
+
+    ``values`` holds every value by stratum: by page, or "network / page" over several networks.
+    ``median`` and ``mean`` are means over the strata, so that each page weighs alike.
+    """
+
+    level: str
+    n: int
+    median: Interval
+    mean: Interval
+    values: dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A candidate level against the baseline level, under one set of conditions.
+
+    ``conditions`` are the other axes that vary in the results, of which ``network`` is one; it is
+    empty and ``network`` None over all of them. ``page`` is None over all pages. ``shift`` is in the
+    metric's unit, ``shift_rel`` a share of the baseline (None where a value is not positive);
+    negative when the candidate is lower. ``p_holm`` is corrected for ``family`` comparisons.
+    """
+
+    metric: str
+    title: str
+    unit: str
+    factor: str
+    conditions: dict[str, str]
+    network: str | None
+    page: str | None
+    pages: tuple[str, ...]
+    left_out: tuple[str, ...]
+    baseline: Level
+    candidate: Level
+    shift: Interval
+    shift_rel: Interval | None
+    test: str
+    p: float
+    p_holm: float
+    family: int
+    effect: float
+    margin: float
+    verdict: str
+
+    @property
+    def stratum(self) -> str:
+        """The conditions in words."""
+        return ", ".join(self.conditions.values()) or "all"
+
+    @property
+    def sentence(self) -> str:
+        """The whole comparison in one sentence."""
+        return wording.sentence(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: every field, the stratum and the sentence."""
+        return {**asdict(self), "stratum": self.stratum, "sentence": self.sentence}
+
+
+def compare(
+    frame: pl.DataFrame,
+    factor: str,
+    metrics: Sequence[str],
+    baseline: str | None = None,
+    *,
+    margin: float = MARGIN,
+    by_page: bool = True,
+) -> list[Comparison]:
+    """Compares every level of ``factor`` with the baseline level, for each metric.
+
+    ``frame`` is :func:`wirepaint.metrics.table`, of which warm-up visits are left out. The baseline
+    is the first level in the frame unless it is named. Per metric and level there is a row for each
+    combination of the other axes over all pages, one over all combinations where there are
+    several, and with ``by_page`` one for each page. Only pages with values at both levels enter.
+    ``margin`` is the share within which two levels count as the same.
+
+    Holm's correction takes together all rows over all pages, and for each metric its rows of
+    single pages.
+    """
+    frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
+    axes = [axis for axis in measured.AXES if axis in frame.columns]
+    if factor not in axes or factor == "page":
+        raise UsageError("factor", repr(factor), ", ".join(axis for axis in axes if axis != "page"))
+    frame = frame.with_columns(pl.col(axes).cast(pl.String))
+    levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
+    if len(levels) < 2:
+        found = f"the one level {levels[0]!r}" if levels else "no run"
+        raise UsageError(f"factor {factor}", found, "results with two levels or more that have usable runs")
+    if baseline is not None and baseline not in levels:
+        raise UsageError(f"baseline of {factor}", f"{baseline!r} with no usable run", ", ".join(levels))
+    first = baseline or levels[0]
+    others = [
+        axis
+        for axis in axes
+        if axis not in (factor, "page") and (axis == "network" or frame[axis].n_unique() > 1)
+    ]
+    rows = []
+    for name in metrics:
+        metric = measured.get(name)
+        if metric.label:
+            raise UsageError("metric", repr(name), "a metric that is a number")
+        known = frame.drop_nulls(metric.column)
+        for candidate in (level for level in levels if level != first):
+            rows += _rows(known, metric, factor, first, candidate, others, margin, by_page)
+    return _judged(rows)
+
+
+def _rows(
+    frame: pl.DataFrame,
+    metric: measured.Metric,
+    factor: str,
+    baseline: str,
+    candidate: str,
+    others: list[str],
+    margin: float,
+    by_page: bool,
+) -> Iterable[Comparison]:
+    """Rows of one metric and candidate: each set of conditions with its pages, then all conditions."""
+
+    def values(level: str) -> dict[tuple[str, ...], tuple[float, ...]]:
+        part = frame.filter(pl.col(factor) == level)
+        grouped = part.group_by([*others, "page"], maintain_order=True).agg(pl.col(metric.column))
+        return {tuple(row[:-1]): tuple(row[-1]) for row in grouped.iter_rows()}
+
+    lower, upper = values(baseline), values(candidate)
+    both = [key for key in lower if key in upper]
+    one = [key for key in {**lower, **upper} if key not in both]
+    groups = list(dict.fromkeys(key[:-1] for key in both))
+
+    def row(keys: list[tuple[str, ...]], conditions: Mapping[str, str], page: str | None) -> Comparison:
+        def label(key: tuple[str, ...]) -> str:
+            return key[-1] if conditions else " / ".join(key)
+
+        arrays = [(np.array(lower[key]), np.array(upper[key])) for key in keys]
+        test = ranks.rank_test(arrays)
+        positive = all((a > 0).all() and (b > 0).all() for a, b in arrays)
+        missing = [key for key in one if not conditions or key[:-1] == tuple(conditions.values())]
+        return Comparison(
+            metric=metric.name,
+            title=metric.title,
+            unit=metric.unit,
+            factor=factor,
+            conditions=dict(conditions),
+            network=conditions.get("network"),
+            page=page,
+            pages=tuple(dict.fromkeys(key[-1] for key in keys)),
+            left_out=() if page else tuple(label(key) for key in missing),
+            baseline=_level(baseline, {label(key): lower[key] for key in keys}),
+            candidate=_level(candidate, {label(key): upper[key] for key in keys}),
+            shift=ranks.shift(arrays),
+            shift_rel=_relative(arrays) if positive else None,
+            test=test.name,
+            p=test.p,
+            p_holm=math.nan,
+            family=0,
+            effect=test.effect,
+            margin=margin,
+            verdict="",
+        )
+
+    for group in groups:
+        conditions = dict(zip(others, group, strict=True))
+        keys = [key for key in both if key[:-1] == group]
+        yield row(keys, conditions, None)
+        if by_page and len(keys) > 1:
+            for key in keys:
+                yield row([key], conditions, key[-1])
+    if len(groups) > 1:
+        yield row(both, {}, None)
+
+
+def _level(level: str, values: dict[str, tuple[float, ...]]) -> Level:
+    strata = tuple(values.values())
+    return Level(level, sum(map(len, strata)), median(*strata), mean(*strata), values)
+
+
+def _relative(strata: Sequence[ranks.Stratum]) -> Interval:
+    """The shift of the logarithms, as a share of the baseline."""
+    logs = ranks.shift([(np.log(baseline), np.log(candidate)) for baseline, candidate in strata])
+    return Interval(
+        math.expm1(logs.value),
+        None if logs.low is None else math.expm1(logs.low),
+        None if logs.high is None else math.expm1(logs.high),
+    )
+
+
+def _judged(rows: list[Comparison]) -> list[Comparison]:
+    """The rows with corrected p values and verdicts."""
+    families: dict[str | None, list[int]] = {}
+    for index, row in enumerate(rows):
+        families.setdefault(row.metric if row.page else None, []).append(index)
+    judged = list(rows)
+    for members in families.values():
+        corrected = holm([rows[index].p for index in members])
+        for index, p in zip(members, corrected, strict=True):
+            row = replace(rows[index], p_holm=p, family=len(members))
+            judged[index] = replace(row, verdict=_verdict(row))
+    return judged
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """P values corrected for their number by Holm's step-down method (Holm 1979)."""
+    corrected, largest = [1.0] * len(p), 0.0
+    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        largest = max(largest, min(1.0, (len(p) - rank) * p[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def _verdict(row: Comparison) -> str:
+    """The one word: same when the interval shows it, else the direction when the test shows it."""
+    if row.shift_rel is not None:
+        same = row.shift_rel.inside(row.margin)
+    else:
+        same = row.shift.inside(row.margin * abs(row.baseline.median.value))
+    if same:
+        return "same"
+    if row.p_holm > SIGNIFICANCE or row.effect == 0:
+        return "undecided"
+    better = measured.get(row.metric).better
+    words = ("lower", "higher")
+    if better:
+        words = ("faster", "slower") if row.unit == "ms" else ("better", "worse")
+    return words[(row.effect < 0) != (better != "higher")]
+
+
+HEADLINE = (
+    "page-load-time",
+    "first-contentful-paint",
+    "largest-contentful-paint",
+    "base-page-latency",
+    "page-net-transfer-time",
+    "idle-time",
+    "effective-concurrency",
+    "connection-duration",
+)
+"""Metrics that are compared unless others are asked for."""
+
+
+def compare_results(
+    results: Results,
+    factor: str = "congestion",
+    metrics: Sequence[str] | None = None,
+    baseline: str | None = None,
+    *,
+    margin: float = MARGIN,
+    by_page: bool = True,
+    suspect: bool = False,
+) -> list[Comparison]:
+    """:func:`compare` over the valid runs of a results folder, with ``suspect`` over suspect ones too.
+
+    The baseline is the first level in the evaluation file unless it is named. ``metrics`` are names,
+    ``["all"]`` for every one that is a number, None for ``HEADLINE``.
+    """
+    if metrics and "all" in metrics:
+        metrics = [name for name, metric in measured.registry().items() if not metric.label]
+    if baseline is None and factor in measured.AXES:
+        baseline = measured.levels(results, factor)[0]
+    frame = measured.table(results, ("valid", "suspect") if suspect else ("valid",))
+    return compare(frame, factor, metrics or HEADLINE, baseline, margin=margin, by_page=by_page)
+
+
+def command(
+    results_dir: Path,
+    factor: str = "congestion",
+    *,
+    metric: Sequence[str] | None = None,
+    baseline: str | None = None,
+    margin: float = MARGIN,
+    by_page: bool = False,
+    suspect: bool = False,
+    json: bool = False,
+) -> None:
+    """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout."""
+    from wirepaint.statistics import terminal
+
+    results = Results.open(results_dir)
+    rows = compare_results(
+        results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
+    )
+    if json:
+        document = {"title": results.title, "factor": factor, "comparisons": [row.as_dict() for row in rows]}
+        print(to_json(document, indent=1, ensure_ascii=False))
+    else:
+        terminal.show(rows)

@@ -1,0 +1,212 @@
+"""Rank tests of a candidate against a baseline, and the shift between them with its interval.
+
+Visits are replicates within a page, so a page is a stratum: values are ranked against values of
+the same page only, and one page's size never meets another's.
+
+- Two or more visits of a page: van Elteren's stratified Mann-Whitney test (van Elteren 1960). With
+  one page it is the Mann-Whitney test.
+- One visit of each page at each level: Wilcoxon's signed-rank test over the pages.
+
+The shift is the Hodges-Lehmann estimate that belongs to the test (Hodges and Lehmann 1963): the
+weighted median of all differences within pages, or the median of the Walsh averages. Its interval
+holds the shifts that the test would not refuse, so test and interval agree. The null distribution
+is exact up to ``EXACT_PAIRS`` pairs of values (ties included), and normal beyond. No distribution
+of the values is assumed; that visits were made in random order is what makes the test valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from wirepaint.statistics.intervals import CONFIDENCE, Interval
+
+EXACT_PAIRS = 3000
+
+Stratum = tuple[np.ndarray, np.ndarray]
+"""Values of one page: at the baseline, at the candidate."""
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """``effect`` is Cliff's delta (of the ranks, averaged over pages) or the rank-biserial correlation.
+
+    It is the share of pairs in which the candidate is larger minus the share in which it is smaller.
+    """
+
+    name: str
+    p: float
+    effect: float
+
+
+def rank_test(strata: Sequence[Stratum]) -> RankTest:
+    """Two-sided test of no difference at any page, by the rule above."""
+    if _single_visits(strata):
+        return _signed_rank(np.array([candidate[0] - baseline[0] for baseline, candidate in strata]))
+    return _van_elteren(strata)
+
+
+def shift(strata: Sequence[Stratum]) -> Interval:
+    """Hodges-Lehmann shift from baseline to candidate with its interval."""
+    if _single_visits(strata):
+        differences = np.array([candidate[0] - baseline[0] for baseline, candidate in strata])
+        n = differences.size
+        sums = np.add.outer(differences, differences)[np.triu_indices(n)] / 2
+        return _invert(sums, np.ones(sums.size, dtype=int), _signed_rank_null(np.arange(1, n + 1)))
+    weights = _weights(strata)
+    differences = [np.subtract.outer(candidate, baseline).ravel() for baseline, candidate in strata]
+    heavy = np.concatenate([np.full(d.size, w) for d, w in zip(differences, weights, strict=True)])
+    return _invert(np.concatenate(differences), heavy, _null(strata, weights, tied=False))
+
+
+def _single_visits(strata: Sequence[Stratum]) -> bool:
+    return len(strata) > 1 and all(a.size == 1 and b.size == 1 for a, b in strata)
+
+
+# Null distributions: of a statistic that takes the values 0, 1, ..., size - 1.
+
+
+@dataclass(frozen=True)
+class _Exact:
+    pmf: np.ndarray
+
+    def at_most(self, value: int) -> float:
+        return float(self.pmf[: value + 1].sum())
+
+    def at_least(self, value: int) -> float:
+        return float(self.pmf[value:].sum())
+
+    def lower_tail(self, alpha: float) -> int:
+        """Largest value which, with all below it, has at most the probability ``alpha``; -1 for none."""
+        return int(np.searchsorted(np.cumsum(self.pmf), alpha * (1 + 1e-12), "right")) - 1
+
+
+@dataclass(frozen=True)
+class _Normal:
+    mean: float
+    deviation: float
+
+    def at_most(self, value: int) -> float:
+        return float(stats.norm.cdf(value, self.mean, self.deviation)) if self.deviation else 1.0
+
+    def at_least(self, value: int) -> float:
+        return float(stats.norm.sf(value, self.mean, self.deviation)) if self.deviation else 1.0
+
+    def lower_tail(self, alpha: float) -> float:
+        return max(float(stats.norm.ppf(alpha, self.mean, self.deviation)), -1.0)
+
+
+_Distribution = _Exact | _Normal
+
+
+def _two_sided(null: _Distribution, value: int) -> float:
+    return min(1.0, 2 * min(null.at_most(value), null.at_least(value)))
+
+
+def _van_elteren(strata: Sequence[Stratum]) -> RankTest:
+    """The statistic counts twice the weighted pairs in which the baseline is larger; ties count half."""
+    weights = _weights(strata)
+    larger = 0
+    for (baseline, candidate), weight in zip(strata, weights, strict=True):
+        larger += weight * int((np.sign(np.subtract.outer(baseline, candidate)) + 1).sum())
+    total = 2 * sum(w * a.size * b.size for w, (a, b) in zip(weights, strata, strict=True))
+    p = _two_sided(_null(strata, weights, tied=True), larger)
+    name = "Mann-Whitney" if len(strata) == 1 else "van Elteren"
+    return RankTest(name, p, 1 - 2 * larger / total)
+
+
+def _weights(strata: Sequence[Stratum]) -> list[int]:
+    """Van Elteren's 1 / (values of the page + 1) as small whole numbers, so that exact sums stay small.
+
+    The test is exact with any fixed weights; these matter for its power only.
+    """
+    sizes = [baseline.size + candidate.size + 1 for baseline, candidate in strata]
+    weights = [max(1, round(10 * min(sizes) / size)) for size in sizes]
+    divisor = math.gcd(*weights)
+    return [weight // divisor for weight in weights]
+
+
+def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _Distribution:
+    """Distribution of the weighted count of pairs under random labels within each page.
+
+    ``tied`` takes the values' own ties into account and counts half pairs; without, the values
+    count as all different, and whole pairs are counted.
+    """
+    unit = 2 if tied else 1
+    pairs = [baseline.size * candidate.size for baseline, candidate in strata]
+    ranks = [_doubled_ranks(stratum, tied) for stratum in strata]
+    if sum(w * k for w, k in zip(weights, pairs, strict=True)) > EXACT_PAIRS:
+        variance = 0.0
+        for weight, doubled, k in zip(weights, ranks, pairs, strict=True):
+            variance += weight**2 * k * float(np.var(doubled / 2, ddof=1)) / doubled.size
+        mean = sum(w * k for w, k in zip(weights, pairs, strict=True)) / 2
+        return _Normal(unit * mean, unit * math.sqrt(variance))
+    pmf = np.ones(1)
+    for weight, doubled, (baseline, _) in zip(weights, ranks, strata, strict=True):
+        own = _rank_sum_null(doubled, baseline.size)[:: 1 if tied else 2]
+        spread = np.zeros(weight * (own.size - 1) + 1)
+        spread[::weight] = own
+        pmf = np.convolve(pmf, spread)
+    return _Exact(pmf)
+
+
+def _doubled_ranks(stratum: Stratum, tied: bool) -> np.ndarray:
+    values = np.concatenate(stratum)
+    ranks = stats.rankdata(values) if tied else np.arange(1, values.size + 1)
+    return np.rint(2 * ranks).astype(int)
+
+
+def _rank_sum_null(doubled: np.ndarray, chosen: int) -> np.ndarray:
+    """Distribution of twice the Mann-Whitney count when ``chosen`` of the doubled ranks are drawn."""
+    ways = np.zeros((chosen + 1, int(doubled.sum()) + 1))
+    ways[0, 0] = 1
+    for rank in doubled:
+        ways[1:, rank:] += ways[:-1, :-rank]
+    pairs = chosen * (doubled.size - chosen)
+    least = chosen * (chosen + 1)
+    pmf = ways[chosen, least : least + 2 * pairs + 1]
+    return pmf / pmf.sum()
+
+
+def _signed_rank(differences: np.ndarray) -> RankTest:
+    """Zero differences are left out, as Wilcoxon did; ties share their ranks."""
+    moved = differences[differences != 0]
+    if moved.size == 0:
+        return RankTest("Wilcoxon", 1.0, 0.0)
+    doubled = np.rint(2 * stats.rankdata(np.abs(moved))).astype(int)
+    down, total = int(doubled[moved < 0].sum()), int(doubled.sum())
+    return RankTest("Wilcoxon", _two_sided(_signed_rank_null(doubled), down), 1 - 2 * down / total)
+
+
+def _signed_rank_null(ranks: np.ndarray) -> _Distribution:
+    """Distribution of the sum of the ranks whose sign is drawn."""
+    if ranks.size**2 > EXACT_PAIRS:
+        return _Normal(float(ranks.sum()) / 2, math.sqrt(float((ranks.astype(float) ** 2).sum())) / 2)
+    pmf = np.zeros(int(ranks.sum()) + 1)
+    pmf[0] = 1
+    for rank in ranks:
+        pmf[rank:] = pmf[rank:] + pmf[:-rank]
+    return _Exact(pmf / pmf.sum())
+
+
+def _invert(values: np.ndarray, weights: np.ndarray, null: _Distribution) -> Interval:
+    """Weighted median of the values, and the shifts that the test with this null would not refuse.
+
+    A shift is refused when the weight of the values below it, or above it, is in the test's tail.
+    """
+    order = np.argsort(values, kind="stable")
+    values, below = values[order], np.cumsum(weights[order])
+    total = int(below[-1])
+    first = int(np.searchsorted(2 * below, total, "left"))
+    second = first + 1 if 2 * below[first] == total else first
+    tail = null.lower_tail((1 - CONFIDENCE) / 2)
+    value = float((values[first] + values[second]) / 2)
+    if tail < 0:
+        return Interval(value)
+    low = int(np.searchsorted(below, tail, "right"))
+    high = int(np.searchsorted(below, total - tail, "left"))
+    return Interval(value, float(values[low]), float(values[high]))

@@ -1,0 +1,65 @@
+"""The comparison as a table on the terminal, readable at 100 columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from wirepaint.statistics.compare import Comparison
+from wirepaint.statistics.wording import difference, number
+
+WIDTH = 100
+COLOURS = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
+
+
+def show(comparisons: Sequence[Comparison], file: TextIO | None = None) -> None:
+    """Prints the comparisons, one block per metric and candidate; colours only on a terminal."""
+    out = file or sys.stdout
+    console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False)
+    for index, ((title, unit, _), rows) in enumerate(
+        groupby(comparisons, key=lambda row: (row.title, row.unit, row.candidate.level))
+    ):
+        if index:
+            console.print()
+        console.print(f"[bold]{title}[/bold]{f' ({unit})' if unit not in ('', '1') else ''}")
+        console.print(_block(list(rows)))
+    console.print()
+    console.print(_legend(comparisons), style="dim")
+
+
+def _block(rows: list[Comparison]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    first = rows[0]
+    table.add_column("network" if list(first.conditions) == ["network"] else "conditions")
+    table.add_column("page", max_width=20, no_wrap=True, overflow="ellipsis")
+    table.add_column(first.baseline.level, justify="right", no_wrap=True)
+    table.add_column(first.candidate.level, justify="right", no_wrap=True)
+    table.add_column("difference, 95 % interval", justify="right", no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            "" if row.page else row.stratum,
+            row.page or (row.pages[0] if len(row.pages) == 1 else f"{len(row.pages)} pages"),
+            number(row.baseline.median.value),
+            number(row.candidate.median.value),
+            difference(row),
+            "<0.001" if row.p_holm < 0.001 else f"{row.p_holm:.3f}",
+            row.verdict,
+            style=COLOURS.get(row.verdict, "") if row.page is None else "dim",
+        )
+    return table
+
+
+def _legend(comparisons: Sequence[Comparison]) -> str:
+    first = comparisons[0]
+    return (
+        "Values: medians of the visits, averaged over pages. Difference from "
+        f"{first.baseline.level}: Hodges-Lehmann shift within pages. p: corrected by Holm. "
+        f"same: the whole interval lies within ±{100 * first.margin:g} %."
+    )
