@@ -1,0 +1,98 @@
+"""Content codings to an exact size on the wire.
+
+A recording states how many bytes a body took on the wire, but not which encoder made them. Both
+gzip (a comment field, RFC 1952 section 2.3.1) and Brotli (metadata meta-blocks, RFC 7932 section
+9.2) carry bytes that a decoder skips; they bridge what is left after the nearest level.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Literal
+
+import brotli
+
+Coding = Literal["identity", "gzip", "br"]
+
+_GZIP_LEVELS = (9, 6, 4, 1)
+_BROTLI_LEVELS = (11, 9, 5, 1)
+_SLOW_BROTLI_LIMIT = 262_144
+"""Brotli 11 takes about 2 s per MB: only for bodies up to this size."""
+
+
+def coding_of(content_encoding: str | None) -> Coding:
+    """The coding in which a body of this content-encoding is stored.
+
+    gzip and br stay. Others (deflate, zstd, compress and lists) become gzip.
+    """
+    name = (content_encoding or "").strip().lower()
+    if name in ("", "identity"):
+        return "identity"
+    return "br" if name == "br" else "gzip"
+
+
+def encode(body: bytes, coding: Coding, level: int, padding: int = 0) -> bytes:
+    """``body`` in ``coding``; ``padding`` bytes that a decoder skips follow or precede it."""
+    if coding == "gzip":
+        return _gzip(body, level, padding)
+    if coding == "br":
+        if not padding:
+            return brotli.compress(body, quality=level)
+        compressor = brotli.Compressor(quality=level)
+        stream = compressor.process(body) + compressor.flush()
+        return stream + _brotli_metadata(padding) + b"\x03"
+    return body
+
+
+def encode_near(body: bytes, coding: Coding, wire_bytes: int | None) -> bytes:
+    """``body`` in ``coding`` at the level nearest to ``wire_bytes``, padded to it where it is smaller.
+
+    Without ``wire_bytes``: gzip 6, Brotli 5, what servers use for dynamic content.
+    """
+    if coding == "identity":
+        return body
+    if wire_bytes is None:
+        return encode(body, coding, 6 if coding == "gzip" else 5)
+    levels = _GZIP_LEVELS if coding == "gzip" else _BROTLI_LEVELS
+    best = b""
+    for level in levels:
+        if coding == "br" and level == 11 and len(body) > _SLOW_BROTLI_LIMIT:
+            continue
+        encoded = encode(body, coding, level)
+        if not best or len(best) < len(encoded) <= wire_bytes:
+            best, best_level = encoded, level
+        if len(encoded) >= wire_bytes:
+            break
+    return pad_to(body, coding, best_level, wire_bytes, best)
+
+
+def pad_to(body: bytes, coding: Coding, level: int, wire_bytes: int, encoded: bytes) -> bytes:
+    """``encoded`` (``body`` at ``level``) brought to ``wire_bytes`` where it is smaller."""
+    missing = wire_bytes - len(encoded)
+    if coding == "identity" or missing <= 0:
+        return encoded
+    if coding == "gzip":
+        return _gzip(body, level, missing)
+    bare = len(encode(body, coding, level, 1)) - 1
+    return encode(body, coding, level, wire_bytes - bare) if wire_bytes > bare else encoded
+
+
+def _gzip(body: bytes, level: int, padding: int) -> bytes:
+    compressor = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
+    deflated = compressor.compress(body) + compressor.flush()
+    flags, comment = (b"\x10", b" " * (padding - 1) + b"\0") if padding else (b"\0", b"")
+    trailer = zlib.crc32(body).to_bytes(4, "little") + (len(body) & 0xFFFFFFFF).to_bytes(4, "little")
+    return b"\x1f\x8b\x08" + flags + bytes(4) + b"\0\xff" + comment + deflated + trailer
+
+
+def _brotli_metadata(size: int) -> bytes:
+    """Meta-blocks of exactly ``size`` bytes that a decoder skips."""
+    blocks = bytearray()
+    while size:
+        # An empty block takes 1 byte; one of n content bytes takes 1 + (bytes of n - 1) + n.
+        length_bytes = 2 if size >= 260 else 1 if size >= 3 else 0
+        content = min(size - 1 - length_bytes, 256**length_bytes) if length_bytes else 0
+        header = 0b0110 | length_bytes << 4 | (max(content - 1, 0) << 6)
+        blocks += header.to_bytes(1 + length_bytes, "little") + b" " * content
+        size -= 1 + length_bytes + content
+    return bytes(blocks)

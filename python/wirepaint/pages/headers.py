@@ -1,0 +1,98 @@
+"""Which recorded response headers a replay sends."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+PAD = "x-wirepaint-pad"
+
+_HOP_BY_HOP = {
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
+    "te", "trailer", "transfer-encoding", "upgrade", "content-length", "http2-settings",
+}  # fmt: skip
+"""RFC 9110 section 7.6.1; the server writes its own."""
+
+_PRIVATE = {"set-cookie", "set-cookie2", "authorization", "www-authenticate", "x-client-ip"}
+
+_MISLEADING = {
+    # They send the browser elsewhere, make it ask again, or report to third parties.
+    "alt-svc", "alternate-protocol", "clear-site-data", "refresh", "service-worker-allowed",
+    "strict-transport-security", "public-key-pins", "public-key-pins-report-only", "expect-ct", "nel",
+    "report-to", "reporting-endpoints", "speculation-rules", "supports-loading-mode", "no-vary-search",
+    "content-security-policy-report-only", "cross-origin-opener-policy-report-only",
+    "cross-origin-embedder-policy-report-only", "critical-ch", "accept-ch", "use-as-dictionary",
+    "origin-agent-cluster", "permissions-policy-report-only", "sourcemap", "x-sourcemap",
+    "attribution-reporting-register-source", "attribution-reporting-register-trigger",
+    "observe-browsing-topics",
+}  # fmt: skip
+
+_RESTRICTING = {
+    # They restrict a page whose bodies are not the recorded ones.
+    "content-security-policy", "x-frame-options", "x-content-type-options", "cross-origin-opener-policy",
+    "cross-origin-embedder-policy", "cross-origin-resource-policy", "permissions-policy",
+    "feature-policy", "document-policy", "content-disposition", "referrer-policy", "x-webkit-csp",
+    "x-content-security-policy", "content-md5", "digest", "repr-digest",
+}  # fmt: skip
+
+_REMOVED = _PRIVATE | _MISLEADING | {"link", "status", "content-range"}
+
+_TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+_VISIBLE = re.compile(r"[^\x20-\x7e\x80-\uffff]")
+_REPORT = re.compile(r"(?i);?\s*report-(uri|to)\s[^;]*")
+
+Headers = list[tuple[str, str]]
+
+
+def kept(recorded: Iterable[tuple[str, str]], *, synthetic: bool) -> Headers:
+    """The headers to send, names in lower case, in recorded order.
+
+    Those left out are replaced by one padding header of the same length, so that the bytes of the
+    header block stay alike. ``synthetic`` says that the body is not the recorded one.
+    """
+    result: Headers = []
+    removed = 0
+    for name, value in recorded:
+        name = name.strip().lower()
+        if name in _HOP_BY_HOP or name.startswith(":") or not _TOKEN.match(name):
+            continue
+        value = _VISIBLE.sub(" ", value).strip()
+        if name in _REMOVED or (synthetic and name in _RESTRICTING):
+            removed += _line(name, value)
+        elif name == "content-security-policy":
+            policy = _REPORT.sub("", value).strip(" ;")
+            removed += len(value) - len(policy)
+            if policy:
+                result.append((name, policy))
+        else:
+            result.append((name, value))
+    return padded(result, removed)
+
+
+def padded(headers: Headers, removed: int) -> Headers:
+    """``headers`` with a padding header that takes ``removed`` bytes as a line of HTTP/1.1."""
+    room = removed - _line(PAD, "")
+    if room < 0:
+        return headers
+    block = hashlib.shake_128(str(removed).encode()).hexdigest((room + 1) // 2)
+    return [*headers, (PAD, block[:room])]
+
+
+def replaced(headers: Headers, name: str, value: str | None) -> Headers:
+    """``headers`` with ``name`` set to ``value`` in place (None: removed), added where it is missing."""
+    result: Headers = []
+    done = value is None
+    for key, old in headers:
+        if key != name:
+            result.append((key, old))
+        elif not done and value is not None:
+            result.append((key, value))
+            done = True
+    if not done and value is not None:
+        result.append((name, value))
+    return result
+
+
+def _line(name: str, value: str) -> int:
+    return len(name) + len(value) + 4

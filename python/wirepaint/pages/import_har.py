@@ -1,0 +1,249 @@
+"""From a HAR to a page archive."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wirepaint.errors import UsageError
+from wirepaint.pages import causes, har, headers, sizes
+from wirepaint.pages.codings import coding_of, encode_near
+from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, save_index
+from wirepaint.pages.selection import Draft, Selection, select
+
+_TEXT = {"html", "css", "js", "data"}
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.I)
+
+
+def import_har(
+    path: Path,
+    out: Path,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    page: str | None = None,
+    source: str | None = None,
+    licence: str = "not stated",
+    seed: int = 1,
+) -> Page:
+    """Imports a HAR (plain or gzip) into the page folder ``out``.
+
+    ``page`` chooses one of several recorded pages by id or by number from 1. ``out`` must be new,
+    empty or a page folder, which is replaced. Raises :class:`UsageError` with file and place.
+    """
+    path, out = Path(path), Path(out)
+    log = har.read(path)
+    selection = select(log, path, page)
+    recorder = f"{log.creator.name} {log.creator.version}".strip()
+    with replacing(out) as folder:
+        resources = _resources(selection, path, folder)
+        result = Page(
+            name=name or name_from(path),
+            title=(title or (selection.page.title if selection.page else "") or selection.base.url)[:200],
+            summary=f"{len(resources)} requests recorded by {recorder or 'an unnamed recorder'}",
+            source=source or path.name,
+            licence=licence,
+            recorded=selection.drafts[0].entry.started.date().isoformat(),
+            url=resources[0].url,
+            seed=seed,
+            notes=selection.notes,
+            resources=resources,
+        )
+        save_index(result, folder)
+    return result
+
+
+def name_from(path: Path) -> str:
+    """A page's name from the name of the file or folder that it came from."""
+    stem = re.sub(r"(\.har)?(\.gz)?$", "", path.name.lower())
+    return re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._")[:64] or "page"
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """A temporary folder beside ``out`` that takes its place when all went well."""
+    if out.exists() and not (out.is_dir() and ((out / INDEX).exists() or not any(out.iterdir()))):
+        raise UsageError(str(out), "something else", "a new folder, an empty one or a page folder")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise UsageError(str(out), error.strerror or "an error", "a folder that can be made") from None
+    try:
+        (folder / BODIES).mkdir()
+        yield folder
+        folder.chmod(0o755)
+        if out.exists():
+            shutil.rmtree(out)
+        folder.rename(out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def store(folder: Path, wire: bytes) -> str:
+    """Stores a body as on the wire; returns its hash."""
+    digest = hashlib.sha256(wire).hexdigest()
+    target = folder / BODIES / digest
+    if not target.exists():
+        target.write_bytes(wire)
+    return digest
+
+
+def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]:
+    drafts = selection.drafts
+    thinks = sizes.think_times(draft.entry for draft in drafts)
+    position = {draft: index for index, draft in enumerate(drafts)}
+    found = _Finder(selection, position)
+    resources: list[Resource] = []
+    for index, draft in enumerate(drafts):
+        fields = _response(draft, path, folder)
+        timings = draft.entry.timings
+        resources.append(
+            Resource(
+                id=index,
+                method=draft.method,
+                url=draft.url,
+                status=draft.status,
+                type=draft.kind,
+                think_ms=thinks[index],
+                cause=found.cause(index),
+                priority=draft.entry.priority or draft.entry.hints.priority or None,
+                recorded=Recorded(
+                    protocol=draft.entry.response.http_version or None,
+                    connection=draft.entry.connection or None,
+                    start_ms=_rounded(draft.start),
+                    wait_ms=max(timings.wait, 0.0),
+                    receive_ms=max(timings.receive, 0.0),
+                    after_load=selection.load_ms is not None and draft.start > selection.load_ms,
+                    post_bytes=max(draft.entry.request.body_size, 0),
+                ),
+                **fields,
+            )
+        )
+    return resources
+
+
+def _rounded(milliseconds: float) -> float:
+    return round(min(milliseconds, 3_600_000.0), 3)
+
+
+def _response(draft: Draft, path: Path, folder: Path) -> dict:
+    """Headers, body and sizes of a resource."""
+    entry = draft.entry
+    content_type = entry.header("content-type")
+    charset = _CHARSET.search(content_type)
+    named = charset.group(1) if charset else "utf-8"
+    body = har.body_bytes(entry, path, named)
+    recorded = sizes.wire_bytes(entry, body)
+    decoded = sizes.decoded_bytes(entry, body)
+    if draft.status == 204 or draft.method == "HEAD":
+        body, recorded, decoded = None, 0, 0
+    if decoded <= 0:
+        decoded = recorded or 0
+    synthetic = body is None and (decoded > 0 or bool(recorded))
+    lines = [(h.name, h.value) for h in entry.response.headers]
+    kept = headers.kept(lines, synthetic=synthetic)
+    if not content_type and entry.response.content.mime and "unknown" not in entry.response.content.mime:
+        kept.append(("content-type", _one_line(entry.response.content.mime)))
+    if draft.target is not None:
+        kept = headers.replaced(kept, "location", draft.target.url)
+    else:
+        kept = headers.replaced(kept, "location", None)
+    coding = coding_of(entry.header("content-encoding"))
+    if synthetic and recorded and coding == "identity" and recorded < decoded:
+        coding = "gzip"  # its header was lost
+    digest = None
+    if body:
+        if draft.kind in _TEXT and not charset and content_type and not body.isascii() and _is_utf8(body):
+            kept = headers.replaced(kept, "content-type", f"{content_type}; charset=utf-8")
+        wire = encode_near(body, coding, recorded)
+        digest = store(folder, wire)
+        residual = 0 if recorded is None else len(wire) - recorded
+        recorded = len(wire)
+    else:
+        residual = 0
+        recorded = sizes.usual_wire_bytes(draft.kind, decoded) if recorded is None else recorded
+    empty = not body and not synthetic
+    kept = headers.replaced(kept, "content-encoding", None if coding == "identity" or empty else coding)
+    encoded = coding != "identity" and decoded > 0
+    return {
+        "headers": kept,
+        "body": digest,
+        "synthetic": synthetic,
+        "wire_bytes": recorded,
+        "decoded_bytes": decoded,
+        "compressibility": round(recorded / decoded, 4) if encoded else None,
+        "residual_bytes": residual,
+    }
+
+
+def _is_utf8(body: bytes) -> bool:
+    """True for bytes that are UTF-8 text."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:200]
+
+
+class _Finder:
+    """Finds the resource that caused another."""
+
+    def __init__(self, selection: Selection, position: dict[Draft, int]) -> None:
+        self._drafts = selection.drafts
+        self._aliases = selection.aliases
+        self._position = position
+        self._base = position[selection.base]
+        self._by_url = {d.url: i for i, d in enumerate(self._drafts) if d.method == "GET"}
+        self._cause: list[Cause] = []
+
+    def cause(self, index: int) -> Cause:
+        """Cause of the draft at ``index``; to be asked for in order."""
+        cause = self._find(index)
+        self._cause.append(cause)
+        return cause
+
+    def _find(self, index: int) -> Cause:
+        draft = self._drafts[index]
+        if index == 0:
+            return Cause(by=None, kind="navigation")
+        if draft.came_from is not None:
+            source = self._position[draft.came_from]
+            if source < index:
+                return Cause(by=source, kind="redirect")
+        url, recorded_kind = causes.initiator(draft.entry)
+        parent = self._parent(causes.plain(url), index, draft)
+        kind = causes.kind(self._drafts[parent].kind, recorded_kind)
+        after = max(0.0, draft.start - self._drafts[parent].end)
+        return Cause(by=parent, kind=kind, after_ms=_rounded(after))
+
+    def _parent(self, url: str, index: int, draft: Draft) -> int:
+        """The earlier resource at ``url`` that can cause this one, else the nearest one above it."""
+        found = self._by_url.get(self._aliases.get(url, url))
+        for _ in range(64):
+            if found is None or found >= index:
+                break
+            candidate = self._drafts[found]
+            if candidate.target is not None:
+                found = self._position[candidate.target]
+                continue
+            if (
+                candidate.status < 400
+                and candidate.status != 204
+                and (
+                    candidate.kind in ("html", "js")
+                    or (candidate.kind == "css" and draft.kind in ("image", "font", "css"))
+                )
+            ):
+                return found
+            found = self._cause[found].by
+        return self._base if self._base < index else 0

@@ -1,0 +1,157 @@
+"""The page archive: a folder with ``page.json`` and ``bodies/<sha256>``.
+
+A body is stored exactly as it goes on the wire, after content-encoding. A resource whose
+``synthetic`` is true has no stored body: :func:`wirepaint.pages.prepare` makes one of the
+recorded sizes. ``docs/guide/pages.md`` describes every key.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from wirepaint.errors import UsageError
+
+FORMAT = 1
+INDEX = "page.json"
+BODIES = "bodies"
+
+Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
+CauseKind = Literal["navigation", "parser", "css", "script", "redirect", "other"]
+
+_Text = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$")]
+_Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Cause(_Strict):
+    """Who caused a request: resource ``by``, ``after_ms`` after its last byte had arrived."""
+
+    by: int | None
+    kind: CauseKind
+    after_ms: _Milliseconds = 0.0
+
+
+class Recorded(_Strict):
+    """What the recording says of the transfer; times in ms, ``start_ms`` since the navigation."""
+
+    protocol: str | None = None
+    connection: str | None = None
+    start_ms: _Milliseconds = 0.0
+    wait_ms: _Milliseconds = 0.0
+    receive_ms: _Milliseconds = 0.0
+    after_load: bool = False
+    """True when the request began after the recorded load event."""
+    post_bytes: int = Field(default=0, ge=0)
+    """Size of the request's body."""
+
+
+class Resource(_Strict):
+    """One request and its response."""
+
+    id: int
+    method: str = Field("GET", pattern=r"^[A-Z]{1,16}$")
+    url: str = Field(pattern=r"^https?://[^\s#]+$")
+    status: int = Field(200, ge=200, le=599)
+    headers: list[tuple[_Text, _Text]] = []
+    body: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    synthetic: bool = False
+    type: Kind
+    wire_bytes: int = Field(ge=0, le=2**30)
+    """Bytes of the body on the wire, after content-encoding."""
+    decoded_bytes: int = Field(ge=0, le=2**30)
+    compressibility: float | None = None
+    """``wire_bytes / decoded_bytes`` of a body with a content-encoding, else null."""
+    think_ms: _Milliseconds = 0.0
+    """Time the server takes between the request's last byte and the response's first."""
+    cause: Cause
+    priority: str | None = None
+    residual_bytes: int = 0
+    """``wire_bytes`` minus the size that the recording states."""
+    recorded: Recorded = Recorded()
+
+    def header(self, name: str) -> str | None:
+        """Value of the first header of this name (lower case)."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+class Page(_Strict):
+    """A recorded page; ``resources[0]`` is the navigation, ids are positions in order of start."""
+
+    format: Literal[1] = FORMAT
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    title: str = ""
+    summary: str = ""
+    source: str = ""
+    licence: str = ""
+    recorded: str = Field(default="", pattern=r"^(\d{4}-\d\d-\d\d)?$")
+    url: str
+    seed: int = Field(1, ge=0, lt=2**63)
+    notes: list[str] = []
+    """What the import changed or left out, one sentence each."""
+    resources: list[Resource] = Field(min_length=1, max_length=20_000)
+
+    @model_validator(mode="after")
+    def _causes_come_first(self) -> Self:
+        seen: set[tuple[str, str]] = set()
+        for position, resource in enumerate(self.resources):
+            where = f"resources.{position}"
+            by = resource.cause.by
+            if resource.id != position:
+                raise ValueError(f"{where}.id is {resource.id}, it must be its position {position}")
+            if (by is None) != (position == 0):
+                raise ValueError(f"{where}.cause.by: the first resource has no cause, all others have one")
+            if by is not None and not 0 <= by < position:
+                raise ValueError(f"{where}.cause.by is {by}, a cause must come before its effect")
+            if (resource.method, resource.url) in seen:
+                raise ValueError(f"{where}: {resource.method} {resource.url[:100]} occurs twice")
+            seen.add((resource.method, resource.url))
+        if self.url != self.resources[0].url:
+            raise ValueError("url is not that of the first resource")
+        return self
+
+    def children(self, parent: int) -> list[Resource]:
+        """Resources that ``parent`` causes, in order of start."""
+        return [r for r in self.resources if r.cause.by == parent]
+
+
+def describe(error: ValidationError) -> tuple[str, str, str]:
+    """Key, what was found and what is accepted, of the first fault that pydantic saw."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
+    key = key.replace(".[", "[")
+    found = json.dumps(first.get("input"), default=lambda value: type(value).__name__)
+    if first["type"] == "missing":
+        found = "nothing"
+    elif first["type"] == "value_error" or len(found) > 120:
+        found = found[:60] + "..." if first["type"] != "value_error" else "a contradiction"
+    return key, found, first["msg"].removeprefix("Value error, ")
+
+
+def load(page_dir: Path) -> Page:
+    """Reads and checks a page folder's index; raises :class:`UsageError` with file and key."""
+    index = Path(page_dir) / INDEX
+    try:
+        data = index.read_bytes()
+    except OSError as error:
+        raise UsageError(str(index), error.strerror or "no file", "a page folder with page.json") from None
+    try:
+        return Page.model_validate_json(data)
+    except ValidationError as error:
+        key, found, accepted = describe(error)
+        raise UsageError(f"{index}: {key}" if key else str(index), found, accepted) from None
+
+
+def save_index(page: Page, folder: Path) -> None:
+    """Writes ``page.json``; the caller has written the bodies."""
+    keys = page.model_dump(mode="json", exclude={"resources"})
+    lines = [json.dumps(r.model_dump(mode="json"), ensure_ascii=False) for r in page.resources]
+    head = json.dumps(keys, ensure_ascii=False, indent=1)[:-2]
+    text = f'{head},\n "resources": [\n' + ",\n".join(f"  {line}" for line in lines) + "\n ]\n}\n"
+    (folder / INDEX).write_text(text, encoding="utf-8")

@@ -1,0 +1,127 @@
+"""A page ready to be served: every body a file, every header final.
+
+The result is kept in the cache under the hash of the page's index, so that preparing again costs
+one small file. Safe when several processes prepare the same page at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from wirepaint.errors import UsageError
+from wirepaint.pages.model import BODIES, INDEX, load
+from wirepaint.pages.synthesis import VERSION, synthesise
+
+_PREPARED = "prepared.json"
+
+
+@dataclass(frozen=True)
+class PreparedPage:
+    """What a run needs of a page."""
+
+    name: str
+    url: str
+    origins: list[tuple[str, str, int]]
+    """Scheme, host and port, in the order in which the page first uses them."""
+    responses: list[dict[str, Any]]
+    """As ``Response`` of the run description; ``body`` is an absolute path."""
+    resources: list[dict[str, Any]]
+    """As in page.json, with the sizes and headers that are really served."""
+
+
+def cache_dir() -> Path:
+    """Where prepared pages are kept: ``$XDG_CACHE_HOME/wirepaint/pages``."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(root) / "wirepaint" / "pages"
+
+
+def prepare(page_dir: Path, cache: Path) -> PreparedPage:
+    """The page in ``page_dir`` ready to be served; missing bodies are made once and kept in ``cache``.
+
+    Raises :class:`UsageError` for a page folder that is damaged.
+    """
+    page_dir, cache = Path(page_dir), Path(cache).absolute()
+    try:
+        digest = hashlib.sha256((page_dir / INDEX).read_bytes())
+    except OSError:
+        load(page_dir)  # says what is wrong
+        raise
+    digest.update(str(VERSION).encode())
+    folder = cache / digest.hexdigest()[:32]
+    try:
+        data = json.loads((folder / _PREPARED).read_bytes())
+    except (OSError, ValueError):
+        data = _make(page_dir, folder)
+    bodies = page_dir.absolute() / BODIES
+    for response, own in zip(data["responses"], data["own"], strict=True):
+        if response["body"] is not None:
+            response["body"] = str((folder if own else bodies) / response["body"])
+    origins = [(scheme, host, port) for scheme, host, port in data["origins"]]
+    return PreparedPage(data["name"], data["url"], origins, data["responses"], data["resources"])
+
+
+def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
+    page = load(page_dir)
+    for resource in page.resources:
+        if resource.body:
+            _check(page_dir / BODIES / resource.body, resource.body, page_dir / INDEX, resource.id)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".making.", dir=folder.parent))
+    try:
+        data: dict[str, Any] = {
+            "name": page.name,
+            "url": page.url,
+            "responses": [],
+            "own": [],
+            "resources": [],
+        }
+        origins: dict[tuple[str, str, int], None] = {}
+        for resource, wire in synthesise(page):
+            name = resource.body
+            if wire is not None:
+                name = f"{resource.id:05d}"
+                (scratch / name).write_bytes(wire)
+            parts = urlsplit(resource.url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            origins[parts.scheme, (parts.hostname or "").lower(), port] = None
+            data["own"].append(wire is not None)
+            data["responses"].append(
+                {
+                    "method": resource.method,
+                    "url": resource.url,
+                    "status": resource.status,
+                    "headers": resource.headers,
+                    "body": name,
+                    "think_ns": round(resource.think_ms * 1e6),
+                }
+            )
+            data["resources"].append(resource.model_dump(mode="json"))
+        data["origins"] = list(origins)
+        (scratch / _PREPARED).write_text(json.dumps(data))
+        try:
+            scratch.rename(folder)
+        except OSError:  # another process was faster, or an older one was cut off
+            if not (folder / _PREPARED).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return json.loads((folder / _PREPARED).read_bytes())
+
+
+def _check(file: Path, digest: str, index: Path, number: int) -> None:
+    try:
+        with file.open("rb") as body:
+            found = hashlib.file_digest(body, "sha256").hexdigest()
+    except OSError as error:
+        found = error.strerror or "no file"
+    if found != digest:
+        raise UsageError(f"{index}: resources[{number}].body", found, f"a file of this hash at {file}")

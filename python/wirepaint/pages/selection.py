@@ -1,0 +1,236 @@
+"""Which entries of a HAR make the page: one of its pages, real network answers, each request once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from wirepaint.errors import UsageError
+from wirepaint.pages.causes import plain
+from wirepaint.pages.har import Entry, Log, RecordedPage
+from wirepaint.pages.model import Kind
+from wirepaint.pages.usage import kind_of
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@dataclass(eq=False)
+class Draft:
+    """An entry on its way to a resource; times in ms since the navigation."""
+
+    entry: Entry
+    url: str
+    method: str
+    kind: Kind
+    status: int
+    start: float
+    end: float
+    target: Draft | None = None
+    """Where its redirect leads."""
+    came_from: Draft | None = None
+    """The redirect that led here."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.method, self.url
+
+
+@dataclass
+class Selection:
+    """The drafts in order of start, the base document's redirects and itself first."""
+
+    drafts: list[Draft]
+    base: Draft
+    """The document after redirects."""
+    load_ms: float | None
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Addresses that the import changed: recorded to replayed."""
+    notes: list[str] = field(default_factory=list)
+    page: RecordedPage | None = None
+
+
+def select(log: Log, path: Path, page: str | None) -> Selection:
+    """Chooses the page and its requests; raises :class:`UsageError` where there is none."""
+    recorded = _choose_page(log, path, page)
+    counts: Counter[str] = Counter()
+    aliases: dict[str, str] = {}
+    entries: list[Entry] = []
+    for entry in log.entries:
+        of_other = recorded is not None and entry.page and entry.page != recorded.id
+        reason = _why_left_out(entry, path)
+        if of_other:
+            continue
+        if entry.header("non-authoritative-reason"):
+            aliases[plain(entry.request.url)] = plain(_location(entry))
+            reason = "redirects inside the browser"
+        if reason:
+            counts[reason] += 1
+        else:
+            entries.append(entry)
+    if not entries:
+        raise UsageError(f"{path}: log.entries", "no answered http or https request", "at least one")
+    entries.sort(key=lambda entry: entry.started)
+    drafts = [_draft(entry, entries[0]) for entry in entries]
+    base = _base(drafts)
+    _link_redirects(drafts)
+    chain = [base]
+    while (following := chain[-1].target) and following not in chain:
+        chain.append(following)
+    origin = chain[0].start
+    for draft in drafts:
+        draft.start, draft.end = max(0.0, draft.start - origin), max(0.0, draft.end - origin)
+    load = None
+    if recorded and recorded.timings.on_load > 0:
+        began = recorded.started or entries[0].started
+        if began.tzinfo is None:
+            began = began.astimezone()
+        load = (began - base.entry.started) / timedelta(milliseconds=1) + recorded.timings.on_load
+    drafts = chain + [draft for draft in drafts if draft not in set(chain)]
+    _upgrade(drafts, chain, aliases, counts)
+    drafts = _once(drafts, counts)
+    _keep_replayable_redirects(drafts, counts)
+    base = drafts[0]
+    while base.target:
+        base = base.target
+    if base.status == 204:
+        raise UsageError(f"{path}: log.entries", f"no answer of the page {base.url[:100]}", "a document")
+    for draft in drafts:
+        final, hops = draft, 0
+        while final.target and hops < 20:
+            final, hops = final.target, hops + 1
+        draft.kind = final.kind
+    notes = [f"{number} {reason}" for reason, number in sorted(counts.items())]
+    return Selection(drafts, base, load, aliases, notes, recorded)
+
+
+def _choose_page(log: Log, path: Path, wanted: str | None) -> RecordedPage | None:
+    if wanted is None:
+        used = {entry.page for entry in log.entries}
+        return next((p for p in log.pages if p.id in used), None)
+    for position, recorded in enumerate(log.pages, start=1):
+        if wanted in (recorded.id, str(position)):
+            return recorded
+    listed = ", ".join(p.id for p in log.pages[:10]) or "none in this file"
+    raise UsageError(f"{path}: page", repr(wanted), f"a number from 1 or an id of log.pages: {listed}")
+
+
+def _why_left_out(entry: Entry, path: Path) -> str | None:
+    place = f"{path}: log.entries[{entry.place}]"
+    url = entry.request.url.strip()
+    if not url.lower().startswith(("http://", "https://")):
+        return "requests without network (data:, blob:, websockets, extensions)"
+    try:
+        parts = urlsplit(url)
+        ok = bool(parts.hostname) and parts.port != 0 and parts.username is None
+    except ValueError:
+        ok = False
+    if not ok or any(c <= " " for c in url):
+        raise UsageError(f"{place}.request.url", repr(url[:100]), "an absolute http or https address")
+    method = entry.request.method.upper()
+    if not (method.isascii() and method.isalpha() and len(method) <= 16):
+        raise UsageError(f"{place}.request.method", repr(method[:40]), "an HTTP method")
+    status = entry.response.status
+    if entry.resource_type.lower() == "websocket" or status == 101:
+        return "requests without network (data:, blob:, websockets, extensions)"
+    if status in (0, -1):
+        return "failed or blocked requests (status 0)"
+    if not 100 <= status <= 599:
+        raise UsageError(f"{place}.response.status", str(status), "0 or 100 to 599")
+    if status < 200:
+        return "interim answers (status 1xx)"
+    return None
+
+
+def _location(entry: Entry) -> str:
+    target = entry.header("location") or entry.response.redirect_url
+    try:
+        return urljoin(entry.request.url, target) if target else ""
+    except ValueError:
+        return ""
+
+
+def _draft(entry: Entry, first: Entry) -> Draft:
+    start = (entry.started - first.started) / timedelta(milliseconds=1)
+    timings = entry.timings
+    spent = entry.time if entry.time >= 0 else max(timings.wait, 0.0) + max(timings.receive, 0.0)
+    # A cold cache asks for the whole and gets it; the server cuts ranges itself.
+    status = 200 if entry.response.status in (206, 304) else entry.response.status
+    url = plain(entry.request.url.strip())
+    return Draft(entry, url, entry.request.method.upper(), kind_of(entry), status, start, start + spent)
+
+
+def _base(drafts: list[Draft]) -> Draft:
+    gets = [d for d in drafts if d.method == "GET"]
+    html = (d for d in gets if d.kind == "html" or d.status in _REDIRECTS)
+    return next(html, gets[0] if gets else drafts[0])
+
+
+def _link_redirects(drafts: list[Draft]) -> None:
+    """Joins each redirect with the request that followed it."""
+    waiting: dict[str, list[Draft]] = {}
+    for draft in drafts:
+        if sources := waiting.get(draft.url):
+            draft.came_from = sources.pop(0)
+            draft.came_from.target = draft
+        if draft.status in _REDIRECTS and (target := plain(_location(draft.entry))):
+            waiting.setdefault(target, []).append(draft)
+
+
+def _upgrade(drafts: list[Draft], chain: list[Draft], aliases: dict[str, str], counts: Counter[str]) -> None:
+    """Asks for http parts of an https page by https: the browser would block or upgrade them."""
+    if not chain[-1].url.startswith("https:"):
+        return
+    for draft in drafts:
+        if draft.url.startswith("http:") and draft not in chain:
+            secure = "https:" + draft.url.removeprefix("http:")
+            parts = urlsplit(secure)
+            if parts.port == 80:
+                secure = secure.replace(":80", "", 1)
+            aliases[draft.url] = secure
+            draft.url = secure
+            counts["http parts of an https page asked for by https"] += 1
+
+
+def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:
+    """Each (method, url) once: the first request with the best answer."""
+    groups: dict[tuple[str, str], list[Draft]] = {}
+    for draft in drafts:
+        groups.setdefault(draft.key, []).append(draft)
+    dropped: set[Draft] = set()
+    for group in groups.values():
+        first = group[0]
+        if len(group) == 1:
+            continue
+        best = min(group, key=lambda d: (d.status in _REDIRECTS, d.status >= 400, d.status == 204))
+        dropped.update(d for d in group if d is not first)
+        if best is first:
+            continue
+        # A redirect that ended at its own address again: the hops between are not asked for.
+        hop = first.target
+        while hop and hop.key != first.key and hop not in dropped:
+            dropped.add(hop)
+            hop = hop.target
+        first.entry, first.status, first.kind, first.end = best.entry, best.status, best.kind, best.end
+        first.target = best.target
+        if best.target:
+            best.target.came_from = first
+    if dropped:
+        counts["repeated requests merged into the first"] += len(dropped)
+    return [draft for draft in drafts if draft not in dropped]
+
+
+def _keep_replayable_redirects(drafts: list[Draft], counts: Counter[str]) -> None:
+    """A redirect stays where its target is asked for through it alone; else it answers 204."""
+    alive = set(drafts)
+    for draft in drafts:
+        if draft.came_from is not None and draft.came_from not in alive:
+            draft.came_from = None
+    for draft in drafts:
+        if draft.status not in _REDIRECTS:
+            draft.target = None
+        elif draft.target not in alive or (draft.target and draft.target.came_from is not draft):
+            draft.status, draft.target = 204, None
+            counts["redirects without a target of their own answered as 204"] += 1

@@ -1,0 +1,63 @@
+"""What a request was for: how the page used the answer, before what the answer claims to be."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from wirepaint.pages.har import Entry
+from wirepaint.pages.model import Kind
+
+_BY_DESTINATION: dict[str, Kind] = {
+    # Chrome's _resourceType and the Sec-Fetch-Dest header.
+    "document": "html", "iframe": "html", "frame": "html", "embed": "other", "object": "other",
+    "stylesheet": "css", "style": "css", "script": "js", "worker": "data", "image": "image",
+    "font": "font", "media": "media", "video": "media", "audio": "media", "track": "data",
+    "texttrack": "data", "xhr": "data", "fetch": "data", "prefetch": "data", "eventsource": "data",
+    "ping": "data", "beacon": "data", "empty": "data", "manifest": "data", "cspviolationreport": "data",
+}  # fmt: skip
+
+_BY_MIME: list[tuple[str, Kind]] = [
+    ("css", "css"), ("javascript", "js"), ("ecmascript", "js"), ("font", "font"), ("woff", "font"),
+    ("opentype", "font"), ("json", "data"), ("image/", "image"), ("video/", "media"), ("audio/", "media"),
+    ("mpegurl", "media"), ("xhtml", "html"), ("html", "html"), ("xml", "data"),
+]  # fmt: skip
+
+_BY_SUFFIX: dict[str, Kind] = {
+    "html": "html", "htm": "html", "php": "html", "css": "css", "js": "js", "mjs": "js", "json": "data",
+    "png": "image", "jpg": "image", "jpeg": "image", "gif": "image", "webp": "image", "avif": "image",
+    "svg": "image", "ico": "image", "bmp": "image", "woff": "font", "woff2": "font", "ttf": "font",
+    "otf": "font", "eot": "font", "mp4": "media", "webm": "media", "mp3": "media", "m3u8": "media",
+    "ts": "media", "xml": "data", "txt": "data", "webmanifest": "data", "wasm": "data",
+}  # fmt: skip
+
+
+def by_mime(mime: str, url: str) -> Kind:
+    """Type from a content-type and, where that says nothing, the address's suffix."""
+    mime = mime.split(";")[0].strip().lower()
+    for part, kind in _BY_MIME:
+        if part in mime:
+            return kind
+    suffix = urlsplit(url).path.rpartition("/")[2].rpartition(".")[2].lower()
+    return _BY_SUFFIX.get(suffix, "other")
+
+
+def kind_of(entry: Entry) -> Kind:
+    """How the page used the answer to this request."""
+    request = entry.request
+    if request.method.upper() != "GET":
+        return "data"
+    destination = entry.resource_type.lower() or request.header("sec-fetch-dest").lower()
+    if destination in _BY_DESTINATION:
+        return _BY_DESTINATION[destination]
+    kind = by_mime(entry.header("content-type") or entry.response.content.mime, request.url)
+    accept = request.header("accept")
+    if accept.startswith("image/"):
+        return "image"
+    if accept.startswith("text/css"):
+        return "css"
+    navigation = bool(request.header("upgrade-insecure-requests")) or "text/html" in accept
+    if kind == "html" and request.headers and not navigation:
+        return "data"
+    if kind in ("other", "data") and navigation:
+        return "html"
+    return kind
