@@ -5,6 +5,7 @@
 //! with its summary at the end. Errors go to stderr in one line; exit 2 is bad input, 1 a failure.
 
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -18,6 +19,21 @@ struct Cli {
 enum Verb {
     /// Print the schemas of the run description and of the trace as one JSON object.
     Schema,
+    /// Forward frames between two interfaces through the link model until SIGTERM or SIGINT.
+    Emulate {
+        /// The run description.
+        run: PathBuf,
+    },
+    /// Measure what a path between two network namespaces gives.
+    Probe {
+        /// What to measure, as a JSON object.
+        request: String,
+    },
+    /// Serve recorded pages until SIGTERM or SIGINT.
+    Replay {
+        /// The run description.
+        run: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -29,6 +45,19 @@ fn main() -> ExitCode {
             });
             println!("{}", serde_json::to_string_pretty(&schemas).expect("schemas are plain data"));
             ExitCode::SUCCESS
+        }
+        Verb::Emulate { run } => emulator_ended(wirepaint_emulator::command(&run)),
+        Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
+        Verb::Replay { run } => wirepaint_replay_server::command(&run),
+    }
+}
+
+fn emulator_ended(result: Result<(), wirepaint_emulator::Error>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.exit_code())
         }
     }
 }

@@ -1,1 +1,53 @@
-#![doc = "Under construction."]
+//! The path in real time: moves Ethernet frames between two interfaces through the link model.
+//!
+//! One thread, both directions. Frames come in through memory-mapped receive rings with the
+//! kernel's arrival stamps, pass a [`wirepaint_link_model::Link`] per direction and leave through
+//! `sendmmsg` when they are due. The thread sleeps between departures and says of every packet how
+//! late it left.
+//!
+//! Start at [`command`] (the verb `emulate`), then `forward.rs`. [`probe`] measures what a path
+//! really gives.
+
+mod clock;
+mod error;
+mod forward;
+mod frame;
+mod histogram;
+mod port;
+pub mod probe;
+mod realtime;
+mod recorder;
+mod summary;
+
+pub use error::Error;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wirepaint_run::Run;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn on_stop(_signal: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// The verb `emulate RUN.json`: forwards until SIGTERM or SIGINT, then writes the tables `link`
+/// and `packet` and prints the summary.
+///
+/// Runs in the namespace that holds both interfaces of the run's network.
+pub fn command(path: &Path) -> Result<(), Error> {
+    let run = Run::read(path)?;
+    let network = run.part(path, "network", &run.network)?;
+    let mut forwarder = forward::Forwarder::new(network, run.seed, run.epoch_ns, path)?;
+    let conditions = realtime::prepare();
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+    }
+    println!("{}", serde_json::json!({"ready": true, "conditions": conditions}));
+    forwarder.run(&STOP)?;
+    let summary = forwarder.summary(&conditions)?;
+    forwarder.write_tables(&run.trace_dir)?;
+    println!("{}", serde_json::to_string(&summary).expect("a summary is plain data"));
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The verb `probe`: measures what a path really gives.
+//!
+//! One process has both ends: it opens a socket in each network namespace, so one clock stamps
+//! departures and arrivals and a one-way delay needs no synchronisation. Arrivals are the kernel's
+//! stamps, so the receiver's wake-up does not count.
+
+mod tcp;
+mod udp;
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// What is measured, as one JSON object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Where packets come from.
+    pub source: End,
+    /// Where they go.
+    pub destination: End,
+    /// The measurement.
+    pub measure: Measure,
+}
+
+/// One end of the path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// File of the network namespace, such as `/proc/PID/ns/net`.
+    pub namespace: PathBuf,
+    /// Address to bind to.
+    pub address: Ipv4Addr,
+}
+
+/// The measurements.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Measure {
+    /// UDP packets one way.
+    Stream {
+        /// How many.
+        packets: u64,
+        /// Length of the IP packet.
+        ip_bytes: usize,
+        /// Time between departures; 0 sends them at once.
+        interval_ns: u64,
+        /// How long to wait for the last after it was sent.
+        linger_ns: u64,
+    },
+    /// UDP packets there and back.
+    Echo {
+        /// How many.
+        packets: u64,
+        /// Length of the IP packet.
+        ip_bytes: usize,
+        /// Time between departures.
+        interval_ns: u64,
+        /// How long to wait for the last after it was sent.
+        linger_ns: u64,
+    },
+    /// One TCP connection that sends as much as it can.
+    Tcp {
+        /// How long.
+        duration_ns: u64,
+        /// Congestion control of the sender.
+        congestion: String,
+    },
+}
+
+/// Quantiles of a measured time in nanoseconds; null when nothing arrived.
+#[derive(Clone, Debug, Serialize)]
+pub struct Quantiles {
+    min: Option<i64>,
+    p50: Option<i64>,
+    p99: Option<i64>,
+    max: Option<i64>,
+}
+
+impl Quantiles {
+    fn of(mut values: Vec<i64>) -> Quantiles {
+        values.sort_unstable();
+        let at = |share: f64| {
+            let rank = (share * values.len() as f64).ceil() as usize;
+            values.get(rank.saturating_sub(1)).copied()
+        };
+        Quantiles { min: values.first().copied(), p50: at(0.5), p99: at(0.99), max: values.last().copied() }
+    }
+}
+
+/// The verb `probe REQUEST`: carries one measurement out and prints its result as JSON.
+pub fn command(request: &str) -> Result<(), Error> {
+    let request: Request =
+        serde_json::from_str(request).map_err(|error| Error::Usage(format!("probe request: {error}")))?;
+    let Request { source, destination, measure } = request;
+    let result = match measure {
+        Measure::Stream { packets, ip_bytes, interval_ns, linger_ns } => {
+            let plan = udp::Plan::check(packets, ip_bytes, interval_ns, linger_ns)?;
+            serde_json::to_value(udp::stream(&source, &destination, &plan)?)
+        }
+        Measure::Echo { packets, ip_bytes, interval_ns, linger_ns } => {
+            let plan = udp::Plan::check(packets, ip_bytes, interval_ns, linger_ns)?;
+            serde_json::to_value(udp::echo(&source, &destination, &plan)?)
+        }
+        Measure::Tcp { duration_ns, congestion } => {
+            serde_json::to_value(tcp::bulk(&source, &destination, duration_ns, &congestion)?)
+        }
+    };
+    println!("{}", result.expect("a result is plain data"));
+    Ok(())
+}
+
+/// Calls `open` in the network namespace of an end. A thread of its own enters it and ends there.
+fn inside<T: Send>(end: &End, open: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    let attempt = || format!("entering namespace {}", end.namespace.display());
+    let namespace =
+        File::open(&end.namespace).map_err(|source| Error::System { attempt: attempt(), source })?;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: moves only this thread.
+            if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+                return Err(Error::last(attempt()));
+            }
+            open()
+        });
+        thread.join().expect("opening a socket does not panic")
+    })
+}
+
+fn io(attempt: &str) -> impl FnOnce(std::io::Error) -> Error {
+    let attempt = attempt.to_owned();
+    move |source| Error::System { attempt, source }
+}

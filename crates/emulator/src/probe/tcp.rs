@@ -1,0 +1,106 @@
+use super::{End, inside, io};
+use crate::Error;
+use crate::clock::monotonic;
+use serde::Serialize;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+
+/// Bytes of one write.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Result of a bulk transfer.
+#[derive(Debug, Serialize)]
+pub struct BulkResult {
+    /// Payload bytes that arrived.
+    bytes: u64,
+    /// Payload bits per second over the second half of the time: slow start is over.
+    bit_per_s: f64,
+}
+
+/// Sends as much as TCP can from `source` to `destination` for a time.
+pub fn bulk(source: &End, destination: &End, duration_ns: u64, congestion: &str) -> Result<BulkResult, Error> {
+    if !(1_000_000..=600_000_000_000).contains(&duration_ns) {
+        return Err(Error::Usage(format!(
+            "probe request: duration_ns: found {duration_ns}, accepted: 1000000 to 600000000000"
+        )));
+    }
+    let listener =
+        inside(destination, || TcpListener::bind((destination.address, 0)).map_err(io("binding a TCP socket")))?;
+    let to = listener.local_addr().map_err(io("reading a socket's address"))?;
+    let sender = inside(source, || TcpStream::connect(to).map_err(io("connecting")))?;
+    // SAFETY: passes the name and its length.
+    let set = unsafe {
+        libc::setsockopt(
+            sender.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            congestion.as_ptr().cast(),
+            congestion.len() as u32,
+        )
+    };
+    if set != 0 {
+        return Err(Error::last(format!("congestion control {congestion:?}")));
+    }
+    let (receiver, _) = listener.accept().map_err(io("accepting"))?;
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(move || receive(receiver, duration_ns));
+        let sent = send(sender, duration_ns);
+        let received = receiving.join().expect("receiving does not panic");
+        sent.and(received)
+    })
+}
+
+fn send(mut stream: TcpStream, duration_ns: u64) -> Result<(), Error> {
+    let end = monotonic() + duration_ns;
+    stream
+        .set_write_timeout(Some(std::time::Duration::from_millis(200)))
+        .map_err(io("setting a timeout"))?;
+    let data = vec![0_u8; CHUNK_BYTES];
+    while monotonic() < end {
+        match stream.write(&data) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(io("sending")(error)),
+        }
+    }
+    // Resets instead of draining what a slow link still holds.
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: passes a linger of its length.
+    unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as u32,
+        )
+    };
+    Ok(())
+}
+
+fn receive(mut stream: TcpStream, duration_ns: u64) -> Result<BulkResult, Error> {
+    let begin = monotonic();
+    let half = begin + duration_ns / 2;
+    let (mut bytes, mut before_half, mut half_time) = (0_u64, 0, half);
+    let mut data = vec![0_u8; CHUNK_BYTES];
+    let mut last = begin;
+    loop {
+        match stream.read(&mut data) {
+            Ok(0) => break,
+            Ok(length) => {
+                last = monotonic();
+                bytes += length as u64;
+                if last <= half {
+                    (before_half, half_time) = (bytes, last);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(io("receiving")(error)),
+        }
+    }
+    let seconds = last.saturating_sub(half_time) as f64 / 1e9;
+    let bit_per_s = if seconds > 0.0 { (bytes - before_half) as f64 * 8.0 / seconds } else { 0.0 };
+    Ok(BulkResult { bytes, bit_per_s })
+}
