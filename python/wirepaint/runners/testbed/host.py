@@ -63,7 +63,7 @@ class Counters:
 
     def row(self, emulator: Mapping[str, Any]) -> dict[str, Any]:
         """Row of the table ``host``; ``emulator`` is the emulator's summary."""
-        lateness = emulator.get("lateness_ns") or {}
+        lateness = emulator.get("lateness") or {}
         return {
             "cpu_browser": self.browser,
             "cpu_server": self.parts.get("server"),

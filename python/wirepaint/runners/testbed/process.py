@@ -42,8 +42,9 @@ def spawn(
     command = [os.fspath(argument) for argument in argv]
     if extra_fds:
         # A shell places the descriptors: between fork and exec Python's own error pipe may hold 3 or 4.
+        # dash would refuse descriptors above 9.
         places = " ".join(f"{child}<&{ours}" for child, ours in extra_fds.items())
-        command = ["/bin/sh", "-c", f'exec "$0" "$@" {places}', *command]
+        command = ["/bin/bash", "-c", f'exec "$0" "$@" {places}', *command]
 
     def prepare() -> None:
         if namespace is not None:

@@ -209,19 +209,26 @@ class _Browser:
             loaded = False
         self._check_alive()
         if not loaded:
-            waiting = self._exchanges.in_flight
             why = (
-                f"{waiting} requests were open"
-                if waiting
-                else "no request was open: a script runs without end"
+                "a script runs without end"
+                if self._stuck(session)
+                else f"{self._exchanges.in_flight} open requests"
             )
-            raise RunFailed(f"{url} fired no load event within {limit:g} s; {why}")
+            raise RunFailed(f"{url} fired no load event within {limit:g} s: {why}")
         document = self._document()
         if document.status is None or document.status >= 400:
             raise RunFailed(f"{url} answered with status {document.status}")
 
     def _loaded(self) -> bool:
         return self._crash is not None or (self._loader, "load") in self._milestones
+
+    def _stuck(self, session: str) -> bool:
+        """True when the page's main thread does not get round to the simplest script."""
+        try:
+            self._devtools.call("Runtime.evaluate", {"expression": "1"}, session, ANSWER_S)
+        except DevtoolsTimeout:
+            return True
+        return False
 
     def _settle(self) -> None:
         """Waits until the network is quiet."""
