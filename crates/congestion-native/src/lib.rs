@@ -1,1 +1,328 @@
-#![doc = "Under construction."]
+//! The congestion controls of `congestion/`, compiled for the host.
+//!
+//! The C sources are the ones that the kernel runs as BPF (crate congestion-kernel). Here they
+//! serve the simulator, the acknowledgement scripts and everybody who asks which congestion
+//! controls and parameters exist.
+//!
+//! * [`algorithms`] and [`find`]: what exists, with summary and [`Parameter`]s;
+//! * [`Algorithm::instance`]: a parameter set; [`Connection`]: one connection's socket under an
+//!   instance, with one method per hook;
+//! * [`sender`]: a small sender that calls the hooks in the kernel's order, and [`script`], the
+//!   `.ack` scripts that drive it;
+//! * [`command`]: the verbs `cc list` and `cc script`.
+//!
+//! A [`Connection`] does nothing by itself: its owner plays the kernel, keeps the fields of
+//! [`TcpSock`] true and calls the hooks in the kernel's order.
+
+pub mod command;
+pub mod script;
+pub mod sender;
+mod socket;
+
+pub use socket::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, TcpSock, ack_flags};
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char};
+use std::sync::Arc;
+
+include!(concat!(env!("OUT_DIR"), "/table.rs"));
+
+const PARAMETERS_MAX: usize = 16;
+
+/// One parameter of a congestion control.
+#[repr(C)]
+pub struct Parameter {
+    name: *const c_char,
+    /// Value where nothing else is asked for.
+    pub default: u64,
+    /// Smallest value that is accepted.
+    pub min: u64,
+    /// Largest value that is accepted.
+    pub max: u64,
+    doc: *const c_char,
+}
+
+/// Hooks of a congestion control, in the order of `struct tcp_congestion_ops` of cc_native.h.
+#[repr(C)]
+struct Ops {
+    ssthresh: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
+    cong_avoid: Option<unsafe extern "C" fn(*mut TcpSock, u32, u32)>,
+    set_state: Option<unsafe extern "C" fn(*mut TcpSock, u8)>,
+    cwnd_event: Option<unsafe extern "C" fn(*mut TcpSock, CaEvent)>,
+    in_ack_event: Option<unsafe extern "C" fn(*mut TcpSock, u32)>,
+    pkts_acked: Option<unsafe extern "C" fn(*mut TcpSock, *const AckSample)>,
+    min_tso_segs: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
+    undo_cwnd: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
+    init: Option<unsafe extern "C" fn(*mut TcpSock)>,
+    release: Option<unsafe extern "C" fn(*mut TcpSock)>,
+}
+
+/// One congestion control: what its file registers.
+#[repr(C)]
+pub struct Algorithm {
+    name: *const c_char,
+    summary: *const c_char,
+    parameters: [*const Parameter; PARAMETERS_MAX],
+    ops: Ops,
+}
+
+// SAFETY: both are constants of the C sources, never written, and so are the texts they point to.
+unsafe impl Sync for Algorithm {}
+// SAFETY: as above.
+unsafe impl Sync for Parameter {}
+
+fn text(pointer: *const c_char) -> &'static str {
+    // SAFETY: called only with string literals of the C sources, which live as long as the program.
+    unsafe { CStr::from_ptr(pointer) }.to_str().expect("the sources are UTF-8")
+}
+
+impl Parameter {
+    /// Name, as in the C source.
+    pub fn name(&self) -> &'static str {
+        text(self.name)
+    }
+
+    /// What it is, with its unit.
+    pub fn doc(&self) -> &'static str {
+        text(self.doc)
+    }
+}
+
+/// Why a congestion control or its parameters were refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no file of that name.
+    #[error("found {found:?}, accepted: {accepted}")]
+    Algorithm {
+        /// The name asked for.
+        found: String,
+        /// The names that exist.
+        accepted: String,
+    },
+    /// The algorithm has no such parameter.
+    #[error("{algorithm} has no parameter {found:?}, accepted: {accepted}")]
+    Parameter {
+        /// Name of the algorithm.
+        algorithm: &'static str,
+        /// The name asked for.
+        found: String,
+        /// The parameters with their ranges.
+        accepted: String,
+    },
+    /// The value is outside the parameter's range.
+    #[error("{parameter}: found {found}, accepted: {min} to {max} ({doc})")]
+    Range {
+        /// Name of the parameter.
+        parameter: &'static str,
+        /// The value asked for.
+        found: i64,
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+        /// What the parameter is.
+        doc: &'static str,
+    },
+}
+
+/// Every congestion control, in the order of their names.
+pub fn algorithms() -> &'static [&'static Algorithm] {
+    &TABLE
+}
+
+/// The congestion control of a name.
+pub fn find(name: &str) -> Result<&'static Algorithm, Refusal> {
+    algorithms().iter().copied().find(|algorithm| algorithm.name() == name).ok_or_else(|| {
+        let names: Vec<_> = algorithms().iter().map(|algorithm| algorithm.name()).collect();
+        Refusal::Algorithm { found: name.to_owned(), accepted: names.join(", ") }
+    })
+}
+
+impl Algorithm {
+    /// Name: that of the file.
+    pub fn name(&self) -> &'static str {
+        text(self.name)
+    }
+
+    /// One line that says what it is.
+    pub fn summary(&self) -> &'static str {
+        text(self.summary)
+    }
+
+    /// Parameters in the order of the source.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> {
+        self.parameters
+            .iter()
+            // SAFETY: each points to a constant of the C source; those unused have no name.
+            .map(|pointer| unsafe { &**pointer })
+            .take_while(|parameter| !parameter.name.is_null())
+    }
+
+    /// The values of all parameters in the order of the source, `given` where it names one.
+    pub fn resolve(&'static self, given: &BTreeMap<String, i64>) -> Result<Vec<u64>, Refusal> {
+        if let Some(found) = given.keys().find(|name| self.parameters().all(|p| p.name() != *name)) {
+            let known: Vec<_> =
+                self.parameters().map(|p| format!("{} ({} to {})", p.name(), p.min, p.max)).collect();
+            return Err(Refusal::Parameter {
+                algorithm: self.name(),
+                found: found.clone(),
+                accepted: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+            });
+        }
+        self.parameters()
+            .map(|parameter| match given.get(parameter.name()) {
+                None => Ok(parameter.default),
+                Some(&found) => u64::try_from(found)
+                    .ok()
+                    .filter(|value| (parameter.min..=parameter.max).contains(value))
+                    .ok_or_else(|| Refusal::Range {
+                        parameter: parameter.name(),
+                        found,
+                        min: parameter.min,
+                        max: parameter.max,
+                        doc: parameter.doc(),
+                    }),
+            })
+            .collect()
+    }
+
+    /// The algorithm with a set of parameters.
+    pub fn instance(&'static self, given: &BTreeMap<String, i64>) -> Result<Arc<Instance>, Refusal> {
+        Ok(Arc::new(Instance { algorithm: self, parameters: self.resolve(given)? }))
+    }
+}
+
+/// An algorithm with the values of its parameters.
+pub struct Instance {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    parameters: Vec<u64>,
+}
+
+/// The socket of one connection under an instance of a congestion control.
+pub struct Connection {
+    /// What the hooks read and write; the owner keeps it true.
+    pub tp: TcpSock,
+    instance: Arc<Instance>,
+}
+
+impl Connection {
+    /// A socket with all fields zero. The owner fills it and then calls [`init`](Self::init).
+    pub fn new(instance: Arc<Instance>) -> Connection {
+        let tp = TcpSock { cc_parameters: instance.parameters.as_ptr(), ..TcpSock::default() };
+        Connection { tp, instance }
+    }
+
+    /// The algorithm in use.
+    pub fn algorithm(&self) -> &'static Algorithm {
+        self.instance.algorithm
+    }
+
+    /// Changes the congestion control as setsockopt does: `release`, cleared state, `init`.
+    pub fn switch(&mut self, instance: Arc<Instance>) {
+        self.release();
+        self.tp.cc_parameters = instance.parameters.as_ptr();
+        self.instance = instance;
+        self.tp.icsk_ca_priv = Default::default();
+        self.tp.prior_ssthresh = 0;
+        self.init();
+    }
+}
+
+macro_rules! hooks {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty, or $default:expr)?;)*) => {
+        impl Connection {
+            $($(#[$doc])* pub fn $name(&mut self $(, $argument: $type)*) $(-> $result)? {
+                match self.instance.algorithm.ops.$name {
+                    // SAFETY: the hook has this signature, the socket has C's layout, and its
+                    // parameters live in the instance, which self holds.
+                    Some(hook) => unsafe { hook(&mut self.tp $(, $argument)*) },
+                    None => { $($default)? }
+                }
+            })*
+        }
+    };
+}
+
+hooks! {
+    /// The connection is established, or the algorithm was chosen on a living one.
+    init();
+    /// The connection ends or changes its algorithm.
+    release();
+    /// The new ssthresh at a loss, an ECN echo or a timeout.
+    ssthresh() -> u32, or unreachable!("the kernel refuses an algorithm without ssthresh");
+    /// The window after the proof that a reduction was needless.
+    undo_cwnd() -> u32, or unreachable!("the kernel refuses an algorithm without undo_cwnd");
+    /// An ACK lets the window grow: its number and the segments newly acked or SACKed.
+    cong_avoid(ack: u32, acked: u32);
+    /// The state changes; `tp.icsk_ca_state` still holds the old one.
+    set_state(state: u8);
+    /// An event of the window.
+    cwnd_event(event: CaEvent);
+    /// An ACK arrived, with [`ack_flags`].
+    in_ack_event(flags: u32);
+    /// Called before each attempt to send.
+    min_tso_segs() -> u32, or 2;
+}
+
+impl Connection {
+    /// An ACK removed segments from the retransmission queue.
+    pub fn pkts_acked(&mut self, sample: AckSample) {
+        if let Some(hook) = self.instance.algorithm.ops.pkts_acked {
+            // SAFETY: as for the other hooks; the sample outlives the call.
+            unsafe { hook(&mut self.tp, &sample) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(name: &str, value: i64) -> BTreeMap<String, i64> {
+        BTreeMap::from([(name.to_owned(), value)])
+    }
+
+    #[test]
+    fn every_algorithm_says_what_it_is_and_its_defaults_are_in_range() {
+        assert!(!algorithms().is_empty());
+        for algorithm in algorithms() {
+            assert!(!algorithm.summary().is_empty());
+            assert!(algorithm.name().len() <= 15, "{}", algorithm.name());
+            for parameter in algorithm.parameters() {
+                assert!(parameter.name().starts_with(algorithm.name()), "{}", parameter.name());
+                assert!((parameter.min..=parameter.max).contains(&parameter.default));
+                assert!(!parameter.doc().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_algorithm_is_refused_with_those_that_exist() {
+        let refusal = find("nonsense").err().unwrap().to_string();
+        assert!(
+            refusal.starts_with("found \"nonsense\", accepted: ") && refusal.contains("fld"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_refused_with_those_that_exist() {
+        let refusal = find("std").unwrap().resolve(&given("std_flihgt", 1)).unwrap_err().to_string();
+        assert!(
+            refusal.contains("std has no parameter \"std_flihgt\", accepted: std_flight (0 to 1)"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_with_the_range() {
+        for value in [-1, 2] {
+            let refusal = find("std").unwrap().resolve(&given("std_flight", value)).unwrap_err().to_string();
+            assert!(
+                refusal.starts_with(&format!("std_flight: found {value}, accepted: 0 to 1")),
+                "{refusal}"
+            );
+        }
+    }
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The kernel's meaning of cc.h: BPF struct_ops.
+ *
+ * The structs hold only the fields that algorithms use. libbpf relocates each
+ * access to the running kernel's layout and matches the members of
+ * tcp_congestion_ops by name (CO-RE), so their order here is free.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	__be32 skc_daddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	__u32 icsk_rto;
+	__u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 snd_cwnd;
+	u32 snd_cwnd_cnt;
+	u32 snd_cwnd_stamp;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 prior_ssthresh;
+	u32 high_seq;
+	u32 packets_out;
+	u32 max_packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 lost;
+	u32 delivered;
+	u32 total_retrans;
+	u32 data_segs_out;
+	u64 bytes_acked;
+	u64 bytes_sent;
+	u64 bytes_retrans;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 write_seq;
+	u32 snd_wnd;
+	u32 mss_cache;
+	u32 srtt_us;
+	u64 tcp_mstamp;
+	u32 lsndtime;
+	u8 is_cwnd_limited : 1;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+	u32 in_flight;
+};
+
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+	CA_EVENT_CWND_RESTART,
+	CA_EVENT_COMPLETE_CWR,
+	CA_EVENT_LOSS,
+	CA_EVENT_ECN_NO_CE,
+	CA_EVENT_ECN_IS_CE,
+};
+
+#pragma clang attribute pop
+
+/* The name comes first: the loader renames an instance in the first 16 bytes. */
+struct tcp_congestion_ops {
+	char name[16];
+	u32 flags;
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*min_tso_segs)(struct sock *sk);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+static __always_inline struct tcp_sock *tcp_sk(const struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct inet_connection_sock *inet_csk(const struct sock *sk)
+{
+	return (struct inet_connection_sock *)sk;
+}
+
+static __always_inline u8 cc_ca_state(const struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state);
+}
+
+static __always_inline bool cc_is_cwnd_limited(const struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD(tcp_sk(sk), is_cwnd_limited);
+}
+
+/* Jiffies as the kernel keeps them in 32 bits (tcp_jiffies32). */
+static __always_inline u32 cc_now_j(const struct sock *sk)
+{
+	(void)sk;
+	return (u32)bpf_jiffies64();
+}
+
+/* Microseconds of the kernel's TCP clock, which tcp_mstamp holds during an ACK. */
+static __always_inline u64 cc_now_us(const struct sock *sk)
+{
+	(void)sk;
+	return bpf_ktime_get_ns() / 1000;
+}
+
+#define CC_PARAM(name, dflt, min, max, doc)					\
+	_Static_assert((u64)(dflt) >= (min) && (u64)(dflt) <= (max), #name);	\
+	const volatile u64 name = dflt;
+
+#define param(sk, name) ((void)(sk), name)
+
+#define CC_HOOK(ret, name, args...) SEC("struct_ops") ret BPF_PROG(name, ##args)
+#define CC_OP(hook) ((void *)hook)
+
+#define CC_STRING_(x) #x
+#define CC_STRING(x) CC_STRING_(x)
+
+#define CC_REGISTER(summary, ...)						\
+	SEC(".struct_ops.link")							\
+	struct tcp_congestion_ops CC_NAME = {					\
+		.name = CC_STRING(CC_NAME),					\
+		.flags = 1 /* TCP_CONG_NON_RESTRICTED */,			\
+		__VA_ARGS__							\
+	};									\
+	char _license[] SEC("license") = "Dual MIT/GPL";

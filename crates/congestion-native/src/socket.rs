@@ -1,0 +1,200 @@
+//! The socket as the algorithms see it: `struct tcp_sock` of cc_native.h, field by field.
+//!
+//! The nested structs of C are flattened; a test compares each offset with C's own.
+
+/// ssthresh of a connection that has not met a loss.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// Flags of `in_ack_event`.
+pub mod ack_flags {
+    /// The ACK left the fast path: it carries SACK blocks, an ECN echo or no new data.
+    pub const SLOWPATH: u32 = 1;
+    /// The ACK may have updated the send window.
+    pub const WIN_UPDATE: u32 = 2;
+    /// The ACK carries an ECN echo.
+    pub const ECE: u32 = 4;
+}
+
+/// Congestion state of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum CaState {
+    /// Nothing unusual.
+    Open = 0,
+    /// SACKs arrived, nothing is held for lost yet.
+    Disorder = 1,
+    /// The window shrinks after an ECN echo or a drop in the local queue.
+    Cwr = 2,
+    /// The window shrinks after a loss, which is being repaired.
+    Recovery = 3,
+    /// A retransmission timeout.
+    Loss = 4,
+}
+
+/// Event of `cwnd_event`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum CaEvent {
+    /// The first segment left while nothing was in flight.
+    TxStart,
+    /// The kernel restarts the window after an idle period.
+    CwndRestart,
+    /// The end of CWR or Recovery.
+    CompleteCwr,
+    /// A retransmission timeout.
+    Loss,
+    /// A segment arrived without a mark (ECN).
+    EcnNoCe,
+    /// A segment arrived with a mark (ECN).
+    EcnIsCe,
+}
+
+/// What an ACK took off the retransmission queue.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AckSample {
+    /// Segments newly acknowledged by the cumulative number.
+    pub pkts_acked: u32,
+    /// Round-trip time in microseconds; -1 without a sample.
+    pub rtt_us: i32,
+    /// Segments in flight before the ACK.
+    pub in_flight: u32,
+}
+
+macro_rules! tcp_sock {
+    ($($(#[$doc:meta])* $field:ident: $type:ty = $c:literal,)*) => {
+        /// The sender's side of a socket. Windows in segments, `_us` in microseconds.
+        #[derive(Clone, Debug)]
+        #[repr(C)]
+        pub struct TcpSock { $($(#[$doc])* pub $field: $type,)* }
+
+        /// Offsets of the fields under their names in C.
+        #[cfg(test)]
+        const OFFSETS: &[(&str, usize)] = &[
+            $(($c, std::mem::offset_of!(TcpSock, $field)),)*
+            ("sizeof", size_of::<TcpSock>()),
+        ];
+    };
+}
+
+tcp_sock! {
+    /// Address of the receiver in network order.
+    skc_daddr: u32 = "inet_conn.icsk_inet.sk.__sk_common.skc_daddr",
+    /// Pacing rate in bytes per second.
+    sk_pacing_rate: u64 = "inet_conn.icsk_inet.sk.sk_pacing_rate",
+    /// 0 none, 1 asked for.
+    sk_pacing_status: u32 = "inet_conn.icsk_inet.sk.sk_pacing_status",
+    /// The clock in jiffies.
+    cc_jiffies: u32 = "inet_conn.icsk_inet.sk.cc_jiffies",
+    /// The clock in microseconds.
+    cc_clock_us: u64 = "inet_conn.icsk_inet.sk.cc_clock_us",
+    /// The instance's parameters.
+    cc_parameters: *const u64 = "inet_conn.icsk_inet.sk.cc_parameters",
+    /// Retransmission timeout in jiffies.
+    icsk_rto: u32 = "inet_conn.icsk_rto",
+    /// A [`CaState`].
+    icsk_ca_state: u8 = "inet_conn.icsk_ca_state",
+    /// State of the algorithm.
+    icsk_ca_priv: [u64; 13] = "inet_conn.icsk_ca_priv",
+    /// Congestion window.
+    snd_cwnd: u32 = "snd_cwnd",
+    /// Acked segments counted towards the next step of the window.
+    snd_cwnd_cnt: u32 = "snd_cwnd_cnt",
+    /// Jiffies of the last change or use of the window.
+    snd_cwnd_stamp: u32 = "snd_cwnd_stamp",
+    /// Upper limit of the window.
+    snd_cwnd_clamp: u32 = "snd_cwnd_clamp",
+    /// Slow-start threshold.
+    snd_ssthresh: u32 = "snd_ssthresh",
+    /// Window at the start of the last reduction.
+    prior_cwnd: u32 = "prior_cwnd",
+    /// ssthresh before it, 0 where it must not be undone.
+    prior_ssthresh: u32 = "prior_ssthresh",
+    /// End of the last reduction's window.
+    high_seq: u32 = "high_seq",
+    /// Segments sent and not acknowledged by number.
+    packets_out: u32 = "packets_out",
+    /// The most of them in the last window.
+    max_packets_out: u32 = "max_packets_out",
+    /// Segments SACKed.
+    sacked_out: u32 = "sacked_out",
+    /// Segments held for lost and not acknowledged.
+    lost_out: u32 = "lost_out",
+    /// Retransmissions in flight.
+    retrans_out: u32 = "retrans_out",
+    /// Marks of loss so far, repeated ones included.
+    lost: u32 = "lost",
+    /// Segments delivered so far.
+    delivered: u32 = "delivered",
+    /// Retransmissions so far.
+    total_retrans: u32 = "total_retrans",
+    /// Data segments sent so far, retransmissions included.
+    data_segs_out: u32 = "data_segs_out",
+    /// Bytes acknowledged so far.
+    bytes_acked: u64 = "bytes_acked",
+    /// Bytes sent so far, retransmissions included.
+    bytes_sent: u64 = "bytes_sent",
+    /// Bytes retransmitted so far.
+    bytes_retrans: u64 = "bytes_retrans",
+    /// First unacknowledged byte.
+    snd_una: u32 = "snd_una",
+    /// Next byte to send.
+    snd_nxt: u32 = "snd_nxt",
+    /// End of what the application wrote.
+    write_seq: u32 = "write_seq",
+    /// Receiver's window in bytes.
+    snd_wnd: u32 = "snd_wnd",
+    /// Payload of a full segment in bytes.
+    mss_cache: u32 = "mss_cache",
+    /// Smoothed round-trip time, in eighths of a microsecond.
+    srtt_us: u32 = "srtt_us",
+    /// Clock of the ACK at hand in microseconds.
+    tcp_mstamp: u64 = "tcp_mstamp",
+    /// Jiffies at which the last data segment was sent.
+    lsndtime: u32 = "lsndtime",
+    /// 1 where the window limited the last flight.
+    is_cwnd_limited: u8 = "is_cwnd_limited",
+}
+
+impl Default for TcpSock {
+    fn default() -> TcpSock {
+        // SAFETY: every field is an integer, an array of them or a raw pointer: zero is a value.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+impl TcpSock {
+    /// Segments in flight, as the kernel counts them.
+    pub fn in_flight(&self) -> u32 {
+        self.packets_out - self.sacked_out - self.lost_out + self.retrans_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OFFSETS;
+    use std::ffi::{CStr, c_char};
+
+    #[repr(C)]
+    struct Entry {
+        name: *const c_char,
+        offset: usize,
+    }
+
+    unsafe extern "C" {
+        static cc_layout: [Entry; OFFSETS.len() + 1];
+    }
+
+    #[test]
+    fn the_mirror_has_the_offsets_of_c() {
+        // SAFETY: a constant of layout.c; an end mark follows its entries.
+        let entries = unsafe { &cc_layout };
+        let c: Vec<(&str, usize)> = entries
+            .iter()
+            .take_while(|entry| !entry.name.is_null())
+            // SAFETY: a string literal of layout.c.
+            .map(|entry| (unsafe { CStr::from_ptr(entry.name) }.to_str().unwrap(), entry.offset))
+            .collect();
+        assert_eq!(c, OFFSETS);
+    }
+}
