@@ -1,0 +1,311 @@
+//! From a request to what is sent back, whatever the HTTP version.
+
+use crate::headers::Fields;
+use crate::matching::{Group, Matched, Target};
+use crate::ranges::{ContentRange, Wanted};
+use crate::recording::{Recorded, Recording};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::HeaderMap;
+use std::rc::Rc;
+
+/// What of a request decides its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Ask {
+    /// HTTP method.
+    pub method: String,
+    /// `range` header.
+    pub range: Option<String>,
+    /// `origin` header.
+    pub origin: Option<String>,
+    /// `access-control-request-method` header.
+    pub preflight_method: Option<String>,
+    /// `access-control-request-headers` header.
+    pub preflight_headers: Option<String>,
+    /// `priority` header.
+    pub priority: Option<String>,
+}
+
+impl Ask {
+    /// Takes what it needs from a request's headers; call for each.
+    pub fn note(&mut self, name: &str, value: &[u8]) {
+        let field = match name.to_ascii_lowercase().as_str() {
+            "range" => &mut self.range,
+            "origin" => &mut self.origin,
+            "access-control-request-method" => &mut self.preflight_method,
+            "access-control-request-headers" => &mut self.preflight_headers,
+            "priority" => &mut self.priority,
+            _ => return,
+        };
+        *field = std::str::from_utf8(value).ok().map(str::to_owned);
+    }
+}
+
+/// A response, but for what depends on the HTTP version.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers, without those that follow.
+    pub fields: Rc<Fields>,
+    /// `content-range`.
+    pub content_range: Option<String>,
+    /// `content-length`; none where the status forbids it.
+    pub content_length: Option<u64>,
+    /// Bytes that follow the headers; none for HEAD.
+    pub body: Bytes,
+    /// Nanoseconds to wait before the first byte.
+    pub think_ns: u64,
+    /// How the recorded response was found.
+    pub matched: Matched,
+}
+
+impl Answer {
+    /// A response without body that was not recorded.
+    pub fn empty(status: StatusCode, matched: Matched) -> Answer {
+        Answer {
+            status,
+            fields: Rc::default(),
+            content_range: None,
+            content_length: (status != StatusCode::NO_CONTENT).then_some(0),
+            body: Bytes::new(),
+            think_ns: 0,
+            matched,
+        }
+    }
+
+    /// The headers for HTTP/2.
+    pub fn header_map(&self) -> HeaderMap {
+        let mut map = self.fields.map.clone();
+        if let Some(range) = self.content_range.as_ref().and_then(|range| range.parse().ok()) {
+            map.insert("content-range", range);
+        }
+        if let Some(length) = self.content_length {
+            map.insert("content-length", length.into());
+        }
+        map.insert("date", now().parse().expect("a date is a header value"));
+        map
+    }
+
+    /// The head for HTTP/1.1; `keep` says whether the connection stays.
+    pub fn head(&self, keep: bool) -> String {
+        use std::fmt::Write;
+        let mut head = String::with_capacity(self.fields.text.len() + 160);
+        let reason = self.status.canonical_reason().unwrap_or("Unnamed");
+        let _ = write!(head, "HTTP/1.1 {} {reason}\r\n{}", self.status.as_u16(), self.fields.text);
+        if let Some(range) = &self.content_range {
+            let _ = write!(head, "content-range: {range}\r\n");
+        }
+        if let Some(length) = self.content_length {
+            let _ = write!(head, "content-length: {length}\r\n");
+        }
+        let connection = if keep { "" } else { "connection: close\r\n" };
+        let _ = write!(head, "date: {}\r\n{connection}\r\n", now());
+        head
+    }
+}
+
+fn now() -> String {
+    httpdate::fmt_http_date(std::time::SystemTime::now())
+}
+
+impl Recording {
+    /// Answers a request; a repeated address moves on to its next recorded response.
+    pub fn answer(&self, ask: &Ask, target: &Target) -> Answer {
+        let Some((group, matched)) = self.index.find(&ask.method, target) else {
+            return self
+                .preflight(ask, target)
+                .unwrap_or_else(|| Answer::empty(StatusCode::NOT_FOUND, Matched::None));
+        };
+        let mut answer = match self.part(ask, group) {
+            Some(Ok((recorded, part))) => cut(recorded, part, ask.range.is_some()),
+            Some(Err(total)) => Answer {
+                content_range: total.map(|total| format!("bytes */{total}")),
+                ..Answer::empty(StatusCode::RANGE_NOT_SATISFIABLE, Matched::None)
+            },
+            None => whole(&self.responses[group.take()]),
+        };
+        if answer.matched != Matched::None {
+            answer.matched = matched;
+        }
+        if ask.method == "HEAD" {
+            answer.body = Bytes::new();
+        }
+        answer
+    }
+
+    /// The answer to a CORS preflight that was not recorded: yes, when the request that it asks for
+    /// has an answer (Fetch standard, "CORS-preflight fetch"). Browsers differ in when they ask.
+    fn preflight(&self, ask: &Ask, target: &Target) -> Option<Answer> {
+        if ask.method != "OPTIONS" {
+            return None;
+        }
+        let method = ask.preflight_method.as_deref()?;
+        let (_, matched) = self.index.find(method, target)?;
+        let mut recorded = vec![
+            ("access-control-allow-origin", ask.origin.as_deref()?),
+            ("access-control-allow-methods", method),
+            ("access-control-allow-credentials", "true"),
+            ("access-control-max-age", "600"),
+            ("vary", "origin"),
+        ];
+        recorded
+            .extend(ask.preflight_headers.as_deref().map(|names| ("access-control-allow-headers", names)));
+        let recorded: Vec<_> = recorded.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        let fields = Fields::new(&recorded, std::time::SystemTime::now()).ok()?;
+        Some(Answer { fields: Rc::new(fields), ..Answer::empty(StatusCode::NO_CONTENT, matched) })
+    }
+
+    /// Which recorded part answers a request, for an address that was recorded in parts.
+    ///
+    /// None: it was not, or no range was asked for and the recording has something better.
+    /// `Err`: no recorded part has the wanted first byte; holds the size of the whole.
+    fn part(&self, ask: &Ask, group: &Group) -> Option<Result<(&Recorded, ContentRange), Option<u64>>> {
+        let parts = || {
+            group.responses.iter().filter_map(|&i| {
+                let recorded = &self.responses[i];
+                recorded.part.map(|part| (recorded, part))
+            })
+        };
+        let (_, any) = parts().next()?;
+        match ask.range.as_deref().and_then(Wanted::parse) {
+            None => parts().find(|(_, part)| part.is_whole()).map(Ok),
+            Some(wanted) => {
+                let fitting = parts().filter_map(|(recorded, part)| Some((recorded, wanted.within(part)?)));
+                let longest = fitting.max_by_key(|(_, part)| part.length());
+                Some(longest.ok_or(any.total))
+            }
+        }
+    }
+}
+
+/// Everything that was recorded.
+fn whole(recorded: &Recorded) -> Answer {
+    let bodiless = matches!(recorded.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let body = if bodiless { Bytes::new() } else { recorded.body.clone() };
+    Answer {
+        status: recorded.status,
+        fields: recorded.fields.clone(),
+        content_range: recorded.fields.content_range.clone(),
+        content_length: (!bodiless).then_some(body.len() as u64),
+        body,
+        think_ns: recorded.think_ns,
+        matched: Matched::Exact,
+    }
+}
+
+/// `part` of a recorded 206; everything, as 200, when nobody asked for a range.
+fn cut(recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
+    if !ranged {
+        return Answer { status: StatusCode::OK, content_range: None, ..whole(recorded) };
+    }
+    let start = part.first - recorded.part.map_or(0, |recorded| recorded.first);
+    let body = recorded.body.slice(start as usize..(start + part.length()) as usize);
+    Answer {
+        content_range: Some(part.to_string()),
+        content_length: Some(body.len() as u64),
+        body,
+        ..whole(recorded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use wirepaint_run::Response;
+
+    fn recording(responses: &[(&str, &str, u16, &[(&str, &str)], &str)]) -> Recording {
+        let folder = std::env::temp_dir().join(format!("wirepaint-answer-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let responses: Vec<_> = responses
+            .iter()
+            .map(|(method, url, status, headers, body)| {
+                let file = folder.join(format!("{}-{}", body.len(), body.as_bytes().first().unwrap_or(&0)));
+                std::fs::write(&file, body).unwrap();
+                Response {
+                    method: method.to_string(),
+                    url: url.to_string(),
+                    status: *status,
+                    headers: headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect(),
+                    body: Some(file),
+                    think_ns: 0,
+                }
+            })
+            .collect();
+        Recording::load(Path::new("run.json"), &responses).unwrap()
+    }
+
+    fn ask(recording: &Recording, ask: Ask, url: &str) -> Answer {
+        recording.answer(&ask, &Target::parse(url).unwrap())
+    }
+
+    fn get() -> Ask {
+        Ask { method: "GET".to_owned(), ..Ask::default() }
+    }
+
+    #[test]
+    fn a_head_has_the_headers_of_the_get_and_no_body() {
+        let recording = recording(&[("GET", "http://a/", 200, &[("content-type", "text/html")], "hello")]);
+        let head = ask(&recording, Ask { method: "HEAD".to_owned(), ..Ask::default() }, "http://a/");
+        assert_eq!((head.content_length, head.body.len()), (Some(5), 0));
+        assert!(
+            head.head(true)
+                .starts_with("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\ndate: ")
+        );
+        assert!(head.head(false).ends_with("\r\nconnection: close\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_304_and_a_204_have_neither_length_nor_body() {
+        let recording =
+            recording(&[("GET", "http://a/", 304, &[], "x"), ("GET", "http://a/b", 204, &[], "")]);
+        for url in ["http://a/", "http://a/b"] {
+            let answer = ask(&recording, get(), url);
+            assert_eq!((answer.content_length, answer.body.len()), (None, 0), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_whole_recording_is_answered_whole_whatever_the_range() {
+        let recording = recording(&[("GET", "http://a/", 200, &[], "0123456789")]);
+        let answer = ask(&recording, Ask { range: Some("bytes=2-3".to_owned()), ..get() }, "http://a/");
+        assert_eq!((answer.status, answer.body.as_ref()), (StatusCode::OK, b"0123456789".as_ref()));
+    }
+
+    #[test]
+    fn a_recorded_part_answers_ranges_within_it() {
+        let range = [("Content-Range", "bytes 0-9/10")];
+        let recording = recording(&[("GET", "http://a/", 206, &range, "0123456789")]);
+        let part = |range: &str| ask(&recording, Ask { range: Some(range.to_owned()), ..get() }, "http://a/");
+        let answer = part("bytes=2-3");
+        assert_eq!((answer.status.as_u16(), answer.body.as_ref()), (206, b"23".as_ref()));
+        assert_eq!(answer.content_range.as_deref(), Some("bytes 2-3/10"));
+        assert_eq!(part("bytes=0-").content_range.as_deref(), Some("bytes 0-9/10"));
+        let beyond = part("bytes=10-");
+        assert_eq!((beyond.status.as_u16(), beyond.matched), (416, Matched::None));
+        assert_eq!(beyond.content_range.as_deref(), Some("bytes */10"));
+        let without = ask(&recording, get(), "http://a/");
+        assert_eq!((without.status.as_u16(), without.content_range), (200, None));
+    }
+
+    #[test]
+    fn a_preflight_that_was_not_recorded_is_granted_for_what_was() {
+        let recording = recording(&[("PUT", "http://a/x?q=1", 200, &[], "")]);
+        let preflight = |url: &str| {
+            let preflight = Ask {
+                method: "OPTIONS".to_owned(),
+                origin: Some("https://b".to_owned()),
+                preflight_method: Some("PUT".to_owned()),
+                preflight_headers: Some("x-token".to_owned()),
+                ..Ask::default()
+            };
+            ask(&recording, preflight, url)
+        };
+        let answer = preflight("http://a/x?q=2");
+        assert_eq!((answer.status.as_u16(), answer.matched), (204, Matched::Query));
+        assert_eq!(answer.header_map()["access-control-allow-origin"], "https://b");
+        assert_eq!(answer.header_map()["access-control-allow-headers"], "x-token");
+        assert_eq!(preflight("http://a/y").status.as_u16(), 404);
+    }
+}

@@ -1,0 +1,338 @@
+//! HTTP/2 on one connection (RFC 9113), responses in the order of their priorities.
+//!
+//! The h2 crate frames and keeps the windows, but sends what it holds in turns. So it is given next
+//! to nothing to hold: one TLS record's worth of DATA, and more only when that has reached the
+//! kernel, whose own unsent backlog is bounded ([`Socket::bound_unsent`]). A response that becomes
+//! urgent waits for that much and no more. Headers are sent at once, as most servers do.
+
+use crate::answer::{Answer, Ask};
+use crate::clock::{Timer, monotonic};
+use crate::http1::IDLE_TIME;
+use crate::matching::{Matched, Target};
+use crate::priority::{Priority, Schedule};
+use crate::records::{Asked, ConnectionId, RequestId};
+use crate::server::{Origins, Site};
+use crate::socket::Socket;
+use crate::tap::{Seen, Tap};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{RecvStream, SendStream};
+use http::{Request, Response, StatusCode, request};
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Sleep, timeout};
+
+/// Time for the client's preface.
+const OPENING_TIME: Duration = Duration::from_secs(30);
+/// Streams that a client may have open at once; nginx has the same.
+const STREAMS: u32 = 128;
+/// Largest list of request headers in bytes, as RFC 9113 counts them.
+const HEADER_LIST: u32 = 64 * 1024;
+/// Bytes handed to the h2 crate at once: with frame headers, the plaintext of one full TLS record.
+const HAND: usize = 16_384;
+/// Length of a frame's header.
+const FRAME_HEADER: usize = 9;
+/// A frame smaller than this is not begun to fill up a hand.
+const LEAST_FRAME: usize = 512;
+/// The unsent backlog is bounded anew whenever so many bytes have been handed over.
+const BOUND_EVERY: usize = 64 * 1024;
+/// Priority updates that are kept for requests yet to come.
+const EARLY_UPDATES: usize = 128;
+
+/// Serves requests until the connection ends. The socket's unsent backlog is bounded from here on.
+pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    io: S,
+    site: &Site,
+    origins: &Origins,
+    id: ConnectionId,
+    socket: Rc<Socket>,
+) {
+    let (tap, seen) = Tap::new(io);
+    let mut builder = h2::server::Builder::new();
+    builder.max_concurrent_streams(STREAMS).max_header_list_size(HEADER_LIST);
+    let Ok(Ok(connection)) = timeout(OPENING_TIME, builder.handshake(tap)).await else { return };
+    let mut session = Session {
+        site,
+        origins,
+        id,
+        socket,
+        seen,
+        connection,
+        uploads: Vec::new(),
+        waiting: BTreeMap::new(),
+        sending: HashMap::new(),
+        schedule: Schedule::default(),
+        unwritten: Vec::new(),
+        updates: HashMap::new(),
+        newest: 0,
+        unbounded: BOUND_EVERY,
+        timer: Timer::default(),
+        idle: Box::pin(tokio::time::sleep(IDLE_TIME)),
+    };
+    std::future::poll_fn(|cx| session.poll(cx)).await
+}
+
+/// A request whose body is still coming in.
+struct Upload {
+    head: request::Parts,
+    body: RecvStream,
+    respond: SendResponse<Bytes>,
+}
+
+/// An answer whose think time is running.
+struct Waiting {
+    request: RequestId,
+    answer: Answer,
+    respond: SendResponse<Bytes>,
+    priority: Priority,
+}
+
+/// A response that has bytes to send.
+struct Sending {
+    request: RequestId,
+    stream: SendStream<Bytes>,
+    rest: Bytes,
+}
+
+/// A byte whose time of writing is of interest.
+enum Mark {
+    First(RequestId),
+    Last(RequestId),
+}
+
+struct Session<'a, S> {
+    site: &'a Site,
+    origins: &'a Origins,
+    id: ConnectionId,
+    socket: Rc<Socket>,
+    seen: Rc<Seen>,
+    connection: h2::server::Connection<Tap<S>, Bytes>,
+    uploads: Vec<Upload>,
+    /// By the time at which they begin and their stream.
+    waiting: BTreeMap<(u64, u32), Waiting>,
+    sending: HashMap<u32, Sending>,
+    schedule: Schedule,
+    /// Marks on bytes that the h2 crate has and the kernel may not.
+    unwritten: Vec<Mark>,
+    /// Priorities of streams that were updated before they were opened.
+    updates: HashMap<u32, Priority>,
+    newest: u32,
+    /// Bytes handed over since the unsent backlog was bounded.
+    unbounded: usize,
+    timer: Timer,
+    idle: Pin<Box<Sleep>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            // Reads, writes and flushes as far as the transport lets it.
+            while let Poll::Ready(next) = self.connection.poll_accept(cx) {
+                match next {
+                    Some(Ok((request, respond))) => self.accept(request, respond),
+                    Some(Err(_)) | None => return Poll::Ready(()),
+                }
+            }
+            if self.seen.is_flushed() {
+                self.stamp();
+            }
+            self.reprioritise();
+            let mut progress = self.receive(cx) | self.begin_due(cx);
+            if self.seen.is_flushed() {
+                progress |= self.hand_out(cx);
+            }
+            if !progress {
+                return self.poll_idle(cx);
+            }
+        }
+    }
+
+    fn accept(&mut self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        self.newest = self.newest.max(respond.stream_id().as_u32());
+        let (head, body) = request.into_parts();
+        if body.is_end_stream() {
+            self.answer(head, respond);
+        } else {
+            self.uploads.push(Upload { head, body, respond });
+        }
+    }
+
+    /// Takes in request bodies; true when one is complete.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        let mut i = 0;
+        while i < self.uploads.len() {
+            let upload = &mut self.uploads[i];
+            match upload.body.poll_data(cx) {
+                Poll::Pending => i += 1,
+                Poll::Ready(Some(Ok(data))) => {
+                    // An error means that the stream is gone, which the next poll tells.
+                    let _ = upload.body.flow_control().release_capacity(data.len());
+                }
+                Poll::Ready(Some(Err(_))) => drop(self.uploads.swap_remove(i)),
+                Poll::Ready(None) => {
+                    let Upload { head, respond, .. } = self.uploads.swap_remove(i);
+                    self.answer(head, respond);
+                    progress = true;
+                }
+            }
+        }
+        progress
+    }
+
+    /// Chooses the answer to a complete request and begins it or lets it think.
+    fn answer(&mut self, head: request::Parts, respond: SendResponse<Bytes>) {
+        let at = monotonic();
+        let mut ask = Ask { method: head.method.as_str().to_owned(), ..Ask::default() };
+        for (name, value) in &head.headers {
+            ask.note(name.as_str(), value.as_bytes());
+        }
+        let authority = head.uri.authority().map(|authority| authority.as_str());
+        let host = || head.headers.get("host").and_then(|host| host.to_str().ok());
+        let target = authority.or_else(host).and_then(|authority| {
+            let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+            Target::new(self.origins.scheme(), authority, path)
+        });
+        let (answer, url) = match &target {
+            Some(target) => (self.site.answer(self.origins, &ask, target), target.to_string()),
+            None => (Answer::empty(StatusCode::BAD_REQUEST, Matched::None), String::new()),
+        };
+        let stream = respond.stream_id().as_u32();
+        let header = ask.priority.as_deref().map(Priority::parse).unwrap_or_default();
+        let priority = self.updates.remove(&stream).unwrap_or(header);
+        let Ask { method, priority: header, .. } = ask;
+        let (status, length) = (answer.status.as_u16(), answer.body.len() as u64);
+        let asked = Asked { at, method, url, priority: header };
+        let request = self.site.records.asked(self.id, asked, status, answer.matched, length);
+        let begin = at + answer.think_ns;
+        let waiting = Waiting { request, answer, respond, priority };
+        if begin > at {
+            self.waiting.insert((begin, stream), waiting);
+        } else {
+            self.begin(stream, waiting);
+        }
+    }
+
+    /// Begins every answer whose think time is over and sets the timer for the next; true when any.
+    fn begin_due(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        while let Some((&(time, _), _)) = self.waiting.first_key_value() {
+            match self.timer.poll_until(cx, time) {
+                Poll::Pending => break,
+                // A timer that fails is one that has come: late answers would be worse than early ones.
+                Poll::Ready(_) => {
+                    if let Some(((_, stream), waiting)) = self.waiting.pop_first() {
+                        self.begin(stream, waiting);
+                        progress = true;
+                    }
+                }
+            }
+        }
+        progress
+    }
+
+    /// Sends the headers and puts the body into the schedule.
+    fn begin(&mut self, id: u32, waiting: Waiting) {
+        let Waiting { request, answer, mut respond, priority } = waiting;
+        let mut response = Response::new(());
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.header_map();
+        // A refusal means that the client has cancelled the stream; its record stays unfinished.
+        let Ok(stream) = respond.send_response(response, answer.body.is_empty()) else { return };
+        self.unwritten.push(Mark::First(request));
+        if answer.body.is_empty() {
+            self.unwritten.push(Mark::Last(request));
+        } else {
+            self.sending.insert(id, Sending { request, stream, rest: answer.body });
+            self.schedule.add(id, priority);
+        }
+    }
+
+    /// Hands the h2 crate its next handful of DATA; true when there was some to hand.
+    fn hand_out(&mut self, cx: &mut Context<'_>) -> bool {
+        self.schedule.unblock();
+        let mut room = HAND;
+        while room >= LEAST_FRAME + FRAME_HEADER {
+            let Some(id) = self.schedule.next() else { break };
+            let Some(sending) = self.sending.get_mut(&id) else { break };
+            let want = sending.rest.len().min(room - FRAME_HEADER);
+            sending.stream.reserve_capacity(want);
+            let can = sending.stream.capacity().min(want);
+            if can == 0 {
+                // Nothing is kept in reserve: what a window lets through goes by priority.
+                sending.stream.reserve_capacity(0);
+                match sending.stream.poll_reset(cx) {
+                    Poll::Pending => self.schedule.block(id),
+                    Poll::Ready(_) => self.drop_response(id),
+                }
+                continue;
+            }
+            let chunk = sending.rest.split_to(can);
+            let (request, done) = (sending.request, sending.rest.is_empty());
+            if sending.stream.send_data(chunk, done).is_err() {
+                self.drop_response(id);
+                continue;
+            }
+            self.site.records.sent(request, can);
+            self.unbounded += can;
+            room -= can + FRAME_HEADER;
+            if done {
+                self.unwritten.push(Mark::Last(request));
+                self.drop_response(id);
+            } else {
+                self.schedule.served(id);
+                if can < want {
+                    self.schedule.block(id);
+                }
+            }
+        }
+        if self.unbounded >= BOUND_EVERY {
+            self.unbounded = 0;
+            // Without the bound responses are still sent, only less strictly by priority.
+            let _ = self.socket.bound_unsent();
+        }
+        room < HAND
+    }
+
+    fn drop_response(&mut self, id: u32) {
+        self.schedule.remove(id);
+        self.sending.remove(&id);
+    }
+
+    /// Notes the time for all bytes that have now reached the kernel.
+    fn stamp(&mut self) {
+        for mark in self.unwritten.drain(..) {
+            match mark {
+                Mark::First(request) => self.site.records.first_byte(request),
+                Mark::Last(request) => self.site.records.last_byte(request),
+            }
+        }
+    }
+
+    fn reprioritise(&mut self) {
+        for (stream, priority) in self.seen.updates() {
+            self.schedule.change(stream, priority);
+            if let Some((_, waiting)) = self.waiting.iter_mut().find(|((_, id), _)| *id == stream) {
+                waiting.priority = priority;
+            } else if stream > self.newest && self.updates.len() < EARLY_UPDATES {
+                self.updates.insert(stream, priority);
+            }
+        }
+    }
+
+    /// Ends the connection when no byte has moved for long and no answer is thinking.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.idle.as_mut().poll(cx).is_ready() {
+            let until = self.seen.active() + IDLE_TIME;
+            if until <= Instant::now() && self.waiting.is_empty() {
+                return Poll::Ready(());
+            }
+            self.idle.as_mut().reset(until.max(Instant::now() + Duration::from_secs(1)));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,283 @@
+//! What the server saw: one record per connection and per request.
+//!
+//! Records stay in memory while the run is on and are written when the server stops, so that no disk
+//! is waited for between two packets. All times are nanoseconds since the run's epoch.
+
+use crate::Failure;
+use crate::clock::monotonic;
+use crate::matching::Matched;
+use crate::socket::{Socket, TcpInfo};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::rc::Rc;
+
+/// File with one JSON object per accepted connection.
+pub const CONNECTIONS: &str = "server-connections.jsonl";
+/// File with one JSON object per request.
+pub const REQUESTS: &str = "server-requests.jsonl";
+
+/// Index of a connection's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionId(usize);
+
+/// Index of a request's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(usize);
+
+/// One accepted connection.
+#[derive(Serialize)]
+struct Connection {
+    client_address: Ipv4Addr,
+    client_port: u16,
+    server_address: Ipv4Addr,
+    server_port: u16,
+    host: Option<String>,
+    encrypted: bool,
+    protocol: Option<&'static str>,
+    accepted: u64,
+    tls_done: Option<u64>,
+    closed: Option<u64>,
+    congestion: Option<String>,
+    congestion_end: Option<String>,
+    initial_window: Option<u32>,
+    requests: u64,
+    body_bytes_sent: u64,
+    tcp: Option<TcpInfo>,
+    #[serde(skip)]
+    socket: Option<Rc<Socket>>,
+}
+
+/// One request and its response.
+#[derive(Serialize)]
+struct Request {
+    time: u64,
+    client_port: u16,
+    server_address: Ipv4Addr,
+    server_port: u16,
+    method: String,
+    url: String,
+    status: u16,
+    matched: Matched,
+    priority: Option<String>,
+    wire_bytes: u64,
+    first_byte: Option<u64>,
+    last_byte: Option<u64>,
+    #[serde(skip)]
+    connection: usize,
+}
+
+/// A request as its connection saw it.
+pub struct Asked {
+    /// When its last byte had been read, on [`monotonic`]'s clock.
+    pub at: u64,
+    /// HTTP method; empty when the request was malformed.
+    pub method: String,
+    /// Full address; empty when the request was malformed.
+    pub url: String,
+    /// Value of the `priority` header.
+    pub priority: Option<String>,
+}
+
+/// The line that the server prints at its end.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Connections accepted.
+    pub connections: usize,
+    /// Requests answered.
+    pub requests: usize,
+    /// Requests that the recording has no answer for.
+    pub unmatched: usize,
+    /// Requests answered by a recording with another query.
+    pub matched_by_query: usize,
+    /// Responses whose last byte was not handed to the kernel.
+    pub unfinished: usize,
+    /// Body bytes handed to the kernel.
+    pub body_bytes_sent: u64,
+    /// Connections whose congestion control was another than asked, at their start or end.
+    pub congestion_differs: usize,
+    /// Connections whose initial window was another than asked.
+    pub initial_window_differs: usize,
+}
+
+/// All records of a run.
+pub struct Records {
+    epoch: u64,
+    inner: RefCell<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    connections: Vec<Connection>,
+    requests: Vec<Request>,
+}
+
+impl Records {
+    /// Empty records with times since `epoch` (CLOCK_MONOTONIC, nanoseconds).
+    pub fn new(epoch: u64) -> Records {
+        Records { epoch, inner: RefCell::default() }
+    }
+
+    fn since_epoch(&self, time: u64) -> u64 {
+        time.saturating_sub(self.epoch)
+    }
+
+    fn now(&self) -> u64 {
+        self.since_epoch(monotonic())
+    }
+
+    /// A connection was accepted; asks the kernel for its congestion control and initial window.
+    pub fn accepted(
+        &self,
+        client: SocketAddrV4,
+        server: SocketAddrV4,
+        encrypted: bool,
+        socket: Rc<Socket>,
+    ) -> ConnectionId {
+        let accepted = self.now();
+        let connections = &mut self.inner.borrow_mut().connections;
+        connections.push(Connection {
+            client_address: *client.ip(),
+            client_port: client.port(),
+            server_address: *server.ip(),
+            server_port: server.port(),
+            host: None,
+            encrypted,
+            protocol: None,
+            accepted,
+            tls_done: None,
+            closed: None,
+            congestion: socket.congestion().ok(),
+            congestion_end: None,
+            initial_window: socket.tcp_info().ok().map(|info| info.snd_cwnd),
+            requests: 0,
+            body_bytes_sent: 0,
+            tcp: None,
+            socket: Some(socket),
+        });
+        ConnectionId(connections.len() - 1)
+    }
+
+    /// The TLS handshake is complete.
+    pub fn tls_done(&self, id: ConnectionId, host: Option<&str>) {
+        let now = self.now();
+        let connection = &mut self.inner.borrow_mut().connections[id.0];
+        connection.tls_done = Some(now);
+        connection.host = host.map(str::to_owned);
+    }
+
+    /// The connection speaks `protocol`.
+    pub fn speaks(&self, id: ConnectionId, protocol: &'static str) {
+        self.inner.borrow_mut().connections[id.0].protocol = Some(protocol);
+    }
+
+    /// The connection ended; asks the kernel for the last time.
+    pub fn closed(&self, id: ConnectionId) {
+        let now = self.now();
+        let connection = &mut self.inner.borrow_mut().connections[id.0];
+        connection.closed = Some(now);
+        connection.ask_for_the_last_time();
+    }
+
+    /// A request is complete and will be answered with `status` and a body of `wire_bytes`.
+    pub fn asked(
+        &self,
+        id: ConnectionId,
+        asked: Asked,
+        status: u16,
+        matched: Matched,
+        wire_bytes: u64,
+    ) -> RequestId {
+        let time = self.since_epoch(asked.at);
+        let Inner { connections, requests } = &mut *self.inner.borrow_mut();
+        let connection = &mut connections[id.0];
+        connection.requests += 1;
+        requests.push(Request {
+            time,
+            client_port: connection.client_port,
+            server_address: connection.server_address,
+            server_port: connection.server_port,
+            method: asked.method,
+            url: asked.url,
+            status,
+            matched,
+            priority: asked.priority,
+            wire_bytes,
+            first_byte: None,
+            last_byte: None,
+            connection: id.0,
+        });
+        RequestId(requests.len() - 1)
+    }
+
+    /// The first byte of the response has been handed to the kernel.
+    pub fn first_byte(&self, id: RequestId) {
+        let now = self.now();
+        self.inner.borrow_mut().requests[id.0].first_byte.get_or_insert(now);
+    }
+
+    /// The last byte of the response has been handed to the kernel.
+    pub fn last_byte(&self, id: RequestId) {
+        let now = self.now();
+        self.inner.borrow_mut().requests[id.0].last_byte = Some(now);
+    }
+
+    /// `bytes` more of the response's body have been handed over.
+    pub fn sent(&self, id: RequestId, bytes: usize) {
+        let Inner { connections, requests } = &mut *self.inner.borrow_mut();
+        connections[requests[id.0].connection].body_bytes_sent += bytes as u64;
+    }
+
+    /// Writes and syncs both files into `folder` and sums up. Connections that are still open are
+    /// asked now and have no time of closing.
+    pub fn finish(&self, folder: &Path, congestion: &str, initial_window: u32) -> Result<Summary, Failure> {
+        let Inner { connections, requests } = &mut *self.inner.borrow_mut();
+        for connection in connections.iter_mut() {
+            connection.ask_for_the_last_time();
+        }
+        write_lines(&folder.join(CONNECTIONS), connections)?;
+        write_lines(&folder.join(REQUESTS), requests)?;
+        let other = |name: &Option<String>| name.as_deref().is_some_and(|name| name != congestion);
+        Ok(Summary {
+            connections: connections.len(),
+            requests: requests.len(),
+            unmatched: requests.iter().filter(|r| r.matched == Matched::None).count(),
+            matched_by_query: requests.iter().filter(|r| r.matched == Matched::Query).count(),
+            unfinished: requests.iter().filter(|r| r.last_byte.is_none()).count(),
+            body_bytes_sent: connections.iter().map(|c| c.body_bytes_sent).sum(),
+            congestion_differs: connections
+                .iter()
+                .filter(|c| c.congestion.is_none() || other(&c.congestion) || other(&c.congestion_end))
+                .count(),
+            initial_window_differs: connections
+                .iter()
+                .filter(|c| c.initial_window != Some(initial_window))
+                .count(),
+        })
+    }
+}
+
+impl Connection {
+    fn ask_for_the_last_time(&mut self) {
+        if let Some(socket) = self.socket.take() {
+            self.congestion_end = socket.congestion().ok();
+            self.tcp = socket.tcp_info().ok();
+        }
+    }
+}
+
+fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), Failure> {
+    let attempt = || -> std::io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        for row in rows {
+            serde_json::to_writer(&mut file, row)?;
+            file.write_all(b"\n")?;
+        }
+        file.flush()?;
+        file.get_ref().sync_all()
+    };
+    attempt().map_err(Failure::system(path.display().to_string()))
+}

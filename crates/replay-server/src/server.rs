@@ -1,0 +1,236 @@
+//! From a run description to listening origins, and from SIGTERM to the records.
+
+use crate::answer::{Answer, Ask};
+use crate::matching::{Matched, Target};
+use crate::recording::Recording;
+use crate::records::{ConnectionId, Records, Summary};
+use crate::socket::{self, Socket};
+use crate::tls::Authority;
+use crate::{Failure, http1, http2};
+use http::StatusCode;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+use wirepaint_run::{Origin, Run, Server};
+
+/// Time for a TLS handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
+/// Longest name of a congestion control (TCP_CA_NAME_MAX less its end).
+const CONGESTION_NAME: usize = 15;
+
+/// What all connections share.
+pub struct Site {
+    recording: Recording,
+    /// What happened.
+    pub records: Records,
+}
+
+impl Site {
+    /// Answers a request that came in at an address: with 421 when the address is not its host's.
+    pub fn answer(&self, origins: &Origins, ask: &Ask, target: &Target) -> Answer {
+        if origins.names.contains(&target.origin) {
+            self.recording.answer(ask, target)
+        } else {
+            Answer::empty(StatusCode::MISDIRECTED_REQUEST, Matched::None)
+        }
+    }
+}
+
+/// The origins of one address and port.
+pub struct Origins {
+    address: SocketAddrV4,
+    encrypted: bool,
+    hosts: Vec<String>,
+    /// `scheme://host[:port]` of each.
+    names: Vec<String>,
+}
+
+impl Origins {
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.encrypted { "https" } else { "http" }
+    }
+
+    /// Host and port of the first origin.
+    pub fn first_authority(&self) -> &str {
+        self.names[0].split_once("://").map_or("", |(_, authority)| authority)
+    }
+
+    /// Groups the origins of a run by address and port.
+    fn group(path: &Path, origins: &[Origin]) -> Result<Vec<Origins>, Failure> {
+        let refuse = |i: usize, key: &str, found: String, accepted| Failure::Value {
+            path: path.to_owned(),
+            key: format!("server.origins[{i}].{key}"),
+            found,
+            accepted,
+        };
+        let mut groups: BTreeMap<SocketAddrV4, Origins> = BTreeMap::new();
+        for (i, origin) in origins.iter().enumerate() {
+            let address = SocketAddrV4::new(origin.address, origin.port);
+            let group = groups.entry(address).or_insert_with(|| Origins {
+                address,
+                encrypted: origin.encrypted,
+                hosts: Vec::new(),
+                names: Vec::new(),
+            });
+            if group.encrypted != origin.encrypted {
+                let found = format!("{} at {address}, where it is {}", origin.encrypted, group.encrypted);
+                return Err(refuse(i, "encrypted", found, "the same for one address and port"));
+            }
+            let authority = format!("{}:{}", origin.host, origin.port);
+            let plain_host = !origin.host.contains(['/', '?', '#', '@', ':', ' ']);
+            let target = Target::new(group.scheme(), &authority, "/").filter(|_| plain_host);
+            let target =
+                target.ok_or_else(|| refuse(i, "host", format!("{:?}", origin.host), "a host name"))?;
+            group.hosts.push(origin.host.clone());
+            group.names.push(target.origin);
+        }
+        Ok(groups.into_values().collect())
+    }
+}
+
+/// Serves the origins of `run` until SIGTERM or SIGINT; `path` is where it was read from.
+pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
+    let server = run.part(path, "server", &run.server)?;
+    check(path, run, server)?;
+    raise_descriptor_limit();
+    let recording = Recording::load(path, &server.responses)?;
+    let authority = Authority::new()?;
+    let site = Rc::new(Site { recording, records: Records::new(run.epoch_ns) });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::system("the event loop"))?;
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(Failure::system("SIGTERM"))?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::system("SIGINT"))?;
+        for origins in Origins::group(path, &server.origins)? {
+            let acceptor = match origins.encrypted {
+                false => None,
+                true => {
+                    let hosts: Vec<_> = origins.hosts.iter().map(String::as_str).collect();
+                    Some(TlsAcceptor::from(authority.config(&hosts, server.http, server.tls_record_bytes)?))
+                }
+            };
+            let listener = listen(origins.address, &server.congestion)?;
+            tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site.clone()));
+        }
+        say(&serde_json::json!({"ready": true, "ca_spki_sha256": authority.spki_sha256}))?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        let summary: Summary =
+            site.records.finish(&run.work_dir, &server.congestion, server.initial_window)?;
+        say(&summary)
+    })
+}
+
+fn check(path: &Path, run: &Run, server: &Server) -> Result<(), Failure> {
+    let refuse = |key: &str, found: String, accepted| {
+        Err(Failure::Value { path: path.to_owned(), key: key.to_owned(), found, accepted })
+    };
+    let name = &server.congestion;
+    if !(1..=CONGESTION_NAME).contains(&name.len()) || name.contains('\0') {
+        return refuse("server.congestion", format!("{name:?}"), "a name of 1 to 15 bytes");
+    }
+    if server.origins.is_empty() {
+        return refuse("server.origins", "none".to_owned(), "one at least");
+    }
+    match server.tls_record_bytes {
+        None | Some(64..=16_384) => {}
+        Some(bytes) => return refuse("server.tls_record_bytes", bytes.to_string(), "64 to 16384"),
+    }
+    if !run.work_dir.is_dir() {
+        return refuse("work_dir", format!("{}", run.work_dir.display()), "an existing folder");
+    }
+    Ok(())
+}
+
+/// Two descriptors a connection, six connections a host: the usual 1024 would be met.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for both calls. A failure leaves the limit as it is.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+fn listen(address: SocketAddrV4, congestion: &str) -> Result<TcpListener, Failure> {
+    socket::listen(address, congestion).map_err(Failure::system(format!("listening on {address}")))?.map_err(
+        |source| Failure::Congestion {
+            name: congestion.to_owned(),
+            origin: address,
+            source,
+            offered: std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+                .map_or_else(|error| error.to_string(), |names| names.trim().to_owned()),
+        },
+    )
+}
+
+fn say(line: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string(line).map_err(|e| Failure::system("the report")(e.into()))?;
+    text.push('\n');
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(Failure::system("standard output"))
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, origins: Rc<Origins>, site: Rc<Site>) {
+    loop {
+        let Ok((stream, SocketAddr::V4(client))) = listener.accept().await else {
+            // Out of descriptors or memory, or the client gave up: others may get through later.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        // What is not known about a connection cannot be vouched for: without a descriptor to ask
+        // the kernel by, it is not served.
+        let Ok(socket) = Socket::of(stream.as_fd()) else { continue };
+        let socket = Rc::new(socket);
+        let id = site.records.accepted(client, origins.address, origins.encrypted, socket.clone());
+        let (acceptor, origins, site) = (acceptor.clone(), origins.clone(), site.clone());
+        tokio::task::spawn_local(async move {
+            connection(stream, acceptor, &origins, &site, id, socket).await;
+            site.records.closed(id);
+        });
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    origins: &Origins,
+    site: &Site,
+    id: ConnectionId,
+    socket: Rc<Socket>,
+) {
+    // A failure here shows in the first write.
+    let _ = stream.set_nodelay(true);
+    let Some(acceptor) = acceptor else {
+        site.records.speaks(id, "http/1.1");
+        return http1::serve(stream, site, origins, id).await;
+    };
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await else { return };
+    let (_, session) = stream.get_ref();
+    site.records.tls_done(id, session.server_name());
+    if session.alpn_protocol() == Some(b"h2") {
+        site.records.speaks(id, "h2");
+        http2::serve(stream, site, origins, id, socket).await;
+    } else {
+        site.records.speaks(id, "http/1.1");
+        http1::serve(stream, site, origins, id).await;
+    }
+}

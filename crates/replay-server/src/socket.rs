@@ -1,0 +1,133 @@
+//! What is asked of the kernel about a TCP socket, and what it answers.
+
+use serde::Serialize;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use tokio::net::{TcpListener, TcpSocket};
+
+/// Largest backlog of connections that nobody has accepted; the kernel cuts it to `somaxconn`.
+const BACKLOG: u32 = 4096;
+
+/// Least bytes that may wait unsent in the kernel below an HTTP/2 connection.
+const LEAST_UNSENT: u32 = 16 * 1024;
+
+/// Most bytes that may wait unsent in the kernel below an HTTP/2 connection.
+const MOST_UNSENT: u32 = 1024 * 1024;
+
+/// Binds and listens, without a congestion control set.
+pub fn listen(address: SocketAddrV4, congestion: &str) -> io::Result<Result<TcpListener, io::Error>> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address.into())?;
+    // Before the first SYN can arrive: an accepted socket inherits what its listener has.
+    if let Err(refused) = set(&socket, libc::TCP_CONGESTION, congestion.as_bytes()) {
+        return Ok(Err(refused));
+    }
+    socket.listen(BACKLOG).map(Ok)
+}
+
+/// A second descriptor of a connection, so that it can be asked whoever owns the first.
+pub struct Socket(OwnedFd);
+
+/// The kernel's account of a connection, `TCP_INFO` (linux/tcp.h).
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpInfo {
+    /// Least round-trip time seen, microseconds.
+    pub min_rtt_us: u32,
+    /// Segments retransmitted.
+    pub total_retrans: u32,
+    /// Bytes acknowledged by the client.
+    pub bytes_acked: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Payload bytes retransmitted.
+    pub bytes_retrans: u64,
+    /// Segment size in bytes.
+    pub snd_mss: u32,
+    /// Segments regarded as lost at this moment.
+    pub lost: u32,
+    /// Segments delivered.
+    pub delivered: u32,
+    /// Congestion window, segments.
+    #[serde(skip)]
+    pub snd_cwnd: u32,
+}
+
+impl Socket {
+    /// Duplicates the descriptor of `connection`.
+    pub fn of(connection: BorrowedFd<'_>) -> io::Result<Socket> {
+        connection.try_clone_to_owned().map(Socket)
+    }
+
+    /// Name of the congestion control in use.
+    pub fn congestion(&self) -> io::Result<String> {
+        let mut name = [0u8; 16];
+        let length = get(&self.0, libc::TCP_CONGESTION, &mut name)?;
+        let name = name[..length].split(|&byte| byte == 0).next().unwrap_or_default();
+        Ok(String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// `TCP_INFO` of this moment.
+    pub fn tcp_info(&self) -> io::Result<TcpInfo> {
+        let mut raw = [0u8; 256];
+        let length = get(&self.0, libc::TCP_INFO, &mut raw)?;
+        if length < 216 {
+            return Err(io::Error::other(format!("TCP_INFO has {length} bytes, at least 216 are needed")));
+        }
+        let u32_at = |at: usize| u32::from_ne_bytes(raw[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_ne_bytes(raw[at..at + 8].try_into().expect("eight bytes"));
+        Ok(TcpInfo {
+            snd_mss: u32_at(16),
+            lost: u32_at(32),
+            snd_cwnd: u32_at(80),
+            total_retrans: u32_at(100),
+            bytes_acked: u64_at(120),
+            min_rtt_us: u32_at(148),
+            delivered: u32_at(192),
+            bytes_sent: u64_at(200),
+            bytes_retrans: u64_at(208),
+        })
+    }
+
+    /// Keeps the unsent backlog in the kernel to a quarter of the congestion window.
+    ///
+    /// What the kernel holds can no longer be overtaken by a more urgent response. Too little of it,
+    /// and the window is not filled whenever this process wakes late. A quarter of the window costs a
+    /// quarter of a round trip at most and covers a lateness of an eighth of one even in slow start.
+    pub fn bound_unsent(&self) -> io::Result<()> {
+        let info = self.tcp_info()?;
+        let quarter = u64::from(info.snd_cwnd) * u64::from(info.snd_mss) / 4;
+        let bound = quarter.clamp(LEAST_UNSENT.into(), MOST_UNSENT.into()) as u32;
+        set(&self.0, libc::TCP_NOTSENT_LOWAT, &bound.to_ne_bytes())
+    }
+}
+
+fn set(socket: &impl AsRawFd, option: libc::c_int, value: &[u8]) -> io::Result<()> {
+    // SAFETY: the pointer and length describe `value`, which outlives the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn get(socket: &impl AsRawFd, option: libc::c_int, value: &mut [u8]) -> io::Result<usize> {
+    let mut length = value.len() as libc::socklen_t;
+    // SAFETY: the pointer and length describe `value`; the kernel writes at most `length` bytes.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            value.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
+}

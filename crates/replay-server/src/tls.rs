@@ -1,0 +1,124 @@
+//! The run's own certificate authority and what each origin shows of it.
+
+use crate::Failure;
+use base64::Engine;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData,
+};
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::{Ticketer, default_provider, sign::any_ecdsa_type};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ProducesTickets, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::Arc;
+use wirepaint_run::HttpVersion;
+
+/// Bytes by which rustls counts a record larger than its plaintext.
+const RECORD_HEADER: usize = 5;
+
+/// A certificate authority (ECDSA P-256) that lives as long as the run.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    leaf: KeyPair,
+    provider: Arc<CryptoProvider>,
+    tickets: Arc<dyn ProducesTickets>,
+    /// Base64 of the SHA-256 of the CA's SubjectPublicKeyInfo, as Chromium's
+    /// `--ignore-certificate-errors-spki-list` takes it.
+    pub spki_sha256: String,
+}
+
+impl Authority {
+    /// Makes new keys.
+    pub fn new() -> Result<Authority, Failure> {
+        let attempt = || -> Result<Authority, rcgen::Error> {
+            let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+            let spki = Sha256::digest(key.subject_public_key_info());
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::CommonName, "wirepaint run");
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+            let certificate = params.self_signed(&key)?.der().clone();
+            let tickets = Ticketer::new().map_err(|_| rcgen::Error::RingUnspecified)?;
+            Ok(Authority {
+                issuer: Issuer::new(params, key),
+                certificate,
+                leaf: KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
+                provider: Arc::new(default_provider()),
+                tickets,
+                spki_sha256: base64::engine::general_purpose::STANDARD.encode(spki),
+            })
+        };
+        attempt().map_err(refusal("the run's authority"))
+    }
+
+    /// TLS 1.3 and 1.2 for the hosts of one address and port, each with a certificate of its own, so
+    /// that a browser does not put two hosts on one connection.
+    pub fn config(
+        &self,
+        hosts: &[&str],
+        http: HttpVersion,
+        record_bytes: Option<u32>,
+    ) -> Result<Arc<ServerConfig>, Failure> {
+        let mut certificates = HashMap::new();
+        for host in hosts {
+            certificates.insert(host.to_ascii_lowercase(), Arc::new(self.certify(host)?));
+        }
+        let unnamed = hosts.first().and_then(|host| certificates.get(&host.to_ascii_lowercase()).cloned());
+        let mut config = ServerConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(refusal("protocol versions"))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ByName { certificates, unnamed }));
+        config.alpn_protocols = match http {
+            HttpVersion::H1 => vec![b"http/1.1".to_vec()],
+            HttpVersion::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        };
+        config.ticketer = self.tickets.clone();
+        config.max_fragment_size = record_bytes.map(|bytes| bytes as usize + RECORD_HEADER);
+        if std::env::var_os("SSLKEYLOGFILE").is_some() {
+            config.key_log = Arc::new(rustls::KeyLogFile::new());
+        }
+        Ok(Arc::new(config))
+    }
+
+    fn certify(&self, host: &str) -> Result<CertifiedKey, Failure> {
+        let attempt = || -> Result<_, rcgen::Error> {
+            let mut params = CertificateParams::new([host.to_owned()])?;
+            params.distinguished_name.push(DnType::CommonName, host);
+            params.use_authority_key_identifier_extension = true;
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            Ok(params.signed_by(&self.leaf, &self.issuer)?.der().clone())
+        };
+        let leaf = attempt().map_err(refusal(host))?;
+        let key = PrivateKeyDer::try_from(self.leaf.serialize_der()).map_err(refusal(host))?;
+        let key = any_ecdsa_type(&key).map_err(refusal(host))?;
+        Ok(CertifiedKey::new(vec![leaf, self.certificate.clone()], key))
+    }
+}
+
+fn refusal<E: std::fmt::Display>(host: &str) -> impl FnOnce(E) -> Failure {
+    let host = host.to_owned();
+    move |reason| Failure::Certificate { host, reason: reason.to_string() }
+}
+
+/// Chooses by the name that the client asks for; without a name, the first host's.
+#[derive(Debug)]
+struct ByName {
+    certificates: HashMap<String, Arc<CertifiedKey>>,
+    unnamed: Option<Arc<CertifiedKey>>,
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        match hello.server_name() {
+            Some(name) => self.certificates.get(&name.to_ascii_lowercase()).cloned(),
+            None => self.unnamed.clone(),
+        }
+    }
+}
