@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +25,6 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from wirepaint import pages
-from wirepaint.evaluation.pages import cache
 from wirepaint.runners.testbed import _addresses
 from wirepaint.runners.testbed.cells import SCRATCH, Cells
 
@@ -64,7 +64,7 @@ def main() -> None:
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt-get install nginx-light")
     folder = {path.name: path for path in pages.shipped()}[options.page]
-    page = pages.prepare(folder, cache())
+    page = pages.prepare(folder, pages.cache_dir())
     responses = [dict(response, think_ns=0) for response in page.responses]
     results = {}
     with tempfile.TemporaryDirectory() as scratch, Cells() as cells:
@@ -155,7 +155,7 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
             "sysctls": {},
             "resources": [],
             "visit": _visit(ask),
-            "identity": {"run_key": folder.name, "page": "bench", "http": ask["http"]},
+            "identity": {"run_key": folder.name, "user_agent": "bench", "page": "bench", "http": ask["http"]},
         }
     )
     row = read_table(folder, "page").row(0, named=True)
@@ -181,8 +181,17 @@ def load_nginx(ask: dict[str, Any]) -> dict[str, Any]:
     def spawn(argv: list[str], **settings: Any) -> subprocess.Popen[bytes]:
         return process.spawn(argv, namespace=paths.client, ordinary_user=True, **settings)
 
-    load = browser.visit(page_run_options(ask, spki), spawn=spawn)
-    return {"load_ms": (load.load_event - load.navigation_start) / 1e6, "objects": load.objects}
+    options = browser.BrowserOptions(
+        url=ask["url"],
+        http=ask["http"],
+        hosts=ask["hosts"],
+        ca_spki_sha256=spki,
+        epoch_ns=time.monotonic_ns(),
+        work_dir=SCRATCH,
+    )
+    load = browser.visit(options, spawn=spawn)
+    loaded = [exchange for exchange in load.exchanges if not exchange.failed]
+    return {"load_ms": (load.load_event - load.navigation_start) / 1e6, "objects": len(loaded)}
 
 
 def _visit(ask: dict[str, Any]) -> dict[str, Any]:
