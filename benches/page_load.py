@@ -210,7 +210,8 @@ def _certificate(site: Path, hosts: list[str]) -> str:
     script = f"""
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench \
     -addext subjectAltName={names} -keyout key.pem -out cert.pem 2>/dev/null
-openssl x509 -in cert.pem -noout -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64
+openssl x509 -in cert.pem -noout -pubkey | openssl pkey -pubin -outform der >key.der
+openssl dgst -sha256 -binary key.der | base64
 """
     done = subprocess.run(["sh", "-ec", script], cwd=site, capture_output=True, text=True, check=True)
     return done.stdout.strip()
