@@ -215,7 +215,10 @@ mod tests {
     use std::path::Path;
     use wirepaint_run::Response;
 
-    fn recording(responses: &[(&str, &str, u16, &[(&str, &str)], &str)]) -> Recording {
+    /// Method, address, status, headers, body.
+    type Row<'a> = (&'a str, &'a str, u16, &'a [(&'a str, &'a str)], &'a str);
+
+    fn recording(responses: &[Row]) -> Recording {
         let folder = std::env::temp_dir().join(format!("wirepaint-answer-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let responses: Vec<_> = responses

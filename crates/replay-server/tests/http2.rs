@@ -142,13 +142,17 @@ fn a_request_body_is_taken_in_before_the_answer() {
     let server = folder.start(&run);
     let mut client = client(address, WIDE);
     client.send(&[request(1, "POST", HOST, "/post", None, 0)]);
-    // More than the initial window of 65535 bytes, so the server must have given some back.
-    for part in 0..10 {
-        if part == 3 {
-            while client.next().unwrap().kind != WINDOW_UPDATE {}
+    // Together more than the initial windows of 65535 bytes: the server must give some back.
+    let part = |end| Frame::new(DATA, end, 1, &[0; 16_000]);
+    client.send(&[part(0), part(0), part(0), part(0)]);
+    let mut given_back = [false; 2];
+    while given_back != [true; 2] {
+        let frame = client.next().unwrap();
+        if frame.kind == WINDOW_UPDATE {
+            given_back[frame.stream as usize] = true;
         }
-        client.send(&[Frame::new(DATA, if part == 9 { END_STREAM } else { 0 }, 1, &[0; 16_000])]);
     }
+    client.send(&[part(END_STREAM)]);
     let frames = client.until_ended(1);
     assert_eq!(received(&frames, 1), 2);
     assert_eq!(server.stop().requests[0]["status"], 201);
@@ -194,9 +198,9 @@ fn what_breaks_the_protocol_ends_the_connection_or_the_stream_and_nothing_else()
         ("a PING of 7 bytes", vec![Frame::new(PING, 0, 0, &[0; 7])], "GOAWAY"),
         ("WINDOW_UPDATE of nothing", vec![Frame::new(WINDOW_UPDATE, 0, 0, &[0; 4])], "GOAWAY"),
         ("broken HPACK", vec![Frame::new(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff; 9])], "GOAWAY"),
-        ("an upper-case header name", vec![with(&upper(b"Bad"))], "GOAWAY"),
-        ("a connection header", vec![with(&upper(b"connection"))], "RST_STREAM"),
-        ("a pseudo-header of responses", vec![with(&upper(b":status"))], "RST_STREAM"),
+        ("an upper-case header name", vec![with(&upper(b"Bad"))], "GOAWAY or RST_STREAM"),
+        ("a connection header", vec![with(&upper(b"connection"))], "GOAWAY or RST_STREAM"),
+        ("a pseudo-header of responses", vec![with(&upper(b":status"))], "GOAWAY or RST_STREAM"),
         ("a wrong host", vec![get(1, "other.test:8443", "/a", None)], "HEADERS"),
         (
             "an unknown frame type, then PING",
@@ -204,7 +208,9 @@ fn what_breaks_the_protocol_ends_the_connection_or_the_stream_and_nothing_else()
             "PING",
         ),
     ] {
-        assert_eq!(ends_with(&frames), end, "{what}");
+        let found = ends_with(&frames);
+        // A malformed request may end its stream or the connection (RFC 9113, section 8.1.1).
+        assert!(end.split(" or ").any(|end| end == found), "{what}: {found}, not {end}");
     }
     let mut client = client(address, WIDE);
     client.send(&[get(1, HOST, "/small", None)]);
