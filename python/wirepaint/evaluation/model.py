@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from wirepaint.evaluation.network import NetworkTable
 from wirepaint.evaluation.quantities import Share, Time
@@ -73,7 +74,13 @@ class Scenarios(Table):
         return self
 
 
-AgentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+def _agent_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
+        raise refused("1 to 32 characters of a-z, 0-9, _ and -")
+    return name
+
+
+AgentName = Annotated[str, AfterValidator(_agent_name)]
 
 Pixels = Annotated[int, Field(ge=100, le=10_000)]
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import catalogue
 from wirepaint.evaluation.quantities import Rate, Share, Size, Time
-from wirepaint.evaluation.reading import Table, read_toml, refused, validate
+from wirepaint.evaluation.reading import Table, read_toml, refused, validate, within
 
 FRAME_BYTES = 1514
 """A full Ethernet frame: 1500 bytes of IP and a header of 14."""
@@ -233,7 +233,7 @@ def resolve(table: NetworkTable, name: str, base: Path, place: str) -> Network:
     rtt = table.down.delay + table.up.delay
     directions = {}
     for side, direction in (("down", table.down), ("up", table.up)):
-        directions[side] = _direction(direction, rtt, base, f"{place}: {side}")
+        directions[side] = _direction(direction, rtt, base, within(place, side))
     return Network(name=name, title=table.title, summary=table.summary, source=table.source, **directions)
 
 

@@ -46,11 +46,16 @@ def refused(accepted: str, found: str | None = None, key: str | None = None) -> 
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """``names`` as text, led by the one most like ``name``."""
+    """``names`` as text, with the one that is most like ``name``."""
     names = list(names)
     close = difflib.get_close_matches(name, names, n=1)
-    hint = f'"{close[0]}" (did you mean that?), ' if close else ""
-    return hint + "one of " + ", ".join(names) if names else "nothing"
+    hint = f' (did you mean "{close[0]}"?)' if close else ""
+    return f"one of {', '.join(names)}{hint}" if names else "nothing"
+
+
+def within(place: str, key: str) -> str:
+    """The place of a key below a place."""
+    return f"{place}.{key}" if ": " in place else f"{place}: {key}"
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def _usage_error(error: ErrorDetails, data: Any, place: str, prefix: str, others
     else:
         found = context.get("found") or show(value)
     where = f"{place}: {path}" if (path := _path(keys, prefix)) else place
-    accepted = _accepted(error) + (f" (and {others} more faults)" if others else "")
+    accepted = _accepted(error) + (f" ({others} more after this)" if others else "")
     return UsageError(where, found, accepted)
 
 
@@ -136,7 +141,7 @@ def show(value: Any, longest: int = 60) -> str:
 
 
 _PHRASES = {
-    "missing": "this key",
+    "missing": "this key, it must be there",
     "string_type": "a text in quotes",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -152,8 +157,8 @@ _PHRASES = {
     "greater_than_equal": "a number of at least {ge}",
     "greater_than": "a number above {gt}",
     "less_than_equal": "a number of at most {le}",
-    "too_short": "at least {min_length} value",
-    "string_pattern_mismatch": "a text that matches {pattern}",
+    "too_short": "at least {min_length} in the list",
+    "too_long": "at most {max_length} in the list",
     "string_too_short": "a text that is not empty",
     "string_too_long": "a text of at most {max_length} characters",
 }

@@ -30,8 +30,6 @@ RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
 HOPELESS = 3
 """So many runs in a row without any result mean that the cause is not in the runs."""
-DISTURBANCES = frozenset({"lateness", "steal", "foreign_cpu"})
-"""Checks that blame the machine at that moment, not the run: it is worth another attempt."""
 _LEAST_FREE = 4 * 2**20
 """Bytes; a run that failed with less free space failed for want of it."""
 
@@ -232,7 +230,7 @@ class _Pool:
             except BaseException:
                 self._store.dropped(run.key, attempt)
                 raise
-            if tries_left and disturbed(outcome):
+            if tries_left and outcome.verdict == "suspect":  # the machine was disturbed, not the run
                 self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
                 self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}; once more")
                 continue
@@ -282,12 +280,6 @@ class _Pool:
     def _stopped(self, left: int) -> str:
         total = len(self._plan.runs)
         return f"stopped; {total - left} of {total} runs are done. The same command again resumes"
-
-
-def disturbed(outcome: Outcome) -> bool:
-    """The machine, not the run, is to blame for a verdict that is not valid."""
-    blamed = {reason["check"] for reason in outcome.reasons if reason["severity"] != "note"}
-    return outcome.verdict != "valid" and bool(blamed) and blamed <= DISTURBANCES
 
 
 def _cell(run: ResolvedRun) -> tuple[str, str, str]:

@@ -1,0 +1,173 @@
+"""From an evaluation file to runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import Plan, plan
+from wirepaint.evaluation.model import EvaluationFile, json_schema
+from wirepaint.evaluation.pages import PageRef
+from wirepaint.evaluation.reading import read_toml
+
+PLAINEST = """\
+title = "CUBIC or FLD?"
+backend = "testbed"                     # or "simulator", "both"
+
+[scenarios]
+network = ["lte", "3g"]
+congestion = ["cubic", "fld"]
+http = ["h2"]
+
+[[user_agents]]
+pages = ["some-page", "path/to/imported-page"]
+visits = 11
+"""
+
+
+def page(reference: str, base: Path, place: str) -> PageRef:
+    return PageRef(name=Path(reference).name, folder=base / reference, sha256="0" * 64)
+
+
+def planned(folder: Path, text: str = PLAINEST) -> Plan:
+    file = folder / "evaluation.toml"
+    file.write_text(text)
+    return plan(file, page_resolver=page)
+
+
+def test_the_plainest_form_works(tmp_path: Path):
+    made = planned(tmp_path)
+    counted = [run for run in made.runs if not run.warmup]
+    assert len(counted) == 2 * 2 * 2 * 11
+    assert len({run.key for run in made.runs}) == len(made.runs)
+    assert {run.scenario for run in counted} == {"lte-cubic-h2", "lte-fld-h2", "3g-cubic-h2", "3g-fld-h2"}
+    assert "3g-fld-h2.user.imported-page.v11" in {run.key for run in counted}
+
+
+def test_the_same_file_gives_the_same_runs_in_the_same_order(tmp_path: Path):
+    assert planned(tmp_path).runs == planned(tmp_path).runs
+
+
+def test_another_seed_gives_another_order_and_other_seeds(tmp_path: Path):
+    one, two = planned(tmp_path), planned(tmp_path, "seed = 2\n" + PLAINEST)
+    assert [run.key for run in one.runs] != [run.key for run in two.runs]
+    assert {run.key for run in one.runs} == {run.key for run in two.runs}
+    assert not {run.seed for run in one.runs} & {run.seed for run in two.runs}
+
+
+def test_each_round_of_visits_is_a_random_permutation_of_all_conditions(tmp_path: Path):
+    counted = [run for run in planned(tmp_path).runs if not run.warmup]
+    rounds = [counted[start : start + 8] for start in range(0, 88, 8)]
+    orders = set()
+    for number, members in enumerate(rounds, 1):
+        assert {run.visit for run in members} == {number}
+        assert len({(run.scenario, run.page_name) for run in members}) == 8
+        orders.add(tuple((run.scenario, run.page_name) for run in members))
+    assert len(orders) == 11
+
+
+def test_sequential_order_finishes_one_scenario_after_the_other(tmp_path: Path):
+    runs = planned(tmp_path, 'order = "sequential"\n' + PLAINEST).runs
+    scenarios = [run.scenario for run in runs if not run.warmup]
+    assert scenarios == sorted(
+        scenarios, key=["lte-cubic-h2", "lte-fld-h2", "3g-cubic-h2", "3g-fld-h2"].index
+    )
+
+
+def test_compared_transports_meet_the_same_seed_and_other_visits_another(tmp_path: Path):
+    runs = planned(tmp_path).runs
+    seeds = {(run.network.name, run.page_name, run.visit): run.seed for run in runs}
+    assert all(run.seed == seeds[run.network.name, run.page_name, run.visit] for run in runs)
+    assert len(set(seeds.values())) == len(seeds)
+    assert all(0 <= seed < 2**63 for seed in seeds.values())
+
+
+def test_warm_up_loads_every_scenario_and_every_page_before_the_first_counted_visit(tmp_path: Path):
+    runs = planned(tmp_path).runs
+    warm = [run for run in runs if run.warmup]
+    assert runs[: len(warm)] == warm
+    assert len(warm) == 4
+    assert {run.visit for run in warm} == {0}
+    assert len({run.scenario for run in warm}) == 4
+    assert {run.page_name for run in warm} == {"some-page", "imported-page"}
+
+
+def test_without_warm_up_there_is_no_visit_0(tmp_path: Path):
+    assert all(run.visit > 0 for run in planned(tmp_path, "warmup = false\n" + PLAINEST).runs)
+
+
+def test_all_axes_and_forms_of_a_value(tmp_path: Path):
+    (tmp_path / "own.toml").write_text('title = "Own"\n[down]\nrate = "1 Mbit/s"\n[up]\n')
+    text = """
+title = "All axes"
+seed = 7
+timeout = "30 s"
+packet_trace = true
+sysctls = {"net.ipv4.tcp_sack" = 1}
+[scenarios]
+network = ["lte", "own.toml", {title = "My DSL", down = {rate = "5 Mbit/s", delay = "20 ms"}, up = {}}]
+congestion = ["bbr", {name = "fld", fld_threshold = 2097152},
+  {name = "fld", title = "fld-late", fld_threshold = 3},
+  {name = "cubic", title = "cubic-no-restart", sysctls = {"net.ipv4.tcp_slow_start_after_idle" = 0}}]
+initial_window = [10, 30]
+http = ["h1", "h2"]
+proxy = ["none"]
+[[user_agents]]
+name = "phone"
+pages = ["some-page"]
+visits = 2
+viewport = [412, 823]
+[[user_agents]]
+pages = ["some-page"]
+visits = 1
+"""
+    made = planned(tmp_path, text)
+    assert Counter(run.visit for run in made.runs) == {0: 48, 1: 96, 2: 48}
+    runs = {run.key: run for run in made.runs}
+    run = runs["my-dsl-fld-fld_threshold-2097152-h1-iw30.phone.some-page.v01"]
+    assert run.congestion.parameters == {"fld_threshold": 2097152}
+    assert run.congestion.own
+    assert run.network.direction("down")["capacity"] == {"kind": "rate", "bit_per_s": 5_000_000}
+    assert (run.initial_window, run.http, run.viewport, run.timeout_s) == (30, "h1", (412, 823), 30.0)
+    assert run.packet_trace
+    other = runs["own-cubic-no-restart-h2-iw10.user2.some-page.v01"]
+    assert other.sysctls == {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_slow_start_after_idle": "0"}
+    assert other.congestion.name == "cubic"
+    assert not other.congestion.own
+
+
+def test_a_network_file_has_its_errors_at_its_own_place(tmp_path: Path):
+    (tmp_path / "own.toml").write_text('title = "Own"\n[down]\nrate = "1 Mb"\n[up]\n')
+    with pytest.raises(UsageError, match=r'own\.toml: down\.rate: found "1 Mb"; accepted: a rate such as'):
+        planned(tmp_path, PLAINEST.replace('"lte"', '"./own.toml"'))
+
+
+def test_the_backend_of_the_command_line_replaces_that_of_the_file(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST)
+    with pytest.raises(UsageError, match=r"""backend: found "simulator"; accepted: 'testbed'"""):
+        plan(file, backend="simulator", page_resolver=page)
+
+
+def test_the_published_schema_accepts_what_the_model_accepts(tmp_path: Path):
+    schema = json.loads(json_schema())
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST)
+    data = read_toml(file)
+    jsonschema.validate(data, schema)
+    EvaluationFile.model_validate(data)
+    data["scenarios"]["network"] = [{"title": "x", "down": {"rate": "1 furlong"}, "up": {}}]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)
+
+
+def test_the_published_schema_is_current():
+    from wirepaint import schemas
+
+    committed = (schemas.FOLDER / schemas.FILES["evaluation"]).read_text()
+    assert committed == json_schema(), "run `make schema`"

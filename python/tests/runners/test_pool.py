@@ -1,0 +1,326 @@
+"""The pool and the store under it: nothing lost, nothing twice, whatever kills the command."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wirepaint.errors import Incomplete, RunFailed, UsageError
+from wirepaint.results import Results
+from wirepaint.results.outcome import Outcome
+
+from . import plans
+from .plans import EVALUATION, KEYS, Fake, Flaky, carry_out
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["polars", "wirepaint.runners.pool", "wirepaint.runners.progress"])
+
+
+def command(folder: Path, results: Path, seconds=0.0, size=100, kill_at=None, limit=None):
+    arguments = (folder, results, seconds, size, kill_at, limit)
+    process = _processes.Process(target=plans.command, args=arguments)
+    process.start()
+    return process
+
+
+def finish(folder: Path, results: Path) -> None:
+    """Gives the same command again, without any trouble; it must complete."""
+    process = command(folder, results)
+    process.join(60)
+    assert process.exitcode == 0, (folder / "error").read_text()
+
+
+def assert_complete(results: Path) -> None:
+    runs = Results.open(results).runs()
+    assert runs.height == runs["run_key"].n_unique() == KEYS
+    assert runs["state"].unique().to_list() == ["done"]
+    folders = sorted(entry.name for entry in (results / "runs").iterdir())
+    assert folders == sorted(runs["run_key"].to_list())
+    for key in folders:
+        assert Results.open(results).trace(key, "page").height == 1
+
+
+def identities(results: Path) -> dict[str, int]:
+    """Inode of each finished run's folder: a run that were done again would have another."""
+    folder = results / "runs"
+    if not folder.is_dir():
+        return {}
+    return {entry.name: entry.stat().st_ino for entry in folder.iterdir() if not entry.name.startswith(".")}
+
+
+def test_every_run_is_carried_out_once_in_the_planned_order(tmp_path: Path):
+    fake = Fake()
+    tally = carry_out(tmp_path, tmp_path / "r", fake)
+    assert tally.counts == {"valid": KEYS}
+    assert [key for key, _ in fake.asked] == json.loads((tmp_path / "r/manifest.json").read_text())["runs"]
+    assert_complete(tmp_path / "r")
+
+
+def test_the_same_command_again_does_nothing(tmp_path: Path):
+    carry_out(tmp_path, tmp_path / "r", Fake())
+    again = Fake()
+    assert carry_out(tmp_path, tmp_path / "r", again).counts == {"valid": KEYS}
+    assert again.asked == []
+
+
+def test_killed_with_9_at_random_moments_each_key_is_done_once(tmp_path: Path):
+    moments = random.Random(1)
+    kills = 0
+    for trial in range(40):
+        folder = tmp_path / str(trial)
+        folder.mkdir()
+        results = folder / "r"
+        done: dict[str, int] = {}
+        for _ in range(3):
+            process = command(folder, results, seconds=0.002)
+            process.join(moments.uniform(0.01, 0.4))
+            if process.is_alive():
+                kills += 1
+            process.kill()
+            process.join()
+            now = identities(results)
+            assert done.items() <= now.items(), "a finished run was lost or done again"
+            done = now
+        finish(folder, results)
+        assert done.items() <= identities(results).items()
+        assert_complete(results)
+        if kills >= 24:
+            break
+    assert kills >= 20
+
+
+STAGES = [
+    "durable:write:before",
+    "durable:write:after",
+    "Journal:plan:before",
+    "Journal:plan:after",
+    "manifest:create:before",
+    "manifest:create:after",
+    "Journal:begin:before",
+    "Journal:begin:after",
+    "durable:sync_tree:after",
+    "Path:rename:before",
+    "Path:rename:after",
+    "Journal:done:before",
+    "Journal:done:after",
+]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_killed_with_9_in_each_stage_the_same_command_completes(tmp_path: Path, stage: str):
+    results = tmp_path / "r"
+    process = command(tmp_path, results, kill_at=stage)
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    done = identities(results)
+    finish(tmp_path, results)
+    assert done.items() <= identities(results).items()
+    assert_complete(results)
+
+
+@pytest.mark.parametrize("limit", [8_000, 20_000, 60_000], ids="{} bytes".format)
+def test_a_file_that_cannot_grow_stops_the_command_and_loses_nothing(tmp_path: Path, limit: int):
+    results = tmp_path / "r"
+    process = command(tmp_path, results, size=100_000, limit=limit)
+    process.join(60)
+    assert process.exitcode == Incomplete.exit_code
+    assert "give the same command again" in (tmp_path / "error").read_text()
+    finish(tmp_path, results)
+    assert_complete(results)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
+def test_a_full_disk_stops_the_command_and_loses_nothing(tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", disk], check=True)
+    try:
+        process = command(tmp_path, disk / "r", size=100_000)
+        process.join(60)
+        assert process.exitcode == Incomplete.exit_code
+        assert re.search("No space left on device|disk is full", (tmp_path / "error").read_text())
+        before = identities(disk / "r")
+        assert 0 < len(before) < KEYS
+        subprocess.run(["mount", "-o", "remount,size=6m", disk], check=True)
+        finish(tmp_path, disk / "r")
+        assert before.items() <= identities(disk / "r").items()
+        assert_complete(disk / "r")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_under_way_and_says_how_to_resume(tmp_path: Path, number: signal.Signals):
+    results = tmp_path / "r"
+    process = command(tmp_path, results, seconds=0.2)
+    deadline = time.monotonic() + 30
+    while len(identities(results)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, number)
+    process.join(10)
+    assert process.exitcode == Incomplete.exit_code
+    assert "The same command again resumes" in (tmp_path / "error").read_text()
+    assert not list((results / "runs").glob(".partial-*"))
+    finish(tmp_path, results)
+    assert_complete(results)
+
+
+def test_a_second_command_on_the_same_folder_is_refused_and_told_by_whom(tmp_path: Path):
+    results = tmp_path / "r"
+    process = command(tmp_path, results, seconds=0.3)
+    try:
+        deadline = time.monotonic() + 30
+        while not identities(results) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        with pytest.raises(UsageError, match=rf"in use by process {process.pid} \(.*\) since 20"):
+            carry_out(tmp_path, results, Fake())
+    finally:
+        process.kill()
+        process.join()
+    finish(tmp_path, results)
+
+
+def test_a_run_that_fails_is_tried_three_times_and_its_cause_is_kept(tmp_path: Path):
+    results = tmp_path / "r"
+    with pytest.raises(RunFailed, match=r"3 runs in a row failed.*the browser crashed"):
+        carry_out(tmp_path, results, Flaky(failures=9))
+    failed = Results.open(results).runs("failed")
+    assert failed["attempts"].to_list() == [3, 3, 3]
+    assert failed["cause"].unique().to_list() == ["the browser crashed"]
+    assert failed["verdict"].null_count() == 3
+    assert len(list((results / "set-aside").iterdir())) == 9
+    assert carry_out(tmp_path, results, Fake()).counts == {"valid": KEYS}
+
+
+def test_a_run_that_fails_twice_counts_when_the_third_attempt_succeeds(tmp_path: Path):
+    assert carry_out(tmp_path, tmp_path / "r", Flaky(failures=2)).counts == {"valid": KEYS}
+    attempts = Results.open(tmp_path / "r").attempts()
+    assert attempts["outcome"].value_counts().sort("outcome").rows() == [
+        ("failed", 2 * KEYS),
+        ("valid", KEYS),
+    ]
+
+
+def _suspect(check: str) -> Outcome:
+    reason = {"check": check, "severity": "suspect", "found": "1.4 ms", "expected": "at most 1 ms"}
+    return Outcome("suspect", [reason], 1000)
+
+
+def test_a_run_that_the_machine_disturbed_is_repeated_and_kept_as_it_is_in_the_end(tmp_path: Path):
+    class Disturbed(Fake):
+        def outcome(self, run):
+            return _suspect("lateness")
+
+    assert carry_out(tmp_path, tmp_path / "r", Disturbed()).counts == {"suspect": KEYS}
+    runs = Results.open(tmp_path / "r").runs()
+    assert runs["attempts"].unique().to_list() == [3]
+    assert json.loads(runs["reasons"][0])[0]["check"] == "lateness"
+
+
+def test_a_run_that_is_wrong_by_itself_is_not_repeated(tmp_path: Path):
+    class Wrong(Fake):
+        def outcome(self, run):
+            return Outcome("invalid", [_suspect("congestion").reasons[0] | {"severity": "invalid"}])
+
+    assert carry_out(tmp_path, tmp_path / "r", Wrong()).counts == {"invalid": KEYS}
+    assert Results.open(tmp_path / "r").runs()["attempts"].unique().to_list() == [1]
+
+
+def test_visits_end_when_the_interval_is_narrow_enough(tmp_path: Path):
+    text = EVALUATION.replace("visits = 3", "visits = 8").replace(
+        "[scenarios]", '[stop]\nvisits = 3\ninterval = "5 %"\n[scenarios]'
+    )
+    plan = plans.planned(tmp_path, text)
+    lines = plans.Lines()
+    enough = plans.pool.carry_out(
+        plan, tmp_path / "r", Fake().backend(), lines, lambda times, width: width == 0.05
+    )
+    assert enough.counts == {"valid": KEYS, "skipped": 2 * 2 * 5}
+    skipped = Results.open(tmp_path / "r").runs("skipped")
+    assert skipped["visit"].min() == 4
+    assert skipped["cause"].unique().to_list() == ["interval narrower than 5%"]
+
+
+def test_another_evaluation_in_the_folder_is_refused_with_what_differs(tmp_path: Path):
+    carry_out(tmp_path, tmp_path / "r", Fake())
+    changed = EVALUATION.replace("25 Mbit/s", "2 Mbit/s").replace("visits = 3", "visits = 4")
+    with pytest.raises(UsageError) as refused:
+        carry_out(tmp_path, tmp_path / "r", Fake(), changed)
+    assert "networks.fast.down.capacity.bit_per_s was 25000000 and is 2000000" in refused.value.found
+    assert "user_agents[0].visits was 3 and is 4" in refused.value.found
+
+
+def test_a_comment_in_the_evaluation_does_not_matter(tmp_path: Path):
+    carry_out(tmp_path, tmp_path / "r", Fake())
+    assert carry_out(tmp_path, tmp_path / "r", Fake(), "# again\n" + EVALUATION).counts == {"valid": KEYS}
+
+
+def test_another_browser_is_refused(tmp_path: Path):
+    carry_out(tmp_path, tmp_path / "r", Fake())
+    newer = plans.pool.Backend(
+        plans.contextlib.nullcontext, Fake().run_once, versions={"browser": "Chromium 999"}
+    )
+    with pytest.raises(UsageError, match="found browser Chromium 999; accepted: browser none"):
+        plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", newer, plans.Lines())
+
+
+def test_a_folder_with_other_things_in_it_is_refused_and_left_alone(tmp_path: Path):
+    results = tmp_path / "r"
+    results.mkdir()
+    (results / "thesis.tex").write_text("...")
+    with pytest.raises(UsageError, match=r"found thesis.tex in it; accepted: a new or empty folder"):
+        carry_out(tmp_path, results, Fake())
+    assert [entry.name for entry in results.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda r: (r / "manifest.json").write_text("{"), "manifest.json: found a damaged file"),
+        (lambda r: (r / "manifest.json").write_text('{"format": 9}'), "manifest.json: found format 9"),
+        (
+            lambda r: (r / "journal.sqlite").write_bytes(b"x" * 9000),
+            "journal.sqlite: found a journal that cannot",
+        ),
+        (lambda r: shutil.rmtree(r / "runs/fast-cubic-h2.user.one.v01"), "v01: found no folder"),
+    ],
+    ids=["manifest", "format", "journal", "run"],
+)
+def test_a_damaged_store_stops_with_a_sentence(tmp_path: Path, damage, message: str):
+    results = tmp_path / "r"
+    carry_out(tmp_path, results, Fake())
+    damage(results)
+    with pytest.raises(UsageError) as refused:
+        carry_out(tmp_path, results, Fake())
+    assert message in str(refused.value)
+
+
+def test_progress_goes_to_stderr_in_plain_lines_without_a_terminal(tmp_path: Path):
+    code = (
+        "import sys, pathlib; sys.path.insert(0, sys.argv[1])\n"
+        "from runners import plans\n"
+        "folder = pathlib.Path(sys.argv[2])\n"
+        "plans.carry_out(folder, folder / 'r', plans.Fake())"
+    )
+    tests = str(Path(__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tests, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"Two controls: {KEYS} runs"
+    assert lines[1].startswith(f"[1/{KEYS}] fast-cubic-h2.user.one.v00: valid, ")
+    assert lines[1].endswith(" left")
+    assert lines[-1].startswith(f"[{KEYS}/{KEYS}]")
+    assert "\x1b" not in done.stderr
