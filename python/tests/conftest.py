@@ -26,8 +26,8 @@ seed = 3
 warmup = true
 [scenarios]
 network = [
-  {{ title = "lte", down = {{ rate = "25 Mbit/s", delay = "13 ms" }}, up = {{ rate = "25 Mbit/s", delay = "13 ms" }} }},
-  {{ title = "3g", down = {{ rate = "7 Mbit/s", delay = "25 ms" }}, up = {{ rate = "7 Mbit/s", delay = "25 ms" }} }},
+  {{ title = "lte", down = {{ rate = "25 Mbit/s" }}, up = {{ rate = "25 Mbit/s" }} }},
+  {{ title = "3g", down = {{ rate = "7 Mbit/s" }}, up = {{ rate = "7 Mbit/s" }} }},
 ]
 congestion = ["cubic", "fld"]
 [[user_agents]]
@@ -127,9 +127,9 @@ def visit() -> Callable[..., Tables]:
 def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes a results folder of synthetic visits: {lte, 3g} x {cubic, fld} x {small, large}.
 
-    ``stretch`` gives the time scale of a run from its axes (an object with the attributes network,
-    congestion, page and visit); ``outcome`` its verdict, or None for a run that fails. Filled through the same store as real results; the names of the
-    congestion controls are given, so that neither the kernel nor the data plane is asked.
+    ``stretch`` gives the time scale of a run from its axes and visit (attributes), ``outcome`` its
+    verdict, or None for a run that fails. Filled through the same store as real results; the names
+    of the congestion controls are given, so that neither the kernel nor the data plane is asked.
     """
     monkeypatch.setattr(congestion, "of_kernel", lambda: ("reno", "cubic"))
     monkeypatch.setattr(congestion, "ours", lambda: {"fld": {}})

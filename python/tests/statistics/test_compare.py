@@ -76,7 +76,9 @@ def test_the_numbers_behind_the_word():
     assert row.baseline.median.low < row.baseline.median.value < row.baseline.median.high
     assert row.effect == pytest.approx(-1, abs=0.05)
     assert row.test == "van Elteren"
-    assert row.sentence.startswith("Page load time, lte, 3 pages: fld is faster than cubic; difference −8")
+    assert row.sentence.startswith(
+        "Page load time, lte, 3 pages: fld is faster than cubic; difference \N{MINUS SIGN}8"
+    )
 
 
 def test_every_single_value_is_kept():
@@ -215,13 +217,7 @@ def test_the_table_says_the_verdict_within_100_columns(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
     assert lines[0] == "Page load time (ms)"
-    assert lines[1].split() == [
-        "network",
-        "page",
-        "cubic",
-        "fld",
-        *"difference, 95 % interval p verdict".split(),
-    ]
+    assert " ".join(lines[1].split()) == "network page cubic fld difference, 95 % interval p verdict"
     (row,) = [line for line in lines if line.startswith("3g")]
     assert "2 pages" in row and row.split()[-1] == "faster"
     assert "\x1b" not in "".join(lines)

@@ -10,11 +10,11 @@ from wirepaint.metrics._page import known, visit
 
 
 def receiving(trace: Trace) -> Frame:
-    """One row per received object: ``connection``, ``start``, ``end`` in ns, cut to the page load.
+    """One row per object received through a connection: ``connection``, ``start``, ``end`` in ns.
 
-    The page load is [navigation start, load event]. The last byte is that of the table ``chunk``
-    where the object has chunks (the browser's DevTools events come late by up to one TLS record),
-    else that of the table ``object``.
+    Cut to the page load, [navigation start, load event]. What a cache answered is not received.
+    The last byte is that of the table ``chunk`` where the object has chunks (DevTools' events come
+    late by up to one TLS record), else that of the table ``object``.
     """
     row = visit(trace)
     navigation, load = known(row, "navigation_start"), known(row, "load_event")
@@ -25,6 +25,7 @@ def receiving(trace: Trace) -> Frame:
     )
     objects = (
         trace("object")
+        .filter(pl.col("connection").is_not_null())
         .join(chunks, on="request", how="left")
         .select(
             "url",

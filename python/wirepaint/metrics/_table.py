@@ -85,5 +85,7 @@ def _ended(results: Results, verdicts: Sequence[str] | None) -> Frame:
     positions = []
     for axis in AXES:
         order = levels(results, axis)
-        positions.append(pl.col(axis).cast(pl.String).replace_strict(order, range(len(order)), default=len(order)))
+        positions.append(
+            pl.col(axis).cast(pl.String).replace_strict(order, range(len(order)), default=len(order))
+        )
     return runs.sort(*positions, "visit", maintain_order=True)

@@ -16,8 +16,6 @@ def effective_concurrency(trace: Trace) -> float:
     by the page net transfer time. Objects that share a connection at the same time count once.
     """
     intervals = receiving(trace)
-    if intervals["connection"].null_count():
-        raise Missing("the connection of an object is not known")
     busy = covered(intervals)
     if busy == 0:
         raise Missing("nothing was received")

@@ -289,13 +289,13 @@ def compare_results(
 def command(
     results_dir: Path,
     factor: str = "congestion",
+    json: bool = False,
     *,
     metric: Sequence[str] | None = None,
     baseline: str | None = None,
     margin: float = MARGIN,
     by_page: bool = False,
     suspect: bool = False,
-    json: bool = False,
 ) -> None:
     """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout."""
     from wirepaint.statistics import terminal
