@@ -54,7 +54,7 @@ def encode_near(body: bytes, coding: Coding, wire_bytes: int | None) -> bytes:
     if wire_bytes is None:
         return encode(body, coding, 6 if coding == "gzip" else 5)
     levels = _GZIP_LEVELS if coding == "gzip" else _BROTLI_LEVELS
-    best = b""
+    best, best_level = b"", levels[0]
     for level in levels:
         if coding == "br" and level == 11 and len(body) > _SLOW_BROTLI_LIMIT:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
 
 PAD = "x-wirepaint-pad"
 
@@ -38,8 +39,12 @@ _RESTRICTING = {
 
 _REMOVED = _PRIVATE | _MISLEADING | {"link", "status", "content-range"}
 
+_STALE = ("date", "age", "expires", "warning")
+"""They would make an answer stale on arrival, and a stale one is asked for again."""
+
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _VISIBLE = re.compile(r"[^\x20-\x7e\x80-\uffff]")
+_REVALIDATE = re.compile(r"(?i),?\s*stale-(while-revalidate|if-error)\s*=\s*\d+")
 _REPORT = re.compile(r"(?i);?\s*report-(uri|to)\s[^;]*")
 
 Headers = list[tuple[str, str]]
@@ -53,21 +58,40 @@ def kept(recorded: Iterable[tuple[str, str]], *, synthetic: bool) -> Headers:
     """
     result: Headers = []
     removed = 0
+    recorded = [(name.strip().lower(), value) for name, value in recorded]
+    lifetime = _lifetime(dict(recorded))
     for name, value in recorded:
-        name = name.strip().lower()
         if name in _HOP_BY_HOP or name.startswith(":") or not _TOKEN.match(name):
             continue
         value = _VISIBLE.sub(" ", value).strip()
-        if name in _REMOVED or (synthetic and name in _RESTRICTING):
+        if name in _REMOVED or name in _STALE or (synthetic and name in _RESTRICTING):
             removed += _line(name, value)
         elif name == "content-security-policy":
             policy = _REPORT.sub("", value).strip(" ;")
             removed += len(value) - len(policy)
             if policy:
                 result.append((name, policy))
+        elif name == "cache-control":
+            fresh = _REVALIDATE.sub("", value).strip(" ,")
+            removed += len(value) - len(fresh)
+            result.append((name, fresh))
         else:
             result.append((name, value))
+    if lifetime is not None:
+        result.append(("cache-control", f"max-age={lifetime}"))
+        removed -= _line(*result[-1])
     return padded(result, removed)
+
+
+def _lifetime(recorded: dict[str, str]) -> int | None:
+    """Seconds for which an answer is fresh that says so by Expires alone."""
+    if "cache-control" in recorded or "date" not in recorded or "expires" not in recorded:
+        return None
+    try:
+        span = parsedate_to_datetime(recorded["expires"]) - parsedate_to_datetime(recorded["date"])
+    except (TypeError, ValueError):
+        return None
+    return max(0, int(span.total_seconds()))
 
 
 def padded(headers: Headers, removed: int) -> Headers:

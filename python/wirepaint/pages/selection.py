@@ -14,6 +14,12 @@ from wirepaint.pages.har import Entry, Log, RecordedPage
 from wirepaint.pages.model import Kind
 from wirepaint.pages.usage import kind_of
 
+_PRELOADED_DOMAINS = (".app", ".dev", ".page", ".new", ".google", ".bank", ".foo", ".zip", ".mov", ".day")
+"""Domains that Chromium asks by https alone."""
+
+_DRIVEN_METHODS = ("GET", "HEAD", "POST")
+"""What a page of synthesised bodies asks for: no preflight of the browser's own is needed."""
+
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -101,7 +107,14 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
         final, hops = draft, 0
         while final.target and hops < 20:
             final, hops = final.target, hops + 1
-        draft.kind = final.kind
+        # A frame without content is no document: it was asked for as a beacon.
+        empty_frame = final.kind == "html" and final.status == 204 and draft is not base
+        draft.kind = "data" if empty_frame else final.kind
+    if not base.entry.response.content.text:
+        every = len(drafts)
+        drafts = [draft for draft in drafts if draft.method in _DRIVEN_METHODS]
+        if others := every - len(drafts):
+            counts["preflights and unusual methods, which a synthesised page cannot ask for"] += others
     notes = [f"{number} {reason}" for reason, number in sorted(counts.items())]
     return Selection(drafts, base, load, aliases, notes, recorded)
 
@@ -180,18 +193,28 @@ def _link_redirects(drafts: list[Draft]) -> None:
 
 
 def _upgrade(drafts: list[Draft], chain: list[Draft], aliases: dict[str, str], counts: Counter[str]) -> None:
-    """Asks for http parts of an https page by https: the browser would block or upgrade them."""
-    if not chain[-1].url.startswith("https:"):
-        return
+    """Asks by https where the browser would whatever the page says.
+
+    That is, for http parts of an https page, which it blocks or upgrades, and for hosts in its
+    preloaded HSTS list, as which count those whose site asked to be preloaded.
+    """
+    secure_page = chain[-1].url.startswith("https:")
+    preloaded = {
+        ".".join((urlsplit(draft.url).hostname or "").split(".")[-2:])
+        for draft in drafts
+        if "preload" in draft.entry.header("strict-transport-security")
+    }
     for draft in drafts:
-        if draft.url.startswith("http:") and draft not in chain:
+        host = urlsplit(draft.url).hostname or ""
+        listed = host.endswith(_PRELOADED_DOMAINS) or ".".join(host.split(".")[-2:]) in preloaded
+        if draft.url.startswith("http:") and (listed or (secure_page and draft not in chain)):
             secure = "https:" + draft.url.removeprefix("http:")
             parts = urlsplit(secure)
             if parts.port == 80:
                 secure = secure.replace(":80", "", 1)
             aliases[draft.url] = secure
             draft.url = secure
-            counts["http parts of an https page asked for by https"] += 1
+            counts["http requests asked for by https, as the browser would"] += 1
 
 
 def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:

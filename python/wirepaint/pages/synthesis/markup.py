@@ -20,6 +20,9 @@ from wirepaint.pages.synthesis.binary import sides
 PARSER_DELAY_MS = 100.0
 """A child of the parser that began later than this after its document is asked for by the driver."""
 
+LATE_DELAY_MS = 250.0
+"""Longest delay of a request after the load event: a visit ends when the network stays quiet."""
+
 _LOW = ("Low", "VeryLow", "Lowest")
 _HIGH = ("High", "VeryHigh", "Highest")
 _PIXEL_BYTES = 500
@@ -90,17 +93,16 @@ class Driver:
                 break
         return resource
 
-    def redirects(self, resource: Resource) -> bool:
-        """True when ``resource`` leads elsewhere."""
-        return 300 <= resource.status < 400
-
     def credentials(self, resource: Resource) -> bool:
-        """True when the page asked with credentials: needs a named origin, impossible across redirects."""
-        return resource.header("access-control-allow-credentials") == "true" and not self.redirects(resource)
+        """True when the page asked with credentials, which needs a named origin; not across redirects."""
+        redirected = 300 <= resource.status < 400 or resource.cause.kind == "redirect"
+        return resource.header("access-control-allow-credentials") == "true" and not redirected
 
     def call(self, resource: Resource, after: float) -> list[object]:
         """The driver's entry for one child."""
-        entry: list[object] = ["d", resource.url, round(after), int(resource.recorded.after_load)]
+        late = resource.recorded.after_load
+        delay = min(after, LATE_DELAY_MS) if late else after
+        entry: list[object] = ["d", resource.url, round(delay), int(late)]
         kind = {"js": "s", "css": "c", "html": "f", "font": "t", "image": "i"}.get(resource.type)
         if kind and resource.method == "GET":
             entry[0] = "p" if kind == "i" and resource.wire_bytes <= _PIXEL_BYTES else kind

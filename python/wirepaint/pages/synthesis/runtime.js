@@ -31,6 +31,6 @@ due=due.filter(function(c){if(c[2]||c[3])return true;make(c);free()});return set
 due.forEach(function(c){setTimeout(function(){
 if(!c[3]){make(c);free()}
 else if(D.readyState=="complete")make(c);
-else addEventListener("load",function(){setTimeout(make,0,c)})},Math.max(0,(t||now)+c[2]-P.now()))})}
+else addEventListener("load",function(){setTimeout(make,c[2],c)})},Math.max(0,(t||now)+c[2]-P.now()))})}
 if(src)go();else setTimeout(go,0)}
 w.table=table;return w})();
