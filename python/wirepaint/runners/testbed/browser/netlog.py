@@ -98,29 +98,28 @@ def read(path: Path) -> NetLog:
         text = path.read_text("utf-8", errors="replace")
     except OSError as error:
         raise RunFailed(f"the browser left no NetLog: {error}") from error
-    document, complete = _load(text, path)
-    return _Reader(document["constants"]).run(document["events"], complete)
+    try:
+        document, complete = _load(text)
+        return _Reader(document["constants"]).run(document["events"], complete)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise RunFailed(f"the browser's NetLog {path.name} is not readable") from None
 
 
-def _load(text: str, path: Path) -> tuple[dict[str, Any], bool]:
+def _load(text: str) -> tuple[dict[str, Any], bool]:
+    """The document, and whether it is whole."""
     try:
         return json.loads(text), True
     except ValueError:
-        pass
-    # Cut off: the first line holds the constants, then follows one event per line.
-    first, _, rest = text.partition("\n")
-    try:
-        constants = json.loads(first.strip().rstrip(",") + "}")["constants"]
-    except (ValueError, KeyError):
-        raise RunFailed(f"the browser's NetLog {path.name} is not readable") from None
-    events = []
+        # Cut off. The first line holds the constants, then follows one event per line.
+        first, _, rest = text.partition("\n")
+    document = json.loads(first.strip().rstrip(",") + "}")
+    document["events"] = []
     for line in rest.splitlines():
         with contextlib.suppress(ValueError):
-            events.append(json.loads(line.strip().removeprefix('"events": [').rstrip(",]")))
-    return {
-        "constants": constants,
-        "events": [e for e in events if isinstance(e, dict) and "source" in e],
-    }, False
+            event = json.loads(line.strip().removeprefix('"events": [').rstrip(",]"))
+            if isinstance(event, dict) and "source" in event:
+                document["events"].append(event)
+    return document, False
 
 
 @dataclass
@@ -148,7 +147,6 @@ class _Reader:
 
     def __init__(self, constants: dict[str, Any]) -> None:
         self._types = {number: name for name, number in constants["logEventTypes"].items()}
-        self._sources = {number: name for name, number in constants["logSourceType"].items()}
         self._begin = constants["logEventPhase"]["PHASE_BEGIN"]
         self._end = constants["logEventPhase"]["PHASE_END"]
         self._requests: list[Request] = []

@@ -1,0 +1,191 @@
+"""A run that is what was asked is valid; each way in which it is not has its own check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirepaint.runners.testbed import join, validity
+from wirepaint.runners.testbed.browser.netlog import NetLog
+
+from . import visits as v
+
+
+class Observed:
+    """One run as observed; tests disturb one thing of it."""
+
+    def __init__(self) -> None:
+        self.load = v.page_load()
+        self.asked = v.asked()
+        self.records = [v.server_record()]
+        self.requests: list[dict[str, Any]] = []
+        self.summaries: dict[str, Any] = {"emulator": v.emulator_summary(), "probe": {"lost": 0}}
+        self.counters = v.counters()
+
+    def check(self, folder: Path) -> list[dict[str, str]]:
+        for name, rows in (("connections", self.records), ("requests", self.requests)):
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"server-{name}.jsonl").write_text(text)
+        joined = join.join(self.load, self.asked, folder, folder)
+        return validity.check(self.load, joined, self.asked, self.summaries, self.counters)
+
+
+def test_a_run_that_is_what_was_asked_has_no_reason_against_it(tmp_path: Path) -> None:
+    reasons = Observed().check(tmp_path)
+    assert reasons == []
+    assert validity.verdict(reasons) == "valid"
+
+
+def _cached(o: Observed) -> None:
+    o.load.exchanges[1].from_cache = True
+
+
+def _fails(o: Observed) -> None:
+    o.load.exchanges[1].failed = "net::ERR_CONNECTION_RESET"
+
+
+def _other_status(o: Observed) -> None:
+    o.load.exchanges[1].status = 404
+
+
+def _short(o: Observed) -> None:
+    o.load.exchanges[1].encoded_bytes = 19_000
+
+
+def _long(o: Observed) -> None:
+    o.load.exchanges[1].encoded_bytes = 40_000
+
+
+def _not_requested(o: Observed) -> None:
+    o.asked["resources"].append({"method": "GET", "url": "https://a.test/b", "status": 200, "wire_bytes": 1})
+
+
+def _extra(o: Observed) -> None:
+    o.load.exchanges.append(v.exchange("3", "/extra", 100, 110, 120, 500))
+
+
+def _other_query(o: Observed) -> None:
+    o.asked["resources"][1]["url"] += "?t=1"
+
+
+def _unseen(o: Observed) -> None:
+    o.load.netlog.requests.append(v.request("/update", 100, [], source=50))
+
+
+def _outside(o: Observed) -> None:
+    o.asked["visit"]["hosts"] = {"b.test": "10.65.0.2"}
+
+
+def _resumed(o: Observed) -> None:
+    o.load.netlog.connections[0].resumed = True
+
+
+def _http_1(o: Observed) -> None:
+    o.load.netlog.connections[0].protocol = "http/1.1"
+
+
+def _cut(o: Observed) -> None:
+    o.load.netlog = NetLog(o.load.netlog.requests, o.load.netlog.connections, complete=False)
+
+
+def _fault(check: str) -> Callable[[Observed], None]:
+    def disturb(o: Observed) -> None:
+        o.summaries["emulator"]["faults"] = [{"check": check, "direction": "down", "packets": 2}]
+
+    return disturb
+
+
+def _lateness(key: str, value: int) -> Callable[[Observed], None]:
+    return lambda o: o.summaries["emulator"]["lateness"].update({key: value})
+
+
+def _record(**change: Any) -> Callable[[Observed], None]:
+    return lambda o: o.records[0].update(change)
+
+
+def _unmatched(o: Observed) -> None:
+    o.requests.append({"method": "GET", "url": "https://a.test/x", "matched": "none"})
+
+
+CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
+    (_record(congestion="bbr"), "congestion", "invalid", "bbr when accepted"),
+    (_record(congestion_end="reno"), "congestion", "invalid", "reno at its end"),
+    (_record(congestion=None), "congestion", "invalid", "None when accepted"),
+    (_record(initial_window=2), "initial_window", "invalid", "2, connection"),
+    (lambda o: o.records.clear(), "congestion", "invalid", "no record of any server connection"),
+    (
+        lambda o: o.records.clear(),
+        "connections",
+        "invalid",
+        "no server record of the connection from port 4000",
+    ),
+    (lambda o: o.records.append(v.server_record(port=5000)), "connections", "invalid", "from port 5000"),
+    (_http_1, "http_version", "invalid", "http/1.1 with a.test"),
+    (_cached, "cold_cache", "invalid", "https://a.test/a.png came from a cache"),
+    (_resumed, "cold_connections", "invalid", "the first connection to a.test resumed"),
+    (_fails, "objects", "invalid", "failed: net::ERR_CONNECTION_RESET"),
+    (_not_requested, "objects", "invalid", "not requested: https://a.test/b"),
+    (_extra, "objects", "invalid", "not in the recording: https://a.test/extra"),
+    (_other_query, "objects", "note", "https://a.test/a.png"),
+    (_other_status, "status", "invalid", "status 404"),
+    (_short, "bytes", "invalid", "19000 bytes of"),
+    (_long, "bytes", "invalid", "40000 bytes of"),
+    (_unmatched, "server", "invalid", "no recording of https://a.test/x"),
+    (_unseen, "requests", "invalid", "https://a.test/update, not caused by the page"),
+    (_outside, "requests", "invalid", "requests to a.test"),
+    (lambda o: setattr(o.load, "unconfined", "no renderer found"), "sandbox", "invalid", "no renderer"),
+    (_cut, "netlog", "suspect", "cut off"),
+    (lambda o: o.load.notes.append("dismissed a dialog"), "browser", "note", "dismissed a dialog"),
+    (lambda o: o.summaries.pop("emulator"), "emulator", "invalid", "no summary"),
+    (_fault("packet conservation"), "packet_conservation", "invalid", "2 packets down"),
+    (_fault("frames above the MTU"), "frames_above_the_MTU", "invalid", "2 packets down"),
+    (_fault("ring drops"), "ring_drops", "suspect", "2 packets down"),
+    (_lateness("p99", 1_500_000), "lateness", "suspect", "p99 1.50 ms"),
+    (_lateness("max", 8_000_000), "lateness_max", "note", "one packet 8.0 ms late"),
+    (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
+    (lambda o: o.summaries["probe"].update(lost=7), "probe", "suspect", "7 samples"),
+    (lambda o: setattr(o, "counters", v.counters(steal=0.03)), "steal", "suspect", "1.5%"),
+    (lambda o: setattr(o, "counters", v.counters(tasks=1.6)), "foreign_cpu", "suspect", "50%"),
+]
+
+
+@pytest.mark.parametrize(("disturb", "check", "severity", "found"), CASES)
+def test_each_disturbance_is_found_by_its_check(
+    tmp_path: Path, disturb: Callable[[Observed], Any], check: str, severity: str, found: str
+) -> None:
+    observed = Observed()
+    disturb(observed)
+    reasons = observed.check(tmp_path)
+    mine = [reason for reason in reasons if reason["check"] == check]
+    assert mine, reasons
+    assert (mine[0]["severity"], found in mine[0]["found"]) == (severity, True), mine
+    assert mine[0]["expected"]
+    assert validity.verdict(mine) == ("valid" if severity == "note" else severity)
+
+
+def test_the_worst_reason_comes_first_and_decides(tmp_path: Path) -> None:
+    observed = Observed()
+    _lateness("max", 8_000_000)(observed)
+    _lateness("p99", 2_000_000)(observed)
+    _record(congestion="bbr")(observed)
+    reasons = observed.check(tmp_path)
+    assert [reason["severity"] for reason in reasons] == ["invalid", "suspect", "note"]
+    assert validity.verdict(reasons) == "invalid"
+
+
+def test_a_second_use_of_an_object_may_come_from_the_cache(tmp_path: Path) -> None:
+    observed = Observed()
+    again = v.exchange("3", "/a.png", 400, 400, 400, 0, from_cache=True, connection=None)
+    observed.load.exchanges.append(again)
+    assert observed.check(tmp_path) == []
+
+
+def test_a_parallel_connection_may_resume_the_session_of_the_first(tmp_path: Path) -> None:
+    observed = Observed()
+    observed.load.netlog.connections.append(v.connection(30, 4001, opened=60, resumed=True, requests=0))
+    observed.records.append(v.server_record(port=4001, accepted=80))
+    assert observed.check(tmp_path) == []
