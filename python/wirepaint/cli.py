@@ -240,9 +240,11 @@ def network_calibrate(name: str, /, *, json: Json = False) -> None:
         Print JSON.
     """
     from wirepaint.evaluation import network
+
+    path = network.load(name)
     from wirepaint.runners.testbed import calibrate
 
-    calibrate.command(network.load(name), json)
+    calibrate.command(path, json)
 
 
 @app.command
@@ -278,7 +280,7 @@ def main() -> None:
 def invoke(arguments: list[str]) -> int:
     """Carries out a command line and returns its exit code; errors end in one line on stderr."""
     try:
-        app(arguments, print_error=False, exit_on_error=False)
+        app(arguments, print_error=False, exit_on_error=False, result_action="return_value")
         return 0
     except CycloptsError as error:
         return _fail(str(error), UsageError.exit_code)
@@ -322,7 +324,7 @@ def _print_rows(rows: list[dict[str, Any]], json: bool) -> None:
         table.add_column(name, justify="right" if numeric else "left", no_wrap=name != "title")
     for row in rows:
         table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def _rate(bit_per_s: float | None) -> str:

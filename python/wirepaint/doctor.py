@@ -11,6 +11,7 @@ import platform
 import re
 import shutil
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -71,7 +72,7 @@ def show(findings: Findings) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     can = findings.can("testbed")
     console.print(f"The testbed {'can' if can else 'cannot'} run here.", style="bold")
     console.print(f"Without root these work: {', '.join(WITHOUT_ROOT)}.\n")

@@ -1,0 +1,97 @@
+"""Reading a results folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from wirepaint.errors import UsageError
+from wirepaint.results import Results, trace
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from runners.plans import EVALUATION, KEYS, Fake, carry_out
+
+from wirepaint.results.outcome import Outcome
+
+
+class Mixed(Fake):
+    """Every run of reno is invalid."""
+
+    def outcome(self, run):
+        reason = {"check": "congestion", "severity": "invalid", "found": "bbr", "expected": "reno"}
+        return Outcome("invalid", [reason]) if run.congestion.name == "reno" else Outcome("valid")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    carry_out(tmp_path, tmp_path / "r", Mixed())
+    return Results.open(tmp_path / "r")
+
+
+def test_runs_have_a_row_each_with_the_axes_in_columns(results: Results):
+    runs = results.runs()
+    assert runs.height == KEYS
+    row = runs.row(by_predicate=pl.col("run_key") == "fast-reno-h2.user.two.v03", named=True)
+    assert row["network"] == "fast"
+    assert (row["congestion"], row["http"], row["initial_window"], row["proxy"]) == ("reno", "h2", 10, "none")
+    assert (row["user_agent"], row["page"], row["visit"], row["warmup"]) == ("user", "two", 3, False)
+    assert (row["state"], row["verdict"], row["attempts"]) == ("done", "invalid", 1)
+    assert results.runs("failed").height == 0
+    assert results.title == "Two controls"
+
+
+def test_all_takes_counted_visits_of_the_verdicts_asked_for(results: Results):
+    assert set(results.all("page")["congestion"]) == {"cubic"}
+    assert results.all("page").height == 2 * 3
+    assert results.all("page", ("valid", "invalid")).height == 2 * 2 * 3
+    assert results.all("page", ("valid", "invalid"), warmup=True).height == KEYS
+    frame = results.all("page")
+    assert frame.columns[0] == "run_key"
+    assert frame.columns.count("page") == 1
+    assert frame["load_event"].to_list() == [10**9] * 6
+
+
+def test_a_table_that_no_run_has_is_empty_with_all_columns(results: Results):
+    key = results.runs("done")["run_key"][0]
+    for frame in (results.all("chunk"), results.all("chunk", ()), results.trace(key, "chunk")):
+        assert frame.height == 0
+        assert set(trace.polars_schema("chunk")) <= set(frame.columns)
+    assert results.all("chunk").schema == results.all("chunk", ()).schema
+
+
+def test_results_are_read_where_nothing_may_be_written(results: Results):
+    folder = results.folder
+    before = sorted(path.name for path in folder.iterdir())
+    folder.chmod(0o555)
+    try:
+        assert Results.open(folder).runs().height == KEYS
+        assert sorted(path.name for path in folder.iterdir()) == before
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_damaged_table_is_named(results: Results):
+    key = results.runs("done")["run_key"][0]
+    (results.path(key) / "page.parquet").write_bytes(b"PAR1 but not really")
+    with pytest.raises(UsageError, match=rf"{key}/page.parquet: found a file that cannot be read"):
+        results.trace(key, "page")
+
+
+def test_what_is_no_results_folder_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"manifest\.json: found no such folder; accepted: the manifest"):
+        Results.open(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="found no such file or directory"):
+        Results.open(tmp_path)
+
+
+def test_the_evaluation_and_what_made_the_results_are_kept(results: Results):
+    assert (results.folder / "evaluation.toml").read_text() == EVALUATION
+    kept = results.manifest
+    assert kept["versions"]["browser"] == "none"
+    assert {"wirepaint", "kernel", "python"} <= set(kept["versions"])
+    assert kept["machine"]["cores"] >= 1
+    assert kept["evaluation"]["networks"]["fast"]["down"]["delay_ns"] == 13_000_000
+    assert len(kept["sessions"]) == 1

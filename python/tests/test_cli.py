@@ -1,0 +1,142 @@
+"""The command line: data on stdout, the rest on stderr, exit codes, no traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wirepaint import cli
+from wirepaint.errors import Incomplete, MachineLacks, RunFailed
+
+NETWORK = """
+title = "Two up, one down"
+[down]
+rate = "1 Mbit/s"
+delay = "10 ms"
+[up]
+rate = "2 Mbit/s"
+"""
+
+
+def test_the_program_starts_without_loading_what_only_some_commands_need():
+    code = (
+        "import sys; from wirepaint.cli import invoke; invoke(['--help'])\n"
+        "heavy = {'polars', 'pydantic', 'scipy', 'altair', 'pyroute2', 'sqlite3'} & set(sys.modules)\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for command in ("run", "compare", "report", "export", "doctor", "page", "network", "schema", "version"):
+        assert f" {command} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rnu"], 'Unknown command "rnu". Did you mean "run"?'),
+        (["run"], "requires an argument"),
+        (["run", "nowhere.toml"], "nowhere.toml: found no such file or directory; accepted: a TOML file"),
+        (["run", "nowhere.toml", "--colour"], "--colour"),
+        (
+            ["compare", "nowhere"],
+            "nowhere/manifest.json: found no such folder; accepted: the manifest of a results",
+        ),
+        (["report", "nowhere"], "nowhere/manifest.json: found no such folder"),
+        (["export", "nowhere", "--to", "csv"], "nowhere/manifest.json: found no such folder"),
+        (["export", "nowhere", "--to", "pdf"], '"csv", "parquet", "har"'),
+        (["network", "show", "nowhere"], 'network: found "nowhere"; accepted: '),
+        (["network", "calibrate", "nowhere"], 'network: found "nowhere"; accepted: '),
+        (
+            ["page", "import", "nowhere.har"],
+            "nowhere.har: found no such file or folder; accepted: a HAR file",
+        ),
+        (["schema", "nowhere"], '"evaluation", "run", "trace"'),
+        (["doctor", "--require", "luck"], "testbed"),
+    ],
+)
+def test_bad_usage_ends_with_2_and_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.invoke(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("wirepaint: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert list(tmp_path.iterdir()) == [], "a refused command leaves nothing"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RunFailed("the browser\ncrashed"), 1),
+        (MachineLacks("no browser", "Install it."), 2),
+        (Incomplete("stopped"), 3),
+        (KeyboardInterrupt(), 3),
+        (ZeroDivisionError("division by zero"), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_error_has_its_exit_code_and_one_line(error, code, capsys, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", broken)
+    assert cli.invoke([]) == code
+    err = capsys.readouterr().err
+    assert err.startswith("wirepaint: ")
+    assert err.count("\n") == 1
+
+
+def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "app", broken)
+    monkeypatch.setenv("WIREPAINT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        cli.invoke([])
+
+
+def test_network_show_prints_the_resolved_network(tmp_path: Path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text(NETWORK)
+    assert cli.invoke(["network", "show", str(file)]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["name"] == "mine"
+    assert shown["down"]["capacity"] == {"kind": "rate", "bit_per_s": 1_000_000}
+
+
+def test_network_list_has_a_row_for_each_network_of_the_catalogue(capsys):
+    from wirepaint.evaluation import catalogue
+
+    assert cli.invoke(["network", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == catalogue.names("network")
+    assert {"lte", "3g"} <= {row["name"] for row in rows}
+
+
+def test_page_list_has_a_row_for_each_page_of_the_catalogue(capsys):
+    assert cli.invoke(["page", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) >= 6
+    assert all(row["requests"] > 0 and row["bytes"] > 0 for row in rows)
+
+
+def test_the_printed_schema_is_the_shipped_one(capsys):
+    from wirepaint import schemas
+
+    assert cli.invoke(["schema"]) == 0
+    assert capsys.readouterr().out == (schemas.FOLDER / "evaluation.schema.json").read_text()
+
+
+def test_the_examples_are_good_evaluations():
+    from wirepaint.evaluation import plan
+
+    examples = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+    assert examples
+    for example in examples:
+        assert plan(example).runs
