@@ -124,7 +124,7 @@ def test_requests_bytes_connections_and_ports_agree_between_devtools_netlog_and_
     with Server(site) as server:
         seen = load(server)
         asked = dict(server.seen)
-    assert [exchange.url for exchange in seen.exchanges][0] == server.url
+    assert seen.exchanges[0].url == server.url
     assert {exchange.url.removeprefix(server.url[:-1]) for exchange in seen.exchanges} == set(site)
     ports = {connection.source: connection.client_port for connection in seen.netlog.connections}
     arrived = {request.url: sum(chunk.bytes for chunk in request.chunks) for request in seen.netlog.requests}
@@ -227,33 +227,40 @@ def test_a_page_that_never_loads_fails_with_what_was_open() -> None:
     def silent(handler: BaseHTTPRequestHandler) -> None:
         time.sleep(8)
 
-    with Server({"/": html("<img src=never.png>"), "/never.png": silent}) as server:
-        with pytest.raises(RunFailed, match="fired no load event within 2 s: 1 open requests"):
-            load(server, timeout_s=2)
+    with (
+        Server({"/": html("<img src=never.png>"), "/never.png": silent}) as server,
+        pytest.raises(RunFailed, match="fired no load event within 2 s: 1 open requests"),
+    ):
+        load(server, timeout_s=2)
 
 
 def test_a_script_without_end_fails_by_name() -> None:
-    with Server({"/": html("<script>for(;;);</script>")}) as server:
-        with pytest.raises(RunFailed, match="no load event within 2 s: a script runs without end"):
-            load(server, timeout_s=2)
+    with (
+        Server({"/": html("<script>for(;;);</script>")}) as server,
+        pytest.raises(RunFailed, match="no load event within 2 s: a script runs without end"),
+    ):
+        load(server, timeout_s=2)
 
 
 def test_a_script_without_end_after_the_load_event_fails_too() -> None:
-    with Server({"/": html("<script>onload=()=>setTimeout(()=>{for(;;);},100)</script>")}) as server:
-        with pytest.raises(RunFailed, match="does not answer: a script runs without end"):
-            load(server, timeout_s=5)
+    with (
+        Server({"/": html("<script>onload=()=>setTimeout(()=>{for(;;);},100)</script>")}) as server,
+        pytest.raises(RunFailed, match="does not answer: a script runs without end"),
+    ):
+        load(server, timeout_s=5)
 
 
 def test_an_error_of_the_server_is_no_page_load() -> None:
-    with Server({}) as server:
-        with pytest.raises(RunFailed, match="answered with status 404"):
-            load(server)
+    with Server({}) as server, pytest.raises(RunFailed, match="answered with status 404"):
+        load(server)
 
 
 def test_a_download_is_no_page_load() -> None:
-    with Server({"/": ("application/octet-stream", b"x" * 100)}) as server:
-        with pytest.raises(RunFailed, match="did not load: net::ERR_ABORTED"):
-            load(server)
+    with (
+        Server({"/": ("application/octet-stream", b"x" * 100)}) as server,
+        pytest.raises(RunFailed, match="did not load: net::ERR_ABORTED"),
+    ):
+        load(server)
 
 
 def test_no_server_is_a_failed_run() -> None:
@@ -273,9 +280,11 @@ def test_a_browser_that_is_killed_fails_with_that_cause() -> None:
                 killed.set()
         time.sleep(1)
 
-    with Server({"/": html("<img src=kill.png>"), "/kill.png": kill}) as server:
-        with pytest.raises(RunFailed, match="the browser closed its DevTools pipe"):
-            load(server)
+    with (
+        Server({"/": html("<img src=kill.png>"), "/kill.png": kill}) as server,
+        pytest.raises(RunFailed, match="the browser closed its DevTools pipe"),
+    ):
+        load(server)
     assert killed.is_set()
 
 
@@ -286,9 +295,11 @@ def test_a_page_process_that_crashes_fails_with_that_cause() -> None:
                 os.kill(child.pid, signal.SIGKILL)
         time.sleep(1)
 
-    with Server({"/": html("<img src=crash.png>"), "/crash.png": crash}) as server:
-        with pytest.raises(RunFailed, match="a page process crashed"):
-            load(server)
+    with (
+        Server({"/": html("<img src=crash.png>"), "/crash.png": crash}) as server,
+        pytest.raises(RunFailed, match="a page process crashed"),
+    ):
+        load(server)
 
 
 def test_a_program_that_is_no_browser_is_a_failed_run() -> None:

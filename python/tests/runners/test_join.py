@@ -133,6 +133,17 @@ def test_a_server_connection_that_the_browser_did_not_open_is_left_over(tmp_path
     assert [record["client_port"] for record in joined(tmp_path, records=records).strangers] == [5000]
 
 
+def test_a_connect_that_the_browser_gave_up_is_its_own_and_surplus(tmp_path: Path) -> None:
+    given_up = v.connection(
+        30, opened=12, client_port=None, client_address=None, connected_ms=None, requests=0
+    )
+    load = v.page_load(netlog=NetLog(v.page_load().netlog.requests, [v.connection(), given_up], True))
+    result = joined(tmp_path, load, [v.server_record(), v.server_record(port=4007, accepted=33)])
+    assert result.strangers == []
+    row = result.tables["connection"][1]
+    assert (row["client_port"], row["connected"], row["reason"]) == (4007, None, "surplus")
+
+
 def test_what_a_cache_answered_is_no_object_on_the_network(tmp_path: Path) -> None:
     load = v.page_load()
     load.exchanges.append(v.exchange("3", "/a.png", 400, 400, 400, 0, from_cache=True, connection=None))

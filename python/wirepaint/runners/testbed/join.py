@@ -189,14 +189,24 @@ def _serve(
     """The server's record of each connection of the browser, and the records of strangers."""
     left = list(records)
     served: dict[int, dict[str, Any]] = {}
+
+    def take(connection: netlog.Connection, mine: list[dict[str, Any]], since: int) -> None:
+        if mine:
+            record = min(mine, key=lambda record: abs(record["accepted"] - since))
+            served[connection.source] = record
+            left.remove(record)
+
+    aborted = [connection for connection in load.netlog.connections if connection.client_port is None]
     for connection in load.netlog.connections:
-        mine = [record for record in left if _tuple(record) == _endpoints(connection)]
-        if connection.connected_ms is None or not mine:
-            continue
-        connected = _ms(load, connection.connected_ms)
-        record = min(mine, key=lambda record: abs(record["accepted"] - connected))
-        served[connection.source] = record
-        left.remove(record)
+        if connection.connected_ms is not None:
+            mine = [record for record in left if _tuple(record) == _endpoints(connection)]
+            take(connection, mine, _ms(load, connection.connected_ms))
+    # The browser gave up a connect that the kernels completed all the same; it never knew the port.
+    for connection in aborted:
+        opened = _ms(load, connection.opened_ms)
+        server = connection.server_address, connection.server_port
+        mine = [r for r in left if _tuple(r)[1:] == server and r["accepted"] >= opened]
+        take(connection, mine, opened)
     return served, left
 
 
@@ -229,8 +239,8 @@ def _connections(
         rows.append(
             {
                 "connection": connection.source,
-                "client_address": connection.client_address,
-                "client_port": connection.client_port,
+                "client_address": connection.client_address or record.get("client_address"),
+                "client_port": connection.client_port or record.get("client_port"),
                 "server_address": connection.server_address,
                 "server_port": connection.server_port,
                 "host": connection.host,

@@ -74,7 +74,8 @@ class Exchange:
             def at(key: str) -> float | None:
                 return start + timing[key] / 1000 if timing.get(key, -1) >= 0 else None
 
-            self.queued, self.sent = start, at("sendEnd")
+            # sendEnd is stamped when the write has been reported back, at times after its arrival.
+            self.queued, self.sent = start, at("sendStart")
             self.first_byte = at("receiveHeadersStart") or at("receiveHeadersEnd")
             begin, end = at("connectStart"), at("connectEnd")
             if begin is not None and end is not None and not response.get("connectionReused"):
