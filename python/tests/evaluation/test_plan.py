@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -164,6 +165,16 @@ def test_the_published_schema_accepts_what_the_model_accepts(tmp_path: Path):
     data["scenarios"]["network"] = [{"title": "x", "down": {"rate": "1 furlong"}, "up": {}}]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, schema)
+
+
+def test_the_examples_of_the_guide_are_good(tmp_path: Path):
+    guide = (Path(__file__).parents[3] / "docs/guide/evaluation.md").read_text()
+    plainest, stop, network = re.findall(r"^```toml\n(.*?)^```", guide, re.S | re.M)
+    (tmp_path / "deep.toml").write_text(network)
+    both = plainest.replace('"3g"', '"./deep.toml"') + stop
+    made = planned(tmp_path, both)
+    assert made.stop is not None
+    assert {run.network.name for run in made.runs} == {"lte", "deep"}
 
 
 def test_the_published_schema_is_current():

@@ -53,7 +53,7 @@ def registered_by_runs() -> list[str]:
 @cache
 def ours() -> dict[str, dict[str, dict[str, Any]]]:
     """Algorithms of congestion/ by name, each with its parameters by name (default, summary)."""
-    listed = dataplane.call("cc", "list", "--json")
+    listed = dataplane.call("cc", "list")
     return {entry["name"]: {p["name"]: p for p in entry.get("parameters", [])} for entry in listed}
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from wirepaint import __version__
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.reading import nearest, show
 
@@ -65,10 +64,14 @@ def _imported(path: Path, importer: Importer) -> Path:
 
 
 def _digest(path: Path) -> str:
-    """Hash of the path, of the content of the file or folder, and of the importer's version."""
-    digest = hashlib.sha256(f"{__version__}\0{path}".encode())
-    for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
-        digest.update(str(file.relative_to(path)).encode() + b"\0")
+    """Hash of the path, of the content of the file or folder, and of the importer itself."""
+    from wirepaint import pages
+
+    importer = sorted(Path(pages.__file__).parent.rglob("*.py"))
+    source = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    digest = hashlib.sha256(str(path).encode())
+    for file in [*importer, *source]:
+        digest.update(f"\0{file}\0".encode())
         with file.open("rb") as content:
             digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:32]
