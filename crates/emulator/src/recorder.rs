@@ -90,7 +90,8 @@ impl Recorder {
                 c.delivered_bytes,
                 c.queue_drops + c.aqm_drops,
                 c.random_losses,
-                sample.lateness_max.0
+                sample.lateness_max.0,
+                c.capacity_bytes
             ])?;
         }
         table.finish()?;

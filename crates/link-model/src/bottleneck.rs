@@ -2,7 +2,7 @@ use crate::config::Capacity;
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// Bytes of one delivery opportunity in Mahimahi's format.
-const OPPORTUNITY_BYTES: u64 = 1504;
+pub(crate) const OPPORTUNITY_BYTES: u64 = 1504;
 /// Bytes that Mahimahi counts per packet beyond its IP bytes (the header of its TUN device).
 const TUN_HEADER_BYTES: u64 = 4;
 const NS_PER_MS: u64 = 1_000_000;

@@ -11,6 +11,7 @@
 //! Start at [`Link`]; [`config`] is what a run description asks for.
 
 mod bottleneck;
+mod carriable;
 mod check;
 pub mod config;
 mod delay;

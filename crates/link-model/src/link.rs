@@ -1,5 +1,6 @@
 use crate::LinkModel;
 use crate::bottleneck::{Bottleneck, OPPORTUNITY_WORK, done_at, work_done};
+use crate::carriable::Carriable;
 use crate::check::ConfigError;
 use crate::config::{Change, Direction};
 use crate::delay::{Delay, least_delay};
@@ -32,6 +33,9 @@ pub struct Link<P> {
     fates: Fates<P>,
     offered: Backlog,
     delivered: Backlog,
+    carriable: Carriable,
+    /// Time that the queue and the bottleneck were brought to.
+    evaluated: Time,
 }
 
 /// The packet that the bottleneck is sending.
@@ -72,6 +76,8 @@ pub struct Counters {
     pub queue_packets: u64,
     /// Bytes waiting in the queue.
     pub queue_bytes: u64,
+    /// Bytes that the bottleneck could have carried; none when its capacity is unlimited.
+    pub capacity_bytes: Option<u64>,
 }
 
 enum Event {
@@ -97,12 +103,15 @@ impl<P: Packet + Debug + 'static> Link<P> {
             fates: Fates::default(),
             offered: Backlog::default(),
             delivered: Backlog::default(),
+            carriable: Carriable::new(config),
+            evaluated: Time::ZERO,
         })
     }
 
     /// Brings the queue and the bottleneck to `now`: all that [`counters`](Self::counters) says of
     /// the queue is then as of that time. Not needed for anything else.
     pub fn evaluate(&mut self, now: Time) {
+        self.evaluated = self.evaluated.max(now);
         while let Some((time, event)) = self.next_event().filter(|(time, _)| *time <= now) {
             self.latest = self.latest.max(time);
             match event {
@@ -135,6 +144,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
                 + self.delay.len() as u64,
             queue_packets: backlog.packets,
             queue_bytes: backlog.bytes,
+            capacity_bytes: self.carriable.bytes(self.evaluated),
         }
     }
 

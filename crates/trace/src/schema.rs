@@ -239,6 +239,7 @@ pub const TABLES: &[Table] = &[
             packets("queue_drops", "packets that the queue dropped so far"),
             packets("random_losses", "packets that the loss model dropped so far"),
             ns("lateness_max", "largest lateness of the emulator since the last sample; 0 in the simulator"),
+            bytes("capacity_bytes", "bytes that the bottleneck could have carried so far; null when unlimited"),
         ],
     },
     Table {
