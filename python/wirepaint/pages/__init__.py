@@ -1,10 +1,13 @@
 """Recorded pages: import, synthesis of missing bodies, the shipped ones.
 
 ``import_har`` and ``import_folder`` write a page folder, ``load`` reads its index, ``prepare``
-makes it ready to be served, ``resolve`` finds the folder that a reference means, ``shipped`` lists
-what comes with wirepaint.
+makes it ready to be served, ``shipped`` lists what comes with wirepaint, ``anonymise`` keeps of a
+page nothing but its shape.
 """
 
+from wirepaint.pages.anonymise import anonymise
+from wirepaint.pages.catalogue import shipped
+from wirepaint.pages.import_folder import import_folder
 from wirepaint.pages.import_har import import_har
 from wirepaint.pages.model import Cause, Page, Recorded, Resource, load
 from wirepaint.pages.prepare import PreparedPage, cache_dir, prepare
@@ -15,8 +18,11 @@ __all__ = [
     "PreparedPage",
     "Recorded",
     "Resource",
+    "anonymise",
     "cache_dir",
+    "import_folder",
     "import_har",
     "load",
     "prepare",
+    "shipped",
 ]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wirepaint.errors import UsageError
-from wirepaint.pages import causes, har, headers, sizes
+from wirepaint.pages import causes, har, headers, references, sizes
 from wirepaint.pages.codings import coding_of, encode_near
 from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, save_index
 from wirepaint.pages.selection import Draft, Selection, select
@@ -30,14 +30,19 @@ def import_har(
     source: str | None = None,
     licence: str = "not stated",
     seed: int = 1,
+    sizes_only: bool = False,
 ) -> Page:
     """Imports a HAR (plain or gzip) into the page folder ``out``.
 
+    ``sizes_only`` drops recorded bodies: synthesised ones ask for the recorded requests, no fewer
+    and no more, where recorded scripts may draw random addresses or wait for real servers.
     ``page`` chooses one of several recorded pages by id or by number from 1. ``out`` must be new,
     empty or a page folder, which is replaced. Raises :class:`UsageError` with file and place.
     """
     path, out = Path(path), Path(out)
     log = har.read(path)
+    if sizes_only:
+        har.drop_bodies(log)
     selection = select(log, path, page)
     recorder = f"{log.creator.name} {log.creator.version}".strip()
     with replacing(out) as folder:
@@ -99,9 +104,10 @@ def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]
     thinks = sizes.think_times(draft.entry for draft in drafts)
     position = {draft: index for index, draft in enumerate(drafts)}
     found = _Finder(selection, position)
+    blanker = Blanker({draft.url for draft in drafts if draft.method == "GET"})
     resources: list[Resource] = []
     for index, draft in enumerate(drafts):
-        fields = _response(draft, path, folder)
+        fields = _response(draft, path, folder, blanker)
         timings = draft.entry.timings
         resources.append(
             Resource(
@@ -125,14 +131,44 @@ def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]
                 **fields,
             )
         )
+    if blanker.count:
+        selection.notes.append(f"{blanker.count} references to what was not recorded blanked in bodies")
     return resources
+
+
+class Blanker:
+    """Overwrites references to what was not recorded, so that the browser does not ask for it."""
+
+    def __init__(self, recorded: set[str]) -> None:
+        self.count = 0
+        self._keys = {references.key(url) for url in recorded}
+        self._hosts = {references.key(url).split("/")[2] for url in recorded}
+        self._hashed = False
+
+    def blank(self, body: bytes, kind: str, url: str) -> bytes:
+        """``body`` of the same length; stylesheets stay as they are once a document checks hashes."""
+        if kind not in ("html", "css") or (kind == "css" and self._hashed):
+            return body
+        text = body.decode("latin-1")
+        if kind == "html":
+            self._hashed = self._hashed or "integrity=" in text
+            found = references.in_html(text, url)
+        else:
+            found = list(references.in_css(text, url))
+        text, count = references.blank(text, found, self._recorded)
+        self.count += count
+        return text.encode("latin-1")
+
+    def _recorded(self, url: str) -> bool:
+        key = references.key(url)
+        return key in self._keys or (key.endswith("/?") and key.split("/")[2] in self._hosts)
 
 
 def _rounded(milliseconds: float) -> float:
     return round(min(milliseconds, 3_600_000.0), 3)
 
 
-def _response(draft: Draft, path: Path, folder: Path) -> dict:
+def _response(draft: Draft, path: Path, folder: Path, blanker: Blanker) -> dict:
     """Headers, body and sizes of a resource."""
     entry = draft.entry
     content_type = entry.header("content-type")
@@ -161,6 +197,7 @@ def _response(draft: Draft, path: Path, folder: Path) -> dict:
     if body:
         if draft.kind in _TEXT and not charset and content_type and not body.isascii() and _is_utf8(body):
             kept = headers.replaced(kept, "content-type", f"{content_type}; charset=utf-8")
+        body = blanker.blank(body, draft.kind, draft.url)
         wire = encode_near(body, coding, recorded)
         digest = store(folder, wire)
         residual = 0 if recorded is None else len(wire) - recorded

@@ -56,11 +56,11 @@ class Resource(_Strict):
     """One request and its response."""
 
     id: int
-    method: str = Field("GET", pattern=r"^[A-Z]{1,16}$")
+    method: str = Field(default="GET", pattern=r"^[A-Z]{1,16}$")
     url: str = Field(pattern=r"^https?://[^\s#]+$")
-    status: int = Field(200, ge=200, le=599)
+    status: int = Field(default=200, ge=200, le=599)
     headers: list[tuple[_Text, _Text]] = []
-    body: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    body: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     synthetic: bool = False
     type: Kind
     wire_bytes: int = Field(ge=0, le=2**30)
@@ -92,7 +92,7 @@ class Page(_Strict):
     licence: str = ""
     recorded: str = Field(default="", pattern=r"^(\d{4}-\d\d-\d\d)?$")
     url: str
-    seed: int = Field(1, ge=0, lt=2**63)
+    seed: int = Field(default=1, ge=0, lt=2**63)
     notes: list[str] = []
     """What the import changed or left out, one sentence each."""
     resources: list[Resource] = Field(min_length=1, max_length=20_000)

@@ -12,13 +12,15 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
 from wirepaint.pages.model import BODIES, INDEX, load
-from wirepaint.pages.synthesis import VERSION, synthesise
+from wirepaint.pages.synthesis import synthesise
+from wirepaint.pages.synthesis.markup import Driver
 
 _PREPARED = "prepared.json"
 
@@ -34,7 +36,8 @@ class PreparedPage:
     responses: list[dict[str, Any]]
     """As ``Response`` of the run description; ``body`` is an absolute path."""
     resources: list[dict[str, Any]]
-    """As in page.json, with the sizes and headers that are really served."""
+    """As in page.json, with the sizes and headers that are really served, and ``expected``: true when
+    a synthesised body or the navigation asks for it for certain, false when a recorded body decides."""
 
 
 def cache_dir() -> Path:
@@ -43,19 +46,19 @@ def cache_dir() -> Path:
     return Path(root) / "wirepaint" / "pages"
 
 
-def prepare(page_dir: Path, cache: Path) -> PreparedPage:
-    """The page in ``page_dir`` ready to be served; missing bodies are made once and kept in ``cache``.
+def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
+    """The page in ``page_dir`` ready to be served; missing bodies are made once and kept in ``cache_folder``.
 
     Raises :class:`UsageError` for a page folder that is damaged.
     """
-    page_dir, cache = Path(page_dir), Path(cache).absolute()
+    page_dir, cache_folder = Path(page_dir), Path(cache_folder).absolute()
     try:
         digest = hashlib.sha256((page_dir / INDEX).read_bytes())
     except OSError:
         load(page_dir)  # says what is wrong
         raise
-    digest.update(str(VERSION).encode())
-    folder = cache / digest.hexdigest()[:32]
+    digest.update(_maker())
+    folder = cache_folder / digest.hexdigest()[:32]
     try:
         data = json.loads((folder / _PREPARED).read_bytes())
     except (OSError, ValueError):
@@ -66,6 +69,13 @@ def prepare(page_dir: Path, cache: Path) -> PreparedPage:
             response["body"] = str((folder if own else bodies) / response["body"])
     origins = [(scheme, host, port) for scheme, host, port in data["origins"]]
     return PreparedPage(data["name"], data["url"], origins, data["responses"], data["resources"])
+
+
+@cache
+def _maker() -> bytes:
+    """Hash of the code that makes bodies: with other code, pages are made again."""
+    files = sorted(p for p in Path(__file__).parent.rglob("*") if p.suffix in (".py", ".js"))
+    return hashlib.sha256(b"".join(p.read_bytes() for p in files)).digest()
 
 
 def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
@@ -84,6 +94,7 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
             "resources": [],
         }
         origins: dict[tuple[str, str, int], None] = {}
+        certain = set(Driver(page).driven) | {0}
         for resource, wire in synthesise(page):
             name = resource.body
             if wire is not None:
@@ -103,7 +114,7 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
                     "think_ns": round(resource.think_ms * 1e6),
                 }
             )
-            data["resources"].append(resource.model_dump(mode="json"))
+            data["resources"].append(resource.model_dump(mode="json") | {"expected": resource.id in certain})
         data["origins"] = list(origins)
         (scratch / _PREPARED).write_text(json.dumps(data))
         try:

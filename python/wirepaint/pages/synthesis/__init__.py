@@ -17,9 +17,6 @@ from wirepaint.pages.synthesis.filler import fit, random_bytes
 from wirepaint.pages.synthesis.font import font
 from wirepaint.pages.synthesis.markup import Driver
 
-VERSION = 1
-"""Raise it when the same page gives other bytes, so that prepared pages are made again."""
-
 _PLAIN_SIZE = 30
 """Below this many bytes a JSON or SVG body is not worth its brackets."""
 
@@ -55,7 +52,7 @@ def _allowed(driver: Driver, resource: Resource) -> headers.Headers:
         result = headers.replaced(result, "content-type", usual.get(resource.type, "image/gif"))
     if resource.type in ("font", "data", "media", "other"):
         named = driver.credentials(resource)
-        allowed = markup.origin(driver.document(resource).url) if named else "*"
+        allowed = markup.origin(driver.asking_document(resource).url) if named else "*"
         result = headers.replaced(result, "access-control-allow-origin", allowed)
         if not named:
             result = headers.replaced(result, "access-control-allow-credentials", None)

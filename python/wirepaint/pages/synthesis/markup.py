@@ -57,7 +57,8 @@ class Driver:
             if resource.cause.kind == "redirect" and resource.cause.by == self.base.id:
                 self.base = resource
         self.children: dict[int, list[tuple[Resource, float]]] = {}
-        self.driven: set[int] = set()
+        self.driven: dict[int, Resource] = {}
+        """Who asks for what: the parent by the resource's id."""
         for resource in self._all[1:]:
             self._place(resource)
 
@@ -65,8 +66,8 @@ class Driver:
         """Files ``resource`` under the nearest cause that can ask for it."""
         cause = resource.cause
         if cause.kind == "redirect":
-            if cause.by in self.driven:
-                self.driven.add(resource.id)
+            if cause.by is not None and cause.by in self.driven:
+                self.driven[resource.id] = self.driven[cause.by]
             return
         after, parent = cause.after_ms, self._all[cause.by or 0]
         while not self._can_ask(parent, resource):
@@ -74,7 +75,7 @@ class Driver:
                 return  # asked for by a recorded body
             after += parent.cause.after_ms
             parent = self._all[parent.cause.by]
-        self.driven.add(resource.id)
+        self.driven[resource.id] = parent
         self.children.setdefault(parent.id, []).append((resource, after))
 
     @staticmethod
@@ -97,6 +98,11 @@ class Driver:
         """True when the page asked with credentials, which needs a named origin; not across redirects."""
         redirected = 300 <= resource.status < 400 or resource.cause.kind == "redirect"
         return resource.header("access-control-allow-credentials") == "true" and not redirected
+
+    def asking_document(self, resource: Resource) -> Resource:
+        """The document whose driver asks for ``resource``."""
+        parent = self.driven.get(resource.id, self.base)
+        return parent if parent.type == "html" else self.document(parent)
 
     def call(self, resource: Resource, after: float) -> list[object]:
         """The driver's entry for one child."""
