@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
+from wirepaint.columns import aligned
 from wirepaint.errors import Incomplete, RunFailed, UsageError, WirepaintError
 
 if TYPE_CHECKING:
@@ -315,16 +316,8 @@ def _print_rows(rows: list[dict[str, Any]], json: bool) -> None:
     if json:
         _print_json(rows)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for name in rows[0] if rows else ():
-        numeric = isinstance(rows[0][name], int)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=name != "title")
-    for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    for line in aligned([list(rows[0]), *(list(row.values()) for row in rows)] if rows else []):
+        print(line)
 
 
 def _rate(bit_per_s: float | None) -> str:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepaint import pages
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
+    from wirepaint import pages
     from wirepaint.evaluation import ResolvedRun
 
 _NAME_MAX = 15
@@ -39,6 +39,8 @@ def run_once(run: ResolvedRun, folder: Path, *, session: Cells) -> Outcome:
     Raises ``RunFailed`` with the cause when there is no result: a crash, a page that did not
     load, a part that failed.
     """
+    from wirepaint import pages
+
     page = pages.prepare(run.page, pages.cache_dir())
     asked = _ask(run, page, folder)
     result = session.call(
