@@ -34,6 +34,31 @@ enum Verb {
         /// The run description.
         run: PathBuf,
     },
+    /// Sample the kernel's TCP senders until SIGTERM or SIGINT.
+    ProbeTcp {
+        /// The run description.
+        run: PathBuf,
+    },
+    /// Congestion controls: what exists, loading them into the kernel, acknowledgement scripts.
+    #[command(subcommand)]
+    Cc(Cc),
+}
+
+#[derive(Subcommand)]
+enum Cc {
+    /// Print every congestion control with its parameters as JSON.
+    List,
+    /// Register a run's congestion controls with the kernel until SIGTERM or SIGINT.
+    Load {
+        /// The run description.
+        run: PathBuf,
+    },
+    /// Run acknowledgement scripts natively and say what differs.
+    Script {
+        /// Files of congestion/scripts.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -49,6 +74,10 @@ fn main() -> ExitCode {
         Verb::Emulate { run } => emulator_ended(wirepaint_emulator::command(&run)),
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),
+        Verb::ProbeTcp { run } => wirepaint_tcp_probe::command(&run),
+        Verb::Cc(Cc::List) => wirepaint_congestion_native::command::list(),
+        Verb::Cc(Cc::Load { run }) => wirepaint_congestion_kernel::command(&run),
+        Verb::Cc(Cc::Script { files }) => wirepaint_congestion_native::command::scripts(&files),
     }
 }
 

@@ -4,6 +4,8 @@
 //! own, so a run can be repeated piece by piece at a shell. The types here are the only
 //! declaration; `dataplane schema` writes them as `schema/run.schema.json`.
 
+pub mod signals;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,1 +1,171 @@
-#![doc = "Under construction."]
+//! The sender's window, as the kernel itself reports it: table `tcp` of the trace.
+//!
+//! BPF programs (probe.bpf.c) record the TCP sockets of one network namespace, the server's:
+//! one row per ACK (`ack`), per change of the congestion state (`state`: the row holds the new
+//! state and the window before PRR has touched it) and per retransmission (`retransmit`). An
+//! `ack` row is taken after the kernel has processed the segment and sent what it allowed; the
+//! summary says `"ack_samples": "after"`. On a kernel without fexit programs it is taken before
+//! (`"before"`), and shows the effect of the ACK before it.
+//!
+//! Nothing outlives the process: the programs hang on links, which die with it.
+//!
+//! [`command`] is the verb `probe-tcp RUN.json`.
+
+mod record;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::DataSec;
+use libbpf_rs::{AsRawLibbpf, Link, MapCore, Object, ObjectBuilder, OpenObject, RingBufferBuilder};
+use record::Record;
+use serde_json::json;
+use std::cell::RefCell;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use wirepaint_run::signals::Signals;
+use wirepaint_run::{Run, RunError};
+use wirepaint_trace::{TableWriter, TraceError};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
+
+/// Pause between two readings of the ring buffer, which holds 16 MiB: over 170,000 samples.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Programs that sample ACKs: after processing, or before it where the first cannot be attached.
+const AFTER: [&str; 2] = ["ack_established", "ack_other_state"];
+const BEFORE: [&str; 1] = ["ack_before"];
+
+/// Why the kernel's TCP could not be sampled.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The run description is wrong.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The kernel or libbpf refused.
+    #[error("sampling the kernel's TCP: {0} (needs root: CAP_BPF, CAP_PERFMON; and a kernel with BTF)")]
+    Kernel(#[from] libbpf_rs::Error),
+    /// The table could not be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// The verb `probe-tcp RUN.json`: samples until SIGTERM or SIGINT.
+///
+/// Prints `{"ready": true, "ack_samples": "after"|"before"}`, and at the end `{"samples", "lost",
+/// "ack_samples"}`, where `lost` counts samples that found the ring buffer full.
+pub fn command(path: &Path) -> ExitCode {
+    match probe(path) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(if matches!(error, ProbeError::Run(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+fn probe(path: &Path) -> Result<(), ProbeError> {
+    let signals = Signals::block();
+    let run = Run::read(path)?;
+    let inode = run.part(path, "probe", &run.probe)?.namespace_inode;
+    let mut table = TableWriter::create(&run.trace_dir, "tcp")?;
+    let probe = Probe::attach(inode)?;
+
+    // The callback cannot return an error of ours: the first one is kept and ends the loop.
+    let sink = RefCell::new((&mut table, 0_u64, None));
+    let ring = probe.map("records");
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&ring, |bytes| {
+        let (table, samples, failure) = &mut *sink.borrow_mut();
+        *samples += 1;
+        match table.push(&Record::read(bytes).row(run.epoch_ns)) {
+            Ok(()) => 0,
+            Err(error) => {
+                *failure = Some(error);
+                -1
+            }
+        }
+    })?;
+    let reader = builder.build()?;
+    println!("{}", json!({"ready": true, "ack_samples": probe.ack_samples}));
+    let mut stop = false;
+    while !stop {
+        stop = signals.wait_for(PAUSE);
+        let result = reader.consume();
+        if let Some(error) = sink.borrow_mut().2.take() {
+            return Err(error.into());
+        }
+        result?;
+    }
+    drop(reader);
+    let samples = sink.into_inner().1;
+    let lost = probe.overruns()?;
+    table.finish()?;
+    println!("{}", json!({"samples": samples, "lost": lost, "ack_samples": probe.ack_samples}));
+    Ok(())
+}
+
+/// The attached programs.
+struct Probe {
+    // Dropped first: links before the programs.
+    _links: Vec<Link>,
+    object: Object,
+    ack_samples: &'static str,
+}
+
+impl Probe {
+    fn attach(inode: u32) -> Result<Probe, libbpf_rs::Error> {
+        libbpf_rs::set_print(None);
+        Probe::attach_without(inode, &BEFORE, "after")
+            .or_else(|_| Probe::attach_without(inode, &AFTER, "before"))
+    }
+
+    fn attach_without(
+        inode: u32,
+        left_out: &[&str],
+        ack_samples: &'static str,
+    ) -> Result<Probe, libbpf_rs::Error> {
+        let mut open = ObjectBuilder::default().name("tcp_probe")?.open_memory(OBJECT)?;
+        set_inode(&mut open, inode);
+        for mut program in open.progs_mut() {
+            let wanted = !left_out.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
+        }
+        let object = open.load()?;
+        let links = object
+            .progs_mut()
+            .filter(|program| !left_out.iter().any(|name| program.name() == *name))
+            .map(|program| program.attach())
+            .collect::<Result<Vec<Link>, _>>()?;
+        Ok(Probe { _links: links, object, ack_samples })
+    }
+
+    fn map(&self, name: &str) -> libbpf_rs::Map<'_> {
+        self.object.maps().find(|map| map.name() == name).expect("probe.bpf.c declares the map")
+    }
+
+    /// Samples that found the ring buffer full: `overruns` of probe.bpf.c, alone in .bss.
+    fn overruns(&self) -> Result<u64, libbpf_rs::Error> {
+        let bss = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let bytes = bss
+            .expect("probe.bpf.c has a counter")
+            .lookup(&0_u32.to_ne_bytes(), libbpf_rs::MapFlags::ANY)?
+            .expect("an array has its element");
+        Ok(u64::from_ne_bytes(bytes[..8].try_into().expect("the counter has 8 bytes")))
+    }
+}
+
+/// Writes the namespace's inode into the read-only data, whose only variable it is.
+fn set_inode(open: &mut OpenObject, inode: u32) {
+    debug_assert!({
+        // SAFETY: the object lives through this block and is not changed in it.
+        let raw = unsafe { open.as_libbpf_object().as_ref() };
+        let btf = Btf::from_bpf_object(raw).ok().flatten().expect("objects are compiled with -g");
+        btf.type_by_name::<DataSec>(".rodata").is_some_and(|section| section.len() == 1)
+    });
+    let mut rodata = open
+        .maps_mut()
+        .find(|map| map.name().to_string_lossy().ends_with(".rodata"))
+        .expect("probe.bpf.c has a constant");
+    let bytes = rodata.initial_value_mut().expect("libbpf keeps the section");
+    bytes[..4].copy_from_slice(&inode.to_ne_bytes());
+}

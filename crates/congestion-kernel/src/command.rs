@@ -1,0 +1,45 @@
+//! The verb `cc load RUN.json`.
+
+use crate::load;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use wirepaint_congestion_native::find;
+use wirepaint_run::signals::Signals;
+use wirepaint_run::{Congestion, Run};
+
+/// Loads all congestion controls of a run and holds them until SIGTERM or SIGINT.
+///
+/// Prints `{"ready": true, "loaded": [{"algorithm", "name", "parameters"}]}` once they are
+/// registered, with the values of all parameters, and `{"loaded": N}` at the end.
+pub fn command(path: &Path) -> ExitCode {
+    let signals = Signals::block();
+    let run = match Run::read(path) {
+        Ok(run) => run,
+        Err(error) => return fail(2, &error.to_string()),
+    };
+    let loaded = match load(&run.congestion) {
+        Ok(loaded) => loaded,
+        Err(error) if error.is_bad_input() => return fail(2, &format!("{}: {error}", path.display())),
+        Err(error) => return fail(1, &error.to_string()),
+    };
+    let instances: Vec<Value> = run.congestion.iter().map(describe).collect();
+    println!("{}", json!({"ready": true, "loaded": instances}));
+    signals.wait();
+    drop(loaded);
+    println!("{}", json!({"loaded": run.congestion.len()}));
+    ExitCode::SUCCESS
+}
+
+fn describe(congestion: &Congestion) -> Value {
+    let algorithm = find(&congestion.algorithm).expect("it was loaded");
+    let values = algorithm.resolve(&congestion.parameters).expect("it was loaded");
+    let parameters: Map<String, Value> =
+        algorithm.parameters().zip(values).map(|(p, value)| (p.name().to_owned(), value.into())).collect();
+    json!({"algorithm": congestion.algorithm, "name": congestion.name, "parameters": parameters})
+}
+
+fn fail(code: u8, message: &str) -> ExitCode {
+    eprintln!("{message}");
+    ExitCode::from(code)
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Samples of TCP senders: one record per ACK, change of state and retransmission
+ * of the IPv4 sockets of one network namespace.
+ *
+ * An ACK is sampled after the kernel has processed it and sent what it let go
+ * (fexit), so cwnd, ssthresh and in_flight belong together. Where fexit programs
+ * cannot be attached, the tracepoint tcp_probe serves, which fires before.
+ *
+ * Records are read by polling, so none wakes the reader: the measured machine is
+ * disturbed as little as possible.
+ */
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
+
+#define AF_INET			2
+#define BPF_MAP_TYPE_RINGBUF	27
+#define BPF_RB_NO_WAKEUP	1
+/* States of a socket (include/net/tcp_states.h) that sends data or has sent it. */
+#define SENDING_STATES		(1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+};
+
+struct inet_connection_sock {
+	__u8 icsk_ca_state : 5;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u32 snd_cwnd;
+	__u32 snd_ssthresh;
+	__u32 srtt_us;
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
+	__u32 delivered;
+	__u32 lost;
+	__u32 total_retrans;
+};
+
+struct sk_buff;
+
+#pragma clang attribute pop
+
+enum event { EVENT_ACK, EVENT_STATE, EVENT_RETRANSMIT };
+
+/* Mirrored in record.rs. */
+struct record {
+	__u64 time_ns;		/* CLOCK_MONOTONIC */
+	__u64 pacing_rate;	/* bytes per second */
+	__u32 local_address;	/* network order, as the remote one */
+	__u32 remote_address;
+	__u16 local_port;	/* host order, as the remote one */
+	__u16 remote_port;
+	__u8 event;
+	__u8 state;
+	__u16 unused;
+	__u32 cwnd;
+	__u32 ssthresh;
+	__u32 srtt_us;		/* in eighths of a microsecond */
+	__u32 in_flight;
+	__u32 delivered;
+	__u32 lost;
+	__u32 retransmitted;
+	__u32 unused2;
+};
+
+const volatile __u32 namespace_inode = 0;
+
+/* Records that found the buffer full. */
+__u64 overruns = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} records SEC(".maps");
+
+static __always_inline void sample(const struct sock *sk, enum event event, int new_state)
+{
+	const struct sock_common *common = &sk->__sk_common;
+	const struct tcp_sock *tp;
+	struct record *record;
+
+	if (common->skc_family != AF_INET || common->skc_net.net->ns.inum != namespace_inode)
+		return;
+	if (!(SENDING_STATES >> common->skc_state & 1))
+		return;
+	tp = bpf_skc_to_tcp_sock((void *)sk);
+	if (!tp)
+		return;
+	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&overruns, 1);
+		return;
+	}
+	record->time_ns = bpf_ktime_get_ns();
+	record->pacing_rate = sk->sk_pacing_rate;
+	record->local_address = common->skc_rcv_saddr;
+	record->remote_address = common->skc_daddr;
+	record->local_port = common->skc_num;
+	record->remote_port = bpf_ntohs(common->skc_dport);
+	record->event = event;
+	record->state = new_state >= 0 ? new_state
+				       : BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	record->unused = 0;
+	record->cwnd = tp->snd_cwnd;
+	record->ssthresh = tp->snd_ssthresh;
+	record->srtt_us = tp->srtt_us;
+	record->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	record->delivered = tp->delivered;
+	record->lost = tp->lost;
+	record->retransmitted = tp->total_retrans;
+	record->unused2 = 0;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+SEC("fexit/tcp_rcv_established")
+int BPF_PROG(ack_established, struct sock *sk)
+{
+	sample(sk, EVENT_ACK, -1);
+	return 0;
+}
+
+/* The handshake's last ACK, and ACKs of a socket whose application has closed it. */
+SEC("fexit/tcp_rcv_state_process")
+int BPF_PROG(ack_other_state, struct sock *sk)
+{
+	sample(sk, EVENT_ACK, -1);
+	return 0;
+}
+
+/* Only where fexit is missing. */
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(ack_before, struct sock *sk)
+{
+	sample(sk, EVENT_ACK, -1);
+	return 0;
+}
+
+SEC("tp_btf/tcp_cong_state_set")
+int BPF_PROG(state_set, struct sock *sk, __u8 state)
+{
+	sample(sk, EVENT_STATE, state);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(retransmit, struct sock *sk)
+{
+	sample(sk, EVENT_RETRANSMIT, -1);
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";
