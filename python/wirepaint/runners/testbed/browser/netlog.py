@@ -26,9 +26,7 @@ from urllib.parse import urlsplit
 from wirepaint.errors import RunFailed
 
 TLS_RECORD_BYTES = 16_384  # largest plaintext of a TLS record (RFC 8446 section 5.1)
-# What short TLS records cost above the connection's average (22 to 29 bytes each, a frame header):
-# a rest of that size is overhead, not the head of the next record.
-RECORD_OVERHEAD_BYTES = 64
+RECORD_OVERHEAD_BYTES = 29  # header, nonce and tag around a record (TLS 1.2 with AES-GCM; 22 in TLS 1.3)
 
 
 @dataclass
@@ -80,6 +78,11 @@ class Connection:
     sent: int = 0
     last_received_ms: int | None = None
     requests: int = 0
+
+    @property
+    def handshake_ms(self) -> int:
+        """Lower bound of the round-trip time: the TCP handshake, less what cutting off may add."""
+        return max(0, self.connected_ms - self.opened_ms - 1) if self.connected_ms is not None else 0
 
 
 @dataclass
@@ -160,6 +163,7 @@ class _Reader:
         self._request_streams: dict[
             tuple[int, int], tuple[int, int]
         ] = {}  # (request, stream) -> (socket, job)
+        self._sent: dict[int, int] = {}  # job -> when its request was sent
         self._chunks: dict[int, list[Chunk]] = defaultdict(list)
 
     def run(self, events: list[dict[str, Any]], complete: bool) -> NetLog:
@@ -225,6 +229,7 @@ class _Reader:
         socket.job = _dependency(params) if phase == self._begin else None
         if socket.job is not None and socket.connection.protocol != "h2":
             self._job_socket[socket.job] = source
+            self._sent[socket.job] = time
 
     # Connections.
 
@@ -320,6 +325,7 @@ class _Reader:
         self._streams[source, stream] = job
         self._request_streams[request.source, stream] = (socket, job)
         self._job_socket[job] = socket
+        self._sent[job] = time
         request.stream = stream
 
     def _on_HTTP2_SESSION_RECV_HEADERS(
@@ -343,14 +349,21 @@ class _Reader:
         """Gives the ciphertext that came out as plaintext to the responses that lay in it."""
         if not socket.plain:
             return
+        shares = socket.shares
+        if shares:
+            # Nothing of an answer arrives within a round trip of its question: what lies before is
+            # the overhead of short records.
+            earliest = self._sent.get(shares[0][0], 0) + socket.connection.handshake_ms
+            while len(socket.reads) > 1 and socket.reads[0].time_ms < earliest:
+                del socket.reads[0]
         total = sum(chunk.bytes for chunk in socket.reads)
+        overhead = RECORD_OVERHEAD_BYTES * (1 + len(shares))
         # At most the last read and the rest of one record can belong to what comes next.
         ahead = socket.reads[-1].bytes + TLS_RECORD_BYTES if socket.reads else 0
-        used = min(total, max(round(socket.plain * socket.ratio), total - ahead))
-        if total - used <= RECORD_OVERHEAD_BYTES * (1 + len(socket.shares)):
-            used = total
+        used = max(round(socket.plain * socket.ratio), socket.plain + overhead, total - ahead)
+        # A rest as small as the overhead is overhead, not the head of the next record.
+        used = total if total - used <= overhead else used
         taken = list(_take(socket.reads, used)) or [Chunk(socket.plain_ms, used)]
-        shares = socket.shares
         rest = socket.plain - sum(count for _, count in shares)
         for index in socket.headed:
             shares[index] = (shares[index][0], max(0, rest // len(socket.headed)))
