@@ -15,7 +15,8 @@ pub(crate) struct Carriable {
 
 impl Carriable {
     pub fn new(config: &Direction) -> Carriable {
-        let changed = config.changes.iter().filter_map(|change| Some((change.at_ns, change.capacity.clone()?)));
+        let changed =
+            config.changes.iter().filter_map(|change| Some((change.at_ns, change.capacity.clone()?)));
         Carriable { pieces: std::iter::once((Time::ZERO, config.capacity.clone())).chain(changed).collect() }
     }
 
