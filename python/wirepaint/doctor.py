@@ -290,7 +290,7 @@ def _in_child(attempt: Callable[[], None]) -> str | None:
 
 
 def _lateness(count: int = 100) -> list[int]:
-    """How late wake-ups from sleeps of 1 ms come, in ns, ascending; at the emulator's priority where allowed."""
+    """How late wake-ups from 1 ms of sleep come, in ns, ascending; at real-time priority where allowed."""
     late = []
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))

@@ -10,7 +10,9 @@ from wirepaint.evaluation import catalogue, congestion
 @pytest.fixture(autouse=True)
 def known_controls(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(congestion, "of_kernel", lambda: ("reno", "cubic", "bbr"))
-    ours = {"fld": {"fld_threshold": {}, "fld_rounds": {}}, "std": {}}
+    parameters = {"fld_threshold": {"min": 0, "max": 2**40, "summary": "bytes"}}
+    parameters["fld_ecn"] = {"min": 0, "max": 1, "summary": "0 halve, 1 count as one lost segment"}
+    ours = {"fld": parameters, "std": {}}
     monkeypatch.setattr(congestion, "ours", lambda: ours)
 
 

@@ -50,6 +50,7 @@ FAULTS: dict[str, tuple[str, str]] = {
     "a parameter of a kernel's own": ('"reno"', '{name = "reno", beta = 3}'),
     "a parameter that is no number": ('"reno"', '{name = "reno", beta = "3"}'),
     "an unknown parameter": ('"reno"', '{name = "fld", fld_treshold = 3}'),
+    "a parameter out of range": ('"reno"', '{name = "fld", fld_ecn = 2}'),
     "a value twice": ('"reno"', '"cubic"'),
     "two networks of one name": (
         "network = [{",
