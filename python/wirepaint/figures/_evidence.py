@@ -1,0 +1,66 @@
+"""The runs that a figure draws from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import polars as pl
+
+from wirepaint import metrics
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+
+FACTORS = ("congestion", "initial_window", "http", "proxy", "network")
+"""Axes that may be compared; the first that varies is taken."""
+
+
+class Evidence:
+    """An evaluation's counted runs, split by one factor.
+
+    ``series`` is the level of the compared factor (``cubic``, ``fld``), ``condition`` the levels of
+    all other axes that vary but the page (``lte``, or ``lte · h2``). Warm-up visits and runs of
+    another verdict than ``verdicts`` are left out. Tables are computed once.
+    """
+
+    def __init__(
+        self, results: Results, factor: str | None = None, verdicts: Sequence[str] = ("valid",)
+    ) -> None:
+        if factor is not None and factor not in FACTORS:
+            raise UsageError("factor", repr(factor), ", ".join(FACTORS))
+        self.results, self.verdicts = results, tuple(verdicts)
+        self.levels = {axis: metrics.levels(results, axis) for axis in FACTORS}
+        varying = [axis for axis in FACTORS if len(self.levels[axis]) > 1]
+        self.factor = factor or next(iter(varying), FACTORS[0])
+        conditions = [axis for axis in ("network", *FACTORS[:-1]) if axis in varying and axis != self.factor]
+        self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
+        self.series = self.levels[self.factor]
+        self.pages = metrics.levels(results, "page")
+
+    @cached_property
+    def every_run(self) -> pl.DataFrame:
+        """One row per run that ended, counted or not: its axes and every metric."""
+        return metrics.table(self.results, None)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per counted run: its axes, every metric, ``series``, ``condition``."""
+        return self.split(self.every_run.filter(pl.col("verdict").is_in(list(self.verdicts))))
+
+    @property
+    def conditions(self) -> list[str]:
+        """Conditions in the order of the evaluation file."""
+        return self.table["condition"].unique(maintain_order=True).to_list()
+
+    def distribution(self, metric: str) -> pl.DataFrame:
+        """Values inside the counted runs (connections, objects) of which a metric is a summary."""
+        items = metrics.distribution(metric, self.results, self.verdicts)
+        return self.split(items) if items.width else items
+
+    def split(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Counted rows with ``series`` and ``condition``."""
+        axes = [pl.col(axis).cast(pl.String) for axis in self.condition_axes]
+        condition = pl.concat_str(axes, separator=" · ") if axes else pl.lit("all networks")
+        return frame.filter(~pl.col("warmup")).with_columns(
+            pl.col(self.factor).cast(pl.String).alias("series"), condition.alias("condition")
+        )

@@ -1,0 +1,113 @@
+"""The folder is the registry: every file here that does not begin with ``_`` is a figure."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import vl_convert
+
+import wirepaint.figures
+from wirepaint.errors import UsageError
+from wirepaint.figures._evidence import Evidence
+from wirepaint.figures._style import Style, finish
+from wirepaint.results import Results
+
+SUFFIXES = (".svg", ".pdf", ".png", ".csv", ".json")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure. ``data`` may raise UsageError for options that it does not accept."""
+
+    name: str
+    title: str
+    caption: str
+    source: str
+    data: Callable[..., pl.DataFrame]
+    chart: Callable[[pl.DataFrame, Style], Any]
+
+    @property
+    def takes_metric(self) -> bool:
+        """Whether the figure shows a metric of the caller's choice."""
+        return "metric" in inspect.signature(self.data).parameters
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure drawn: its data, and the validated Vega-Lite specification."""
+
+    figure: Figure
+    frame: pl.DataFrame
+    spec: dict[str, Any]
+
+    def svg(self) -> str:
+        return vl_convert.vegalite_to_svg(self.spec)
+
+
+@cache
+def registry() -> dict[str, Figure]:
+    """All figures by name, in order of name."""
+    names = sorted(file.name for file in pkgutil.iter_modules(wirepaint.figures.__path__))
+    figures = {}
+    for name in (name for name in names if not name.startswith("_")):
+        module = importlib.import_module(f"wirepaint.figures.{name}")
+        caption = " ".join((inspect.getdoc(module) or "").split())
+        key = name.replace("_", "-")
+        figures[key] = Figure(key, module.TITLE, caption, module.SOURCE, module.data, module.chart)
+    return figures
+
+
+def get(name: str) -> Figure:
+    try:
+        return registry()[name.replace("_", "-")]
+    except KeyError:
+        raise UsageError("figure", repr(name), ", ".join(registry())) from None
+
+
+def draw(evidence: Evidence, name: str, **options: Any) -> Drawing | None:
+    """Draws a figure; None when the evidence holds nothing to draw."""
+    figure = get(name)
+    frame = figure.data(evidence, **options)
+    if frame.is_empty():
+        return None
+    style = Style(evidence.series, evidence.conditions, evidence.pages)
+    return Drawing(figure, frame, finish(figure.chart(frame, style)).to_dict())
+
+
+def save(results: Results | Evidence, name: str, path: Path, **options: Any) -> Path:
+    """Saves a figure as its suffix says: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite).
+
+    ``options`` are the figure's own, such as ``metric="page-load-time"``; raises UsageError when
+    the suffix or an option is unknown or the results hold nothing to draw.
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise UsageError(str(path), f"suffix {path.suffix!r}", ", ".join(SUFFIXES))
+    evidence = results if isinstance(results, Evidence) else Evidence(results)
+    unknown = set(options) - set(inspect.signature(get(name).data).parameters)
+    if unknown:
+        raise UsageError(f"figure {name}", f"option {sorted(unknown)[0]!r}", "the options in its file")
+    drawing = draw(evidence, name, **options)
+    if drawing is None:
+        raise UsageError(f"figure {name}", "no value in the counted runs", "results that hold such values")
+    match path.suffix:
+        case ".csv":
+            drawing.frame.write_csv(path)
+        case ".svg":
+            path.write_text(drawing.svg(), encoding="utf-8")
+        case ".pdf":
+            path.write_bytes(vl_convert.vegalite_to_pdf(drawing.spec))
+        case ".png":
+            path.write_bytes(vl_convert.vegalite_to_png(drawing.spec, scale=2))
+        case _:
+            path.write_text(json.dumps(drawing.spec, indent=1), encoding="utf-8")
+    return path

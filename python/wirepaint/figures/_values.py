@@ -1,0 +1,63 @@
+"""Tables of values and axes that several figures share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from wirepaint.metrics import Metric
+
+WIDTH = 1010
+"""Pixels that the plots of a row share."""
+MOST_PAGES = 8
+"""With more pages than this a page has no plot of its own."""
+SHOWN = {"ms": (1000.0, "s"), "bytes": (1000.0, "kB"), "1": (1.0, ""), "": (1.0, "")}
+"""Divisor and name of the unit that an axis shows, by the unit of the metric."""
+
+
+def scaled(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """The values of a metric, one row per run, in the unit that is shown, with a label for each point."""
+    frame = table.filter(pl.col(metric.column).is_not_null()).select(
+        "condition", "page", "series", "visit", value=pl.col(metric.column)
+    )
+    frame = in_shown_unit(frame, metric)
+    what = pl.format("{}, {}, {}, visit {}: ", "series", "condition", "page", "visit")
+    return frame.with_columns(label=what + pl.format("{} {}", pl.col("value").round(3), "unit"))
+
+
+def in_shown_unit(frame: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """``value`` in the unit that is shown, with ``unit`` and the title of its ``axis``."""
+    divisor, unit = SHOWN.get(metric.unit, (1.0, metric.unit))
+    title = f"{metric.title}, {unit}" if unit else metric.title
+    return frame.with_columns(pl.col("value") / divisor, unit=pl.lit(unit), axis=pl.lit(title))
+
+
+def cumulated(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """``frame`` with ``share``: that of its group's values at most as large; each group begins at share 0."""
+    ranked = frame.sort("value", maintain_order=True).with_columns(
+        share=pl.int_range(1, pl.len() + 1).over(by) / pl.len().over(by)
+    )
+    start = ranked.group_by(by, maintain_order=True).first().with_columns(share=pl.lit(0.0))
+    return pl.concat([start.select(ranked.columns), ranked]).sort(*by, "share", maintain_order=True)
+
+
+def width_of(frame: pl.DataFrame) -> int:
+    """Width of one plot when a row holds a plot per page."""
+    columns = frame["page"].n_unique()
+    return max(120, (WIDTH - 26 * columns) // columns)
+
+
+def value_axis(frame: pl.DataFrame, log: bool = False) -> alt.X:
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
+    return alt.X("value:Q", title=frame["axis"][0], scale=scale, axis=alt.Axis(tickCount=5))
+
+
+def share_axis() -> alt.Y:
+    return alt.Y(
+        "share:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1]),
+    )

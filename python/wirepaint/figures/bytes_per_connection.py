@@ -1,0 +1,39 @@
+"""Response bytes that a connection carried, over all connections with a request. Most carry little, so
+most of them end while TCP is still in slow start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from wirepaint import metrics
+from wirepaint.figures._evidence import Evidence
+from wirepaint.figures._style import Style
+from wirepaint.figures._values import WIDTH, cumulated, in_shown_unit, share_axis, value_axis
+
+TITLE = "Bytes per connection"
+SOURCE = "FLD section 3.1, Figure 3"
+
+
+def data(evidence: Evidence) -> pl.DataFrame:
+    """One row per connection: ``condition``, ``series``, ``page``, ``value`` in kB, ``share``."""
+    metric = metrics.get("bytes-per-connection")
+    items = evidence.distribution(metric.name)
+    if items.is_empty():
+        return items
+    # A logarithmic axis has no place for zero.
+    frame = items.filter(pl.col("value") > 0).select("condition", "series", "page", "value")
+    return cumulated(in_shown_unit(frame, metric), ["condition", "series"])
+
+
+def chart(frame: pl.DataFrame, style: Style) -> Any:
+    columns = frame["condition"].n_unique()
+    return (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(x=value_axis(frame, log=True), y=share_axis(), color=style.colour(), strokeDash=style.dash())
+        .properties(width=(WIDTH - 40 * columns) // columns, height=130)
+        .facet(column=style.condition_columns(), spacing=26)
+    )

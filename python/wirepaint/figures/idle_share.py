@@ -1,0 +1,33 @@
+"""Share of the page load in which no object is being received, over all visits: the browser computes, or
+waits for servers and round trips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from wirepaint import metrics
+from wirepaint.figures._evidence import Evidence
+from wirepaint.figures._style import Style
+from wirepaint.figures._values import WIDTH, cumulated, scaled, share_axis, value_axis
+
+TITLE = "Idle share of the page load"
+SOURCE = "FLD section 4, Figure 7"
+
+
+def data(evidence: Evidence) -> pl.DataFrame:
+    """One row per counted run: ``condition``, ``series``, ``page``, ``value``, ``share`` of the runs."""
+    return cumulated(scaled(evidence.table, metrics.get("idle-share")), ["condition", "series"])
+
+
+def chart(frame: pl.DataFrame, style: Style) -> Any:
+    columns = frame["condition"].n_unique()
+    return (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
+        .properties(width=(WIDTH - 40 * columns) // columns, height=130)
+        .facet(column=style.condition_columns(), spacing=26)
+    )

@@ -1,0 +1,127 @@
+"""The answer in words: what the verdicts say of one metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wirepaint.report import words
+from wirepaint.statistics import Comparison, Interval
+
+MOST_CLAUSES = 4
+"""With more conditions than this, those of one verdict are told together."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a sentence: plain text, a level of the factor, what matters, or the numbers behind it."""
+
+    kind: Literal["text", "level", "strong", "evidence"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What one verdict says of one condition or several, with the numbers behind it."""
+
+    verdict: str
+    amount: str
+    place: str
+    evidence: str
+
+    @property
+    def short(self) -> str:
+        return f"{self.amount}{self.place}"
+
+
+def clauses(comparisons: Sequence[Comparison]) -> list[Clause]:
+    """One clause per condition, differences first; of many conditions one per verdict.
+
+    ``comparisons`` are all rows of one metric and candidate.
+    """
+    over_pages = [row for row in comparisons if row.page is None]
+    rows = [row for row in over_pages if row.conditions] or over_pages
+    if len(rows) <= MOST_CLAUSES:
+        made = [clause(row) for row in rows]
+    else:
+        verdicts = dict.fromkeys(row.verdict for row in rows)
+        made = [together([row for row in rows if row.verdict == verdict]) for verdict in verdicts]
+    order = {"same": 1, "undecided": 2}
+    return sorted(made, key=lambda one: order.get(one.verdict, 0))
+
+
+def clause(row: Comparison) -> Clause:
+    where = place([row])
+    if row.verdict == "same":
+        return Clause(row.verdict, "no different", where, f"95 % interval within ±{100 * row.margin:g} %")
+    relative = evidence(row.shift_rel, "share") if row.shift_rel else evidence(row.shift, row.unit)
+    if row.verdict == "undecided":
+        return Clause(row.verdict, "not told apart", where, relative)
+    amount = f"{percent(row.shift_rel)} {row.verdict}" if row.shift_rel else row.verdict
+    return Clause(row.verdict, amount, where, evidence(row.shift, row.unit))
+
+
+def together(rows: Sequence[Comparison]) -> Clause:
+    """Several conditions with the same verdict."""
+    verdict, where = rows[0].verdict, place(rows)
+    if verdict in ("same", "undecided"):
+        return Clause(verdict, "no different" if verdict == "same" else "not told apart", where, "")
+    known = sorted((row.shift_rel for row in rows if row.shift_rel), key=lambda shift: abs(shift.value))
+    span = f"{percent(known[0])} to {percent(known[-1])} " if known else ""
+    return Clause(verdict, f"{span}{verdict}", where, "")
+
+
+def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part]:
+    """The clauses of the page load time as a sentence, and a second one where the visits do not tell."""
+    parts: list[Part] = []
+    decided = [one for one in said if one.verdict != "undecided"]
+    for one in decided:
+        parts += (
+            [Part("text", ", and ")]
+            if parts
+            else [Part("level", candidate), Part("text", " loads these pages ")]
+        )
+        parts.append(Part("strong", "no differently" if one.verdict == "same" else one.amount))
+        if one is decided[0]:
+            parts += [Part("text", " than "), Part("level", baseline)]
+        parts += _where(one)
+    if decided:
+        parts.append(Part("text", ". "))
+    for number, one in enumerate(one for one in said if one.verdict == "undecided"):
+        parts += (
+            [Part("text", " and")] if number else [Part("text", "The visits "), Part("strong", "do not tell")]
+        )
+        if not number and not decided:
+            whether = (
+                Part("text", " whether "),
+                Part("level", candidate),
+                Part("text", " loads these pages faster than "),
+            )
+            parts += [*whether, Part("level", baseline)]
+        parts += _where(one)
+    return parts if parts[-1].text == ". " else [*parts, Part("text", ".")]
+
+
+def _where(one: Clause) -> Iterator[Part]:
+    yield Part("text", one.place)
+    if one.evidence:
+        yield Part("evidence", f" ({one.evidence})")
+
+
+def evidence(shift: Interval, unit: str) -> str:
+    """The difference with its unit, and its interval."""
+    if shift.low is None:
+        return f"{words.change(shift, unit)}, {words.span(shift, unit)} for an interval"
+    return f"{words.change(shift, unit)}, 95 % interval {words.span(shift, unit)}"
+
+
+def percent(shift: Interval) -> str:
+    """The size of a relative difference: whole percent, or with a decimal below 3 %."""
+    share = abs(100 * shift.value)
+    return f"{share:.0f} %" if share >= 2.95 else f"{share:.1f} %"
+
+
+def place(rows: Sequence[Comparison]) -> str:
+    named = [", ".join(row.conditions.values()) for row in rows if row.conditions]
+    return f" on {words.listed(named)}" if named else ""

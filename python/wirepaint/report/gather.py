@@ -1,0 +1,317 @@
+"""What the report says, taken from results, metrics, statistics and figures. It computes nothing itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from wirepaint import figures, metrics
+from wirepaint.errors import UsageError
+from wirepaint.figures import Evidence
+from wirepaint.report import svg, visits, words
+from wirepaint.report.answer import Clause, Part, clauses, sentence
+from wirepaint.results import Results
+from wirepaint.statistics import Comparison, compare
+from wirepaint.statistics.compare import HEADLINE, MARGIN
+
+FACTORS = {
+    "congestion": "congestion control",
+    "initial_window": "initial window",
+    "http": "HTTP version",
+    "proxy": "proxy",
+    "network": "network",
+}
+MAIN = "page-load-time"
+PAINTS = ("first-contentful-paint", "largest-contentful-paint")
+FIGURES = (
+    "idle-share",
+    "effective-concurrency",
+    "connection-duration",
+    "bytes-per-connection",
+    "object-size",
+)
+"""Figures that show one thing for the whole evaluation, in the order of the FLD paper."""
+MOST_PACKED = 1_800_000
+"""Characters of packed visits; what is beyond stays in the results folder."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval drawn in a row of the verdict table; lengths in pixels of a box 190 wide."""
+
+    low: float | None
+    value: float
+    high: float | None
+    band: float
+
+    @classmethod
+    def of(cls, row: Comparison, reach: float) -> Bar | None:
+        """``reach`` is the share that lies at the edge; beyond it a bar is cut off."""
+        if row.shift_rel is None:
+            return None
+
+        def x(share: float | None) -> float | None:
+            return None if share is None else round(95 + 90 * max(-1.04, min(1.04, share / reach)), 1)
+
+        value = x(row.shift_rel.value)
+        assert value is not None
+        return cls(x(row.shift_rel.low), value, x(row.shift_rel.high), round(90 * row.margin / reach, 1))
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The rows of one metric and candidate: one per condition, one per page, one over all conditions."""
+
+    metric: metrics.Metric
+    conditions: list[tuple[Comparison, Bar | None]]
+    pages: list[tuple[Comparison, Bar | None]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Everything said of one level of the factor against the baseline."""
+
+    level: str
+    baseline: str
+    answer: list[Part]
+    paints: list[tuple[str, list[Clause]]]
+    tables: list[Verdicts]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as SVG, ready to stand in the page."""
+
+    title: str
+    caption: str
+    source: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The figures of one metric."""
+
+    metric: metrics.Metric
+    drawings: list[Drawn]
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The visits of the waterfall: an index and the packed traces; ``left_out`` did not fit."""
+
+    index: list[dict[str, Any]]
+    packed: list[str]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A row of the table of runs."""
+
+    key: str
+    verdict: str
+    reasons: list[str]
+    warmup: bool
+    load: float | None
+    paint: float | None
+    lateness: int | None
+    steal: float | None
+    foreign: float | None
+    seed: int
+    started: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the templates print."""
+
+    title: str
+    question: str
+    factor: str
+    series: list[str]
+    conditions: list[str]
+    pages: list[str]
+    margin: float
+    candidates: list[Candidate]
+    why_none: str
+    counted: int
+    states: Counter[str]
+    panels: list[Panel]
+    figures: list[Drawn]
+    visits: Visits
+    calibrations: dict[str, dict[str, Any]]
+    runs: list[Run]
+    sysctls: list[tuple[str, dict[str, str]]]
+    manifest: dict[str, Any]
+    evaluation: str
+    metrics: list[metrics.Metric]
+
+    def number_of(self, level: str) -> int:
+        """Number of a level's colour and mark, from 1."""
+        return self.series.index(level) % figures.MOST_SERIES + 1 if level in self.series else 1
+
+
+def gather(results: Results) -> Report:
+    evidence = Evidence(results)
+    runs = results.runs()
+    candidates, why_none = compared(evidence)
+    return Report(
+        title=results.title,
+        question=question(evidence),
+        factor=FACTORS[evidence.factor],
+        series=evidence.series,
+        conditions=evidence.conditions,
+        pages=evidence.pages,
+        margin=MARGIN,
+        candidates=candidates,
+        why_none=why_none,
+        counted=evidence.table.height,
+        states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
+        panels=list(panels(evidence)),
+        figures=[drawn for name in FIGURES for drawn in drawings(evidence, name)],
+        visits=shown_visits(evidence),
+        calibrations=results.calibrations(),
+        runs=list(run_rows(results, evidence)),
+        sysctls=sysctls(results),
+        manifest=results.manifest,
+        evaluation=(results.folder / "evaluation.toml").read_text("utf-8", errors="replace"),
+        metrics=list(metrics.registry().values()),
+    )
+
+
+def question(evidence: Evidence) -> str:
+    if len(evidence.series) == 2:
+        baseline, candidate = evidence.series
+        return f"Does {candidate} load these pages faster than {baseline}?"
+    if len(evidence.series) > 2:
+        return f"Which {FACTORS[evidence.factor]} loads these pages fastest?"
+    return f"How fast do these pages load with {evidence.series[0] if evidence.series else 'nothing'}?"
+
+
+def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
+    """What the statistics say of each candidate; none, and why, when there is nothing to compare."""
+    if evidence.table.is_empty():
+        return [], "No valid run is done yet, so there is nothing to compare."
+    baseline = next((level for level in evidence.series if level in set(evidence.table["series"])), None)
+    table = evidence.table
+    known = [name for name in HEADLINE if table[metrics.get(name).column].count()]
+    try:
+        rows = compare(evidence.table, evidence.factor, known, baseline)
+    except UsageError as error:
+        return [], f"Nothing can be compared: found {error.found}; a comparison needs {error.accepted}."
+    levels = dict.fromkeys(row.candidate.level for row in rows)
+    return [candidate([row for row in rows if row.candidate.level == level]) for level in levels], ""
+
+
+def candidate(rows: list[Comparison]) -> Candidate:
+    shifts = [row.shift_rel for row in rows if row.shift_rel and row.page is None]
+    bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
+    reach = min(max([*bounds, 2.5 * MARGIN]), 0.6)
+    by_metric: dict[str, list[Comparison]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
+    tables = []
+    for name, group in by_metric.items():
+        bars = [(row, Bar.of(row, reach)) for row in group]
+        over_pages = [entry for entry in bars if entry[0].page is None]
+        tables.append(Verdicts(metrics.get(name), over_pages, [entry for entry in bars if entry[0].page]))
+    first = rows[0]
+    levels = (first.candidate.level, first.baseline.level)
+    said = sentence(*levels, clauses(by_metric.get(MAIN, [])))
+    paints = [(metrics.get(name).title, clauses(by_metric[name])) for name in PAINTS if name in by_metric]
+    return Candidate(*levels, said, paints, tables)
+
+
+def panels(evidence: Evidence) -> Iterator[Panel]:
+    """Boxes and distributions of every headline metric."""
+    for name in HEADLINE:
+        drawn = [d for figure in ("box", "cdf") for d in drawings(evidence, figure, metric=name)]
+        if drawn:
+            yield Panel(metrics.get(name), drawn)
+
+
+def drawings(evidence: Evidence, name: str, **options: Any) -> Iterator[Drawn]:
+    """The figure, or nothing when there is nothing to draw."""
+    if evidence.table.is_empty() or (drawing := figures.draw(evidence, name, **options)) is None:
+        return
+    prefix = "-".join([name, *map(str, options.values()), ""])
+    title = f"{drawing.figure.title}: {drawing.frame['axis'][0]}"
+    image = Markup(svg.inline(drawing.svg(), title, prefix))
+    yield Drawn(drawing.figure.title, drawing.figure.caption, drawing.figure.source, image)
+
+
+def shown_visits(evidence: Evidence) -> Visits:
+    """The chosen visits, packed, as many as fit."""
+    index: list[dict[str, Any]] = []
+    packed: list[str] = []
+    left_out = 0
+    for choice in visits.choose(evidence.every_run, evidence.verdicts, "page_load_time"):
+        shown = visits.visit(evidence.results, choice)
+        text = visits.pack(shown) if shown else ""
+        if not shown or sum(map(len, packed)) + len(text) > MOST_PACKED:
+            left_out += 1
+            continue
+        level = str(getattr(choice, evidence.factor))
+        index.append(
+            choice.entry() | {"id": f"visit-{len(packed)}", "series": evidence.series.index(level) + 1}
+        )
+        packed.append(text)
+    return Visits(index, packed, left_out)
+
+
+def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
+    """Every planned run, in the order in which they were carried out."""
+    values = {row["run_key"]: row for row in evidence.every_run.iter_rows(named=True)}
+    for row in results.runs().iter_rows(named=True):
+        key, done = row["run_key"], row["state"] == "done"
+        value = values.get(key, {})
+        host = next(results.trace(key, "host").iter_rows(named=True), {}) if done else {}
+        started = next(iter(results.trace(key, "run")["started_unix"]), None) if done else None
+        reasons = [words.reason(entry) for entry in json.loads(row["reasons"] or "[]")]
+        if row["cause"]:
+            reasons.append(f"{row['cause']}.")
+        total = host.get("cpu_total")
+        yield Run(
+            key=key,
+            verdict=state_of(row),
+            reasons=reasons,
+            warmup=row["warmup"],
+            load=value.get("page_load_time"),
+            paint=value.get("first_contentful_paint"),
+            lateness=host.get("lateness_p99"),
+            steal=host["steal"] / total if total and host["steal"] is not None else None,
+            foreign=host["cpu_foreign"] / total if total and host["cpu_foreign"] is not None else None,
+            seed=row["seed"],
+            started=words.instant(started),
+        )
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """The verdict of a done run, else its state."""
+    return row["verdict"] or row["state"]
+
+
+def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:
+    """Kernel settings by the runs that had them: "all runs", or the number of runs and an example."""
+    groups: dict[str, list[str]] = {}
+    for key in results.runs("done")["run_key"]:
+        for text in results.trace(key, "run")["sysctls"].drop_nulls():
+            groups.setdefault(text, []).append(key)
+    shown = []
+    for text, keys in groups.items():
+        name = "all runs" if len(groups) == 1 else f"{words.count(len(keys), 'run')}, such as {keys[0]}"
+        shown.append((name, flat(json.loads(text))))
+    return shown
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """Nested objects as one level of names: ``client net.ipv4.tcp_...``."""
+    if not isinstance(value, dict):
+        return {prefix: str(value)}
+    return {k: v for key, inner in value.items() for k, v in flat(inner, f"{prefix} {key}".strip()).items()}

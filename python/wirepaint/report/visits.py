@@ -1,0 +1,224 @@
+"""The visits that the report's waterfall shows, as compact JSON.
+
+Times are integers in units of 10 µs from navigation start (``TICK``), sizes are bytes, windows are
+segments. Long series are thinned so that no extreme and no change of state is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+TICK = 10_000
+"""Nanoseconds in one unit of the embedded times."""
+
+CONNECTION_BUCKETS = 150
+LINK_BUCKETS = 500
+
+MARKS = {
+    "first_paint": "FP",
+    "first_contentful_paint": "FCP",
+    "largest_contentful_paint": "LCP",
+    "dom_content_loaded": "DCL",
+    "load_event": "load",
+}
+
+OBJECT_COLUMNS = [
+    "url", "type", "method", "status", "protocol", "connection", "priority", "initiator",
+    "first_on_connection", "failed", "encoded_bytes", "decoded_bytes",
+    "queued", "sent", "first_byte", "last_byte",
+]  # fmt: skip
+OBJECT_TIMES = {"queued", "sent", "first_byte", "last_byte"}
+
+
+class Traces(Protocol):
+    """What is needed of the results: one table of one run."""
+
+    def trace(self, run_key: str, table: str) -> pl.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A visit to embed, and why it was chosen."""
+
+    run_key: str
+    scenario: str
+    network: str
+    congestion: str
+    http: str
+    initial_window: int
+    proxy: str
+    page: str
+    visit: int
+    verdict: str
+    role: str
+    """``median`` or ``first``."""
+
+    def entry(self) -> dict[str, Any]:
+        """What the report's index of visits holds."""
+        names = ("scenario", "network", "page", "visit", "verdict", "role")
+        return {"key": self.run_key} | {name: getattr(self, name) for name in names}
+
+
+def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Choice]:
+    """The median and the first visit of every scenario and page, medians first.
+
+    ``runs`` is :func:`wirepaint.metrics.table` of all runs. Visits with one of ``verdicts`` are
+    taken where a group has any, else all. The median visit is the one whose value of the column
+    ``metric`` is nearest to the median of its group.
+    """
+    medians: list[Choice] = []
+    firsts: list[Choice] = []
+    names = [field.name for field in fields(Choice) if field.name != "role"]
+    done = runs.filter((pl.col("state") == "done") & ~pl.col("warmup"))
+    for _, group in done.group_by("scenario", "user_agent", "page", maintain_order=True):
+        counted = group.filter(pl.col("verdict").is_in(list(verdicts)))
+        frame = (group if counted.is_empty() else counted).sort("visit").select(*names, value=pl.col(metric))
+        distance = (frame["value"] - frame["value"].median()).abs()
+        nearest = distance.arg_min() or 0
+        medians.append(Choice(**frame.drop("value").row(nearest, named=True), role="median"))
+        if nearest != 0:
+            firsts.append(Choice(**frame.drop("value").row(0, named=True), role="first"))
+    return medians + firsts
+
+
+def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
+    """Everything that the waterfall needs of one visit; None when the run has no page row."""
+    pages = traces.trace(choice.run_key, "page")
+    if not pages.height or pages["navigation_start"][0] is None:
+        return None
+    page = pages.row(0, named=True)
+    start = int(page["navigation_start"])
+    objects = traces.trace(choice.run_key, "object").sort("queued", "sent", "request", nulls_last=True)
+    ends = [page["load_event"], page["largest_contentful_paint"], objects["last_byte"].max()]
+    end = max((int(e) for e in ends if isinstance(e, int)), default=start + 1_000_000)
+    end += (end - start) // 50
+    return {
+        "key": choice.run_key,
+        "end": ticks(end, start),
+        "url": page["url"],
+        "marks": [
+            [label, ticks(page[name], start)] for name, label in MARKS.items() if page[name] is not None
+        ],
+        "columns": OBJECT_COLUMNS,
+        "objects": object_rows(objects, start),
+        "chunks": chunk_series(objects, traces.trace(choice.run_key, "chunk"), start),
+        "connections": connection_rows(traces.trace(choice.run_key, "connection"), start),
+        "tcp": tcp_series(traces.trace(choice.run_key, "tcp"), start, end),
+        "link": link_series(traces.trace(choice.run_key, "link"), start, end),
+    }
+
+
+def ticks(time: int | None, start: int) -> int | None:
+    return None if time is None else round((time - start) / TICK)
+
+
+def object_rows(objects: pl.DataFrame, start: int) -> list[list[Any]]:
+    return [
+        [ticks(row[name], start) if name in OBJECT_TIMES else row[name] for name in OBJECT_COLUMNS]
+        for row in objects.iter_rows(named=True)
+    ]
+
+
+def chunk_series(objects: pl.DataFrame, chunks: pl.DataFrame, start: int) -> list[list[int]]:
+    """Per object: time, bytes, time, bytes, ... with times as differences; arrivals within 1 ms are one."""
+    millisecond = (pl.col("time") // 1_000_000).alias("ms")
+    merged = (
+        chunks.group_by("request", millisecond)
+        .agg(pl.col("time").min(), pl.col("bytes").sum())
+        .sort("request", "time")
+        .partition_by("request", as_dict=True)
+    )
+    series: list[list[int]] = []
+    for request in objects["request"]:
+        flat: list[int] = []
+        frame = merged.get((request,))
+        previous = 0
+        for time, size in frame.select("time", "bytes").iter_rows() if frame is not None else ():
+            now = round((time - start) / TICK)
+            flat += [now - previous, size]
+            previous = now
+        series.append(flat)
+    return series
+
+
+def connection_rows(connections: pl.DataFrame, start: int) -> list[dict[str, Any]]:
+    plain = ["connection", "host", "protocol", "encrypted", "congestion", "initial_window", "bytes_received",
+             "objects", "retransmitted_segments", "reason"]  # fmt: skip
+    return [
+        {name: row[name] for name in plain}
+        | {name: ticks(row[name], start) for name in ("opened", "connected", "tls_done", "last_byte")}
+        | {"min_rtt": ticks(row["min_rtt"], 0)}
+        for row in connections.sort("opened").iter_rows(named=True)
+    ]
+
+
+def tcp_series(tcp: pl.DataFrame, start: int, end: int) -> dict[str, dict[str, list[Any]]]:
+    """Per connection the sender's window over time, thinned, and the times of its retransmissions."""
+    series: dict[str, dict[str, list[Any]]] = {}
+    sender = tcp.filter((pl.col("side") == "server") & (pl.col("time") <= end)).sort("time")
+    for (connection,), frame in sender.group_by("connection", maintain_order=True):
+        resent = frame.filter(pl.col("event") == "retransmit")["time"]
+        acks = frame.filter(pl.col("cwnd").is_not_null())
+        kept = acks[thin(acks)] if acks.height else acks
+        series[str(connection)] = {
+            "time": [ticks(time, start) for time in kept["time"]],
+            "cwnd": kept["cwnd"].to_list(),
+            "ssthresh": kept["ssthresh"].to_list(),
+            "in_flight": kept["in_flight"].to_list(),
+            "state": kept["state"].fill_null("Open").to_list(),
+            "resent": sorted({ticks(time, start) for time in resent if time is not None}),
+        }
+    return series
+
+
+def thin(frame: pl.DataFrame) -> list[int]:
+    """Row numbers to keep: per bucket of time the ends and the extremes, and every change of state."""
+    if frame.height <= 2 * CONNECTION_BUCKETS:
+        return list(range(frame.height))
+    time = frame["time"].to_numpy()
+    cwnd = frame["cwnd"].to_numpy()
+    flight = frame["in_flight"].fill_null(0).to_numpy()
+    state = frame["state"].fill_null("Open").to_numpy()
+    edges = np.searchsorted(time, np.linspace(time[0], time[-1] + 1, CONNECTION_BUCKETS + 1))
+    keep = {0, frame.height - 1} | {int(n) + 1 for n in np.flatnonzero(state[1:] != state[:-1])}
+    for low, high in itertools.pairwise(edges):
+        if high > low:
+            window = cwnd[low:high]
+            keep |= {int(high) - 1, int(low + window.argmax()), int(low + window.argmin())}
+            keep.add(int(low + flight[low:high].argmax()))
+    return sorted(keep)
+
+
+def link_series(link: pl.DataFrame, start: int, end: int) -> dict[str, list[int]]:
+    """Queue towards the client: the largest occupancy (packets) and the drops of each bucket of time."""
+    down = link.filter((pl.col("direction") == "down") & pl.col("time").is_between(start, end)).sort("time")
+    if not down.height:
+        return {"time": [], "queue": [], "drops": []}
+    width = max((end - start) // LINK_BUCKETS, 1)
+    buckets = (
+        down.with_columns(
+            (pl.col("queue_drops") + pl.col("random_losses")).diff().fill_null(0).alias("drops")
+        )
+        .group_by(((pl.col("time") - start) // width).alias("bucket"), maintain_order=True)
+        .agg(pl.col("time").first(), pl.col("queue_packets").max(), pl.col("drops").sum())
+    )
+    return {
+        "time": [round((time - start) / TICK) for time in buckets["time"]],
+        "queue": buckets["queue_packets"].fill_null(0).to_list(),
+        "drops": buckets["drops"].to_list(),
+    }
+
+
+def pack(value: Any) -> str:
+    """JSON, gzip, base64: safe inside a script element, decoded there by DecompressionStream."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")

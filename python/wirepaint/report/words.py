@@ -1,0 +1,159 @@
+"""Numbers, verdicts and reasons in words, as the templates print them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from wirepaint.statistics import Interval
+from wirepaint.statistics.wording import MINUS, number, signed
+
+THIN = "\N{THIN SPACE}"
+NOTHING = "\N{EN DASH}"
+"""Stands where there is no value."""
+
+CHECKS = {
+    "congestion": "The kernel reports another congestion control for a server socket than the one asked for.",
+    "initial_window": "A server socket began with another initial window than the one asked for.",
+    "http_version": "Browser and server agreed on another HTTP version than the one asked for.",
+    "connections": "Browser and server do not agree on which connections there were.",
+    "cold_cache": "Something came out of a cache although the visit must be cold.",
+    "cold_connections": "A connection went on from an earlier visit.",
+    "objects": "The objects that were loaded are not those of the recording.",
+    "status": "A response had another status than the recorded one.",
+    "bytes": "A response had another size than the recorded one.",
+    "server": "The replay server was asked for something that the recording lacks.",
+    "requests": "Traffic that the page did not cause.",
+    "sandbox": "The browser ran without its sandbox.",
+    "netlog": "The browser's network log ends too early, so byte timelines may be incomplete.",
+    "browser": "The browser said something unusual about the visit.",
+    "emulator": "The emulator left no account of its packets.",
+    "clock": "The wall clock was set while the run was under way.",
+    "lateness": "The emulator sent packets later than the model asked, so delay and rate were not exact.",
+    "lateness_max": "A single packet was late; medians and percentiles are not touched.",
+    "probe": "Samples of the sender's window were lost; the window chart may have gaps.",
+    "steal": "The hypervisor took CPU time away.",
+    "foreign_cpu": "Other programs used the CPU, which slows browser and emulator.",
+    "ring_drops": "The kernel dropped packets before the emulator saw them.",
+    "send_failures": "The kernel refused packets that the emulator sent.",
+}
+"""What it means that a check found something, by the name of the check."""
+
+VERDICTS = {
+    "faster": "smaller, and by more than chance explains",
+    "slower": "larger, and by more than chance explains",
+    "better": "better, and by more than chance explains",
+    "worse": "worse, and by more than chance explains",
+    "lower": "lower, and by more than chance explains; neither direction is better",
+    "higher": "higher, and by more than chance explains; neither direction is better",
+    "same": "the whole interval lies within the margin: no difference that matters",
+    "undecided": "the visits do not tell: neither a difference nor sameness is shown",
+}
+
+RUN_VERDICTS = {
+    "valid": "everything observed is what was asked; the run counts",
+    "suspect": "the machine was disturbed; the run does not count",
+    "invalid": "what ran is not what was asked; the run does not count",
+    "failed": "no result after all attempts",
+    "planned": "not carried out yet",
+    "running": "was under way when the report was written",
+    "skipped": "not needed: the interval was narrow enough",
+}
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value with its unit, in the size that reads best: ms or s, bytes or kB or MB."""
+    if value is None:
+        return NOTHING
+    if unit == "ms":
+        return f"{value / 1000:.2f}{THIN}s" if abs(value) >= 1000 else f"{number(value)}{THIN}ms"
+    if unit == "bytes" and abs(value) >= 1000:
+        scale, name = next((s, n) for s, n in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if abs(value) >= s)
+        return f"{number(value / scale)}{THIN}{name}"
+    return f"{number(value)}{THIN}{unit}" if unit not in ("", "1") else number(value)
+
+
+def change(interval: Interval, unit: str) -> str:
+    """A signed difference with its unit; ``share`` is shown as percent."""
+    return f"{shifted(interval.value, unit)}{THIN}{shown(unit)}".rstrip(THIN)
+
+
+def span(interval: Interval, unit: str) -> str:
+    """The interval from low to high without unit, or why there is none."""
+    if interval.low is None or interval.high is None:
+        return "too few visits"
+    return f"{shifted(interval.low, unit)} … {shifted(interval.high, unit)}"
+
+
+def shown(unit: str) -> str:
+    return {"share": "%", "1": ""}.get(unit, unit)
+
+
+def shifted(value: float, unit: str) -> str:
+    """A signed number: percent and ms with one decimal below 10, others with three digits."""
+    if unit not in ("share", "ms"):
+        return signed(value)
+    value = 100 * value if unit == "share" else value
+    rounded = round(value, 1 if abs(value) < 9.95 else None)
+    return (MINUS if rounded < 0 else "+" if rounded > 0 else "±") + f"{abs(rounded):,g}"
+
+
+def probability(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def reason(entry: Mapping[str, Any]) -> str:
+    """A reason of a run's verdict as sentences."""
+    check = str(entry.get("check", ""))
+    meaning = CHECKS.get(check, f"Check {check.replace('_', ' ')}.")
+    return f"{meaning} Found {entry.get('found')}; expected {entry.get('expected')}."
+
+
+def instant(unix_ns: int | None) -> str:
+    """A wall clock time in UTC, whole seconds."""
+    if unix_ns is None:
+        return NOTHING
+    return datetime.fromtimestamp(unix_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def microseconds(ns: int | None) -> str:
+    return NOTHING if ns is None else f"{ns / 1000:.0f}{THIN}µs"
+
+
+def rate(bit_per_s: float) -> str:
+    for limit, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bit_per_s >= limit:
+            return f"{bit_per_s / limit:.5g}{THIN}{unit}"
+    return f"{bit_per_s:g}{THIN}bit/s"
+
+
+def listed(words: list[str]) -> str:
+    """A, B and C."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def path(direction: Mapping[str, Any]) -> str:
+    """One direction of a resolved network: capacity, delay, jitter, loss, queue, changes."""
+    capacity, queue = direction["capacity"], direction["queue"]
+    parts = [
+        {"rate": lambda: rate(capacity["bit_per_s"]), "trace": lambda: "capacity from a trace"}.get(
+            capacity["kind"], lambda: "no bottleneck"
+        )(),
+        f"{direction['delay_ns'] / 1e6:g}{THIN}ms one way",
+    ]
+    for name in ("jitter", "loss"):
+        if direction[name]["kind"] != "none":
+            settings = ", ".join(f"{k} {v}" for k, v in direction[name].items() if k != "kind")
+            parts.append(f"{name} {direction[name]['kind']} ({settings})")
+    limits = ", ".join(
+        f"{value:,} {key}" for key, value in queue.items() if key in ("packets", "bytes") and value
+    )
+    parts.append(f"{queue['kind']} queue" + (f" of {limits}" if limits else ""))
+    if direction["changes"]:
+        parts.append(f"{len(direction['changes'])} scheduled changes")
+    return "; ".join(parts)
