@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections import deque
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -66,9 +67,13 @@ def import_folder(
     return page
 
 
+@dataclass
 class _File:
-    def __init__(self, url: str, body: bytes, mime: str, kind: Kind, cause: Cause) -> None:
-        self.url, self.body, self.mime, self.kind, self.cause = url, body, mime, kind, cause
+    url: str
+    body: bytes
+    mime: str
+    kind: Kind
+    cause: Cause
 
 
 class _Site:

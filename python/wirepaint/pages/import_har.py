@@ -16,6 +16,12 @@ from wirepaint.pages.codings import coding_of, encode_near
 from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, save_index
 from wirepaint.pages.selection import Draft, Selection, select
 
+_WAIT_MS = 30.0
+"""A request later than this after its parent's end may have waited for another answer."""
+
+_UNEXPLAINED = 0.5
+"""Largest share of that time which may remain after the answer for it to count as the trigger."""
+
 _TEXT = {"html", "css", "js", "data"}
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.I)
 
@@ -242,6 +248,8 @@ class _Finder:
         self._base = position[selection.base]
         self._by_url = {d.url: i for i, d in enumerate(self._drafts) if d.method == "GET"}
         self._cause: list[Cause] = []
+        self._asked_by: dict[int, list[int]] = {}
+        self._infers = not selection.base.entry.response.content.text
 
     def cause(self, index: int) -> Cause:
         """Cause of the draft at ``index``; to be asked for in order."""
@@ -261,7 +269,38 @@ class _Finder:
         parent = self._parent(causes.plain(url), index, draft)
         kind = causes.kind(self._drafts[parent].kind, recorded_kind)
         after = max(0.0, draft.start - self._drafts[parent].end)
+        trigger = self._trigger(draft, parent, after)
+        self._asked_by.setdefault(parent, []).append(index)
+        if trigger is not None:
+            kind = "script" if self._drafts[trigger].kind == "data" else kind
+            return Cause(by=trigger, kind=kind, after_ms=_rounded(draft.start - self._drafts[trigger].end))
         return Cause(by=parent, kind=kind, after_ms=_rounded(after))
+
+    def _trigger(self, draft: Draft, parent: int, after: float) -> int | None:
+        """The answer for which a script or document waited before it asked for ``draft``.
+
+        Recorders name the script that asked, not what it waited for. Where the same parent had
+        asked for a script or for data that arrived in between, and that explains most of the time
+        since the parent's end, the last such answer is the trigger. Without it the delay would hold
+        the recorded network's time and not vary with the replayed one.
+        """
+        if not self._infers or after < _WAIT_MS or self._drafts[parent].kind not in ("html", "js"):
+            return None
+        arrived = [
+            index
+            for index in self._asked_by.get(parent, [])
+            if self._drafts[parent].end < self._drafts[index].end <= draft.start and self._answers(index)
+        ]
+        last = max(arrived, key=lambda index: self._drafts[index].end, default=None)
+        if last is None or draft.start - self._drafts[last].end > _UNEXPLAINED * after:
+            return None
+        return last
+
+    def _answers(self, index: int) -> bool:
+        """True for a script or data with content, asked for without redirect."""
+        draft = self._drafts[index]
+        content = draft.entry.response.content.size > 0 and draft.status == 200
+        return draft.kind in ("js", "data") and content and not draft.target and not draft.came_from
 
     def _parent(self, url: str, index: int, draft: Draft) -> int:
         """The earlier resource at ``url`` that can cause this one, else the nearest one above it."""

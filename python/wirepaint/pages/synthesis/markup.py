@@ -78,8 +78,9 @@ class Driver:
         self.driven[resource.id] = parent
         self.children.setdefault(parent.id, []).append((resource, after))
 
-    @staticmethod
-    def _can_ask(parent: Resource, child: Resource) -> bool:
+    def _can_ask(self, parent: Resource, child: Resource) -> bool:
+        if parent.type == "data":
+            return parent.id in self.driven  # by what asked for it, when it has arrived
         if not parent.synthetic:
             return False
         if parent.type == "css":
@@ -105,7 +106,7 @@ class Driver:
         return parent if parent.type == "html" else self.document(parent)
 
     def call(self, resource: Resource, after: float) -> list[object]:
-        """The driver's entry for one child."""
+        """The driver's entry for one child; that of data holds what is asked for once it has arrived."""
         late = resource.recorded.after_load
         delay = min(after, LATE_DELAY_MS) if late else after
         entry: list[object] = ["d", resource.url, round(delay), int(late)]
@@ -124,7 +125,8 @@ class Driver:
             options["credentials"] = "include"
         if resource.priority in _LOW:
             options["priority"] = "low"
-        return [*entry, options]
+        then = [self.call(child, after) for child, after in self.children.get(resource.id, [])]
+        return [*entry, options, *([then] if then else [])]
 
 
 def _js(value: object) -> str:
