@@ -39,7 +39,8 @@ CONTENT = form({"size": COUNT, "mimeType": TEXT}, {"compression": COUNT, "text":
 RESPONSE = form(
     {
         "status": COUNT, "statusText": TEXT, "httpVersion": TEXT, "cookies": many(COOKIE),
-        "headers": many(PAIR), "content": CONTENT, "redirectURL": TEXT, "headersSize": COUNT, "bodySize": COUNT,
+        "headers": many(PAIR), "content": CONTENT, "redirectURL": TEXT,
+        "headersSize": COUNT, "bodySize": COUNT,
     }
 )  # fmt: skip
 TIMINGS = form(

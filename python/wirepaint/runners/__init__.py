@@ -1,0 +1,1 @@
+"""How runs are carried out: ``pool`` takes them from a plan one by one, ``testbed`` carries one out."""

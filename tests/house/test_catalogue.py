@@ -1,0 +1,55 @@
+"""Everything that the catalogue ships loads, and says what it is and where it is from."""
+
+import re
+
+import pytest
+
+from wirepaint import pages
+from wirepaint.evaluation import catalogue, network
+
+FREE_LICENCES = r"CC0|CC-BY|MIT|BSD|Apache|OGL|ISC|Public domain|Open Government"
+
+
+@pytest.mark.parametrize("name", catalogue.names("network"))
+def test_a_network_loads_and_names_its_source(name):
+    loaded = network.load(name)
+    assert loaded.name == name
+    assert loaded.title and loaded.summary and loaded.source
+
+
+def test_the_networks_that_the_product_promises_are_there():
+    names = set(catalogue.names("network"))
+    assert {"lte", "3g", "geo-satellite"} <= names
+    assert len([name for name in names if name.startswith("wpt-")]) >= 5
+    assert len([name for name in names if name.startswith("lighthouse-")]) >= 2
+    varying = [name for name in names if network.load(name).down["capacity"]["kind"] == "trace"]
+    assert len(varying) >= 2
+
+
+@pytest.mark.parametrize(("name", "down_mbit", "one_way_ms"), [("lte", 25, 13), ("3g", 7, 25)])
+def test_the_networks_of_the_fld_paper_have_its_numbers(name, down_mbit, one_way_ms):
+    loaded = network.load(name)
+    assert loaded.rate("down") == down_mbit * 1e6
+    assert loaded.down["delay_ns"] == loaded.up["delay_ns"] == one_way_ms * 1_000_000
+
+
+@pytest.mark.parametrize(("name", "folder"), pages.shipped().items())
+def test_a_page_loads_and_has_a_free_licence_and_a_source(name, folder):
+    page = pages.load(folder)
+    assert page.title and page.summary and page.source
+    assert re.search(FREE_LICENCES, page.licence, re.IGNORECASE), page.licence
+    for resource in page.resources:
+        if resource.body is not None:
+            assert (folder / "bodies" / resource.body).is_file()
+
+
+def test_six_pages_ship_and_two_have_the_shape_of_a_large_modern_page():
+    shipped = [pages.load(folder) for folder in pages.shipped().values()]
+    assert len(shipped) >= 6
+    hosts = [{resource.url.split("/")[2] for resource in page.resources} for page in shipped]
+    large = [
+        page
+        for page, own in zip(shipped, hosts, strict=True)
+        if len(page.resources) >= 100 and len(own) >= 10
+    ]
+    assert len(large) >= 2
