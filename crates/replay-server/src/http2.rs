@@ -9,7 +9,7 @@ use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};
 use crate::http1::IDLE_TIME;
 use crate::matching::{Matched, Target};
-use crate::priority::{Priority, Schedule};
+use crate::priority::{Change, Priority, Schedule};
 use crate::records::{Asked, ConnectionId, RequestId};
 use crate::server::{Origins, Site};
 use crate::socket::Socket;
@@ -40,8 +40,8 @@ const FRAME_HEADER: usize = 9;
 const LEAST_FRAME: usize = 512;
 /// The unsent backlog is bounded anew whenever so many bytes have been handed over.
 const BOUND_EVERY: usize = 64 * 1024;
-/// Priority updates that are kept for requests yet to come.
-const EARLY_UPDATES: usize = 128;
+/// Changes of priority that are kept for requests yet to come.
+const EARLY_CHANGES: usize = 128;
 
 /// Serves requests until the connection ends. The socket's unsent backlog is bounded from here on.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
@@ -67,7 +67,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         sending: HashMap::new(),
         schedule: Schedule::default(),
         unwritten: Vec::new(),
-        updates: HashMap::new(),
+        early: HashMap::new(),
         newest: 0,
         unbounded: BOUND_EVERY,
         timer: Timer::default(),
@@ -118,8 +118,8 @@ struct Session<'a, S> {
     schedule: Schedule,
     /// Marks on bytes that the h2 crate has and the kernel may not.
     unwritten: Vec<Mark>,
-    /// Priorities of streams that were updated before they were opened.
-    updates: HashMap<u32, Priority>,
+    /// Changes of priority of streams that have not been opened.
+    early: HashMap<u32, Change>,
     newest: u32,
     /// Bytes handed over since the unsent backlog was bounded.
     unbounded: usize,
@@ -203,7 +203,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         };
         let stream = respond.stream_id().as_u32();
         let header = ask.priority.as_deref().map(Priority::parse).unwrap_or_default();
-        let priority = self.updates.remove(&stream).unwrap_or(header);
+        let priority = self.early.remove(&stream).map_or(header, |change| change.apply(header));
         let Ask { method, priority: header, .. } = ask;
         let (status, length) = (answer.status.as_u16(), answer.body.len() as u64);
         let asked = Asked { at, method, url, priority: header };
@@ -314,12 +314,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     }
 
     fn reprioritise(&mut self) {
-        for (stream, priority) in self.seen.updates() {
-            self.schedule.change(stream, priority);
+        for (stream, change) in self.seen.changes() {
+            self.schedule.change(stream, change);
             if let Some((_, waiting)) = self.waiting.iter_mut().find(|((_, id), _)| *id == stream) {
-                waiting.priority = priority;
-            } else if stream > self.newest && self.updates.len() < EARLY_UPDATES {
-                self.updates.insert(stream, priority);
+                waiting.priority = change.apply(waiting.priority);
+            } else if stream > self.newest && self.early.len() < EARLY_CHANGES {
+                self.early.insert(stream, change);
             }
         }
     }

@@ -40,6 +40,36 @@ impl Priority {
     }
 }
 
+/// A later word of the client on a response's priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    urgency: u8,
+    /// None leaves it as it was.
+    incremental: Option<bool>,
+}
+
+impl Change {
+    /// From the value of a PRIORITY_UPDATE frame (RFC 9218, section 7.1).
+    pub fn parse(value: &str) -> Change {
+        let Priority { urgency, incremental } = Priority::parse(value);
+        Change { urgency, incremental: Some(incremental) }
+    }
+
+    /// From the weight (1 to 256) of a PRIORITY frame (RFC 9113, section 6.3).
+    ///
+    /// The frame is deprecated, but it is the only way in which Chromium moves an HTTP/2 request, for
+    /// instance an image that turns out to be in view. It spreads eight priorities evenly over the
+    /// weights (256, 220, 183, 147, ... 1); the same eight are the urgencies of its headers.
+    pub fn from_weight(weight: u16) -> Change {
+        Change { urgency: (((256 - weight.min(256)) * 7 + 127) / 255) as u8, incremental: None }
+    }
+
+    /// `priority` after the change.
+    pub fn apply(self, priority: Priority) -> Priority {
+        Priority { urgency: self.urgency, incremental: self.incremental.unwrap_or(priority.incremental) }
+    }
+}
+
 /// The responses of a connection that have bytes to send.
 #[derive(Debug, Default)]
 pub struct Schedule {
@@ -69,9 +99,9 @@ impl Schedule {
     }
 
     /// Changes a response's priority; nothing happens when it is not there.
-    pub fn change(&mut self, stream: u32, priority: Priority) {
+    pub fn change(&mut self, stream: u32, change: Change) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.stream == stream) {
-            entry.priority = priority;
+            entry.priority = change.apply(entry.priority);
         }
     }
 
@@ -175,8 +205,17 @@ mod tests {
         let mut schedule = Schedule::default();
         schedule.add(1, Priority::default());
         schedule.add(3, Priority::default());
-        schedule.change(3, Priority::parse("u=1"));
-        schedule.change(99, Priority::default());
+        schedule.change(3, Change::parse("u=1"));
+        schedule.change(99, Change::parse("u=0"));
         assert_eq!(schedule.next(), Some(3));
+    }
+
+    #[test]
+    fn the_weights_of_chromium_are_its_urgencies() {
+        let image = Priority::parse("i");
+        for (urgency, weight) in [256, 220, 183, 147, 110, 74, 37, 1].into_iter().enumerate() {
+            let moved = Change::from_weight(weight).apply(image);
+            assert_eq!(moved, Priority { urgency: urgency as u8, incremental: true });
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A transport under an HTTP/2 connection that knows what the h2 crate does not tell: whether all that
 //! was written has reached the kernel, and which priorities the client changed.
 
-use crate::priority::Priority;
+use crate::priority::Change;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
@@ -14,16 +14,18 @@ use tokio::time::Instant;
 const PREFACE: usize = 24;
 /// Length of a frame's header (RFC 9113, section 4.1).
 const FRAME_HEADER: usize = 9;
+/// Type of a PRIORITY frame (RFC 9113, section 6.3).
+const PRIORITY: u8 = 0x2;
 /// Type of a PRIORITY_UPDATE frame (RFC 9218, section 7.1).
 const PRIORITY_UPDATE: u8 = 0x10;
-/// Longest PRIORITY_UPDATE that is read, and most that may wait.
+/// Longest PRIORITY_UPDATE that is read, and most changes that may wait.
 const LIMIT: usize = 256;
 
 /// What is known about the transport.
 pub struct Seen {
     unflushed: Cell<bool>,
     active: Cell<Instant>,
-    updates: RefCell<Vec<(u32, Priority)>>,
+    changes: RefCell<Vec<(u32, Change)>>,
 }
 
 impl Seen {
@@ -37,9 +39,9 @@ impl Seen {
         self.active.get()
     }
 
-    /// Priority updates that came in since the last call: stream and priority.
-    pub fn updates(&self) -> Vec<(u32, Priority)> {
-        self.updates.take()
+    /// Changes of priority that came in since the last call, each with its stream.
+    pub fn changes(&self) -> Vec<(u32, Change)> {
+        self.changes.take()
     }
 }
 
@@ -56,7 +58,7 @@ impl<S> Tap<S> {
         let seen = Rc::new(Seen {
             unflushed: Cell::new(false),
             active: Cell::new(Instant::now()),
-            updates: RefCell::default(),
+            changes: RefCell::default(),
         });
         (Tap { io, frames: Frames::default(), seen: seen.clone() }, seen)
     }
@@ -73,10 +75,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut tap.io).poll_read(cx, buf))?;
         tap.seen.active.set(Instant::now());
-        tap.frames.feed(&buf.filled()[before..], |stream, priority| {
-            let mut updates = tap.seen.updates.borrow_mut();
-            if updates.len() < LIMIT {
-                updates.push((stream, priority));
+        tap.frames.feed(&buf.filled()[before..], |stream, change| {
+            let mut changes = tap.seen.changes.borrow_mut();
+            if changes.len() < LIMIT {
+                changes.push((stream, change));
             }
         });
         Poll::Ready(Ok(()))
@@ -116,12 +118,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
     }
 }
 
-/// Finds PRIORITY_UPDATE frames in what a client sends. It only listens: the h2 crate gets every byte
-/// too and judges them.
+/// Finds frames that change a priority in what a client sends. It only listens: the h2 crate gets
+/// every byte too and judges them.
 struct Frames {
     /// Bytes to pass over before the next frame's header.
     skip: usize,
-    /// The frame's header, then for a PRIORITY_UPDATE its payload.
+    /// The frame's header, then the payload if it is of interest.
     held: Vec<u8>,
 }
 
@@ -132,31 +134,30 @@ impl Default for Frames {
 }
 
 impl Frames {
-    fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(u32, Priority)) {
+    fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(u32, Change)) {
         while !bytes.is_empty() {
-            if self.skip > 0 {
-                let passed = self.skip.min(bytes.len());
-                self.skip -= passed;
-                bytes = &bytes[passed..];
-                continue;
-            }
-            let wanted = FRAME_HEADER + if self.is_update() { self.length() } else { 0 };
+            let passed = self.skip.min(bytes.len());
+            self.skip -= passed;
+            bytes = &bytes[passed..];
+            let wanted = FRAME_HEADER + self.payload().unwrap_or(0);
             let taken = (wanted - self.held.len()).min(bytes.len());
             self.held.extend_from_slice(&bytes[..taken]);
             bytes = &bytes[taken..];
             if self.held.len() < FRAME_HEADER {
                 continue;
             }
-            if !self.is_update() {
-                self.skip = self.length();
-                self.held.clear();
-            } else if self.held.len() == FRAME_HEADER + self.length() {
-                let payload = &self.held[FRAME_HEADER..];
-                let stream = u32::from_be_bytes([payload[0] & 0x7f, payload[1], payload[2], payload[3]]);
-                if let Ok(value) = std::str::from_utf8(&payload[4..]) {
-                    found(stream, Priority::parse(value));
+            match self.payload() {
+                None => {
+                    self.skip = self.length();
+                    self.held.clear();
                 }
-                self.held.clear();
+                Some(length) if self.held.len() == FRAME_HEADER + length => {
+                    if let Some((stream, change)) = self.change() {
+                        found(stream, change);
+                    }
+                    self.held.clear();
+                }
+                Some(_) => {}
             }
         }
     }
@@ -165,10 +166,24 @@ impl Frames {
         u32::from_be_bytes([0, self.held[0], self.held[1], self.held[2]]) as usize
     }
 
-    fn is_update(&self) -> bool {
-        self.held.len() >= FRAME_HEADER
-            && self.held[3] == PRIORITY_UPDATE
-            && (4..=LIMIT).contains(&self.length())
+    /// Length of the payload if the header is complete and the frame of interest.
+    fn payload(&self) -> Option<usize> {
+        let kind = *self.held.get(3).filter(|_| self.held.len() >= FRAME_HEADER)?;
+        match (kind, self.length()) {
+            (PRIORITY, 5) => Some(5),
+            (PRIORITY_UPDATE, length @ 4..=LIMIT) => Some(length),
+            _ => None,
+        }
+    }
+
+    /// What a complete frame changes.
+    fn change(&self) -> Option<(u32, Change)> {
+        let (header, payload) = self.held.split_at(FRAME_HEADER);
+        let stream = |at: &[u8]| Some(u32::from_be_bytes(at.get(..4)?.try_into().ok()?) & 0x7fff_ffff);
+        match header[3] {
+            PRIORITY => Some((stream(&header[5..])?, Change::from_weight(u16::from(*payload.get(4)?) + 1))),
+            _ => Some((stream(payload)?, Change::parse(std::str::from_utf8(&payload[4..]).ok()?))),
+        }
     }
 }
 
@@ -176,25 +191,32 @@ impl Frames {
 mod tests {
     use super::*;
 
-    fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
         let length = (payload.len() as u32).to_be_bytes();
-        [&length[1..], &[kind, 0, 0, 0, 0, 0], payload].concat()
+        [&length[1..], &[kind, 0, 0, 0, 0, stream], payload].concat()
     }
 
     #[test]
-    fn a_priority_update_is_found_however_the_bytes_are_cut() {
-        let mut stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        stream.extend(frame(4, &[0; 6]));
-        stream.extend(frame(PRIORITY_UPDATE, b"\0\0\0\x05u=1, i"));
-        stream.extend(frame(PRIORITY_UPDATE, b"\0"));
-        stream.extend(frame(0, &[PRIORITY_UPDATE; 70]));
-        stream.extend(frame(PRIORITY_UPDATE, b"\0\0\0\x07u=6"));
+    fn changes_of_priority_are_found_however_the_bytes_are_cut() {
+        let stream = [
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+            frame(4, 0, &[0; 6]),
+            frame(PRIORITY_UPDATE, 0, b"\0\0\0\x05u=1, i"),
+            frame(PRIORITY_UPDATE, 0, b"\0"),
+            frame(4, 0, b""),
+            frame(PRIORITY, 3, &[0x80, 0, 0, 1, 219]),
+            frame(0, 1, &[PRIORITY_UPDATE; 70]),
+            frame(PRIORITY_UPDATE, 0, b"\0\0\0\x07u=6"),
+        ]
+        .concat();
         for step in 1..stream.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
             for part in stream.chunks(step) {
-                frames.feed(part, |stream, priority| found.push((stream, priority)));
+                frames.feed(part, |stream, change| found.push((stream, change)));
             }
-            assert_eq!(found, [(5, Priority::parse("u=1,i")), (7, Priority::parse("u=6"))], "step {step}");
+            let expected =
+                [(5, Change::parse("u=1,i")), (3, Change::from_weight(220)), (7, Change::parse("u=6"))];
+            assert_eq!(found, expected, "step {step}");
         }
     }
 }

@@ -103,6 +103,21 @@ fn a_priority_update_moves_a_response_that_waits() {
 }
 
 #[test]
+fn a_weight_moves_a_response_as_chromium_means_it() {
+    let (folder, address) = (Folder::new(), "127.81.2.9");
+    let server = start(&folder, address, LARGE);
+    let mut client = client(address, WIDE);
+    client.send(&[
+        get(1, HOST, "/a", Some("i")),
+        get(3, HOST, "/b", Some("i")),
+        // An image that came into view: weight 220 stands for u=1.
+        Frame::new(PRIORITY, 0, 3, &[0x80, 0, 0, 0, 219]),
+    ]);
+    assert_eq!(order(&client.until_ended(2)), [3, 1]);
+    drop(server.stop());
+}
+
+#[test]
 fn a_full_window_of_one_response_lets_the_next_pass() {
     let (folder, address) = (Folder::new(), "127.81.2.5");
     let server = start(&folder, address, LARGE);
