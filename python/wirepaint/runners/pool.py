@@ -287,5 +287,13 @@ def _cell(run: ResolvedRun) -> tuple[str, str, str]:
 
 
 def _why(outcome: Outcome) -> str:
-    reasons = [reason for reason in outcome.reasons if reason["severity"] != "note"]
-    return "; ".join(f"{r['check']}: {r['found']} (expected {r['expected']})" for r in reasons)
+    """The reasons in words; of many with the same check the first."""
+    by_check: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for reason in outcome.reasons:
+        if reason["severity"] != "note":
+            by_check[reason["check"]].append(reason)
+    return "; ".join(
+        f"{check}: {reasons[0]['found']} (expected {reasons[0]['expected']})"
+        + (f" and {len(reasons) - 1} more" if len(reasons) > 1 else "")
+        for check, reasons in by_check.items()
+    )

@@ -44,7 +44,7 @@ class Cells:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
         parent = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             preexec_fn=lambda: linux.die_with_parent(parent),
@@ -95,7 +95,7 @@ class Cells:
         return answer["result"]
 
 
-def _serve() -> None:
+def serve() -> None:
     """The launcher: one request a line on stdin, one answer a line on stdout, until stdin ends."""
     for module in _PRELOADED:
         importlib.import_module(module)
@@ -203,7 +203,3 @@ def _cell(request: dict[str, Any], writer: int) -> None:
         while data:
             data = data[os.write(writer, data) :]
     os._exit(0)
-
-
-if __name__ == "__main__":
-    _serve()

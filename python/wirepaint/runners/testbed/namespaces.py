@@ -152,7 +152,7 @@ def build(
             dst=f"{CLIENT_ADDRESS}/32",
             oif=index,
             scope="link",
-            metrics={"attrs": [("RTAX_INITCWND", initial_window)]},
+            metrics={"initcwnd": initial_window},
         )
     return in_force
 
