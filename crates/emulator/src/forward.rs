@@ -15,8 +15,14 @@ use wirepaint_link_model::{Link, LinkModel, Packet};
 use wirepaint_run::Network;
 use wirepaint_units::{Duration, Time};
 
-/// Longest spin before a departure: a wake-up takes a few microseconds.
+/// The thread means to be awake at most this long before a departure.
 const SPIN_NS: u64 = 5_000;
+/// How much earlier than that the timer is set at most: a wake-up takes 2 to 50 µs, depending on
+/// how deeply the processor sleeps.
+const LONGEST_LEAD_NS: u64 = 50_000;
+/// Step by which the lead grows after a late wake-up, and by half of which it shrinks after an
+/// early one: two wake-ups out of three are to be in time.
+const LEAD_STEP_NS: u64 = 400;
 /// Period over which sleep is counted.
 const REST_WINDOW_NS: u64 = 10_000_000;
 /// Sleep in a window below which the thread no longer spins: a tenth.
@@ -83,6 +89,8 @@ struct Rest {
     slept: u64,
     /// Whether the window before left room to spin.
     may_spin: bool,
+    /// How much before a departure the timer is set.
+    lead: u64,
 }
 
 impl Forwarder {
@@ -133,7 +141,7 @@ impl Forwarder {
             lateness: Histogram::new(),
             sample_interval,
             next_sample: started,
-            rest: Rest { window: started, slept: 0, may_spin: true },
+            rest: Rest { window: started, slept: 0, may_spin: true, lead: LONGEST_LEAD_NS / 2 },
             started,
             clock,
         })
@@ -226,7 +234,7 @@ impl Forwarder {
             lane.send_failures += (count - sent) as u64;
             let each = after.since(before).0 / count as u64;
             for (place, (due, frame)) in batch.into_iter().flatten().enumerate() {
-                let out = before + Duration(each * (place as u64 + 1));
+                let out = before + Duration(each * place as u64);
                 let late = out.since(due);
                 self.lateness.add(late.0);
                 lane.lateness_since_sample = lane.lateness_since_sample.max(late);
@@ -268,19 +276,11 @@ impl Forwarder {
     /// Sleeps until something comes in or is due.
     fn sleep(&mut self) -> Result<(), Error> {
         let now = self.clock.now();
-        let window = now.since(self.rest.window).0;
-        if window >= REST_WINDOW_NS {
-            if self.rest.slept < LEAST_REST_NS {
-                std::thread::sleep(std::time::Duration::from_nanos(LEAST_REST_NS - self.rest.slept));
-            }
-            self.rest =
-                Rest { window: self.clock.now(), slept: 0, may_spin: self.rest.slept >= SPIN_REST_NS };
-            return Ok(());
-        }
-        let next = self.lanes.iter().filter_map(|lane| lane.link.next_departure()).min();
-        let next = next.map_or(self.next_sample, |next| next.min(self.next_sample));
-        let left = next.since(now).0.min(LONGEST_SLEEP_NS);
-        let left = if self.rest.may_spin { left.saturating_sub(SPIN_NS) } else { left };
+        self.rest.take(now);
+        let due = self.lanes.iter().filter_map(|lane| lane.link.next_departure()).min();
+        let lead = if self.rest.may_spin { self.rest.lead } else { 0 };
+        let wake = due.map_or(self.next_sample, |due| self.next_sample.min(due - Duration(lead)));
+        let left = wake.since(now).0.min(LONGEST_SLEEP_NS);
         if left == 0 {
             return Ok(());
         }
@@ -291,10 +291,15 @@ impl Forwarder {
         });
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: left as i64 };
         // SAFETY: the descriptors and the timeout are valid for the call; no signal mask is passed.
-        let done = unsafe { libc::ppoll(waiting.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
-        self.rest.slept += self.clock.now().since(now).0;
-        if done < 0 && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return Err(Error::last("ppoll"));
+        let ready = unsafe { libc::ppoll(waiting.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
+        let awake = self.clock.now();
+        self.rest.slept += awake.since(now).0;
+        match (ready, due) {
+            (0, Some(due)) if due < self.next_sample => self.rest.adapt(due, awake),
+            (..0, _) if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted => {
+                return Err(Error::last("ppoll"));
+            }
+            _ => {}
         }
         if waiting.iter().any(|port| port.revents & (libc::POLLERR | libc::POLLNVAL) != 0) {
             return Err(Error::Usage("an interface of the network went away during the run".to_owned()));
@@ -335,5 +340,29 @@ impl Forwarder {
     /// Writes the tables `link` and, when asked for, `packet`.
     pub fn write_tables(&self, folder: &Path) -> Result<(), Error> {
         self.recorder.write(folder).map_err(Error::Trace)
+    }
+}
+
+impl Rest {
+    /// Begins a new window when the present one is over, after the least rest.
+    fn take(&mut self, now: Time) {
+        if now.since(self.window).0 < REST_WINDOW_NS {
+            return;
+        }
+        if self.slept < LEAST_REST_NS {
+            std::thread::sleep(std::time::Duration::from_nanos(LEAST_REST_NS - self.slept));
+        }
+        self.may_spin = self.slept >= SPIN_REST_NS;
+        self.slept = 0;
+        self.window = now;
+    }
+
+    /// Learns from a wake-up by the timer.
+    fn adapt(&mut self, due: Time, awake: Time) {
+        if awake > due {
+            self.lead = (self.lead + LEAD_STEP_NS).min(LONGEST_LEAD_NS + SPIN_NS);
+        } else if due.since(awake).0 > SPIN_NS {
+            self.lead = (self.lead - LEAD_STEP_NS / 2).max(SPIN_NS);
+        }
     }
 }

@@ -42,25 +42,16 @@ pub struct End {
 pub enum Measure {
     /// UDP packets one way.
     Stream {
-        /// How many.
-        packets: u64,
-        /// Length of the IP packet.
-        ip_bytes: usize,
-        /// Time between departures; 0 sends them at once.
-        interval_ns: u64,
-        /// How long to wait for the last after it was sent.
-        linger_ns: u64,
+        /// What is sent.
+        probes: Probes,
+        /// Whether the result lists every arrival.
+        #[serde(default)]
+        arrivals: bool,
     },
     /// UDP packets there and back.
     Echo {
-        /// How many.
-        packets: u64,
-        /// Length of the IP packet.
-        ip_bytes: usize,
-        /// Time between departures.
-        interval_ns: u64,
-        /// How long to wait for the last after it was sent.
-        linger_ns: u64,
+        /// What is sent.
+        probes: Probes,
     },
     /// One TCP connection that sends as much as it can.
     Tcp {
@@ -69,6 +60,23 @@ pub enum Measure {
         /// Congestion control of the sender.
         congestion: String,
     },
+}
+
+/// UDP packets and their times.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probes {
+    /// How many.
+    pub packets: u64,
+    /// Length of the IP packet.
+    pub ip_bytes: usize,
+    /// Time between departures; 0 sends them at once.
+    pub interval_ns: u64,
+    /// How long to wait after the last departure and after the last arrival.
+    pub linger_ns: u64,
+    /// Spins up to 60 µs before each departure; otherwise late ones catch up.
+    #[serde(default)]
+    pub punctual: bool,
 }
 
 /// Quantiles of a measured time in nanoseconds; null when nothing arrived.
@@ -97,13 +105,12 @@ pub fn command(request: &str) -> Result<(), Error> {
         serde_json::from_str(request).map_err(|error| Error::Usage(format!("probe request: {error}")))?;
     let Request { source, destination, measure } = request;
     let result = match measure {
-        Measure::Stream { packets, ip_bytes, interval_ns, linger_ns } => {
-            let plan = udp::Plan::check(packets, ip_bytes, interval_ns, linger_ns)?;
-            serde_json::to_value(udp::stream(&source, &destination, &plan)?)
+        Measure::Stream { probes, arrivals } => {
+            let plan = udp::Plan::check(&probes)?;
+            serde_json::to_value(udp::stream(&source, &destination, &plan, arrivals)?)
         }
-        Measure::Echo { packets, ip_bytes, interval_ns, linger_ns } => {
-            let plan = udp::Plan::check(packets, ip_bytes, interval_ns, linger_ns)?;
-            serde_json::to_value(udp::echo(&source, &destination, &plan)?)
+        Measure::Echo { probes } => {
+            serde_json::to_value(udp::echo(&source, &destination, &udp::Plan::check(&probes)?)?)
         }
         Measure::Tcp { duration_ns, congestion } => {
             serde_json::to_value(tcp::bulk(&source, &destination, duration_ns, &congestion)?)

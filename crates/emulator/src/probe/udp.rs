@@ -1,4 +1,4 @@
-use super::{End, Quantiles, inside, io};
+use super::{End, Probes, Quantiles, inside, io};
 use crate::Error;
 use crate::clock::{StampConverter, monotonic};
 use libc::c_int;
@@ -18,7 +18,7 @@ const LONGEST: usize = 1500;
 const BUFFER_BYTES: c_int = 64 << 20;
 /// Below the emulator's, above everything ordinary.
 const PRIORITY: i32 = 40;
-/// The sender wakes this early and spins until the departure.
+/// A punctual sender wakes this early and spins until the departure.
 const SPIN_NS: u64 = 60_000;
 
 /// What is sent.
@@ -27,18 +27,20 @@ pub struct Plan {
     payload_bytes: usize,
     interval_ns: u64,
     linger_ns: u64,
+    punctual: bool,
 }
 
 impl Plan {
     /// Refuses what cannot be sent.
-    pub fn check(packets: u64, ip_bytes: usize, interval_ns: u64, linger_ns: u64) -> Result<Plan, Error> {
+    pub fn check(probes: &Probes) -> Result<Plan, Error> {
+        let Probes { packets, ip_bytes, interval_ns, linger_ns, punctual } = *probes;
         if !(HEADER_BYTES + PAYLOAD_BYTES..=LONGEST).contains(&ip_bytes) {
             return Err(Error::Usage(format!("probe request: ip_bytes: found {ip_bytes}, accepted: 60 to 1500")));
         }
         if !(1..=10_000_000).contains(&packets) {
             return Err(Error::Usage(format!("probe request: packets: found {packets}, accepted: 1 to 10000000")));
         }
-        Ok(Plan { packets, payload_bytes: ip_bytes - HEADER_BYTES, interval_ns, linger_ns })
+        Ok(Plan { packets, payload_bytes: ip_bytes - HEADER_BYTES, interval_ns, linger_ns, punctual })
     }
 }
 
@@ -58,6 +60,9 @@ pub struct StreamResult {
     ip_bytes_after_first: u64,
     /// One-way delay: from before the send call to the arrival at the far interface.
     delay: Quantiles,
+    /// Time of every arrival, when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrivals: Option<Vec<u64>>,
 }
 
 /// Result of an echo.
@@ -172,12 +177,13 @@ fn send_all(socket: &UdpSocket, to: SocketAddr, plan: &Plan) -> Result<(u64, u64
         let parameters = libc::sched_param { sched_priority: PRIORITY };
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters);
     }
+    stay_off_the_last_cpu();
     let begin = monotonic() + 1_000_000;
     let (mut first, mut last) = (begin, begin);
     let mut data = payload(plan.payload_bytes, [0; 4]);
     for number in 0..plan.packets {
         let due = begin + number * plan.interval_ns;
-        sleep_until(due);
+        sleep_until(due, if plan.punctual { SPIN_NS } else { 0 });
         last = monotonic();
         if number == 0 {
             first = last;
@@ -193,8 +199,25 @@ fn send_all(socket: &UdpSocket, to: SocketAddr, plan: &Plan) -> Result<(u64, u64
     Ok((first, last))
 }
 
-fn sleep_until(due: u64) {
-    let wake = due.saturating_sub(SPIN_NS);
+/// The emulator runs on the last one.
+fn stay_off_the_last_cpu() {
+    // SAFETY: the set is a plain bit mask of the size that is passed.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) != 0
+            || libc::CPU_COUNT(&allowed) < 2
+        {
+            return;
+        }
+        if let Some(last) = (0..libc::CPU_SETSIZE as usize).rev().find(|cpu| libc::CPU_ISSET(*cpu, &allowed)) {
+            libc::CPU_CLR(last, &mut allowed);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &allowed);
+        }
+    }
+}
+
+fn sleep_until(due: u64, spin: u64) {
+    let wake = due.saturating_sub(spin);
     if monotonic() < wake {
         let time =
             libc::timespec { tv_sec: (wake / 1_000_000_000) as i64, tv_nsec: (wake % 1_000_000_000) as i64 };
@@ -217,7 +240,8 @@ fn collect(receiver: &mut Stamped, plan: &Plan, last_sent: &AtomicU64) -> Vec<Ar
             continue;
         }
         let now = monotonic();
-        let end = last_sent.load(Ordering::Acquire).saturating_add(plan.linger_ns);
+        let last_arrival = arrivals.last().map_or(0, |arrival: &Arrival| arrival.time);
+        let end = last_sent.load(Ordering::Acquire).max(last_arrival).saturating_add(plan.linger_ns);
         if now >= end {
             break;
         }
@@ -246,8 +270,8 @@ fn send_and_collect(
     })
 }
 
-/// Sends a stream from `source` to `destination`.
-pub fn stream(source: &End, destination: &End, plan: &Plan) -> Result<StreamResult, Error> {
+/// Sends a stream from `source` to `destination`; `list` keeps every arrival.
+pub fn stream(source: &End, destination: &End, plan: &Plan, list: bool) -> Result<StreamResult, Error> {
     let sender = Stamped::open(source)?;
     let mut receiver = Stamped::open(destination)?;
     let to = receiver.address()?;
@@ -263,6 +287,7 @@ pub fn stream(source: &End, destination: &End, plan: &Plan) -> Result<StreamResu
         last_arrival: arrivals.last().map(|arrival| arrival.time),
         ip_bytes_after_first: received.saturating_sub(1) * (plan.payload_bytes + HEADER_BYTES) as u64,
         delay: Quantiles::of(arrivals.iter().map(|a| a.time as i64 - a.sent as i64).collect()),
+        arrivals: list.then(|| arrivals.iter().map(|arrival| arrival.time).collect()),
     })
 }
 
