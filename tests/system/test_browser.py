@@ -161,6 +161,26 @@ def test_milestones_come_in_their_order_on_the_monotonic_clock() -> None:
     assert seen.speed_index is not None and 0 < seen.speed_index < (after - before) / 1e6
 
 
+def test_the_view_port_is_complete_when_its_last_picture_is_painted_not_when_it_is_loaded() -> None:
+    def late(handler: BaseHTTPRequestHandler) -> None:
+        time.sleep(0.4)
+        handler.send_response(200)
+        handler.send_header("Content-Type", "image/png")
+        handler.send_header("Content-Length", str(len(PNG)))
+        handler.end_headers()
+        handler.wfile.write(PNG)
+
+    with Server({"/": html("<h1>Hello</h1><img src=a.png width=300 height=200>"), "/a.png": late}) as server:
+        seen = load(server)
+    assert seen.viewport_complete is not None and seen.first_contentful_paint is not None
+    loaded = seen.exchanges[1].last_byte
+    assert loaded is not None
+    # The browser rounds the time of the painting to 4 ms.
+    assert seen.first_contentful_paint < loaded * 1e9 < seen.viewport_complete + 4_000_000
+    assert seen.viewport_complete != round(loaded * 1e9)
+    assert seen.viewport_last_frame is not None and seen.viewport_last_frame > loaded * 1e9 - 4_000_000
+
+
 def test_a_picture_below_the_first_screen_is_not_in_the_view_port() -> None:
     page = html("<img src=top.png width=100 height=100><div style='height:3000px'></div><img src=low.png>")
     with Server({"/": page, "/top.png": ("image/png", PNG), "/low.png": ("image/png", PNG)}) as server:

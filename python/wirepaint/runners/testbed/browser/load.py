@@ -180,6 +180,8 @@ class _Browser:
             {"source": paint.OBSERVE, "worldName": paint.WORLD},
             session,
         )
+        # Without it a page that has no script of its own gets no world, and the observers never start.
+        call("Runtime.enable", {}, session)
         call("Performance.enable", {"timeDomain": "timeTicks"}, session)
         call("PerformanceTimeline.enable", {"eventTypes": ["largest-contentful-paint"]}, session)
         if self._options.screencast:

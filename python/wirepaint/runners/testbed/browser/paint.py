@@ -30,6 +30,7 @@ OBSERVE = """
   const mark = node => {
     if (node.nodeName === 'IMG' && !node.elementTiming) node.elementTiming = 'wirepaint';
   };
+  for (const image of document.getElementsByTagName('img')) mark(image);
   new MutationObserver(changes => {
     for (const change of changes) for (const node of change.addedNodes) {
       if (node.nodeType !== 1) continue;
