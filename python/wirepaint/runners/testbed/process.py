@@ -91,11 +91,12 @@ class Part:
 
     def wait_ready(self, timeout_s: float = 20.0) -> dict[str, Any]:
         """Waits for the ready line; raises ``RunFailed`` when the part ended or is too slow."""
-        line = self._line(timeout_s)
-        if line is None:
-            raise RunFailed(f"{self.name} did not get ready: {self._why()}")
-        self.ready = line
-        return line
+        if not self.ready:
+            line = self._line(timeout_s)
+            if line is None:
+                raise RunFailed(f"{self.name} did not get ready: {self._why()}")
+            self.ready = line
+        return self.ready
 
     def stop(self, timeout_s: float = 20.0) -> dict[str, Any]:
         """Asks the part to finish and returns its summary; raises ``RunFailed`` when it gives none."""
@@ -125,7 +126,10 @@ class Part:
             tail = Path(self._log.name).read_text("utf-8", "replace").strip().splitlines()
         except OSError:
             return "see the log"
-        return tail[-1] if tail else f"exit code {self._process.poll()}"
+        if tail:
+            return tail[-1]
+        code = self._process.poll()
+        return "no answer in time" if code is None else f"exit code {code}"
 
     def _line(self, timeout_s: float) -> dict[str, Any] | None:
         assert self._process.stdout is not None
