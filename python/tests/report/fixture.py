@@ -47,11 +47,17 @@ def evaluation(visits: int, title: str) -> str:
 
 
 def write_results(
-    folder: Path, visits: int = 5, hostile: str = "", title: str = "CUBIC or FLD?", flaws: bool = True
+    folder: Path,
+    visits: int = 5,
+    hostile: str = "",
+    title: str = "CUBIC or FLD?",
+    flaws: bool = True,
+    done: int | None = None,
 ) -> Path:
     """A results folder as ``wirepaint run`` leaves it.
 
-    ``hostile`` is appended to the URLs of one page; ``flaws`` makes some runs suspect, invalid or failed.
+    ``hostile`` is appended to the URLs of one page; ``flaws`` makes some runs suspect, invalid or
+    failed; only the first ``done`` runs are carried out.
     """
     pages = {name: page(name, *shape) for name, shape in PAGES.items()}
     for resource in pages["museum"]:
@@ -65,7 +71,7 @@ def write_results(
     with mock.patch.object(congestions, "ours", lambda: {"fld": {}}):
         planned = plan(file, page_resolver=find)
     with Store(folder, planned, {"kernel": "6.18.44", "browser": "HeadlessChrome/141.0.7390.122"}) as store:
-        for number, run in enumerate(planned.runs):
+        for number, run in enumerate(planned.runs[:done]):
             attempt, target = store.begin(run.key)
             if flaws and number == 29:
                 store.failed(run.key, attempt, "the browser ended before the page was loaded (signal 11)")

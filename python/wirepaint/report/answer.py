@@ -86,21 +86,20 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part
         if one is decided[0]:
             parts += [Part("text", " than "), Part("level", baseline)]
         parts += _where(one)
-    if decided:
-        parts.append(Part("text", ". "))
-    for number, one in enumerate(one for one in said if one.verdict == "undecided"):
-        parts += (
-            [Part("text", " and")] if number else [Part("text", "The visits "), Part("strong", "do not tell")]
-        )
-        if not number and not decided:
-            whether = (
-                Part("text", " whether "),
-                Part("level", candidate),
-                Part("text", " loads these pages faster than "),
-            )
-            parts += [*whether, Part("level", baseline)]
+    open_ = [one for one in said if one.verdict == "undecided"]
+    for one in open_:
+        if one is not open_[0]:
+            parts.append(Part("text", " and"))
+        else:
+            parts += [
+                Part("text", ". The visits " if decided else "The visits "),
+                Part("strong", "do not tell"),
+            ]
+            if not decided:
+                parts += [Part("text", " whether "), Part("level", candidate)]
+                parts += [Part("text", " loads these pages faster than "), Part("level", baseline)]
         parts += _where(one)
-    return parts if parts[-1].text == ". " else [*parts, Part("text", ".")]
+    return [*parts, Part("text", ".")]
 
 
 def _where(one: Clause) -> Iterator[Part]:

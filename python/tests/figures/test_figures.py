@@ -1,0 +1,90 @@
+"""Every figure of the folder draws, explains itself, and saves in every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from report.fixture import write_results
+
+from wirepaint import figures, metrics
+from wirepaint.errors import UsageError
+from wirepaint.figures import Evidence
+from wirepaint.results import Results
+
+
+@pytest.fixture(scope="session")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    return Evidence(Results.open(write_results(tmp_path_factory.mktemp("figures") / "results", visits=3)))
+
+
+@pytest.mark.parametrize("name", figures.registry())
+def test_a_figure_names_itself_its_source_and_what_it_shows(name: str) -> None:
+    figure = figures.get(name)
+    assert figure.title and figure.source
+    assert figure.caption.endswith(".") and len(figure.caption) > 40
+
+
+@pytest.mark.parametrize("name", figures.registry())
+def test_a_figure_shows_every_series_and_condition(name: str, evidence: Evidence) -> None:
+    drawing = figures.draw(evidence, name)
+    assert drawing is not None
+    assert set(drawing.frame["series"]) == {"cubic", "fld"}
+    assert set(drawing.frame["condition"]) == {"lte", "3g"}
+    text = " ".join(ElementTree.fromstring(drawing.svg()).itertext())
+    assert all(word in text for word in ("cubic", "fld", "lte", "3g"))
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png", ".csv", ".json"])
+def test_a_figure_is_saved_in_the_format_of_its_suffix(
+    suffix: str, evidence: Evidence, tmp_path: Path
+) -> None:
+    path = figures.save(evidence, "box", tmp_path / f"figure{suffix}", metric="page-load-time")
+    content = path.read_bytes()
+    begins = {".svg": b"<svg", ".pdf": b"%PDF-", ".png": b"\x89PNG", ".csv": b"condition,", ".json": b"{"}
+    assert content.startswith(begins[suffix])
+    if suffix == ".json":
+        assert json.loads(content)["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+
+
+def test_the_data_of_a_box_is_every_counted_value(evidence: Evidence, tmp_path: Path) -> None:
+    path = figures.save(evidence, "box", tmp_path / "box.csv", metric="page-load-time")
+    expected = evidence.table["page_load_time"] / 1000
+    assert sorted(pl.read_csv(path)["value"]) == pytest.approx(sorted(expected))
+
+
+def test_warm_up_visits_and_runs_that_are_not_valid_are_left_out(evidence: Evidence) -> None:
+    assert not evidence.table["warmup"].any()
+    assert set(evidence.table["verdict"]) == {"valid"}
+    assert evidence.table.height < evidence.every_run.height
+
+
+def test_a_cumulative_share_ends_at_one_in_each_group(evidence: Evidence) -> None:
+    drawing = figures.draw(evidence, "cdf", metric="page-load-time")
+    assert drawing is not None
+    groups = drawing.frame.group_by("condition", "page", "series").agg(pl.col("share").max(), pl.len())
+    assert set(groups["share"]) == {1.0}
+    assert groups["len"].sum() == evidence.table.height + groups.height, (
+        "one more point, the start, per curve"
+    )
+
+
+@pytest.mark.parametrize("name", [m.name for m in metrics.registry().values() if not m.label])
+def test_every_metric_with_values_can_be_drawn(name: str, evidence: Evidence) -> None:
+    drawing = figures.draw(evidence, "box", metric=name)
+    known = evidence.table[metrics.get(name).column].count()
+    assert (drawing is not None) == (known > 0)
+
+
+def test_what_cannot_be_saved_is_refused_with_what_can(evidence: Evidence, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"accepted: .svg, .pdf, .png, .csv, .json"):
+        figures.save(evidence, "box", tmp_path / "box.gif")
+    with pytest.raises(UsageError, match=r"accepted: .*cdf"):
+        figures.save(evidence, "pie", tmp_path / "pie.svg")
+    with pytest.raises(UsageError, match="option 'colour'"):
+        figures.save(evidence, "box", tmp_path / "box.svg", colour="red")
+    with pytest.raises(UsageError, match="accepted: gov-guide"):
+        figures.save(evidence, "cwnd", tmp_path / "cwnd.svg", page="nonsense")

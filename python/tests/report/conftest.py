@@ -1,0 +1,31 @@
+"""One results folder and its report, made once for all tests here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from report.fixture import write_results
+from wirepaint import report
+from wirepaint.results import Results
+
+HOSTILE = "'\"></script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&<!--"
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return Results.open(write_results(tmp_path_factory.mktemp("report") / "results"))
+
+
+@pytest.fixture(scope="session")
+def page(results: Results) -> Path:
+    return report.build(results.folder, results.folder / "report.html")
+
+
+@pytest.fixture(scope="session")
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of results whose title and URLs try to become markup and script."""
+    folder = tmp_path_factory.mktemp("hostile") / "results"
+    write_results(folder, visits=1, hostile=HOSTILE, title=HOSTILE, flaws=False)
+    return report.build(folder, folder / "report.html")

@@ -1,0 +1,103 @@
+"""The parts of the report by themselves: sentences, drawings, packed visits."""
+
+# ruff: noqa: RUF001 (the report prints a true minus sign)
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from wirepaint.report import svg, visits, words
+from wirepaint.report.answer import Clause, sentence
+from wirepaint.statistics import Interval
+
+FASTER = Clause("faster", "9 % faster", " on 3g", "−310 ms, 95 % interval −420 … −190")
+SAME = Clause("same", "no different", " on lte", "95 % interval within ±2 %")
+UNDECIDED = Clause("undecided", "not told apart", " on sat", "+1 %, 95 % interval −4 … +6")
+
+
+def text(*said: Clause) -> str:
+    return "".join(part.text for part in sentence("fld", "cubic", said))
+
+
+def test_a_difference_is_told_with_its_size_and_interval() -> None:
+    expected = "fld loads these pages 9 % faster than cubic on 3g (−310 ms, 95 % interval −420 … −190)"
+    assert text(FASTER) == f"{expected}."
+    assert text(FASTER, SAME) == f"{expected}, and no differently on lte (95 % interval within ±2 %)."
+
+
+def test_sameness_is_told_without_a_difference() -> None:
+    assert text(SAME) == "fld loads these pages no differently than cubic on lte (95 % interval within ±2 %)."
+
+
+def test_visits_that_do_not_tell_are_said_so() -> None:
+    numbers = "(+1 %, 95 % interval −4 … +6)"
+    assert text(UNDECIDED) == (
+        f"The visits do not tell whether fld loads these pages faster than cubic on sat {numbers}."
+    )
+    assert text(SAME, UNDECIDED).endswith(f"±2 %). The visits do not tell on sat {numbers}.")
+
+
+@pytest.mark.parametrize(
+    ("interval", "unit", "expected"),
+    [
+        (Interval(-310.4, -420.2, -190.0), "ms", "−310 ms"),
+        (Interval(-0.0912, -0.2, 0.1), "share", "−9.1 %"),
+        (Interval(0.0, -1.0, 1.0), "ms", "±0 ms"),
+        (Interval(0.25), "1", "+0.25"),
+    ],
+)
+def test_a_change_has_sign_and_unit(interval: Interval, unit: str, expected: str) -> None:
+    assert words.change(interval, unit).replace(words.THIN, " ") == expected
+
+
+def test_an_interval_that_does_not_exist_is_not_invented() -> None:
+    assert words.span(Interval(1.0), "ms") == "too few visits"
+
+
+def test_an_unknown_check_is_still_explained() -> None:
+    entry = {"check": "moon_phase", "severity": "note", "found": "full", "expected": "new"}
+    assert words.reason(entry) == "Check moon phase. Found full; expected new."
+
+
+DRAWING = (
+    '<svg xmlns="http://www.w3.org/2000/svg"><clipPath id="a"/><path clip-path="url(#a)" fill="#fff"/></svg>'
+)
+
+
+def test_ids_of_a_drawing_are_its_own() -> None:
+    inlined = svg.inline(DRAWING, "Title", "box-")
+    assert 'id="box-a"' in inlined and 'clip-path="url(#box-a)"' in inlined and 'fill="#fff"' in inlined
+
+
+def test_a_drawing_keeps_nothing_that_runs_or_loads() -> None:
+    harmful = DRAWING.replace("<path", '<path onclick="x()" href="http://example.org" style="fill:url(x)"')
+    inlined = svg.inline(harmful, '"><script>', "p-")
+    assert not any(word in inlined for word in ("onclick", "href", "style", "<script"))
+    with pytest.raises(ValueError, match="<script>"):
+        svg.inline(DRAWING.replace("clipPath", "script"), "Title", "p-")
+
+
+def test_packed_data_is_what_was_packed() -> None:
+    value = {"url": "https://example.org/é?</script>", "times": [1, 2, None]}
+    packed = visits.pack(value)
+    assert "<" not in packed
+    assert json.loads(gzip.decompress(base64.b64decode(packed))) == value
+
+
+def test_thinning_keeps_the_extremes_the_ends_and_each_change_of_state() -> None:
+    rows = 20_000
+    cwnd = (50 + 40 * np.sin(np.arange(rows) / 300)).astype(int)
+    cwnd[7_777], cwnd[12_345] = 500, 1
+    states = ["Open"] * rows
+    states[9_000:9_003] = ["Recovery"] * 3
+    frame = pl.DataFrame({"time": range(rows), "cwnd": cwnd, "in_flight": cwnd - 1, "state": states})
+    kept = visits.thin(frame)
+    assert {0, 7_777, 9_000, 9_003, 12_345, rows - 1} <= set(kept)
+    assert len(kept) < 5 * visits.CONNECTION_BUCKETS
+    assert kept == sorted(set(kept))

@@ -1,0 +1,130 @@
+"""The report as a file: it says what the statistics say, loads nothing, and lets nothing in."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from report.conftest import HOSTILE
+from report.fixture import write_results
+from wirepaint import report
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+from wirepaint.statistics.compare import compare_results
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text of each style and script."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.code: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(page.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        if self.found and self.found[-1][0] in ("script", "style") and self.cdata_elem:
+            self.code.append((self.found[-1][1].get("type", self.found[-1][0]), data))
+        else:
+            self.text += data
+
+
+def of_verdict_table(page: Path) -> str:
+    return page.read_text("utf-8").partition('<section id="verdict">')[2].partition("</section>")[0]
+
+
+def test_every_verdict_of_the_statistics_stands_in_the_verdict_table(results: Results, page: Path) -> None:
+    rows = compare_results(results)
+    words = re.findall(r'class="verdict verdict-\w+">([\w ]+)<', of_verdict_table(page))
+    assert sorted(words) == sorted(row.verdict for row in rows)
+    assert {"faster", "same", "undecided"} <= set(words), "the fixture should show different verdicts"
+
+
+def test_the_first_sentence_says_what_the_verdicts_say(page: Path) -> None:
+    answer = page.read_text("utf-8").partition('<p class="answer">')[2].partition("</p>")[0]
+    text = " ".join(re.sub(r"<[^>]+>", "", answer).split())
+    assert re.match(r"fld loads these pages \d+(\.\d)? % faster than cubic on 3g \(.\d+", text), text
+
+
+def test_nothing_is_loaded_from_anywhere(page: Path) -> None:
+    elements = Elements(page)
+    loading = {"src", "href", "srcset", "data", "action", "poster", "formaction", "xlink:href", "background"}
+    for tag, attributes in elements.found:
+        for name in loading & attributes.keys():
+            assert attributes[name].startswith("#"), f"<{tag} {name}={attributes[name]!r}>"
+        assert tag not in ("link", "iframe", "object", "embed", "base", "image", "use")
+    for kind, code in elements.code:
+        if kind == "style":
+            assert not re.search(r"url\(|@import", code)
+        elif kind == "script":
+            assert not re.search(r"\bfetch\(|XMLHttpRequest|WebSocket|import\(|\.src\s*=", code)
+
+
+def test_the_page_forbids_the_browser_to_load_anything(page: Path) -> None:
+    policies = [
+        a["content"] for tag, a in Elements(page).found if a.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies and policies[0].startswith("default-src 'none'")
+
+
+def test_text_from_recordings_stays_text(page: Path, hostile_page: Path) -> None:
+    elements = Elements(hostile_page)
+    assert HOSTILE in elements.text, "the title is shown as it is"
+    assert not [tag for tag, _ in elements.found if tag == "img"]
+    assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
+    assert not [code for kind, code in elements.code if kind == "script" and "hacked" in code]
+
+
+def test_a_report_of_sixty_runs_is_smaller_than_three_megabytes(page: Path) -> None:
+    assert page.stat().st_size < 3_000_000
+
+
+def test_a_run_that_does_not_count_says_why_in_words(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert "another congestion control for a server socket than the one asked for. Found bbr" in text
+    assert "the browser ended before the page was loaded (signal 11)" in text
+    assert "Found p99 1.84 ms; expected at most 1 ms" in text
+
+
+def test_every_run_of_the_evaluation_is_listed_with_its_seed(results: Results, page: Path) -> None:
+    text = page.read_text("utf-8")
+    for run in results.runs().iter_rows(named=True):
+        assert f'<td class="number">{run["seed"]}</td>' in text
+        assert text.count(f'<th scope="row">{run["run_key"]}') == 2
+
+
+def test_provenance_and_calibration_are_complete(results: Results, page: Path) -> None:
+    text = Elements(page).text
+    evaluation = (results.folder / "evaluation.toml").read_text()
+    assert evaluation.strip() in text
+    for value in (*results.manifest["versions"].values(), results.manifest["sessions"][0]["command"]):
+        assert value in text
+    assert "net.ipv4.tcp_no_metrics_save" in text
+    assert "+0.004 %" in text and "+0.021 ms" in text, "errors of the calibration"
+
+
+def test_the_index_names_the_median_visit_of_each_scenario_and_page(results: Results, page: Path) -> None:
+    index = next(json.loads(code) for kind, code in Elements(page).code if kind == "application/json")
+    medians = {(entry["scenario"], entry["page"]) for entry in index if entry["role"] == "median"}
+    asked = {(row["scenario"], row["page"]) for row in results.runs().iter_rows(named=True)}
+    assert medians == asked
+    assert all(entry["verdict"] == "valid" for entry in index)
+
+
+def test_results_without_a_finished_run_are_reported_as_such(tmp_path: Path) -> None:
+    folder = write_results(tmp_path / "results", visits=1, done=0)
+    text = report.build(folder, tmp_path / "report.html").read_text("utf-8")
+    assert "No valid run is done yet, so there is nothing to compare." in text
+
+
+def test_a_folder_without_results_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="manifest of a results folder"):
+        report.build(tmp_path, tmp_path / "report.html")
