@@ -70,7 +70,18 @@ def run(file: Path, /, *, output: Output = None, backend: str | None = None, jso
 
 
 @app.command
-def compare(results: Path, /, *, factor: str = "congestion", json: Json = False) -> None:
+def compare(
+    results: Path,
+    /,
+    *,
+    factor: str = "congestion",
+    metric: Annotated[list[str] | None, Parameter(negative="")] = None,
+    baseline: str | None = None,
+    margin: float = 0.02,
+    by_page: Annotated[bool, Parameter(negative="")] = False,
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
     """Compare the values of one axis: difference, confidence interval, p, verdict.
 
     Parameters
@@ -79,12 +90,31 @@ def compare(results: Path, /, *, factor: str = "congestion", json: Json = False)
         Results folder.
     factor
         Axis to compare: congestion, network, http, initial_window, ...
+    metric
+        Metric to compare, or all; may be given again. The main ones when left out.
+    baseline
+        Value that the others are compared with; the first in the evaluation file when left out.
+    margin
+        Share within which two values count as the same.
+    by_page
+        Show each page too.
+    suspect
+        Count runs with the verdict suspect as well.
     json
-        Print JSON.
+        Print JSON, with every single value.
     """
     from wirepaint.statistics.compare import command
 
-    command(results, factor, json)
+    command(
+        results,
+        factor,
+        json,
+        metric=metric,
+        baseline=baseline,
+        margin=margin,
+        by_page=by_page,
+        suspect=suspect,
+    )
 
 
 @app.command

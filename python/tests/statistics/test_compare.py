@@ -9,7 +9,7 @@ import pytest
 
 from wirepaint.errors import UsageError
 from wirepaint.results.outcome import Outcome
-from wirepaint.statistics import compare
+from wirepaint.statistics import compare, intervals, terminal
 from wirepaint.statistics.compare import HEADLINE, command, holm
 
 PAGES = {"small": 900.0, "middle": 2400.0, "large": 6100.0}
@@ -171,8 +171,9 @@ def test_holm_by_hand():
     assert holm([0.5, 0.9]) == [1.0, 1.0]
 
 
-def test_by_simulation_a_verdict_without_an_effect_is_rare():
+def test_by_simulation_a_verdict_without_an_effect_is_rare(monkeypatch):
     """Over all rows of an evaluation together: at most 5 % of evaluations have any false verdict."""
+    monkeypatch.setattr(intervals, "RESAMPLES", 20)  # not looked at here, and slow
     false = 0
     for seed in range(120):
         frame = evaluation(lambda network, page: 0.0, visits=5, noise=0.05, seed=seed)
@@ -194,6 +195,12 @@ def test_by_simulation_a_verdict_without_an_effect_is_rare():
 def test_what_cannot_be_compared_is_refused_by_name(arguments, message):
     with pytest.raises(UsageError, match=message):
         compare(evaluation(lambda network, page: 0.0), *arguments)
+
+
+@pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
+def test_a_margin_that_is_no_share_is_refused(margin):
+    with pytest.raises(UsageError, match="margin: found .*; accepted: a share from 0 to less than 1"):
+        compare(evaluation(lambda network, page: 0.0), "congestion", ["page-load-time"], margin=margin)
 
 
 def test_one_level_is_nothing_to_compare():
@@ -252,3 +259,23 @@ def test_suspect_runs_enter_only_when_asked(results_folder):
     results = Results.open(folder)
     assert compare_results(results)[0].baseline.n == 4
     assert compare_results(results, suspect=True)[0].baseline.n == 6
+
+
+def test_pages_that_differ_in_opposite_directions_are_not_called_the_same(capsys):
+    effects = {"small": 0.1, "middle": -0.1, "large": 0.0}
+    frame = evaluation(lambda network, page: effects[page], visits=11, noise=0.001, networks=("lte",))
+    row = compare(frame, "congestion", ["page-load-time"])[0]
+    assert row.shift_rel.inside(0.02)
+    assert row.verdict == "undecided" and row.dissent == ("small", "middle")
+    assert row.by_stratum["small"].value == pytest.approx(0.1, abs=0.01)
+    assert "against it: small (+9.9 %), middle (\N{MINUS SIGN}10.0 %)." in row.sentence
+    terminal.show([row])
+    out = capsys.readouterr().out
+    assert "undecided*" in out and "* Page load time, lte, 3 pages" in out
+
+
+def test_a_page_that_loses_where_the_others_gain_is_named():
+    effects = {"small": 0.05, "middle": -0.1, "large": -0.1}
+    frame = evaluation(lambda network, page: effects[page], visits=11, noise=0.002, networks=("lte",))
+    row = compare(frame, "congestion", ["page-load-time"])[0]
+    assert row.verdict == "faster" and row.dissent == ("small",)

@@ -44,7 +44,9 @@ class Comparison:
     ``conditions`` are the other axes that vary in the results, of which ``network`` is one; it is
     empty and ``network`` None over all of them. ``page`` is None over all pages. ``shift`` is in the
     metric's unit, ``shift_rel`` a share of the baseline (None where a value is not positive);
-    negative when the candidate is lower. ``p_holm`` is corrected for ``family`` comparisons.
+    negative when the candidate is lower. ``by_stratum`` has the same of each stratum by itself,
+    relative where ``shift_rel`` is; ``dissent`` names those that speak against the verdict, by their
+    own interval. ``p_holm`` is corrected for ``family`` comparisons.
     """
 
     metric: str
@@ -60,6 +62,7 @@ class Comparison:
     candidate: Level
     shift: Interval
     shift_rel: Interval | None
+    by_stratum: dict[str, Interval]
     test: str
     p: float
     p_holm: float
@@ -67,6 +70,7 @@ class Comparison:
     effect: float
     margin: float
     verdict: str
+    dissent: tuple[str, ...]
 
     @property
     def stratum(self) -> str:
@@ -114,6 +118,8 @@ def compare(
         raise UsageError(f"factor {factor}", found, "results with two levels or more that have usable runs")
     if baseline is not None and baseline not in levels:
         raise UsageError(f"baseline of {factor}", f"{baseline!r} with no usable run", ", ".join(levels))
+    if not 0 <= margin < 1:
+        raise UsageError("margin", f"{margin:g}", "a share from 0 to less than 1")
     first = baseline or levels[0]
     others = [
         axis
@@ -160,6 +166,7 @@ def _rows(
         arrays = [(np.array(lower[key]), np.array(upper[key])) for key in keys]
         test = ranks.rank_test(arrays)
         positive = all((a > 0).all() and (b > 0).all() for a, b in arrays)
+        estimate = _relative if positive else ranks.shift
         missing = [key for key in one if not conditions or key[:-1] == tuple(conditions.values())]
         return Comparison(
             metric=metric.name,
@@ -175,6 +182,7 @@ def _rows(
             candidate=_level(candidate, {label(key): upper[key] for key in keys}),
             shift=ranks.shift(arrays),
             shift_rel=_relative(arrays) if positive else None,
+            by_stratum={label(key): estimate([pair]) for key, pair in zip(keys, arrays, strict=True)},
             test=test.name,
             p=test.p,
             p_holm=math.nan,
@@ -182,6 +190,7 @@ def _rows(
             effect=test.effect,
             margin=margin,
             verdict="",
+            dissent=(),
         )
 
     for group in groups:
@@ -220,7 +229,8 @@ def _judged(rows: list[Comparison]) -> list[Comparison]:
         corrected = holm([rows[index].p for index in members])
         for index, p in zip(members, corrected, strict=True):
             row = replace(rows[index], p_holm=p, family=len(members))
-            judged[index] = replace(row, verdict=_verdict(row))
+            verdict, dissent = _verdict(row)
+            judged[index] = replace(row, verdict=verdict, dissent=dissent)
     return judged
 
 
@@ -233,21 +243,26 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _verdict(row: Comparison) -> str:
-    """The one word: same when the interval shows it, else the direction when the test shows it."""
-    if row.shift_rel is not None:
-        same = row.shift_rel.inside(row.margin)
-    else:
-        same = row.shift.inside(row.margin * abs(row.baseline.median.value))
-    if same:
-        return "same"
+def _verdict(row: Comparison) -> tuple[str, tuple[str, ...]]:
+    """The one word, and the strata that speak against it.
+
+    Same when the whole interval lies within the margin and no stratum lies wholly outside it; else
+    the direction, when the test finds one; else undecided.
+    """
+    share = row.shift_rel is not None
+    limit = row.margin if share else row.margin * abs(row.baseline.median.value)
+    whole = row.shift_rel or row.shift
+    apart = tuple(name for name, shift in row.by_stratum.items() if shift.outside(limit))
+    if whole.inside(limit):
+        return ("undecided", apart) if apart and len(row.by_stratum) > 1 else ("same", ())
     if row.p_holm > SIGNIFICANCE or row.effect == 0:
-        return "undecided"
+        return "undecided", ()
     better = measured.get(row.metric).better
     words = ("lower", "higher")
     if better:
         words = ("faster", "slower") if row.unit == "ms" else ("better", "worse")
-    return words[(row.effect < 0) != (better != "higher")]
+    word = words[(row.effect < 0) != (better != "higher")]
+    return word, tuple(name for name in apart if (row.by_stratum[name].value < 0) != (row.effect < 0))
 
 
 HEADLINE = (

@@ -29,6 +29,10 @@ class Interval:
         """The whole interval lies within ± ``limit``."""
         return self.low is not None and self.high is not None and -limit <= self.low and self.high <= limit
 
+    def outside(self, limit: float) -> bool:
+        """The whole interval lies beyond + ``limit`` or beyond - ``limit``."""
+        return self.low is not None and self.high is not None and (self.high < -limit or limit < self.low)
+
 
 def median(*strata: Sequence[float], seed: int = 0) -> Interval:
     """Median of the values; of several strata (pages) the mean of their medians."""

@@ -29,6 +29,9 @@ def show(comparisons: Sequence[Comparison], file: TextIO | None = None) -> None:
         console.print(f"[bold]{title}[/bold]{f' ({unit})' if unit not in ('', '1') else ''}")
         console.print(_block(list(rows)))
     console.print()
+    for row in comparisons:
+        if row.dissent:
+            console.print(f"* {row.sentence}")
     console.print(_legend(comparisons), style="dim")
 
 
@@ -50,7 +53,7 @@ def _block(rows: list[Comparison]) -> Table:
             number(row.candidate.median.value),
             difference(row),
             "<0.001" if row.p_holm < 0.001 else f"{row.p_holm:.3f}",
-            row.verdict,
+            row.verdict + ("*" if row.dissent else ""),
             style=COLOURS.get(row.verdict, "") if row.page is None else "dim",
         )
     return table

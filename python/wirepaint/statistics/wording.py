@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wirepaint.statistics.intervals import Interval
@@ -31,16 +32,29 @@ def sentence(row: Comparison) -> str:
     return (
         f"{row.title}, {where}, {scope}: {relation}; "
         f"difference {difference(row)}; p = {row.p_holm:.2g} ({row.test}, Holm over "
-        f"{_count(row.family, 'comparison')}); {row.baseline.n} and {row.candidate.n} visits."
+        f"{_count(row.family, 'comparison')}); {row.baseline.n} and {row.candidate.n} visits"
+        f"{_dissent(row)}."
     )
+
+
+def _dissent(row: Comparison) -> str:
+    if not row.dissent:
+        return ""
+    shifts = (f"{name} ({_shown(row, row.by_stratum[name].value)})" for name in row.dissent)
+    return f"; against it: {', '.join(shifts)}"
+
+
+def _shown(row: Comparison, shift: float) -> str:
+    if row.shift_rel is not None:
+        return f"{percent(shift)} %"
+    return f"{signed(shift)} {row.unit.removeprefix('1')}".rstrip()
 
 
 def difference(row: Comparison) -> str:
     """The shift with its interval, relative where that is defined."""
     if row.shift_rel is not None:
-        return f"{signed(100 * row.shift_rel.value)} % ({bounds(row.shift_rel, 100)})"
-    unit = "" if row.unit == "1" else f" {row.unit}"
-    return f"{signed(row.shift.value)}{unit} ({bounds(row.shift)})"
+        return f"{_shown(row, row.shift_rel.value)} ({bounds(row.shift_rel, percent)})"
+    return f"{_shown(row, row.shift.value)} ({bounds(row.shift)})"
 
 
 def number(value: float) -> str:
@@ -53,11 +67,16 @@ def signed(value: float) -> str:
     return (MINUS if value < 0 else "+") + number(abs(value))
 
 
-def bounds(interval: Interval, scale: float = 1) -> str:
+def percent(share: float) -> str:
+    """A share in percent, with its sign and one decimal."""
+    return f"{100 * share:+.1f}".replace("-", MINUS)
+
+
+def bounds(interval: Interval, shown: Callable[[float], str] = signed) -> str:
     """The bounds of an interval, or that there are none."""
     if interval.low is None or interval.high is None:
         return "too few visits"
-    return f"{signed(scale * interval.low)} to {signed(scale * interval.high)}"
+    return f"{shown(interval.low)} to {shown(interval.high)}"
 
 
 def _count(n: int, noun: str) -> str:
