@@ -232,6 +232,44 @@ def test_a_second_visit_finds_nothing_in_a_cache() -> None:
         assert [path for path, _ in server.seen].count("/a.css") == 2
 
 
+def test_requests_of_workers_and_frames_are_the_pages_requests() -> None:
+    page = html("<script>new Worker('worker.js')</script><iframe src=frame.html></iframe>")
+    site = {
+        "/": page,
+        "/worker.js": ("text/javascript", b"fetch('/from-worker.txt')"),
+        "/frame.html": html("<script>fetch('/from-frame.txt')</script>"),
+        "/from-worker.txt": ("text/plain", b"w"),
+        "/from-frame.txt": ("text/plain", b"f"),
+    }
+    with Server(site) as server:
+        seen = load(server)
+    paths = [exchange.url.removeprefix(server.url[:-1]) for exchange in seen.exchanges]
+    assert sorted(paths) == sorted(site) == sorted(path for path, _ in server.seen)
+    assert all(exchange.failed is None and exchange.last_byte for exchange in seen.exchanges)
+    assert len(seen.netlog.requests) == len(site)
+
+
+def test_a_window_that_the_page_opens_is_closed_and_noted() -> None:
+    page = html("<script>window.open('/other.html')</script><p>stay")
+    with Server({"/": page, "/other.html": html("other")}) as server:
+        seen = load(server)
+    assert seen.exchanges[0].url == server.url
+    assert all(note.startswith("closed a window that the page opened") for note in seen.notes)
+
+
+def test_a_page_that_sends_the_browser_on_is_measured_to_the_load_event_of_the_last_document() -> None:
+    first = html("<script>location.replace('/second.html')</script>")
+    with Server(
+        {"/": first, "/second.html": html("<img src=a.png>"), "/a.png": ("image/png", PNG)}
+    ) as server:
+        seen = load(server)
+    assert [e.url.removeprefix(server.url) for e in seen.exchanges] == ["", "second.html", "a.png"]
+    assert seen.document == seen.exchanges[1].id
+    last = seen.exchanges[2].last_byte
+    assert last is not None and seen.navigation_start < seen.exchanges[0].discovered * 1e9 + 1
+    assert last * 1e9 < seen.load_event
+
+
 def test_a_dialog_is_dismissed_and_noted() -> None:
     with Server({"/": html("<script>alert('stop')</script><p>after")}) as server:
         assert load(server).notes == ["dismissed a dialog of type alert"]
