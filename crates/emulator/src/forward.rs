@@ -1,5 +1,6 @@
 //! The loop: read what came in, send what is due, sleep until the next departure.
 
+use crate::Error;
 use crate::clock::{StampConverter, monotonic};
 use crate::frame::{ETHERNET_BYTES, Frame, Header, SLOT_BYTES, Store, mark_congestion};
 use crate::histogram::Histogram;
@@ -7,7 +8,6 @@ use crate::port::{BATCH, Port};
 use crate::realtime::{Conditions, cpu_time_ns};
 use crate::recorder::{LinkSample, Outcome, PacketRecord, Recorder};
 use crate::summary::{DirectionSummary, Lateness, Summary};
-use crate::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wirepaint_link_model::config::Direction;
@@ -97,8 +97,11 @@ impl Forwarder {
     /// Opens the interfaces. `seed` is the run's, `epoch_ns` its time zero on CLOCK_MONOTONIC.
     pub fn new(network: &Network, seed: u64, epoch_ns: u64, path: &Path) -> Result<Forwarder, Error> {
         let lane = |name, input, direction: &Direction, seed| {
-            let link = Link::new(direction, seed)
-                .map_err(|source| Error::Config { path: path.to_owned(), direction: name, source })?;
+            let link = Link::new(direction, seed).map_err(|source| Error::Config {
+                path: path.to_owned(),
+                direction: name,
+                source,
+            })?;
             Ok::<_, Error>(Lane {
                 name,
                 input,
@@ -278,24 +281,24 @@ impl Forwarder {
         let now = self.clock.now();
         self.rest.take(now);
         let due = self.lanes.iter().filter_map(|lane| lane.link.next_departure()).min();
-        let lead = if self.rest.may_spin { self.rest.lead } else { 0 };
-        let wake = due.map_or(self.next_sample, |due| self.next_sample.min(due - Duration(lead)));
-        let left = wake.since(now).0.min(LONGEST_SLEEP_NS);
-        if left == 0 {
+        let next = due.map_or(self.next_sample, |due| due.min(self.next_sample));
+        let left = next.since(now).0;
+        if left <= if self.rest.may_spin { SPIN_NS } else { 0 } {
             return Ok(());
         }
-        let mut waiting = [0, 1].map(|port| libc::pollfd {
-            fd: self.ports[port].fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        // Of a short wait at least half is slept: the processor wakes fast from a light sleep.
+        let lead = if self.rest.may_spin { self.rest.lead.min(left / 2) } else { 0 };
+        let full_lead = lead == self.rest.lead;
+        let left = (left - lead).min(LONGEST_SLEEP_NS);
+        let mut waiting =
+            [0, 1].map(|port| libc::pollfd { fd: self.ports[port].fd(), events: libc::POLLIN, revents: 0 });
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: left as i64 };
         // SAFETY: the descriptors and the timeout are valid for the call; no signal mask is passed.
         let ready = unsafe { libc::ppoll(waiting.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
         let awake = self.clock.now();
         self.rest.slept += awake.since(now).0;
         match (ready, due) {
-            (0, Some(due)) if due < self.next_sample => self.rest.adapt(due, awake),
+            (0, Some(due)) if due < self.next_sample && full_lead => self.rest.adapt(due, awake),
             (..0, _) if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted => {
                 return Err(Error::last("ppoll"));
             }

@@ -157,7 +157,8 @@ impl Header {
     }
 
     fn flow(&self) -> u64 {
-        let ports = self.transport.map_or(0, |t| u64::from(t.source_port) << 16 | u64::from(t.destination_port));
+        let ports =
+            self.transport.map_or(0, |t| u64::from(t.source_port) << 16 | u64::from(t.destination_port));
         let addresses = u64::from(u32::from(self.source)) << 32 | u64::from(u32::from(self.destination));
         // Two rounds of multiplication and folding (as in SplitMix64) spread every bit.
         let mixed = (addresses ^ ports << 20).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -70,7 +70,13 @@ impl Port {
         // SAFETY: the descriptor was just made and is nobody else's.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let packet = libc::SOL_PACKET;
-        set(&socket, packet, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as c_int, "PACKET_VERSION")?;
+        set(
+            &socket,
+            packet,
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V2 as c_int,
+            "PACKET_VERSION",
+        )?;
         set(&socket, packet, libc::PACKET_IGNORE_OUTGOING, 1 as c_int, "PACKET_IGNORE_OUTGOING")?;
         set(&socket, packet, libc::PACKET_QDISC_BYPASS, 1 as c_int, "PACKET_QDISC_BYPASS")?;
         // Makes the kernel stamp a frame when it arrives, not when it is put into the ring.
@@ -126,7 +132,9 @@ impl Port {
     fn status(&self) -> &AtomicU32 {
         // SAFETY: the status word is an aligned u32 inside the mapping that only this reference
         // and the kernel touch.
-        unsafe { &*self.header().cast::<u8>().add(offset_of!(libc::tpacket2_hdr, tp_status)).cast::<AtomicU32>() }
+        unsafe {
+            &*self.header().cast::<u8>().add(offset_of!(libc::tpacket2_hdr, tp_status)).cast::<AtomicU32>()
+        }
     }
 
     /// Hands the next frame of the ring to `take` and gives its place back; false when there is none.

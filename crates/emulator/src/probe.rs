@@ -74,7 +74,7 @@ pub struct Probes {
     pub interval_ns: u64,
     /// How long to wait after the last departure and after the last arrival.
     pub linger_ns: u64,
-    /// Spins up to 60 µs before each departure; otherwise late ones catch up.
+    /// Sleeps in steps and spins before each departure; otherwise it only catches up when late.
     #[serde(default)]
     pub punctual: bool,
 }

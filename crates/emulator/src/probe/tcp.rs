@@ -19,14 +19,20 @@ pub struct BulkResult {
 }
 
 /// Sends as much as TCP can from `source` to `destination` for a time.
-pub fn bulk(source: &End, destination: &End, duration_ns: u64, congestion: &str) -> Result<BulkResult, Error> {
+pub fn bulk(
+    source: &End,
+    destination: &End,
+    duration_ns: u64,
+    congestion: &str,
+) -> Result<BulkResult, Error> {
     if !(1_000_000..=600_000_000_000).contains(&duration_ns) {
         return Err(Error::Usage(format!(
             "probe request: duration_ns: found {duration_ns}, accepted: 1000000 to 600000000000"
         )));
     }
-    let listener =
-        inside(destination, || TcpListener::bind((destination.address, 0)).map_err(io("binding a TCP socket")))?;
+    let listener = inside(destination, || {
+        TcpListener::bind((destination.address, 0)).map_err(io("binding a TCP socket"))
+    })?;
     let to = listener.local_addr().map_err(io("reading a socket's address"))?;
     let sender = inside(source, || TcpStream::connect(to).map_err(io("connecting")))?;
     // SAFETY: passes the name and its length.
@@ -53,9 +59,7 @@ pub fn bulk(source: &End, destination: &End, duration_ns: u64, congestion: &str)
 
 fn send(mut stream: TcpStream, duration_ns: u64) -> Result<(), Error> {
     let end = monotonic() + duration_ns;
-    stream
-        .set_write_timeout(Some(std::time::Duration::from_millis(200)))
-        .map_err(io("setting a timeout"))?;
+    stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).map_err(io("setting a timeout"))?;
     let data = vec![0_u8; CHUNK_BYTES];
     while monotonic() < end {
         match stream.write(&data) {

@@ -18,8 +18,10 @@ const LONGEST: usize = 1500;
 const BUFFER_BYTES: c_int = 64 << 20;
 /// Below the emulator's, above everything ordinary.
 const PRIORITY: i32 = 40;
-/// A punctual sender wakes this early and spins until the departure.
-const SPIN_NS: u64 = 60_000;
+/// A punctual sender first wakes this early,
+const WAKE_EARLY_NS: u64 = 60_000;
+/// then sleeps half of what is left until this, and spins the rest.
+const SPIN_NS: u64 = 5_000;
 
 /// What is sent.
 pub struct Plan {
@@ -35,10 +37,14 @@ impl Plan {
     pub fn check(probes: &Probes) -> Result<Plan, Error> {
         let Probes { packets, ip_bytes, interval_ns, linger_ns, punctual } = *probes;
         if !(HEADER_BYTES + PAYLOAD_BYTES..=LONGEST).contains(&ip_bytes) {
-            return Err(Error::Usage(format!("probe request: ip_bytes: found {ip_bytes}, accepted: 60 to 1500")));
+            return Err(Error::Usage(format!(
+                "probe request: ip_bytes: found {ip_bytes}, accepted: 60 to 1500"
+            )));
         }
         if !(1..=10_000_000).contains(&packets) {
-            return Err(Error::Usage(format!("probe request: packets: found {packets}, accepted: 1 to 10000000")));
+            return Err(Error::Usage(format!(
+                "probe request: packets: found {packets}, accepted: 1 to 10000000"
+            )));
         }
         Ok(Plan { packets, payload_bytes: ip_bytes - HEADER_BYTES, interval_ns, linger_ns, punctual })
     }
@@ -149,7 +155,8 @@ impl Stamped {
             let time = libc::CMSG_DATA(first).cast::<libc::timespec>().read_unaligned();
             (length as usize, time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
         };
-        let word = |index: usize| u64::from_le_bytes(data[index * 8..index * 8 + 8].try_into().expect("8 bytes"));
+        let word =
+            |index: usize| u64::from_le_bytes(data[index * 8..index * 8 + 8].try_into().expect("8 bytes"));
         debug_assert!(length >= PAYLOAD_BYTES);
         Some(Arrival {
             time: self.stamps.monotonic(stamp),
@@ -183,7 +190,7 @@ fn send_all(socket: &UdpSocket, to: SocketAddr, plan: &Plan) -> Result<(u64, u64
     let mut data = payload(plan.payload_bytes, [0; 4]);
     for number in 0..plan.packets {
         let due = begin + number * plan.interval_ns;
-        sleep_until(due, if plan.punctual { SPIN_NS } else { 0 });
+        sleep_until(due, plan.punctual);
         last = monotonic();
         if number == 0 {
             first = last;
@@ -209,25 +216,33 @@ fn stay_off_the_last_cpu() {
         {
             return;
         }
-        if let Some(last) = (0..libc::CPU_SETSIZE as usize).rev().find(|cpu| libc::CPU_ISSET(*cpu, &allowed)) {
+        if let Some(last) = (0..libc::CPU_SETSIZE as usize).rev().find(|cpu| libc::CPU_ISSET(*cpu, &allowed))
+        {
             libc::CPU_CLR(last, &mut allowed);
             libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &allowed);
         }
     }
 }
 
-fn sleep_until(due: u64, spin: u64) {
-    let wake = due.saturating_sub(spin);
-    if monotonic() < wake {
+fn sleep_until(due: u64, punctual: bool) {
+    loop {
+        let now = monotonic();
+        let left = due.saturating_sub(now);
+        if left == 0 {
+            return;
+        }
+        if punctual && left <= SPIN_NS {
+            std::hint::spin_loop();
+            continue;
+        }
+        let early = if punctual { WAKE_EARLY_NS.min(left / 2) } else { 0 };
+        let wake = due - early;
         let time =
             libc::timespec { tv_sec: (wake / 1_000_000_000) as i64, tv_nsec: (wake % 1_000_000_000) as i64 };
         // SAFETY: a valid absolute time.
         unsafe {
             libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut())
         };
-    }
-    while monotonic() < due {
-        std::hint::spin_loop();
     }
 }
 
