@@ -222,9 +222,14 @@ def test_a_run_that_the_machine_disturbed_is_repeated_and_kept_as_it_is_in_the_e
         def outcome(self, run):
             return _suspect("lateness")
 
-    assert carry_out(tmp_path, tmp_path / "r", Disturbed()).counts == {"suspect": KEYS}
+    fake = Disturbed()
+    assert carry_out(tmp_path, tmp_path / "r", fake).counts == {"suspect": KEYS}
     runs = Results.open(tmp_path / "r").runs()
-    assert runs["attempts"].unique().to_list() == [3]
+    counted, warm = runs.filter(~runs["warmup"]), runs.filter(runs["warmup"])
+    assert counted["attempts"].unique().to_list() == [3]
+    assert warm["attempts"].unique().to_list() == [1]
+    keys = [key for key, _ in fake.asked]
+    assert keys == keys[:KEYS] + 2 * keys[warm.height : KEYS], "again after all others"
     assert json.loads(runs["reasons"][0])[0]["check"] == "lateness"
 
 

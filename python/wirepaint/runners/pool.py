@@ -1,8 +1,10 @@
 """The pool: carries out the runs of a plan one after another, and can be stopped at any moment.
 
-A testbed run has the machine for itself, so runs are never parallel. Whatever ends the command
-(Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command goes on where it ended:
-``results.store`` has every finished run on the disk before the next one begins.
+A testbed run has the machine for itself, so runs are never parallel. A run that fails is tried
+again at once; one that the machine disturbed is tried again after all others, when it may be calm.
+
+Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
+goes on where it ended: ``results.store`` has every finished run on the disk before the next begins.
 """
 
 from __future__ import annotations
@@ -173,6 +175,7 @@ class _Pool:
         self._tally = Tally()
         self._seconds: list[float] = []
         self._calibrated: set[str] = set()
+        self._tries: Counter[str] = Counter()
         self._failed_in_a_row = 0
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
@@ -195,10 +198,13 @@ class _Pool:
             began = time.monotonic()
             try:
                 self._calibrate(run.network)
-                result = self._until_it_has_a_result(run)
+                result = self._attempt(run)
             except KeyboardInterrupt:
                 raise Incomplete(self._stopped(1 + len(todo))) from None
             self._seconds.append(time.monotonic() - began)
+            if result is None:
+                todo.append(run)
+                continue
             self._count(run, result)
             self._progress.finished(run, result, self._seconds_left(len(todo)))
         return self._tally
@@ -216,8 +222,11 @@ class _Pool:
             self._progress.note(f"calibration of {network.name} failed: {error}")
         self._calibrated.add(network.name)
 
-    def _until_it_has_a_result(self, run: ResolvedRun) -> str:
-        for tries_left in range(RETRIES, -1, -1):
+    def _attempt(self, run: ResolvedRun) -> str | None:
+        """Carries a run out; its verdict, "failed", or None when it is to be tried once more, later."""
+        while True:
+            self._tries[run.key] += 1
+            tries_left = 1 + RETRIES - self._tries[run.key]
             attempt, folder = self._store.begin(run.key)
             self._progress.running(run, attempt)
             try:
@@ -226,20 +235,21 @@ class _Pool:
                     outcome = self._backend.run_once(asked, folder, session=self._session.value)
             except RunFailed as error:
                 self._after_failure(run, attempt, str(error), tries_left)
-                continue
+                if tries_left:
+                    continue
+                return "failed"
             except BaseException:
                 self._store.dropped(run.key, attempt)
                 raise
-            if tries_left and outcome.verdict == "suspect":  # the machine was disturbed, not the run
-                self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
-                self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}; once more")
-                continue
-            self._store.done(run.key, attempt, outcome)
             self._failed_in_a_row = 0
+            if outcome.verdict == "suspect" and tries_left and not run.warmup:
+                self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
+                self._progress.note(f"{run.key}: suspect, {_why(outcome)}; once more later")
+                return None
+            self._store.done(run.key, attempt, outcome)
             if outcome.verdict != "valid":
                 self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}")
             return outcome.verdict
-        return "failed"
 
     def _after_failure(self, run: ResolvedRun, attempt: int, cause: str, tries_left: int) -> None:
         if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
