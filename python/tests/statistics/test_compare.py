@@ -199,7 +199,7 @@ def test_what_cannot_be_compared_is_refused_by_name(arguments, message):
 
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_a_margin_that_is_no_share_is_refused(margin):
-    with pytest.raises(UsageError, match="margin: found .*; accepted: a share from 0 to less than 1"):
+    with pytest.raises(UsageError, match=r"margin: found .*; accepted: a share from 0 to less than 1"):
         compare(evaluation(lambda network, page: 0.0), "congestion", ["page-load-time"], margin=margin)
 
 
@@ -243,11 +243,37 @@ def test_json_holds_every_comparison_with_its_numbers(folder, capsys):
     assert len(row["baseline"]["values"]["small"]) == 5
 
 
+def test_a_metric_without_values_is_named_not_dropped_in_silence(folder, capsys):
+    command(folder, metric=["speed-index"])
+    assert capsys.readouterr().out == "No values at two levels of the same page: speed-index.\n"
+    command(folder, metric=["speed-index", "objects"], json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["without_values"] == ["speed-index"]
+    assert {row["verdict"] for row in document["comparisons"]} == {"same"}
+
+
+def test_networks_can_be_the_factor():
+    frame = evaluation(lambda network, page: 0.0).with_columns(
+        pl.col("page_load_time") * pl.when(pl.col("network") == "3g").then(2.0).otherwise(1.0)
+    )
+    rows = compare(frame, "network", ["page-load-time"], by_page=False)
+    assert [(row.baseline.level, row.candidate.level, row.stratum) for row in rows] == [
+        ("lte", "3g", "cubic"), ("lte", "3g", "fld"), ("lte", "3g", "all")
+    ]  # fmt: skip
+    assert {row.verdict for row in rows} == {"slower"}
+
+
 def test_the_baseline_is_the_first_level_of_the_file_even_when_it_has_no_valid_run(results_folder):
     folder = results_folder(
         lambda run: 1.0, 1, lambda run: Outcome("invalid") if run.congestion == "cubic" else Outcome("valid")
     )
     with pytest.raises(UsageError, match="found the one level 'fld'"):
+        command(folder)
+
+
+def test_without_a_valid_run_the_verdicts_are_counted(results_folder):
+    folder = results_folder(lambda run: 1.0, 1, lambda run: Outcome("suspect"))
+    with pytest.raises(UsageError, match=r"found 12 suspect; accepted: valid runs \(--suspect counts"):
         command(folder)
 
 

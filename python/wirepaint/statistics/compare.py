@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps as to_json
 from pathlib import Path
@@ -132,76 +132,90 @@ def compare(
         if metric.label:
             raise UsageError("metric", repr(name), "a metric that is a number")
         known = frame.drop_nulls(metric.column)
-        for candidate in (level for level in levels if level != first):
-            rows += _rows(known, metric, factor, first, candidate, others, margin, by_page)
+        for candidate in levels:
+            if candidate != first:
+                rows += _Pair(metric, factor, first, candidate, others, known, margin).rows(by_page)
     return _judged(rows)
 
 
-def _rows(
-    frame: pl.DataFrame,
-    metric: measured.Metric,
-    factor: str,
-    baseline: str,
-    candidate: str,
-    others: list[str],
-    margin: float,
-    by_page: bool,
-) -> Iterable[Comparison]:
-    """Rows of one metric and candidate: each set of conditions with its pages, then all conditions."""
+_Key = tuple[str, ...]
+"""A stratum: the levels of the other axes, then the page."""
 
-    def values(level: str) -> dict[tuple[str, ...], tuple[float, ...]]:
-        part = frame.filter(pl.col(factor) == level)
-        grouped = part.group_by([*others, "page"], maintain_order=True).agg(pl.col(metric.column))
+
+class _Pair:
+    """One metric at two levels of the factor, by stratum."""
+
+    def __init__(
+        self,
+        metric: measured.Metric,
+        factor: str,
+        baseline: str,
+        candidate: str,
+        others: Sequence[str],
+        frame: pl.DataFrame,
+        margin: float,
+    ) -> None:
+        self.metric, self.factor, self.others, self.margin = metric, factor, others, margin
+        self.levels = baseline, candidate
+        self.values = self._by_stratum(frame, baseline), self._by_stratum(frame, candidate)
+        lower, upper = self.values
+        self.both = [key for key in lower if key in upper]
+        self.one = [key for key in {**lower, **upper} if key not in self.both]
+
+    def _by_stratum(self, frame: pl.DataFrame, level: str) -> dict[_Key, tuple[float, ...]]:
+        part = frame.filter(pl.col(self.factor) == level)
+        grouped = part.group_by([*self.others, "page"], maintain_order=True).agg(pl.col(self.metric.column))
         return {tuple(row[:-1]): tuple(row[-1]) for row in grouped.iter_rows()}
 
-    lower, upper = values(baseline), values(candidate)
-    both = [key for key in lower if key in upper]
-    one = [key for key in {**lower, **upper} if key not in both]
-    groups = list(dict.fromkeys(key[:-1] for key in both))
+    def rows(self, by_page: bool) -> Iterator[Comparison]:
+        """Each set of conditions over its pages, with its pages; then all conditions together."""
+        groups = list(dict.fromkeys(key[:-1] for key in self.both))
+        for group in groups:
+            keys = [key for key in self.both if key[:-1] == group]
+            conditions = dict(zip(self.others, group, strict=True))
+            yield self._row(keys, conditions)
+            if by_page and len(keys) > 1:
+                yield from (self._row([key], conditions, page=key[-1]) for key in keys)
+        if len(groups) > 1:
+            yield self._row(self.both, {})
 
-    def row(keys: list[tuple[str, ...]], conditions: Mapping[str, str], page: str | None) -> Comparison:
-        def label(key: tuple[str, ...]) -> str:
+    def _row(self, keys: Sequence[_Key], conditions: dict[str, str], page: str | None = None) -> Comparison:
+        """The comparison over these strata, not yet judged."""
+
+        def label(key: _Key) -> str:
             return key[-1] if conditions else " / ".join(key)
 
-        arrays = [(np.array(lower[key]), np.array(upper[key])) for key in keys]
-        test = ranks.rank_test(arrays)
+        lower, upper = ({label(key): values[key] for key in keys} for values in self.values)
+        strata = {name: (np.array(lower[name]), np.array(upper[name])) for name in lower}
+        arrays = list(strata.values())
         positive = all((a > 0).all() and (b > 0).all() for a, b in arrays)
         estimate = _relative if positive else ranks.shift
-        missing = [key for key in one if not conditions or key[:-1] == tuple(conditions.values())]
+        test = ranks.rank_test(arrays)
+        left_out = [key for key in self.one if not conditions or key[:-1] == tuple(conditions.values())]
         return Comparison(
-            metric=metric.name,
-            title=metric.title,
-            unit=metric.unit,
-            factor=factor,
-            conditions=dict(conditions),
+            metric=self.metric.name,
+            title=self.metric.title,
+            unit=self.metric.unit,
+            factor=self.factor,
+            conditions=conditions,
             network=conditions.get("network"),
             page=page,
             pages=tuple(dict.fromkeys(key[-1] for key in keys)),
-            left_out=() if page else tuple(label(key) for key in missing),
-            baseline=_level(baseline, {label(key): lower[key] for key in keys}),
-            candidate=_level(candidate, {label(key): upper[key] for key in keys}),
+            left_out=() if page else tuple(map(label, left_out)),
+            baseline=_level(self.levels[0], lower),
+            candidate=_level(self.levels[1], upper),
             shift=ranks.shift(arrays),
             shift_rel=_relative(arrays) if positive else None,
-            by_stratum={label(key): estimate([pair]) for key, pair in zip(keys, arrays, strict=True)},
+            by_stratum={name: estimate([pair]) for name, pair in strata.items()},
             test=test.name,
             p=test.p,
             p_holm=math.nan,
             family=0,
             effect=test.effect,
-            margin=margin,
+            margin=self.margin,
             verdict="",
             dissent=(),
         )
-
-    for group in groups:
-        conditions = dict(zip(others, group, strict=True))
-        keys = [key for key in both if key[:-1] == group]
-        yield row(keys, conditions, None)
-        if by_page and len(keys) > 1:
-            for key in keys:
-                yield row([key], conditions, key[-1])
-    if len(groups) > 1:
-        yield row(both, {}, None)
 
 
 def _level(level: str, values: dict[str, tuple[float, ...]]) -> Level:
@@ -298,6 +312,11 @@ def compare_results(
     if baseline is None and factor in measured.AXES:
         baseline = measured.levels(results, factor)[0]
     frame = measured.table(results, ("valid", "suspect") if suspect else ("valid",))
+    if frame.is_empty():
+        counted = results.runs("done").group_by("verdict").len().sort("verdict").iter_rows()
+        found = ", ".join(f"{n} {verdict}" for verdict, n in counted) or "no run"
+        accepted = "valid or suspect runs" if suspect else "valid runs (--suspect counts suspect ones too)"
+        raise UsageError(str(results.folder), found, accepted)
     return compare(frame, factor, metrics or HEADLINE, baseline, margin=margin, by_page=by_page)
 
 
@@ -319,8 +338,19 @@ def command(
     rows = compare_results(
         results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
     )
+    compared = {row.metric for row in rows}
+    without = [
+        name
+        for name in (name.replace("_", "-") for name in metric or HEADLINE)
+        if name not in compared | {"all"}
+    ]
     if json:
-        document = {"title": results.title, "factor": factor, "comparisons": [row.as_dict() for row in rows]}
+        document = {
+            "title": results.title,
+            "factor": factor,
+            "comparisons": [row.as_dict() for row in rows],
+            "without_values": without,
+        }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        terminal.show(rows)
+        terminal.show(rows, without)

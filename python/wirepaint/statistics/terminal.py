@@ -17,8 +17,11 @@ WIDTH = 100
 COLOURS = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
 
-def show(comparisons: Sequence[Comparison], file: TextIO | None = None) -> None:
-    """Prints the comparisons, one block per metric and candidate; colours only on a terminal."""
+def show(comparisons: Sequence[Comparison], without: Sequence[str] = (), file: TextIO | None = None) -> None:
+    """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
+
+    ``without`` names the metrics that were asked for and have no values to compare.
+    """
     out = file or sys.stdout
     console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False)
     for index, ((title, unit, _), rows) in enumerate(
@@ -28,11 +31,15 @@ def show(comparisons: Sequence[Comparison], file: TextIO | None = None) -> None:
             console.print()
         console.print(f"[bold]{title}[/bold]{f' ({unit})' if unit not in ('', '1') else ''}")
         console.print(_block(list(rows)))
-    console.print()
+    if comparisons:
+        console.print()
     for row in comparisons:
         if row.dissent:
             console.print(f"* {row.sentence}")
-    console.print(_legend(comparisons), style="dim")
+    if without:
+        console.print(f"No values at two levels of the same page: {', '.join(without)}.")
+    if comparisons:
+        console.print(_legend(comparisons[0]), style="dim")
 
 
 def _block(rows: list[Comparison]) -> Table:
@@ -59,8 +66,7 @@ def _block(rows: list[Comparison]) -> Table:
     return table
 
 
-def _legend(comparisons: Sequence[Comparison]) -> str:
-    first = comparisons[0]
+def _legend(first: Comparison) -> str:
     return (
         "Values: medians of the visits, averaged over pages. Difference from "
         f"{first.baseline.level}: Hodges-Lehmann shift within pages. p: corrected by Holm. "
