@@ -329,3 +329,19 @@ def test_progress_goes_to_stderr_in_plain_lines_without_a_terminal(tmp_path: Pat
     assert lines[1].endswith(" left")
     assert lines[-1].startswith(f"[{KEYS}/{KEYS}]")
     assert "\x1b" not in done.stderr
+
+
+def test_each_network_is_measured_once_before_its_first_run_and_what_is_off_is_said(tmp_path: Path, capsys):
+    measured: list[str] = []
+
+    def calibrate(network, session):
+        measured.append(network.name)
+        rate = {"name": "rate down", "verdict": "off"}
+        return {"verdict": "off", "quantities": [rate, {"name": "round trip", "verdict": "ok"}]}
+
+    fake = Fake()
+    backend = plans.pool.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
+    plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", backend, plans.Lines())
+    assert measured == ["fast"]
+    assert Results.open(tmp_path / "r").calibrations()["fast"]["verdict"] == "off"
+    assert "network fast: not what was asked: rate down\n" in capsys.readouterr().err

@@ -40,14 +40,14 @@ NarrowEnough = Callable[[list[float], float], bool]
 
 @dataclass(frozen=True)
 class Backend:
-    """How runs are carried out. ``calibrate`` measures a network before its first run.
+    """How runs are carried out. ``calibrate`` measures a network, in a session, before its first run.
 
     ``versions`` names what results of this back end depend on, such as the browser.
     """
 
     session: Callable[[], AbstractContextManager[Any]]
     run_once: Callable[..., Outcome]
-    calibrate: Callable[[Network], dict[str, Any]] | None = None
+    calibrate: Callable[[Network, Any], dict[str, Any]] | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ def testbed() -> Backend:
     return Backend(
         session=testbed.session,
         run_once=testbed.run_once,
-        calibrate=lambda network: calibrate(network, short=True),
+        calibrate=lambda network, cells: calibrate(network, short=True, cells=cells),
         versions={"browser": chromium.version()},
     )
 
@@ -216,10 +216,14 @@ class _Pool:
         self._progress.calibrating(network.name)
         try:
             with self._signals.interruptible():
-                measured = self._backend.calibrate(network)
-            self._store.keep_calibration(network.name, measured)
+                measured = self._backend.calibrate(network, self._session.value)
         except RunFailed as error:
-            self._progress.note(f"calibration of {network.name} failed: {error}")
+            self._progress.note(f"network {network.name}: calibration failed, {error}")
+            self._session.renew()
+        else:
+            self._store.keep_calibration(network.name, measured)
+            if off := [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]:
+                self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
         self._calibrated.add(network.name)
 
     def _attempt(self, run: ResolvedRun) -> str | None:

@@ -119,8 +119,10 @@ def calibrate(network: Network, *, short: bool = False, cells: Cells | None = No
     argument = {"network": network.model_dump(), "short": short}
     with ExitStack() as stack:
         cells = cells or stack.enter_context(Cells())
-        log = stack.enter_context(tempfile.NamedTemporaryFile("w+", prefix="wirepaint-calibrate-"))
-        return cells.call(f"{__name__}:measure", argument, timeout_s=60 if short else 300, log=Path(log.name))
+        log = os.memfd_create("calibration log")  # gone with this process, whatever ends it
+        stack.callback(os.close, log)
+        path = Path(f"/proc/{os.getpid()}/fd/{log}")
+        return cells.call(f"{__name__}:measure", argument, timeout_s=60 if short else 300, log=path)
 
 
 def command(network: Network, as_json: bool) -> None:
