@@ -1,11 +1,14 @@
 //! The sender's window, as the kernel itself reports it: table `tcp` of the trace.
 //!
-//! BPF programs (probe.bpf.c) record the TCP sockets of one network namespace, the server's:
-//! one row per ACK (`ack`), per change of the congestion state (`state`: the row holds the new
-//! state and the window before PRR has touched it) and per retransmission (`retransmit`). An
-//! `ack` row is taken after the kernel has processed the segment and sent what it allowed; the
-//! summary says `"ack_samples": "after"`. On a kernel without fexit programs it is taken before
-//! (`"before"`), and shows the effect of the ACK before it.
+//! BPF programs on the kernel's tracepoints (probe.bpf.c) record the established TCP sockets of one
+//! network namespace, the server's. A row is one of
+//!
+//! * `ack`: a segment arrived (tcp_probe). The row shows the sender as the segment found it: the
+//!   window, and what was in flight, since the previous row. What an ACK does to the window is
+//!   therefore in the next row, and `delivered` says which segments had been acknowledged by then.
+//! * `state`: the congestion state changes (tcp_cong_state_set). `state` is the new one; entering
+//!   Recovery or CWR, ssthresh is new as well and cwnd not yet reduced.
+//! * `retransmit`: a segment is sent again (tcp_retransmit_skb).
 //!
 //! Nothing outlives the process: the programs hang on links, which die with it.
 //!
@@ -19,6 +22,7 @@ use libbpf_rs::{AsRawLibbpf, Link, MapCore, Object, ObjectBuilder, OpenObject, R
 use record::Record;
 use serde_json::json;
 use std::cell::RefCell;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,10 +34,6 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
 
 /// Pause between two readings of the ring buffer, which holds 16 MiB: over 170,000 samples.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Programs that sample ACKs: after processing, or before it where the first cannot be attached.
-const AFTER: [&str; 2] = ["ack_established", "ack_other_state"];
-const BEFORE: [&str; 1] = ["ack_before"];
 
 /// Why the kernel's TCP could not be sampled.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +51,9 @@ pub enum ProbeError {
 
 /// The verb `probe-tcp RUN.json`: samples until SIGTERM or SIGINT.
 ///
-/// Prints `{"ready": true, "ack_samples": "after"|"before"}`, and at the end `{"samples", "lost",
-/// "ack_samples"}`, where `lost` counts samples that found the ring buffer full.
+/// Prints `{"ready": true}`, and at the end `{"samples", "lost", "skipped"}`: rows written, samples
+/// that found the ring buffer full, and runs of the programs that the kernel skipped on the whole
+/// host because one was interrupted by another on its CPU (some may have been for this namespace).
 pub fn command(path: &Path) -> ExitCode {
     match probe(path) {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,7 +87,7 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
         }
     })?;
     let reader = builder.build()?;
-    println!("{}", json!({"ready": true, "ack_samples": probe.ack_samples}));
+    println!("{}", json!({"ready": true}));
     let mut stop = false;
     while !stop {
         stop = signals.wait_for(PAUSE);
@@ -98,9 +99,9 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
     }
     drop(reader);
     let samples = sink.into_inner().1;
-    let lost = probe.overruns()?;
+    let (lost, skipped) = (probe.overruns()?, probe.skipped());
     table.finish()?;
-    println!("{}", json!({"samples": samples, "lost": lost, "ack_samples": probe.ack_samples}));
+    println!("{}", json!({"samples": samples, "lost": lost, "skipped": skipped}));
     Ok(())
 }
 
@@ -109,34 +110,16 @@ struct Probe {
     // Dropped first: links before the programs.
     _links: Vec<Link>,
     object: Object,
-    ack_samples: &'static str,
 }
 
 impl Probe {
     fn attach(inode: u32) -> Result<Probe, libbpf_rs::Error> {
         libbpf_rs::set_print(None);
-        Probe::attach_without(inode, &BEFORE, "after")
-            .or_else(|_| Probe::attach_without(inode, &AFTER, "before"))
-    }
-
-    fn attach_without(
-        inode: u32,
-        left_out: &[&str],
-        ack_samples: &'static str,
-    ) -> Result<Probe, libbpf_rs::Error> {
         let mut open = ObjectBuilder::default().name("tcp_probe")?.open_memory(OBJECT)?;
         set_inode(&mut open, inode);
-        for mut program in open.progs_mut() {
-            let wanted = !left_out.iter().any(|name| program.name() == *name);
-            program.set_autoload(wanted);
-        }
         let object = open.load()?;
-        let links = object
-            .progs_mut()
-            .filter(|program| !left_out.iter().any(|name| program.name() == *name))
-            .map(|program| program.attach())
-            .collect::<Result<Vec<Link>, _>>()?;
-        Ok(Probe { _links: links, object, ack_samples })
+        let links = object.progs_mut().map(|program| program.attach()).collect::<Result<Vec<Link>, _>>()?;
+        Ok(Probe { _links: links, object })
     }
 
     fn map(&self, name: &str) -> libbpf_rs::Map<'_> {
@@ -151,6 +134,21 @@ impl Probe {
             .lookup(&0_u32.to_ne_bytes(), libbpf_rs::MapFlags::ANY)?
             .expect("an array has its element");
         Ok(u64::from_ne_bytes(bytes[..8].try_into().expect("the counter has 8 bytes")))
+    }
+
+    fn skipped(&self) -> u64 {
+        self.object
+            .progs()
+            .map(|program| {
+                let mut info = libbpf_sys::bpf_prog_info::default();
+                let mut size = size_of_val(&info) as u32;
+                // SAFETY: the descriptor is open, and info and size describe each other.
+                let failed = unsafe {
+                    libbpf_sys::bpf_prog_get_info_by_fd(program.as_fd().as_raw_fd(), &mut info, &mut size)
+                };
+                if failed == 0 { info.recursion_misses } else { 0 }
+            })
+            .sum()
     }
 }
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Samples of TCP senders: one record per ACK, change of state and retransmission
- * of the IPv4 sockets of one network namespace.
- *
- * An ACK is sampled after the kernel has processed it and sent what it let go
- * (fexit), so cwnd, ssthresh and in_flight belong together. Where fexit programs
- * cannot be attached, the tracepoint tcp_probe serves, which fires before.
+ * Samples of TCP senders: one record per segment received, change of the congestion
+ * state and retransmission of the IPv4 sockets of one network namespace.
  *
  * Records are read by polling, so none wakes the reader: the measured machine is
  * disturbed as little as possible.
@@ -29,8 +25,6 @@ typedef _Bool bool;
 #define AF_INET			2
 #define BPF_MAP_TYPE_RINGBUF	27
 #define BPF_RB_NO_WAKEUP	1
-/* States of a socket (include/net/tcp_states.h) that sends data or has sent it. */
-#define SENDING_STATES		(1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -52,13 +46,13 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
-	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 };
 
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	__u32 sk_pacing_status;
 };
 
 struct inet_connection_sock {
@@ -88,7 +82,7 @@ enum event { EVENT_ACK, EVENT_STATE, EVENT_RETRANSMIT };
 /* Mirrored in record.rs. */
 struct record {
 	__u64 time_ns;		/* CLOCK_MONOTONIC */
-	__u64 pacing_rate;	/* bytes per second */
+	__u64 pacing_rate;	/* bytes per second, 0 when not paced */
 	__u32 local_address;	/* network order, as the remote one */
 	__u32 remote_address;
 	__u16 local_port;	/* host order, as the remote one */
@@ -124,8 +118,6 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 
 	if (common->skc_family != AF_INET || common->skc_net.net->ns.inum != namespace_inode)
 		return;
-	if (!(SENDING_STATES >> common->skc_state & 1))
-		return;
 	tp = bpf_skc_to_tcp_sock((void *)sk);
 	if (!tp)
 		return;
@@ -135,7 +127,7 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 		return;
 	}
 	record->time_ns = bpf_ktime_get_ns();
-	record->pacing_rate = sk->sk_pacing_rate;
+	record->pacing_rate = sk->sk_pacing_status ? sk->sk_pacing_rate : 0;
 	record->local_address = common->skc_rcv_saddr;
 	record->remote_address = common->skc_daddr;
 	record->local_port = common->skc_num;
@@ -155,24 +147,8 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-SEC("fexit/tcp_rcv_established")
-int BPF_PROG(ack_established, struct sock *sk)
-{
-	sample(sk, EVENT_ACK, -1);
-	return 0;
-}
-
-/* The handshake's last ACK, and ACKs of a socket whose application has closed it. */
-SEC("fexit/tcp_rcv_state_process")
-int BPF_PROG(ack_other_state, struct sock *sk)
-{
-	sample(sk, EVENT_ACK, -1);
-	return 0;
-}
-
-/* Only where fexit is missing. */
 SEC("tp_btf/tcp_probe")
-int BPF_PROG(ack_before, struct sock *sk)
+int BPF_PROG(segment_received, struct sock *sk)
 {
 	sample(sk, EVENT_ACK, -1);
 	return 0;

@@ -30,8 +30,6 @@ const EVENTS: [&str; 3] = ["ack", "state", "retransmit"];
 const STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 /// ssthresh while no loss has set it.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-/// Pacing rate of a socket that is not paced: all ones, in 32 or 64 bits.
-const NOT_PACED: u64 = u32::MAX as u64;
 
 impl Record {
     /// Reads a record as the ring buffer delivers it.
@@ -44,7 +42,8 @@ impl Record {
     /// The row of the table `tcp`, in the order of the schema; times from the run's epoch.
     pub fn row(&self, epoch_ns: u64) -> Vec<Value> {
         let address = |network_order: u32| Ipv4Addr::from(u32::from_be(network_order)).to_string();
-        let paced = self.pacing_rate < NOT_PACED && self.pacing_rate > 0;
+        // All ones: paced, but without a limit.
+        let paced = self.pacing_rate > 0 && self.pacing_rate < u64::MAX;
         row![
             self.time_ns as i64 - epoch_ns as i64,
             Value::Null,
@@ -62,7 +61,7 @@ impl Record {
             self.delivered,
             self.lost,
             self.retransmitted,
-            paced.then_some(self.pacing_rate * 8),
+            paced.then(|| self.pacing_rate * 8),
         ]
         .to_vec()
     }

@@ -1,0 +1,131 @@
+"""A transfer without a browser: server to client over the emulator, by an exact timetable.
+
+``carry_out`` runs inside a cell. The server's application writes so many segments at such a time;
+the congestion control is chosen on the listener and read back on the accepted socket.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from wirepaint.runners.testbed import namespaces
+from wirepaint.runners.testbed.process import Part
+
+ADDRESS, PORT = "10.65.0.1", 5001
+MSS = 1448
+BUFFER = 64 * 2**20
+START_NS = 500_000_000
+"""The timetable's zero, from the run's epoch: everything is connected by then."""
+
+
+def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
+    """Carries out one transfer and returns when its bytes arrived and what each part reported.
+
+    ``asked``: ``run`` (description without what only the cell can know), ``congestion`` (name at
+    the server), ``initial_window``, ``sysctls``, ``writes`` (pairs of nanoseconds and segments) and
+    ``switches`` (pairs of nanoseconds and the name to change to).
+    """
+    paths = namespaces.Namespaces.create()
+    namespaces.build(
+        paths, [ADDRESS], initial_window=asked["initial_window"], sysctls=asked.get("sysctls", {})
+    )
+    folder = Path(asked["run"]["trace_dir"])
+    epoch = time.monotonic_ns()
+    run = asked["run"] | {
+        "epoch_ns": epoch,
+        "probe": {"namespace_inode": namespaces.inode(paths.server)},
+    }
+    run_file = folder / "run.json"
+    run_file.write_text(json.dumps(run))
+    with (folder / "log.txt").open("a") as log, ExitStack() as stack:
+        parts = {
+            "emulator": Part(["emulate"], run_file, log, paths.wire),
+            "probe": Part(["probe-tcp"], run_file, log),
+        }
+        if run["congestion"]:
+            parts["congestion"] = Part(["cc", "load"], run_file, log)
+        for part in parts.values():
+            stack.callback(part.kill)
+        for part in parts.values():
+            part.wait_ready()
+        # Changes of the path and writes are timed from here.
+        shift = time.monotonic_ns() - epoch
+        assert shift < START_NS or not run["network"]["down"].get("changes"), (
+            f"the parts took {shift / 1e6:.0f} ms to get ready"
+        )
+        start = epoch + max(shift, START_NS)
+        observed = _transfer(paths, asked, start)
+        return observed | {name: part.stop() for name, part in parts.items()} | {"start": start - epoch}
+
+
+def _transfer(paths: namespaces.Namespaces, asked: dict[str, Any], start: int) -> dict[str, Any]:
+    with paths.inside(paths.server):
+        listener = socket.socket()
+    with paths.inside(paths.client):
+        client = socket.socket()
+    with listener, client:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, asked["congestion"].encode())
+        listener.bind((ADDRESS, PORT))
+        listener.listen()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUFFORCE, BUFFER)
+        client.connect((ADDRESS, PORT))
+        server, _ = listener.accept()
+        with server:
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUFFORCE, BUFFER)
+            before = _congestion(server)
+            arrivals = _timetable(server, client, asked, start)
+            time.sleep(0.3)  # the last ACKs reach the server
+            return {"congestion_before": before, "congestion_after": _congestion(server), "arrivals": arrivals}
+
+
+_SO_FORCE = {"SO_SNDBUFFORCE": 32, "SO_RCVBUFFORCE": 33}
+for _name, _number in _SO_FORCE.items():
+    if not hasattr(socket, _name):
+        setattr(socket, _name, _number)
+
+
+def _congestion(sock: socket.socket) -> str:
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+
+
+def _timetable(
+    server: socket.socket, client: socket.socket, asked: dict[str, Any], start: int
+) -> list[tuple[int, int]]:
+    """Writes by the timetable; returns (ns from its zero, bytes received so far)."""
+    server.setblocking(False)
+    client.setblocking(False)
+    events = sorted(
+        [(at, "write", segments) for at, segments in asked["writes"]]
+        + [(at, "switch", name) for at, name in asked.get("switches", [])]
+    )
+    expected = MSS * sum(segments for _, segments in asked["writes"])
+    received, waiting = 0, 0
+    arrivals: list[tuple[int, int]] = []
+    while received < expected or events:
+        now = time.monotonic_ns() - start
+        while events and events[0][0] <= now:
+            _, kind, value = events.pop(0)
+            if kind == "write":
+                waiting += MSS * value
+            else:
+                server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, value.encode())
+        if waiting:
+            try:
+                waiting -= server.send(bytes(min(waiting, 4 * 2**20)))
+            except BlockingIOError:
+                pass
+        limit = max(events[0][0] - now, 0) / 1e9 if events else 10.0
+        readable, _, _ = select.select([client], [server] if waiting else [], [], limit)
+        if not events and not readable and not waiting:
+            raise TimeoutError(f"{received} of {expected} bytes arrived, then nothing for 10 s")
+        if readable:
+            received += len(client.recv(4 * 2**20))
+            arrivals.append((time.monotonic_ns() - start, received))
+    return arrivals

@@ -1,0 +1,126 @@
+"""Runs transfers in cells for the conformance tests."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from wirepaint.results.trace import read_table
+from wirepaint.runners.testbed.cells import Cells
+
+HERE = Path(__file__).parent
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What one transfer showed. Times in ns from the timetable's zero."""
+
+    answer: dict[str, Any]
+    tcp: pl.DataFrame
+    packets: pl.DataFrame
+
+    def acks(self) -> pl.DataFrame:
+        """The sender as each ACK found it; ``acked`` data segments had been acknowledged before."""
+        # The SYN's own acknowledgement counts as one delivery.
+        return self.tcp.filter(pl.col("event") == "ack").with_columns(acked=pl.col("delivered") - 1)
+
+    def windows_at(self, *acked: int) -> list[int | None]:
+        """cwnd once so many data segments had been acknowledged."""
+        samples = self.acks()
+        found = [samples.filter(pl.col("acked") == count)["cwnd"] for count in acked]
+        return [series[-1] if len(series) else None for series in found]
+
+    def data_sent(self, begin: int, end: int) -> int:
+        """Data segments that reached the bottleneck in an interval."""
+        return self.packets.filter(
+            (pl.col("direction") == "down")
+            & (pl.col("payload_bytes") > 0)
+            & pl.col("time_in").is_between(begin, end)
+        ).height
+
+
+@pytest.fixture(scope="module")
+def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
+    request.getfixturevalue("root_of_module")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", str(HERE))
+    with Cells() as cells:
+        yield cells
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def root_of_module() -> None:
+    import os
+
+    if os.geteuid() != 0:
+        pytest.skip("needs root: congestion controls are loaded into the kernel")
+
+
+@pytest.fixture
+def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
+    """Carries out ``bulk.carry_out``; see there."""
+
+    def carry_out(
+        algorithm: str,
+        writes: list[tuple[int, int]],
+        *,
+        parameters: dict[str, int] | None = None,
+        initial_window: int = 10,
+        rtt: int = 100 * MS,
+        changes: list[dict[str, Any]] | None = None,
+        sysctls: dict[str, str] | None = None,
+        switches: list[tuple[int, str]] | None = None,
+        beside: tuple[str, ...] = (),
+    ) -> Transfer:
+        identity = f"{random.randrange(16**5):05x}"
+        load = [
+            {"algorithm": name, "name": f"{name}.{identity}", "parameters": parameters or {}}
+            for name in (algorithm, *beside)
+        ]
+        way = {"capacity": {"kind": "unlimited"}, "delay_ns": rtt // 2, "queue": {"kind": "droptail"}}
+        run = {
+            "format": 1,
+            "id": f"c{identity}",
+            "seed": 1,
+            "trace_dir": str(tmp_path),
+            "work_dir": str(tmp_path),
+            "congestion": load,
+            "network": {
+                "down": way | {"changes": changes or []},
+                "up": way,
+                "client_interface": "c1",
+                "server_interface": "s1",
+                "packet_trace": True,
+            },
+        }
+        answer = cells.call(
+            "bulk:carry_out",
+            {
+                "run": run,
+                "congestion": load[0]["name"],
+                "initial_window": initial_window,
+                "sysctls": sysctls or {},
+                "writes": writes,
+                "switches": [(at, f"{name}.{identity}") for at, name in switches or []],
+            },
+            timeout_s=60,
+            log=tmp_path / "cell.txt",
+        )
+        shift = answer["start"]
+        return Transfer(
+            answer,
+            read_table(tmp_path, "tcp").with_columns(pl.col("time") - shift),
+            read_table(tmp_path, "packet").with_columns(
+                pl.col("time_in", "time_due", "time_out") - shift
+            ),
+        )
+
+    return carry_out
