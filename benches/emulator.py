@@ -28,7 +28,7 @@ NS = 1_000_000_000
 FULL_BITS = 1514 * 8
 RATES = (10_000_000, 100_000_000, 1_000_000_000)
 DELAYS_MS = (13, 300)
-QUEUE = {"kind": "droptail", "packets": 2000}
+QUEUE = {"kind": "droptail", "packets": 20_000}
 
 Row = dict[str, Any]
 

@@ -163,6 +163,8 @@ impl Forwarder {
             self.sample();
             self.sleep()?;
         }
+        // The last sample is of the end, so that it agrees with the summary.
+        self.sample_at(self.clock.now());
         Ok(())
     }
 
@@ -259,20 +261,24 @@ impl Forwarder {
         self.bury();
     }
 
+    /// Takes the samples that fell due.
     fn sample(&mut self) {
         let now = self.clock.now();
         while self.next_sample <= now {
-            let time = self.next_sample;
-            for lane in &mut self.lanes {
-                lane.link.evaluate(time);
-                self.recorder.link(LinkSample {
-                    time,
-                    direction: lane.name,
-                    counters: lane.link.counters(),
-                    lateness_max: std::mem::take(&mut lane.lateness_since_sample),
-                });
-            }
+            self.sample_at(self.next_sample);
             self.next_sample += self.sample_interval;
+        }
+    }
+
+    fn sample_at(&mut self, time: Time) {
+        for lane in &mut self.lanes {
+            lane.link.evaluate(time);
+            self.recorder.link(LinkSample {
+                time,
+                direction: lane.name,
+                counters: lane.link.counters(),
+                lateness_max: std::mem::take(&mut lane.lateness_since_sample),
+            });
         }
     }
 

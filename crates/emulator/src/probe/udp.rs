@@ -15,7 +15,7 @@ const PAYLOAD_BYTES: usize = 32;
 /// Longest packet; beyond 1500 it would be cut into fragments.
 const LONGEST: usize = 1500;
 /// Room for what arrives while the receiver does not run.
-const BUFFER_BYTES: c_int = 64 << 20;
+const BUFFER_BYTES: c_int = 256 << 20;
 /// Below the emulator's, above everything ordinary.
 const PRIORITY: i32 = 40;
 /// A punctual sender first wakes this early,

@@ -1,0 +1,82 @@
+"""Calibration finds what a path really gives, and notices when it is not what was asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wirepaint.evaluation import network
+from wirepaint.runners.testbed import calibrate
+from wirepaint.runners.testbed.calibrate import Calibration
+
+pytestmark = pytest.mark.usefixtures("root")
+
+
+def calibration(name: str, tmp_path: Path | None = None) -> Calibration:
+    return Calibration(**calibrate.calibrate(network.load(name), short=True))
+
+
+def by_name(result: Calibration) -> dict[str, calibrate.Quantity]:
+    return {quantity.name: quantity for quantity in result.quantities}
+
+
+def test_lte_gives_its_rate_within_a_thousandth_and_its_round_trip_within_a_tenth_of_a_ms() -> None:
+    result = calibration("lte")
+    quantities = by_name(result)
+    for side in ("down", "up"):
+        rate = quantities[f"rate {side}"]
+        assert rate.asked == 25_000_000
+        assert rate.error is not None and abs(rate.error) <= 0.001
+        queue = quantities[f"queue {side}"]
+        assert queue.asked == 53 and queue.verdict == "ok"  # one BDP: 25 Mbit/s x 26 ms
+        assert quantities[f"loss {side}"].measured == 0
+    trip = quantities["round trip, median"]
+    assert trip.error is not None and abs(trip.error) <= 0.1
+    assert (result.verdict, result.faults) == ("ok", [])
+    assert "network lte: ok" in calibrate.table(result)
+
+
+def test_a_capacity_trace_delivers_exactly_its_opportunities() -> None:
+    quantities = by_name(calibration("lte-varying"))
+    for side in ("down", "up"):
+        delivered = quantities[f"bytes {side} of the trace's opportunities"]
+        assert delivered.asked and delivered.measured == delivered.asked
+
+
+def test_loss_bursts_jitter_and_queue_disciplines_are_compared_where_they_can_be(tmp_path: Path) -> None:
+    file = tmp_path / "rough.toml"
+    file.write_text(
+        """
+title = "Rough"
+[down]
+rate = "10 Mbit/s"
+delay = "20 ms"
+jitter = { kind = "normal", stddev = "1 ms", reorder = true }
+loss = { kind = "independent", probability = 0.02 }
+queue = { kind = "codel" }
+[up]
+rate = "4 Mbit/s"
+delay = "20 ms"
+loss = { kind = "gilbert_elliott", good_to_bad = 0.01, bad_to_good = 0.3, loss_in_bad = 0.8 }
+queue = { kind = "droptail", packets = 100 }
+"""
+    )
+    quantities = by_name(calibration(str(file)))
+    assert quantities["loss down"].measured == pytest.approx(0.02, abs=0.01)
+    assert quantities["loss up"].asked == pytest.approx(0.8 * 0.01 / 0.31)
+    assert quantities["queue up"].measured == pytest.approx(100, abs=2)
+    assert quantities["queue down"].verdict == "not compared"
+    assert quantities["queue down"].note == "codel: no fixed depth"
+
+
+def test_a_path_that_gives_less_than_asked_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = network.load("lte")
+    slower = {**asked.down, "capacity": {"kind": "rate", "bit_per_s": 24_900_000}}
+    given = calibrate._directions(asked, capacity=True)
+    monkeypatch.setattr(calibrate, "_directions", lambda *_, **__: {**given, "down": slower})
+    result = Calibration(**calibrate.measure({"network": asked.model_dump(), "short": True}))
+    assert by_name(result)["rate down"].verdict == "off"
+    assert by_name(result)["rate down"].error == pytest.approx(-0.004, abs=0.0005)
+    assert by_name(result)["rate up"].verdict == "ok"
+    assert result.verdict == "off"
