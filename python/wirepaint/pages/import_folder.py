@@ -82,6 +82,7 @@ class _Site:
     def __init__(self, root: Path, origin: str) -> None:
         self._root, self._origin = root.resolve(), origin
         self._bytes = 0
+        self._taken: set[Path] = set()
         self.found: dict[str, _File] = {}
         self.blanked = 0
 
@@ -124,6 +125,7 @@ class _Site:
             raise UsageError(str(self._root), "more", most)
         suffix = target.suffix.lower().lstrip(".")
         mime = _TYPES.get(suffix) or mimetypes.guess_type(target.name)[0] or "application/octet-stream"
+        self._taken.add(target)
         file = _File(url, target.read_bytes(), mime, by_mime(mime, url), cause)
         self.found[url] = file
         return file
@@ -133,7 +135,7 @@ class _Site:
         scripts = b"\n".join(f.body for f in self.found.values() if f.kind in ("html", "js"))
         for target in sorted(self._root.rglob("*")):
             mentioned = target.suffix and target.name.encode() in scripts
-            if mentioned and target.is_file() and target.suffix not in (".html", ".htm"):
+            if mentioned and target not in self._taken and target.suffix not in (".html", ".htm"):
                 path = quote(target.relative_to(self._root).as_posix())
                 self._take(f"{self._origin}/{path}", Cause(by=0, kind="other"))
 

@@ -59,10 +59,7 @@ def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
         raise
     digest.update(_maker())
     folder = cache_folder / digest.hexdigest()[:32]
-    try:
-        data = json.loads((folder / _PREPARED).read_bytes())
-    except (OSError, ValueError):
-        data = _make(page_dir, folder)
+    data = _read(folder) or _make(page_dir, folder)
     bodies = page_dir.absolute() / BODIES
     for response, own in zip(data["responses"], data["own"], strict=True):
         if response["body"] is not None:
@@ -119,13 +116,20 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
         (scratch / _PREPARED).write_text(json.dumps(data))
         try:
             scratch.rename(folder)
-        except OSError:  # another process was faster, or an older one was cut off
-            if not (folder / _PREPARED).exists():
+        except OSError:  # another process was faster, or what is there is damaged
+            if _read(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
                 scratch.rename(folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return json.loads((folder / _PREPARED).read_bytes())
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads((folder / _PREPARED).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _check(file: Path, digest: str, index: Path, number: int) -> None:

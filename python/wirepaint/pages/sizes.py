@@ -3,7 +3,8 @@
 Recorders disagree about ``bodySize`` and ``_transferSize``: some count the header block of HTTP/2
 into both, some write -1. The size of a body on the wire is the first of these that applies:
 
-1. nothing, where HTTP allows no body (HEAD, 204, 304, redirects of unknown size);
+1. nothing, where HTTP allows no body (HEAD, 204); a 304 stands for the whole answer, whose size on
+   the wire it does not tell;
 2. without content-encoding: the decoded size (body, else ``content.size``), unless ``bodySize`` is
    known and smaller (recorders lose headers);
 3. the response's Content-Length, unless ``bodySize`` is known and smaller (a broken transfer);
@@ -41,9 +42,11 @@ def wire_bytes(entry: Entry, body: bytes | None) -> int | None:
     """Bytes of the body on the wire; None where nothing tells (rule 7)."""
     response = entry.response
     decoded = decoded_bytes(entry, body)
-    if entry.request.method.upper() == "HEAD" or response.status in (204, 304):
+    if entry.request.method.upper() == "HEAD" or response.status == 204:
         return 0
     encoded = coding_of(entry.header("content-encoding")) != "identity"
+    if response.status == 304:
+        return None if encoded else max(decoded, 0)
     sized, transferred, head = response.body_size, response.transfer_size, response.headers_size
     if not encoded and decoded > 0 and not 0 < sized < decoded and (response.headers or body is not None):
         return decoded

@@ -16,7 +16,10 @@ _EM = 1000
 _FIRST, _LAST = 0x20, 0x17F
 _WOFF2_TAGS = {"cmap": 0, "head": 1, "hhea": 2, "hmtx": 3, "maxp": 4, "name": 5, "OS/2": 6, "post": 7,
                "glyf": 10, "loca": 11}  # fmt: skip
+_OTHER_TAG = 63
 _UNTRANSFORMED = 3 << 6
+_ROOM = 128
+"""Bytes left for alignment, filled by the private block."""
 
 
 def font(mime: str, size: int, seed: str) -> bytes:
@@ -28,7 +31,7 @@ def font(mime: str, size: int, seed: str) -> bytes:
     if "woff2" in mime or not any(
         word in mime for word in ("woff", "ttf", "otf", "truetype", "opentype", "sfnt")
     ):
-        return _padded(_woff2, size, seed)
+        return _woff2(size, seed)
     return _padded(_woff if "woff" in mime else _sfnt, size, seed)
 
 
@@ -112,34 +115,40 @@ def _woff(padding: bytes) -> bytes:
     return head + directory + body + padding
 
 
-def _woff2(padding: bytes) -> bytes:
-    tables = sorted(_tables().items())
+def _woff2(size: int, seed: str) -> bytes:
+    """Padding is a table, since a WOFF2 file may not be larger than its font, and a private block."""
+    bare = len(_woff2_file({}, b"", 0))
+    if size < bare:
+        return random_bytes(seed, size)
+    private, made, room = random_bytes(seed + "rest", 4096), b"", 0
+    while len(made) != size:  # what Brotli adds to random data is not known before
+        room += max(0, len(made) - size) + _ROOM
+        table = random_bytes(seed, max(0, size - bare - room))
+        # Zeros cost nothing in the file and keep the font larger than it.
+        made = _woff2_file({"wpPd": table + bytes(len(table) // 50 + 64)} if table else {}, private, size)
+    return made
+
+
+def _woff2_file(extra: dict[str, bytes], private: bytes, size: int) -> bytes:
+    """The file with as much of ``private`` as brings it to ``size``; without any where it is larger."""
+    # The outlines' index comes right after the outlines (WOFF 2.0, section 5.1).
+    tables = sorted(_tables().items(), key=lambda table: "glyg" if table[0] == "loca" else table[0])
+    tables += extra.items()
     directory = b""
     for tag, data in tables:
-        flags = _WOFF2_TAGS[tag] | (_UNTRANSFORMED if tag in ("glyf", "loca") else 0)
-        directory += bytes([flags]) + _base128(len(data))
-    packed = brotli.compress(b"".join(data for _, data in tables), mode=brotli.MODE_FONT)
-    offset = 48 + len(directory) + len(packed)
-    gap = -offset % 4
-    total = offset + (gap + len(padding) if padding else 0)
-    private = (offset + gap, len(padding)) if padding else (0, 0)
+        flags = _WOFF2_TAGS.get(tag, _OTHER_TAG) | (_UNTRANSFORMED if tag in ("glyf", "loca") else 0)
+        directory += bytes([flags]) + (b"" if tag in _WOFF2_TAGS else tag.encode()) + _base128(len(data))
+    packed = brotli.compress(b"".join(data for _, data in tables), mode=brotli.MODE_FONT, quality=5)
+    end = 48 + len(directory) + len(packed)
+    start = end + -end % 4
+    block = (b"\0" * (start - end) + private)[: max(0, size - end)] if size > start else b""
+    place = (start, len(block) - (start - end)) if block else (0, 0)
+    font_size = sum(16 + len(data) + -len(data) % 4 for _, data in tables) + 12
     head = struct.pack(
-        ">IIIHHIIHHIIIII",
-        0x774F4632,
-        0x10000,
-        total,
-        len(tables),
-        0,
-        len(_sfnt(b"")),
-        len(packed),
-        1,
-        0,
-        0,
-        0,
-        0,
-        *private,
+        ">IIIHHIIHH", 0x774F4632, 0x10000, end + len(block), len(tables), 0, font_size, len(packed), 1, 0
     )
-    return head + directory + packed + (b"\0" * gap + padding if padding else b"")
+    head += struct.pack(">IIIII", 0, 0, 0, *place)
+    return (head + directory + packed + block).ljust(size, b"\0")
 
 
 def _base128(number: int) -> bytes:

@@ -1,0 +1,195 @@
+"""Bad recordings and damaged page folders end in one line that names file and place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording import entry, log, write
+
+from wirepaint.errors import UsageError
+from wirepaint.pages import import_folder, import_har, load, prepare
+
+BASE = "https://site.test/"
+
+
+def without(key: str) -> dict[str, Any]:
+    broken = entry(BASE)
+    parts = key.split(".")
+    holder = broken
+    for part in parts[:-1]:
+        holder = holder[part]
+    del holder[parts[-1]]
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("broken", "place"),
+    [
+        (without("request"), "log.entries[1].request: found nothing"),
+        (without("request.url"), "log.entries[1].request.url: found nothing"),
+        (without("response.status"), "log.entries[1].response.status: found nothing"),
+        (without("startedDateTime"), "log.entries[1].startedDateTime: found nothing"),
+        (entry(BASE) | {"startedDateTime": "soon"}, 'log.entries[1].startedDateTime: found "soon"'),
+        (entry(BASE, status=900), "log.entries[1].response.status: found 900"),
+        (entry("https://"), "log.entries[1].request.url: found 'https://'"),
+        (entry("https://user:pw@site.test/"), "log.entries[1].request.url"),
+        (entry("https://site.test:99999/"), "log.entries[1].request.url"),
+        (entry("https://site.test/a b"), "log.entries[1].request.url"),
+        (entry(BASE + "x", method="G T"), "log.entries[1].request.method: found 'G T'"),
+        (
+            entry(BASE + "x", response={"content": {"text": "abc", "encoding": "base64"}}),
+            "log.entries[1].response.content.text: found broken base64",
+        ),
+        (
+            entry(BASE + "x", response={"content": {"text": "abc", "encoding": "rot13"}}),
+            "log.entries[1].response.content.encoding: found 'rot13'",
+        ),
+        (
+            entry(BASE + "x", response={"content": {"text": 5}}),
+            "log.entries[1].response.content.text: found 5",
+        ),
+        (entry(BASE + "x", response={"headers": "none"}), 'log.entries[1].response.headers: found "none"'),
+    ],
+)
+def test_a_broken_entry_is_named(tmp_path: Path, broken: dict[str, Any], place: str) -> None:
+    path = write(tmp_path, entry(BASE), broken)
+    with pytest.raises(UsageError) as caught:
+        import_har(path, tmp_path / "page")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: {place}")
+    assert "accepted: " in message
+    assert "\n" not in message
+    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "found"),
+        (b"{", "found"),
+        (b"[1, 2]", "found"),
+        (b"\xff\xfe\x00", "found"),
+        (b'{"log": {}}', "log.entries: found nothing"),
+        (json.dumps(log()).encode(), "log.entries: found an empty list"),
+        (json.dumps(log(entry("data:,x"))).encode(), "found no answered http or https request"),
+        (b"[" * 100_000, "found"),
+        (b"\x1f\x8bnonsense", "found broken gzip"),
+        (gzip.compress(json.dumps(log(entry(BASE))).encode())[:-12], "found gzip that ends too early"),
+    ],
+)
+def test_what_is_no_recording_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / "page.har"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=found.replace("[", r"\[")) as caught:
+        import_har(path, tmp_path / "page")
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_an_unknown_page_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.har: found No such file"):
+        import_har(tmp_path / "none.har", tmp_path / "page")
+    path = write(tmp_path, entry(BASE), pages=[{"id": "p1"}])
+    with pytest.raises(UsageError, match=r"page: found '7'; accepted: a number from 1 or an id .*: p1"):
+        import_har(path, tmp_path / "page", page="7")
+
+
+def test_what_is_no_page_folder_is_never_replaced(tmp_path: Path) -> None:
+    path = write(tmp_path, entry(BASE))
+    precious = tmp_path / "home"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("x")
+    for out in (precious, path):
+        with pytest.raises(UsageError, match="a new folder"):
+            import_har(path, out)
+    assert (precious / "thesis.tex").exists()
+    import_har(path, tmp_path / "page")
+    import_har(path, tmp_path / "page")
+
+
+def test_a_gzip_bomb_ends_within_the_bounds_of_time_and_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.har.gz"
+    block = gzip.compress(b" " * 2**24)
+    path.write_bytes(block * 64)  # 1 GiB
+    script = (
+        "import resource, sys, pathlib\n"
+        "from wirepaint.pages import import_har\n"
+        "from wirepaint.errors import UsageError\n"
+        "try: import_har(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))\n"
+        "except UsageError as error: print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, path, tmp_path / "out"],
+        capture_output=True, text=True, timeout=20, check=True,
+    )  # fmt: skip
+    message, peak = done.stdout.splitlines()
+    assert (
+        message == f"{path}: found more than that; accepted: a HAR of at most 96 MiB of JSON, plain or gzip"
+    )
+    assert int(peak) < 512
+
+
+def damaged(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        index = json.loads((folder / "page.json").read_text())
+        change(index)
+        (folder / "page.json").write_text(json.dumps(index))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda i: i.update(format=2), "format: found 2"),
+        (lambda i: i.update(name="../x"), 'name: found "../x"'),
+        (lambda i: i.update(resources=[]), "resources: found"),
+        (lambda i: i["resources"][0].update(body="../../etc/passwd"), "resources[0].body: found"),
+        (lambda i: i["resources"][0].update(url="file:///etc/passwd"), "resources[0].url: found"),
+        (
+            lambda i: i["resources"][0].update(headers=[["a", "b\r\nc: d"]]),
+            "resources[0].headers[0][1]: found",
+        ),
+        (lambda i: i["resources"][1]["cause"].update(by=1), "a cause must come before its effect"),
+        (lambda i: i["resources"][1].update(id=7), "it must be its position 1"),
+        (lambda i: i["resources"][1].update(url=BASE), "occurs twice"),
+        (lambda i: i.update(colour="red"), "colour: found"),
+    ],
+)
+def test_a_damaged_index_is_refused_with_its_key(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    folder = tmp_path / "page"
+    import_har(write(tmp_path, entry(BASE), entry(BASE + "a.png", mime="image/png", at=9)), folder)
+    damaged(change)(folder)
+    with pytest.raises(UsageError) as caught:
+        prepare(folder, tmp_path / "cache")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(folder / "page.json"))
+
+
+def test_a_changed_or_missing_body_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    page = import_har(write(tmp_path, entry(BASE, text="<p>hello")), folder)
+    body = folder / "bodies" / (page.resources[0].body or "")
+    body.write_bytes(b"<p>other")
+    with pytest.raises(UsageError, match=r"resources\[0\]\.body: found [0-9a-f]{64}"):
+        prepare(folder, tmp_path / "cache")
+    body.unlink()
+    with pytest.raises(UsageError, match=r"resources\[0\]\.body: found No such file"):
+        prepare(folder, tmp_path / "cache")
+
+
+def test_a_folder_without_a_page_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"page\.json: found No such file.*; accepted: a page folder"):
+        load(tmp_path)
+    with pytest.raises(UsageError, match=r"found no index\.html; accepted: the folder of a static site"):
+        import_folder(tmp_path, tmp_path / "out")
