@@ -33,7 +33,8 @@ def get(name: str) -> Metric:
 
 def measure(trace: Trace) -> dict[str, Reading]:
     """Every metric of one run by name: the value, or the reason why there is none."""
-    return {name: metric.read(trace) for name, metric in registry().items()}
+    read_once = cache(trace)
+    return {name: metric.read(read_once) for name, metric in registry().items()}
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:
