@@ -1,0 +1,185 @@
+"""The main job on real parts: an evaluation file in, a comparison and a report out."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from wirepaint.results import Results
+from wirepaint.results.trace import tables
+
+pytestmark = pytest.mark.usefixtures("root")
+WIREPAINT = [sys.executable, "-c", "import sys; from wirepaint.cli import main; sys.exit(main())"]
+
+EVALUATION = """
+title = "CUBIC or FLD, quickly"
+warmup = false
+[scenarios]
+network = ["lte"]
+congestion = ["cubic", "fld"]
+http = ["h2"]
+[[user_agents]]
+pages = ["blog-small"]
+visits = {visits}
+"""
+
+
+def wirepaint(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [*WIREPAINT, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def leftovers() -> list[str]:
+    """What the doctor finds of commands that are dead."""
+    checks = {check["name"]: check for check in json.loads(wirepaint("doctor", "--json").stdout)["checks"]}
+    return [checks["leftovers"]["found"]] if checks["leftovers"]["level"] != "ok" else []
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("first-light")
+    file = folder / "evaluation.toml"
+    file.write_text(EVALUATION.format(visits=2))
+    done = wirepaint("run", file, "-o", folder / "results")
+    assert done.returncode == 0, done.stderr
+    return Results.open(folder / "results")
+
+
+def run_keys(results: Results) -> list[str]:
+    return results.runs()["run_key"].to_list()
+
+
+def test_no_run_is_invalid(results: Results) -> None:
+    runs = results.runs()
+    assert runs.height == 4
+    assert set(runs["verdict"]) <= {"valid", "suspect"}, runs.select(
+        "run_key", "verdict", "reasons"
+    ).to_dicts()
+
+
+def test_each_run_has_every_table_but_flow_and_packet(results: Results) -> None:
+    for key in run_keys(results):
+        for name in tables():
+            empty = results.trace(key, name).is_empty()
+            assert empty == (name in ("flow", "packet")), f"{key}: {name}"
+
+
+def test_the_kernel_used_the_congestion_control_that_was_asked_for(results: Results) -> None:
+    for key in run_keys(results):
+        [used] = set(results.trace(key, "connection").filter(reason="request")["congestion"])
+        assert used.startswith("fld_" if "-fld-" in key else "cubic")
+
+
+def test_every_object_arrived_through_a_connection_whose_sender_was_sampled(results: Results) -> None:
+    for key in run_keys(results):
+        objects = results.trace(key, "object")
+        sampled = set(results.trace(key, "tcp")["connection"].drop_nulls())
+        assert objects["failed"].is_null().all()
+        assert set(objects["connection"]) <= sampled
+        received = results.trace(key, "chunk").group_by("request").agg(pl.col("bytes").sum())
+        missing = objects.filter(pl.col("encoded_bytes") > 0).join(received, on="request", how="anti")
+        assert missing.is_empty(), missing["url"].to_list()
+
+
+def test_times_are_in_the_order_of_causes(results: Results) -> None:
+    for key in run_keys(results):
+        ordered = results.trace(key, "object").filter(
+            (pl.col("discovered") <= pl.col("sent"))
+            & (pl.col("sent") <= pl.col("first_byte"))
+            & (pl.col("first_byte") <= pl.col("last_byte"))
+        )
+        assert ordered.height == results.trace(key, "object").height
+        page = results.trace(key, "page").row(0, named=True)
+        assert page["navigation_start"] <= page["base_request_sent"] < page["first_contentful_paint"]
+        assert page["first_contentful_paint"] <= page["load_event"] + 10**9
+
+
+def test_slow_start_of_fld_triples_and_that_of_cubic_doubles_at_most(results: Results) -> None:
+    """The first round trip of a connection ends at 30 segments with FLD and at 20 with CUBIC."""
+    for key in run_keys(results):
+        tcp = results.trace(key, "tcp").filter(pl.col("ssthresh").is_null(), pl.col("delivered") <= 11)
+        largest = tcp["cwnd"].max()
+        assert isinstance(largest, int)
+        assert largest > 20 if "-fld-" in key else largest <= 20, f"{key}: {largest}"
+
+
+def test_packets_are_conserved_at_the_bottleneck(results: Results) -> None:
+    for key in run_keys(results):
+        last = results.trace(key, "link").sort("time").group_by("direction").last()
+        for row in last.iter_rows(named=True):
+            gone = row["delivered_packets"] + row["queue_drops"] + row["random_losses"] + row["queue_packets"]
+            assert row["offered_packets"] == gone
+
+
+def test_compare_report_and_export_speak_of_the_same_runs(results: Results, tmp_path: Path) -> None:
+    compared = wirepaint("compare", results.folder, "--factor", "congestion", "--suspect", "--json")
+    assert compared.returncode == 0, compared.stderr
+    words = {row["verdict"] for row in json.loads(compared.stdout)["comparisons"]}
+    assert words <= {"faster", "slower", "same", "undecided", "higher", "lower", "better", "worse"}
+    assert wirepaint("report", results.folder, "-o", tmp_path / "report.html").returncode == 0
+    assert "CUBIC or FLD, quickly" in (tmp_path / "report.html").read_text()
+    assert wirepaint("export", results.folder, "--to", "csv", "-o", tmp_path / "csv").returncode == 0
+    page = pl.read_csv(tmp_path / "csv" / "page.csv")
+    assert page["run_key"].sort().to_list() == sorted(run_keys(results))
+
+
+def started(folder: Path, visits: int) -> tuple[subprocess.Popen[str], Iterator[str]]:
+    file = folder / "evaluation.toml"
+    file.write_text(EVALUATION.format(visits=visits))
+    command = subprocess.Popen(
+        [*WIREPAINT, "run", file, "-o", folder / "results"], stderr=subprocess.PIPE, text=True
+    )
+    assert command.stderr is not None
+    return command, iter(command.stderr)
+
+
+@pytest.mark.parametrize(
+    ("line", "then_s"),
+    [("measuring", 0.5), ("[0/", 0.3), ("[0/", 1.2), ("[1/", 0.0), ("[1/", 0.7)],
+    ids=["calibration", "start of the parts", "page load", "journal", "second run"],
+)
+def test_kill_9_at_any_stage_leaves_nothing_and_the_same_command_resumes(
+    line: str, then_s: float, tmp_path: Path
+) -> None:
+    command, lines = started(tmp_path, visits=1)
+    for found in lines:
+        if line in found or (line == "[0/" and "measuring" in found):
+            break
+    if line == "[0/":
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "results" / "runs").glob(".partial-*")):
+            assert time.monotonic() < deadline and command.poll() is None
+            time.sleep(0.02)
+    time.sleep(then_s)
+    os.kill(command.pid, signal.SIGKILL)
+    command.wait()
+    time.sleep(1)
+    assert leftovers() == []
+
+    resumed = wirepaint("run", tmp_path / "evaluation.toml", "-o", tmp_path / "results")
+    assert resumed.returncode == 0, resumed.stderr
+    runs = Results.open(tmp_path / "results").runs()
+    assert sorted(runs["run_key"]) == ["lte-cubic-h2.user.blog-small.v01", "lte-fld-h2.user.blog-small.v01"]
+    assert set(runs["state"]) == {"done"}
+    assert sorted(path.name for path in (tmp_path / "results" / "runs").iterdir()) == sorted(runs["run_key"])
+
+
+def test_ctrl_c_ends_in_order_and_says_how_to_go_on(tmp_path: Path) -> None:
+    command, lines = started(tmp_path, visits=2)
+    for found in lines:
+        if "[1/" in found:
+            break
+    command.send_signal(signal.SIGINT)
+    rest = "".join(lines)
+    assert command.wait(30) == 3
+    assert "The same command again resumes" in rest
+    assert leftovers() == []
