@@ -88,6 +88,10 @@ def _http_1(o: Observed) -> None:
     o.load.netlog.connections[0].protocol = "http/1.1"
 
 
+def _animated(o: Observed) -> None:
+    o.load.viewport_last_frame = v.ms(700)
+
+
 def _cut(o: Observed) -> None:
     o.load.netlog = NetLog(o.load.netlog.requests, o.load.netlog.connections, complete=False)
 
@@ -138,6 +142,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_unseen, "requests", "invalid", "https://a.test/update, not caused by the page"),
     (_outside, "requests", "invalid", "requests to a.test"),
     (lambda o: setattr(o.load, "unconfined", "no renderer found"), "sandbox", "invalid", "no renderer"),
+    (_animated, "viewport", "note", "the screencast ends 420 ms after"),
     (_cut, "netlog", "suspect", "cut off"),
     (lambda o: o.load.notes.append("dismissed a dialog"), "browser", "note", "dismissed a dialog"),
     (lambda o: o.summaries.pop("emulator"), "emulator", "invalid", "no summary"),

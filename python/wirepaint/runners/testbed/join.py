@@ -155,7 +155,7 @@ def _objects(
                 "initiator": exchange.initiator,
                 "initiator_type": exchange.initiator_type,
                 "priority": exchange.priority,
-                "in_viewport": exchange.id.partition(":")[0] in load.viewport_requests,
+                "in_viewport": exchange.base_id in load.viewport_requests,
                 "served_by": "origin" if connection is not None else None,
                 "discovered": ns(exchange.discovered),
                 "queued": ns(exchange.queued),

@@ -25,6 +25,9 @@ STEAL_SHARE = 0.01
 FOREIGN_SHARE = 0.25
 """Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
 leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
+VIEWPORT_APART_NS = 200_000_000
+"""The view port's search and the screencast agree within two frames on still pages; animations and
+pictures that a script swaps drive them apart."""
 OUTSIDE_THE_MODEL = frozenset({"ring drops", "send failures", "frames without memory"})
 """Faults of the emulator that lose single packets; the others mean that the path was not what was asked."""
 HEADER_BYTES = 16_384
@@ -207,6 +210,11 @@ def _browser(load: PageLoad) -> Iterator[Reason]:
         yield Reason("sandbox", "invalid", load.unconfined, "the browser's sandbox in force")
     if not load.netlog.complete:
         yield Reason("netlog", "suspect", "the NetLog is cut off", "a NetLog to the end of the visit")
+    if load.viewport_complete is not None and load.viewport_last_frame is not None:
+        apart = load.viewport_last_frame - load.viewport_complete
+        if abs(apart) > VIEWPORT_APART_NS:
+            found = f"the screencast ends {apart / 1e6:.0f} ms after the last visible object"
+            yield Reason("viewport", "note", found, f"within {VIEWPORT_APART_NS / 1e6:g} ms")
     for note in load.notes:
         yield Reason("browser", "note", note, "an undisturbed visit")
 

@@ -55,6 +55,11 @@ class Exchange:
     failed: str | None = None
     done: bool = False
 
+    @property
+    def base_id(self) -> str:
+        """DevTools' id, shared by the hops of a redirect."""
+        return self.id.partition(":")[0]
+
     def answered(self, response: dict[str, Any]) -> None:
         """Takes what DevTools tells of the response's head."""
         self.status = response.get("status")

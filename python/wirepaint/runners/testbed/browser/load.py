@@ -299,23 +299,22 @@ class _Browser:
         start = min(navigation_start, first)
         progress = paint.visual_progress([frame for frame in self._frames if frame.time >= start])
         last_frame = paint.last_change(progress)
-        urls = set(walk["urls"])
-        # By id, since the walk may name the address before a redirect or after it.
-        visible = {e.id.partition(":")[0] for e in self._exchanges.all if e.url in urls}
-        seen = [milestone("firstContentfulPaint")]
-        seen += [
-            e.last_byte for e in self._exchanges.all if e.id.partition(":")[0] in visible and not e.failed
-        ]
-        seen += [navigation_start + at / 1000 for url, at in walk["paints"] if url in urls]
-        if walk["opaque"]:
-            seen.append(last_frame)
-        complete = max((at for at in seen if at is not None), default=None)
-        for exchange in self._exchanges.all:
-            if not exchange.done:
-                exchange.failed = "not finished when the visit ended"
         lcp = self._lcp.get(self._frame)
         if lcp is not None and self._anchor:
             lcp += self._anchor[0] - self._anchor[1]
+        urls = set(walk["urls"])
+        # By id, since the walk may name the address before a redirect or after it.
+        visible = {exchange.base_id for exchange in self._exchanges.all if exchange.url in urls}
+        loaded = [e.last_byte for e in self._exchanges.all if e.base_id in visible and not e.failed]
+        painted = [navigation_start + at / 1000 for url, at in walk["paints"] if url in urls]
+        # The largest paint lies in the view port by definition; text may wait for its font.
+        ends = [milestone("firstContentfulPaint"), lcp, *loaded, *painted]
+        if walk["opaque"]:
+            ends.append(last_frame)
+        complete = max((at for at in ends if at is not None), default=None)
+        for exchange in self._exchanges.all:
+            if not exchange.done:
+                exchange.failed = "not finished when the visit ended"
         load_event = milestone("load")
         assert load_event is not None  # _navigate waited for it
         return PageLoad(
@@ -343,7 +342,7 @@ class _Browser:
 
     def _document(self) -> Exchange:
         """The exchange that answered with the page's document."""
-        documents = [e for e in self._exchanges.all if e.id.partition(":")[0] == self._loader]
+        documents = [e for e in self._exchanges.all if e.base_id == self._loader]
         if not documents:
             raise RunFailed(f"{self._options.url}: the browser reported no request for the document")
         return documents[-1]
