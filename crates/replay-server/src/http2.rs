@@ -1,9 +1,9 @@
 //! HTTP/2 on one connection (RFC 9113), responses in the order of their priorities.
 //!
 //! The h2 crate frames and keeps the windows, but sends what it holds in turns. So it is given next
-//! to nothing to hold: one TLS record's worth of DATA, and more only when that has reached the
-//! kernel, whose own unsent backlog is bounded ([`Socket::bound_unsent`]). A response that becomes
-//! urgent waits for that much and no more. Headers are sent at once, as most servers do.
+//! to nothing to hold: one DATA frame, and the next only when that has reached the kernel, whose own
+//! unsent backlog is bounded ([`Socket::bound_unsent`]). A response that becomes urgent waits for
+//! that much and no more. Headers are sent at once, as most servers do.
 
 use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};
@@ -32,12 +32,8 @@ const OPENING_TIME: Duration = Duration::from_secs(30);
 const STREAMS: u32 = 128;
 /// Largest list of request headers in bytes, as RFC 9113 counts them.
 const HEADER_LIST: u32 = 64 * 1024;
-/// Bytes handed to the h2 crate at once: with frame headers, the plaintext of one full TLS record.
-const HAND: usize = 16_384;
-/// Length of a frame's header.
-const FRAME_HEADER: usize = 9;
-/// A frame smaller than this is not begun to fill up a hand.
-const LEAST_FRAME: usize = 512;
+/// Most payload of a DATA frame: with the frame's header of nine bytes, one full TLS record.
+const FRAME: usize = 16_384 - 9;
 /// The unsent backlog is bounded anew whenever so many bytes have been handed over.
 const BOUND_EVERY: usize = 64 * 1024;
 /// Changes of priority that are kept for requests yet to come.
@@ -184,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         progress
     }
 
-    /// Chooses the answer to a complete request and begins it or lets it think.
+    /// Chooses the answer to a complete request; it begins after its think time.
     fn answer(&mut self, head: request::Parts, respond: SendResponse<Bytes>) {
         let at = monotonic();
         let mut ask = Ask { method: head.method.as_str().to_owned(), ..Ask::default() };
@@ -208,13 +204,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let (status, length) = (answer.status.as_u16(), answer.body.len() as u64);
         let asked = Asked { at, method, url, priority: header };
         let request = self.site.records.asked(self.id, asked, status, answer.matched, length);
-        let begin = at + answer.think_ns;
-        let waiting = Waiting { request, answer, respond, priority };
-        if begin > at {
-            self.waiting.insert((begin, stream), waiting);
-        } else {
-            self.begin(stream, waiting);
-        }
+        let begin = (at + answer.think_ns, stream);
+        self.waiting.insert(begin, Waiting { request, answer, respond, priority });
     }
 
     /// Begins every answer whose think time is over and sets the timer for the next; true when any.
@@ -252,17 +243,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
     }
 
-    /// Hands the h2 crate its next handful of DATA; true when there was some to hand.
+    /// Hands the h2 crate its next DATA frame; false when no response can send.
     fn hand_out(&mut self, cx: &mut Context<'_>) -> bool {
         self.schedule.unblock();
-        let mut room = HAND;
-        while room >= LEAST_FRAME + FRAME_HEADER {
-            let Some(id) = self.schedule.next() else { break };
-            let Some(sending) = self.sending.get_mut(&id) else { break };
-            let want = sending.rest.len().min(room - FRAME_HEADER);
-            sending.stream.reserve_capacity(want);
-            let can = sending.stream.capacity().min(want);
-            if can == 0 {
+        while let Some(id) = self.schedule.next() {
+            let Some(sending) = self.sending.get_mut(&id) else {
+                unreachable!("every scheduled response is sending")
+            };
+            sending.stream.reserve_capacity(sending.rest.len().min(FRAME));
+            let size = sending.stream.capacity().min(sending.rest.len()).min(FRAME);
+            if size == 0 {
                 // Nothing is kept in reserve: what a window lets through goes by priority.
                 sending.stream.reserve_capacity(0);
                 match sending.stream.poll_reset(cx) {
@@ -271,31 +261,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
                 }
                 continue;
             }
-            let chunk = sending.rest.split_to(can);
+            let data = sending.rest.split_to(size);
             let (request, done) = (sending.request, sending.rest.is_empty());
-            if sending.stream.send_data(chunk, done).is_err() {
+            if sending.stream.send_data(data, done).is_err() {
                 self.drop_response(id);
                 continue;
             }
-            self.site.records.sent(request, can);
-            self.unbounded += can;
-            room -= can + FRAME_HEADER;
+            self.schedule.served(id);
             if done {
                 self.unwritten.push(Mark::Last(request));
                 self.drop_response(id);
-            } else {
-                self.schedule.served(id);
-                if can < want {
-                    self.schedule.block(id);
-                }
             }
+            self.site.records.sent(request, size);
+            self.bound_unsent(size);
+            return true;
         }
+        false
+    }
+
+    fn bound_unsent(&mut self, handed: usize) {
+        self.unbounded += handed;
         if self.unbounded >= BOUND_EVERY {
             self.unbounded = 0;
             // Without the bound responses are still sent, only less strictly by priority.
             let _ = self.socket.bound_unsent();
         }
-        room < HAND
     }
 
     fn drop_response(&mut self, id: u32) {
