@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from wirepaint import metrics
+from wirepaint.metrics import _bottleneck
 from wirepaint.results.trace import polars_schema, tables
 
 MS = 1_000_000
@@ -165,6 +166,22 @@ def test_an_unlimited_link_has_no_queueing_delay_and_no_utilisation(visit):
     for name in ("queueing-delay-p95", "link-utilisation"):
         assert values[name].reason == "the link has no capacity_bytes"
     assert values["drop-rate"].value == pytest.approx(100 * 5 / 300)
+
+
+def test_during_an_outage_what_is_queued_waits_for_its_end(visit):
+    """The link carries nothing from 200 to 300 ms; 1000 bytes arrive at 250 ms and leave at 301 ms."""
+    rows = [
+        {
+            "time": ms * MS, "direction": "down", "queue_bytes": 1000 if 250 <= ms <= 300 else 0,
+            "offered_packets": int(ms >= 250), "queue_packets": 0, "queue_drops": 0, "random_losses": 0,
+            "delivered_bytes": 0, "capacity_bytes": 1000 * (min(ms, 200) + max(ms - 300, 0)),
+        }
+        for ms in range(90, 411, 10)
+    ]  # fmt: skip
+    trace = trace_of(visit() | {"link": rows})
+    assert metrics.compute(trace)["queueing-delay-p50"] == pytest.approx(51)
+    delays = _bottleneck.queueing_delays(trace)
+    assert delays.filter(pl.col("value") > 0).height == 6
 
 
 def test_the_distributions_hold_every_item(trace):

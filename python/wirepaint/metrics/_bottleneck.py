@@ -46,7 +46,8 @@ def queueing_delays(trace: Trace) -> Frame:
     capacity = part["capacity_bytes"].to_numpy().astype(float)
     # Beyond the last sample the capacity goes on at its mean.
     rate = (capacity[-1] - capacity[0]) / (times[-1] - times[0])
-    wanted = capacity + part["queue_bytes"].to_numpy()
+    queued = part["queue_bytes"].to_numpy()
+    wanted = capacity + queued
     carried = np.where(
         wanted <= capacity[-1],
         np.interp(wanted, capacity, times),
@@ -55,7 +56,8 @@ def queueing_delays(trace: Trace) -> Frame:
     return pl.DataFrame(
         {
             "time": part["time"],
-            "value": np.maximum(carried - times, 0) / NS_PER_MS,
+            # During an outage the capacity stands still: an empty queue has no delay then either.
+            "value": np.where(queued > 0, np.maximum(carried - times, 0), 0) / NS_PER_MS,
             "packets": part["offered_packets"].diff().fill_null(0),
         }
     )
