@@ -118,7 +118,15 @@ def compare(
 
 
 @app.command
-def report(results: Path, /, *, output: Output = None) -> None:
+def report(
+    results: Path,
+    /,
+    *,
+    output: Output = None,
+    factor: str | None = None,
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+    figures: Path | None = None,
+) -> None:
     """Write the report: one HTML file that works offline.
 
     Parameters
@@ -127,12 +135,20 @@ def report(results: Path, /, *, output: Output = None) -> None:
         Results folder.
     output
         File to write; report.html in the results folder when left out.
+    factor
+        Axis to compare; the first that has several values when left out.
+    suspect
+        Count runs with the verdict suspect as well.
+    figures
+        Folder for every figure as SVG, PDF and PNG, with its data as CSV.
     """
     from wirepaint import report as reporting
 
     path = output or results / "report.html"
-    reporting.build(results, path)
+    reporting.build(results, path, factor=factor, suspect=suspect)
     print(path)
+    if figures is not None:
+        reporting.save_figures(results, figures, factor=factor, suspect=suspect)
 
 
 @app.command
@@ -188,23 +204,67 @@ def version() -> None:
 
 
 @page.command(name="import")
-def page_import(source: Path, /, *, output: Output = None) -> None:
+def page_import(
+    file: Path,
+    /,
+    *,
+    output: Output = None,
+    name: str | None = None,
+    title: str | None = None,
+    page: str | None = None,
+    source: str | None = None,
+    licence: str = "not stated",
+    seed: int = 1,
+    sizes_only: bool = False,
+) -> None:
     """Import a page from a HAR (also .gz) or the folder of a static site.
 
     Parameters
     ----------
-    source
-        HAR file or folder.
+    file
+        HAR file or folder with an index.html.
     output
         Folder to write; the name of the source when left out.
+    name
+        Name of the page; that of the file when left out.
+    title
+        Title of the page; that of the recording when left out.
+    page
+        Which of several recorded pages: its id in the HAR, or its number from 1.
+    source
+        Where it comes from, kept in page.json.
+    licence
+        Its licence, kept in page.json.
+    seed
+        Seed of bodies that the HAR lacks.
+    sizes_only
+        Drop recorded bodies: synthesised ones ask for exactly the recorded requests.
     """
     from wirepaint import pages
 
-    if not source.exists():
-        raise UsageError(str(source), "no such file or folder", "a HAR file or the folder of a static site")
-    folder = output or Path(source.name.removesuffix(".gz").removesuffix(".har"))
-    importer = pages.import_folder if source.is_dir() else pages.import_har
-    importer(source, folder)
+    if not file.exists():
+        raise UsageError(str(file), "no such file or folder", "a HAR file or the folder of a static site")
+    if page is not None and file.is_dir():
+        raise UsageError("--page", f"it with the folder {file}", "it with a HAR")
+    folder = output or Path(file.name.removesuffix(".gz").removesuffix(".har"))
+    if file.is_dir():
+        made = pages.import_folder(
+            file, folder, name=name, title=title, source=source, licence=licence, seed=seed
+        )
+    else:
+        made = pages.import_har(
+            file,
+            folder,
+            name=name,
+            title=title,
+            page=page,
+            source=source,
+            licence=licence,
+            seed=seed,
+            sizes_only=sizes_only,
+        )
+    for note in made.notes:
+        _say(note)
     print(folder)
 
 

@@ -254,7 +254,7 @@ def test_visits_end_when_the_interval_is_narrow_enough(tmp_path: Path):
     assert enough.counts == {"valid": KEYS, "skipped": 2 * 2 * 5}
     skipped = Results.open(tmp_path / "r").runs("skipped")
     assert skipped["visit"].min() == 4
-    assert skipped["cause"].unique().to_list() == ["interval narrower than 5%"]
+    assert skipped["cause"].unique().to_list() == ["not needed: interval narrower than 0.05 of the mean"]
 
 
 def test_another_evaluation_in_the_folder_is_refused_with_what_differs(tmp_path: Path):

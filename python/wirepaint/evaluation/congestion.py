@@ -66,14 +66,14 @@ def resolve(value: str | CongestionTable, place: str) -> Congestion:
         where = place if isinstance(value, str) else f"{place}.name"
         raise UsageError(where, show(name), nearest(name, [*of_kernel(), *ours()]))
     known = ours()[name] if own else {}
-    for key, value in parameters.items():
+    for key, number in parameters.items():
         if key not in known:
             accepted = nearest(key, ["name", "title", "sysctls", *known])
             raise UsageError(f"{place}.{key}", f"a key that {name} does not have", accepted)
         least, most = known[key]["min"], known[key]["max"]
-        if not least <= value <= most:
+        if not least <= number <= most:
             accepted = f"{least} to {most} ({known[key]['summary']})"
-            raise UsageError(f"{place}.{key}", str(value), accepted)
+            raise UsageError(f"{place}.{key}", str(number), accepted)
     label = table.title or "-".join([name, *(f"{key}-{number}" for key, number in parameters.items())])
     return Congestion(label=slug(label), name=name, own=own, parameters=parameters, sysctls=table.sysctls)
 

@@ -144,13 +144,10 @@ class Journal:
             self._end(db, key, number, "failed", cause)
             db.execute("UPDATE run SET state = 'failed', cause = ? WHERE key = ?", (cause, key))
 
-    def skip(self, keys: Iterable[str], why: str) -> None:
-        """These planned runs are not needed."""
+    def skip(self, key: str, why: str) -> None:
+        """A planned run is not needed."""
         with self._transaction() as db:
-            db.executemany(
-                "UPDATE run SET state = 'skipped', cause = ? WHERE key = ? AND state = 'planned'",
-                [(why, key) for key in keys],
-            )
+            db.execute("UPDATE run SET state = 'skipped', cause = ? WHERE key = ?", (why, key))
 
     def _end(self, db: sqlite3.Connection, key: str, number: int, outcome: str, detail: str) -> None:
         db.execute(

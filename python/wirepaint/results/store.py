@@ -112,9 +112,9 @@ class Store:
         shutil.rmtree(self._partial(key, number), ignore_errors=True)
         self._journal.repeat(key, number, "stopped", "")
 
-    def skip(self, keys: list[str], why: str) -> None:
-        """These planned runs are not needed."""
-        self._journal.skip(keys, why)
+    def skip(self, key: str, why: str) -> None:
+        """A planned run is not needed."""
+        self._journal.skip(key, why)
 
     def keep_calibration(self, network: str, measured: dict[str, Any]) -> Path:
         """Stores what the emulated path of a network really gave."""

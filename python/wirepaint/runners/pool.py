@@ -152,10 +152,14 @@ class _Session:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it and whatever still runs in it."""
         self._stack.close()
 
     def renew(self) -> None:
-        self._stack.close()
+        self.close()
         self.value = self._stack.enter_context(self._backend.session())
 
 
@@ -190,10 +194,10 @@ class _Pool:
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
         while todo:
             run = todo.pop(0)
-            if self._is_narrow(run):
-                self._store.skip([run.key], f"interval narrower than {self._plan.stop.interval:.0%}")  # type: ignore[union-attr]
+            if why := self._not_needed(run):
+                self._store.skip(run.key, why)
                 self._tally.counts["skipped"] += 1
-                self._progress.finished(run, "not needed", self._seconds_left(len(todo)))
+                self._progress.finished(run, why, self._seconds_left(len(todo)))
                 continue
             began = time.monotonic()
             try:
@@ -243,6 +247,7 @@ class _Pool:
                     continue
                 return "failed"
             except BaseException:
+                self._session.close()  # before the folder goes: the run may still be writing
                 self._store.dropped(run.key, attempt)
                 raise
             self._failed_in_a_row = 0
@@ -280,13 +285,15 @@ class _Pool:
             times = (page["load_event"] - page["navigation_start"]).drop_nulls().to_list()
             self._load_times[_cell(run)] += times
 
-    def _is_narrow(self, run: ResolvedRun) -> bool:
-        """The page load time of this page in this scenario is known closely enough."""
+    def _not_needed(self, run: ResolvedRun) -> str | None:
+        """Why the run can be skipped: the page load time in this scenario is known closely enough."""
         stop, narrow_enough = self._plan.stop, self._narrow_enough
         if stop is None or narrow_enough is None or run.warmup:
-            return False
+            return None
         times = self._load_times[_cell(run)]
-        return len(times) >= stop.visits and narrow_enough(times, stop.interval)
+        if len(times) >= stop.visits and narrow_enough(times, stop.interval):
+            return f"not needed: interval narrower than {stop.interval:.3g} of the mean"
+        return None
 
     def _seconds_left(self, runs: int) -> float:
         return runs * sum(self._seconds) / len(self._seconds) if self._seconds else float("nan")
