@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from wirepaint.evaluation import congestion
+from wirepaint.evaluation import congestion, plan
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.evaluation.plan import plan
 from wirepaint.results import journal
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store

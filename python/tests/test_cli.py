@@ -101,6 +101,33 @@ def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch):
         cli.invoke([])
 
 
+def test_without_root_run_names_what_is_missing_and_leaves_nothing(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (tmp_path / "mine.toml").write_text(NETWORK)
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "index.html").write_text("<title>A page</title>")
+    file = tmp_path / "evaluation.toml"
+    file.write_text(
+        'title = "x"\n[scenarios]\nnetwork = ["./mine.toml"]\n[[user_agents]]\npages = ["page"]\n'
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cli.invoke(["run", str(file), "-o", str(tmp_path / "results")]) == 2
+    assert "needs root" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_static_site_is_imported_and_its_facts_are_kept(tmp_path: Path, capsys):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text('<title>A page</title><img src="a.png">')
+    (tmp_path / "site" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 100)
+    made = tmp_path / "made"
+    arguments = ["--licence", "CC0-1.0", "--name", "mine", "-o", str(made)]
+    assert cli.invoke(["page", "import", str(tmp_path / "site"), *arguments]) == 0
+    assert capsys.readouterr().out == f"{made}\n"
+    index = json.loads((made / "page.json").read_text())
+    assert (index["name"], index["licence"], len(index["resources"])) == ("mine", "CC0-1.0", 2)
+
+
 def test_network_show_prints_the_resolved_network(tmp_path: Path, capsys):
     file = tmp_path / "mine.toml"
     file.write_text(NETWORK)

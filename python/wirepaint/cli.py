@@ -17,7 +17,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
 from wirepaint.columns import aligned
-from wirepaint.errors import Incomplete, RunFailed, UsageError, WirepaintError
+from wirepaint.errors import Incomplete, MachineLacks, RunFailed, UsageError, WirepaintError
 
 if TYPE_CHECKING:
     from wirepaint.runners.pool import Tally
@@ -190,7 +190,7 @@ def doctor(*, json: Json = False, require: Literal["testbed"] | None = None) -> 
     else:
         checks.show(findings)
     if require and not findings.can(require):
-        raise WirepaintError(f"the {require} cannot run here")
+        raise MachineLacks(f"the {require} cannot run here", "What is missing is listed above.")
 
 
 @app.command

@@ -246,7 +246,7 @@ def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Vi
         },
         "user_agents": [
             visitor.agent.model_dump(exclude={"pages"})
-            | {"name": visitor.name, "page": visitor.page.name, "sha256": visitor.page.sha256}
+            | {"name": visitor.name, "page": visitor.page.name, "page_sha256": visitor.page.sha256}
             for visitor in visitors
         ],
     }
