@@ -122,7 +122,17 @@ def test_the_index_names_the_median_visit_of_each_scenario_and_page(results: Res
 def test_results_without_a_finished_run_are_reported_as_such(tmp_path: Path) -> None:
     folder = write_results(tmp_path / "results", visits=1, done=0)
     text = report.build(folder, tmp_path / "report.html").read_text("utf-8")
-    assert "No valid run is done yet, so there is nothing to compare." in text
+    assert "No visit is done yet, so there is nothing to compare." in text
+
+
+def test_suspect_runs_count_only_when_asked_for_and_the_report_says_so(
+    results: Results, page: Path, tmp_path: Path
+) -> None:
+    suspect = report.build(results.folder, tmp_path / "report.html", suspect=True).read_text("utf-8")
+    assert "Suspect runs are counted here." in suspect
+    assert "Suspect runs are counted here." not in page.read_text("utf-8")
+    assert "<b>58</b> visits counted" in suspect
+    assert "<b>57</b> visits counted" in page.read_text("utf-8")
 
 
 def test_a_folder_without_results_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -52,6 +52,23 @@ class Drawing:
     def svg(self) -> str:
         return vl_convert.vegalite_to_svg(self.spec)
 
+    def save(self, path: Path) -> Path:
+        """Saves as the suffix says: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite)."""
+        match path.suffix:
+            case ".svg":
+                path.write_text(self.svg(), encoding="utf-8")
+            case ".pdf":
+                path.write_bytes(vl_convert.vegalite_to_pdf(self.spec))
+            case ".png":
+                path.write_bytes(vl_convert.vegalite_to_png(self.spec, scale=2))
+            case ".csv":
+                self.frame.drop("label", strict=False).write_csv(path)
+            case ".json":
+                path.write_text(json.dumps(self.spec, indent=1), encoding="utf-8")
+            case suffix:
+                raise UsageError(str(path), f"suffix {suffix!r}", ", ".join(SUFFIXES))
+        return path
+
 
 @cache
 def registry() -> dict[str, Figure]:
@@ -92,22 +109,11 @@ def save(results: Results | Evidence, name: str, path: Path, **options: Any) -> 
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise UsageError(str(path), f"suffix {path.suffix!r}", ", ".join(SUFFIXES))
-    evidence = results if isinstance(results, Evidence) else Evidence(results)
-    unknown = set(options) - set(inspect.signature(get(name).data).parameters)
-    if unknown:
-        raise UsageError(f"figure {name}", f"option {sorted(unknown)[0]!r}", "the options in its file")
-    drawing = draw(evidence, name, **options)
+    accepted = list(inspect.signature(get(name).data).parameters)[1:]
+    for option in options:
+        if option not in accepted:
+            raise UsageError(f"figure {name}", f"option {option!r}", ", ".join(accepted) or "no option")
+    drawing = draw(results if isinstance(results, Evidence) else Evidence(results), name, **options)
     if drawing is None:
         raise UsageError(f"figure {name}", "no value in the counted runs", "results that hold such values")
-    match path.suffix:
-        case ".csv":
-            drawing.frame.write_csv(path)
-        case ".svg":
-            path.write_text(drawing.svg(), encoding="utf-8")
-        case ".pdf":
-            path.write_bytes(vl_convert.vegalite_to_pdf(drawing.spec))
-        case ".png":
-            path.write_bytes(vl_convert.vegalite_to_png(drawing.spec, scale=2))
-        case _:
-            path.write_text(json.dumps(drawing.spec, indent=1), encoding="utf-8")
-    return path
+    return drawing.save(path)

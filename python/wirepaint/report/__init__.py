@@ -1,6 +1,6 @@
 """The report: one HTML file that works offline.
 
-``render``    the way in: ``build(results_dir, out)``
+``render``    the way in: ``build(results_dir, out)`` and ``save_figures(results_dir, folder)``
 ``gather``    what the report says, taken from results, metrics, statistics and figures
 ``answer``    the verdicts as one sentence
 ``words``     numbers, verdicts and reasons in words
@@ -10,6 +10,6 @@
 ``static``    style sheet and scripts, plain files that are put into the page as they are
 """
 
-from wirepaint.report.render import build
+from wirepaint.report.render import build, save_figures
 
-__all__ = ["build"]
+__all__ = ["build", "save_figures"]

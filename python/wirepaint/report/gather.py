@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from markupsafe import Markup
 
 from wirepaint import figures, metrics
@@ -141,6 +142,7 @@ class Report:
     candidates: list[Candidate]
     why_none: str
     counted: int
+    with_suspect: bool
     states: Counter[str]
     panels: list[Panel]
     figures: list[Drawn]
@@ -152,14 +154,22 @@ class Report:
     evaluation: str
     metrics: list[metrics.Metric]
 
+    @property
+    def flagged_first(self) -> list[Run]:
+        """Runs with those first that do not count."""
+        order = {"invalid": 0, "failed": 1, "suspect": 2, "valid": 3}
+        return sorted(self.runs, key=lambda run: order.get(run.verdict, 4))
+
     def number_of(self, level: str) -> int:
         """Number of a level's colour and mark, from 1."""
         return self.series.index(level) % figures.MOST_SERIES + 1 if level in self.series else 1
 
 
-def gather(results: Results) -> Report:
-    evidence = Evidence(results)
+def gather(evidence: Evidence) -> Report:
+    results = evidence.results
     runs = results.runs()
+    drawn = {name: inlined(name, drawing) for name, drawing in drawings(evidence).items()}
+    panels = [Panel(metrics.get(m), [d for n, d in drawn.items() if n.endswith(f"-{m}")]) for m in HEADLINE]
     candidates, why_none = compared(evidence)
     return Report(
         title=results.title,
@@ -172,9 +182,10 @@ def gather(results: Results) -> Report:
         candidates=candidates,
         why_none=why_none,
         counted=evidence.table.height,
+        with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
-        panels=list(panels(evidence)),
-        figures=[drawn for name in FIGURES for drawn in drawings(evidence, name)],
+        panels=[panel for panel in panels if panel.drawings],
+        figures=[drawn[name] for name in FIGURES if name in drawn],
         visits=shown_visits(evidence),
         calibrations=results.calibrations(),
         runs=list(run_rows(results, evidence)),
@@ -197,7 +208,7 @@ def question(evidence: Evidence) -> str:
 def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
     """What the statistics say of each candidate; none, and why, when there is nothing to compare."""
     if evidence.table.is_empty():
-        return [], "No valid run is done yet, so there is nothing to compare."
+        return [], nothing_counted(evidence)
     baseline = next((level for level in evidence.series if level in set(evidence.table["series"])), None)
     table = evidence.table
     known = [name for name in HEADLINE if table[metrics.get(name).column].count()]
@@ -207,6 +218,16 @@ def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
         return [], f"Nothing can be compared: found {error.found}; a comparison needs {error.accepted}."
     levels = dict.fromkeys(row.candidate.level for row in rows)
     return [candidate([row for row in rows if row.candidate.level == level]) for level in levels], ""
+
+
+def nothing_counted(evidence: Evidence) -> str:
+    """Why there is nothing to compare, and what the reader may do."""
+    measured = evidence.every_run.filter(~pl.col("warmup"))
+    if measured.is_empty():
+        return "No visit is done yet, so there is nothing to compare. The same command goes on with them."
+    suspect = measured.filter(pl.col("verdict") == "suspect").height
+    hint = f" {words.count(suspect, 'suspect visit')} would count with --suspect." if suspect else ""
+    return f"Of {words.count(measured.height, 'visit')} none is valid, so there is nothing to compare.{hint}"
 
 
 def candidate(rows: list[Comparison]) -> Candidate:
@@ -228,22 +249,24 @@ def candidate(rows: list[Comparison]) -> Candidate:
     return Candidate(*levels, said, paints, tables)
 
 
-def panels(evidence: Evidence) -> Iterator[Panel]:
-    """Boxes and distributions of every headline metric."""
-    for name in HEADLINE:
-        drawn = [d for figure in ("box", "cdf") for d in drawings(evidence, figure, metric=name)]
-        if drawn:
-            yield Panel(metrics.get(name), drawn)
+def drawings(evidence: Evidence) -> dict[str, figures.Drawing]:
+    """All figures of the report that have something to draw, by name: two per metric, then the others."""
+    if evidence.table.is_empty():
+        return {}
+    wanted = {
+        f"{figure}-{name}": (figure, {"metric": name}) for name in HEADLINE for figure in ("box", "cdf")
+    }
+    wanted |= {name: (name, {}) for name in FIGURES}
+    drawn = {name: figures.draw(evidence, figure, **options) for name, (figure, options) in wanted.items()}
+    return {name: drawing for name, drawing in drawn.items() if drawing is not None}
 
 
-def drawings(evidence: Evidence, name: str, **options: Any) -> Iterator[Drawn]:
-    """The figure, or nothing when there is nothing to draw."""
-    if evidence.table.is_empty() or (drawing := figures.draw(evidence, name, **options)) is None:
-        return
-    prefix = "-".join([name, *map(str, options.values()), ""])
-    title = f"{drawing.figure.title}: {drawing.frame['axis'][0]}"
-    image = Markup(svg.inline(drawing.svg(), title, prefix))
-    yield Drawn(drawing.figure.title, drawing.figure.caption, drawing.figure.source, image)
+def inlined(name: str, drawing: figures.Drawing) -> Drawn:
+    figure = drawing.figure
+    title = f"{figure.title}: {drawing.frame['axis'][0]}"
+    return Drawn(
+        figure.title, figure.caption, figure.source, Markup(svg.inline(drawing.svg(), title, f"{name}-"))
+    )
 
 
 def shown_visits(evidence: Evidence) -> Visits:

@@ -8,24 +8,45 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from wirepaint.figures import Evidence
 from wirepaint.report import words
-from wirepaint.report.gather import gather
+from wirepaint.report.gather import drawings, gather
 from wirepaint.results import Results
 
 SCRIPTS = ("draw.js", "waterfall.js", "report.js")
 
 
-def build(results_dir: Path, out: Path) -> Path:
+def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: bool = False) -> Path:
     """Writes the report of a results folder to ``out`` and returns it.
 
-    Works for results that are incomplete too: it says what is missing. Raises UsageError when the
-    folder holds no results.
+    Compares the levels of ``factor``, or of the first axis that varies; ``suspect`` counts suspect
+    runs beside the valid ones, and the report says so. Works for results that are incomplete too:
+    it says what is missing. Raises UsageError when the folder holds no results.
     """
-    page = _environment().get_template("report.html.j2").render(report=gather(Results.open(results_dir)))
+    report = gather(_evidence(results_dir, factor, suspect))
+    page = _environment().get_template("report.html.j2").render(report=report)
     out = Path(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, encoding="utf-8")
     return out
+
+
+def save_figures(
+    results_dir: Path, folder: Path, *, factor: str | None = None, suspect: bool = False
+) -> list[Path]:
+    """Saves the report's figures as SVG, PDF and PNG with their data as CSV, and returns the files."""
+    evidence = _evidence(results_dir, factor, suspect)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        drawing.save(folder / f"{name}{suffix}")
+        for name, drawing in drawings(evidence).items()
+        for suffix in (".svg", ".pdf", ".png", ".csv")
+    ]
+
+
+def _evidence(results_dir: Path, factor: str | None, suspect: bool) -> Evidence:
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    return Evidence(Results.open(results_dir), factor, verdicts)
 
 
 def _environment() -> Environment:

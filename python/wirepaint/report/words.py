@@ -53,7 +53,7 @@ VERDICTS = {
 
 RUN_VERDICTS = {
     "valid": "everything observed is what was asked; the run counts",
-    "suspect": "the machine was disturbed; the run does not count",
+    "suspect": "the machine was disturbed; the run counts only when asked for",
     "invalid": "what ran is not what was asked; the run does not count",
     "failed": "no result after all attempts",
     "planned": "not carried out yet",

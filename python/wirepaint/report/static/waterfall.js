@@ -111,7 +111,7 @@ class Pane {
     const entries = this.board.entries(this.scenario.value);
     const wanted = this.role.value;
     this.role.replaceChildren(
-      ...entries.map((e) => html("option", { value: e.role }, `${e.role} (number ${e.visit})`)),
+      ...entries.map((e) => html("option", { value: e.role }, `${e.role} (number ${e.visit}${e.verdict === "valid" ? "" : `, ${e.verdict}`})`)),
     );
     const entry = entries.find((e) => e.role === wanted) ?? entries[0];
     this.element.classList.toggle("missing", !entry);
@@ -229,7 +229,7 @@ class Pane {
     for (const object of objects) {
       const y = object.number * ROW;
       const own = object.connection === this.chosen?.connection;
-      const back = svg("rect", { x: 0, y, width: "100%", height: ROW, class: own ? "back own" : "back" });
+      const back = svg("rect", { x: 0, y, width: "100%", height: ROW, class: "back" });
       back.dataset.row = object.number;
       backs.append(back);
       this.renderName(names, object, y, own);
@@ -242,11 +242,14 @@ class Pane {
 
   renderName(names, object, y, own) {
     const letter = LETTERS[object.type] ?? "O";
-    if (own) names.append(svg("rect", { x: 0, y: y + 1, width: 3, height: ROW - 2, class: "tab" }));
+    if (own) {
+      names.append(svg("rect", { x: 0, y, width: "100%", height: ROW, class: "own" }));
+      names.append(svg("rect", { x: 0, y, width: 3, height: ROW, class: "tab" }));
+    }
     names.append(svg("rect", { x: 6, y: y + 2, width: 11, height: 11, rx: 2, class: `type-${object.type ?? "other"} chip` }));
     names.append(svg("text", { x: 11.5, y: y + 11, class: "chip-letter" }, letter));
     const text = svg("text", { x: 21, y: y + 11.5, class: object.failed ? "name failed" : "name" });
-    text.append(shortName(object.url));
+    text.append(elided(shortName(object.url), 22));
     if (this.gutter > 150) text.append(svg("tspan", { dx: 6, class: "host" }, hostOf(object.url)));
     names.append(text);
   }
@@ -612,6 +615,11 @@ function shortName(url) {
   const path = url.split(/[?#]/)[0].replace(/\/+$/, "");
   const tail = path.slice(path.lastIndexOf("/") + 1);
   return tail && !path.endsWith(`//${tail}`) ? decode(tail) : "/";
+}
+
+/** The text with its middle left out when it is longer than `most`: the end of a file name tells its type. */
+function elided(text, most) {
+  return text.length <= most ? text : `${text.slice(0, most - 10)}…${text.slice(-9)}`;
 }
 
 function decode(text) {
