@@ -25,11 +25,12 @@ const LONGEST_LEAD_NS: u64 = 50_000;
 const LEAD_STEP_NS: u64 = 400;
 /// Period over which sleep is counted.
 const REST_WINDOW_NS: u64 = 10_000_000;
-/// Sleep in a window below which the thread no longer spins: a tenth.
-const SPIN_REST_NS: u64 = REST_WINDOW_NS / 10;
-/// Sleep that the thread takes in every window, however much there is to do. The kernel would
-/// otherwise take 50 ms at once from a real-time thread that starves the others.
-const LEAST_REST_NS: u64 = REST_WINDOW_NS / 20;
+/// Sleep in a window below which the thread no longer spins: a fifth.
+const SPIN_REST_NS: u64 = REST_WINDOW_NS / 5;
+/// Sleep that the thread takes in every window, however much there is to do: a tenth. Linux takes
+/// 50 ms at once from a real-time thread that leaves the others less than 50 ms of a second, and
+/// once it began it goes on each second until the processor has been idle (`fair_server` of 6.18).
+const LEAST_REST_NS: u64 = REST_WINDOW_NS / 10;
 /// Frames that are read of one direction before something is sent.
 const READ_BUDGET: usize = 128;
 /// Longest sleep; a stop signal may arrive just before it.

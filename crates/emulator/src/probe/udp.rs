@@ -185,25 +185,47 @@ fn send_all(socket: &UdpSocket, to: SocketAddr, plan: &Plan) -> Result<(u64, u64
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters);
     }
     stay_off_the_last_cpu();
+    let most = if plan.punctual { 1 } else { segments_per_send(socket, plan.payload_bytes) };
+    let mut data = vec![0; most as usize * plan.payload_bytes];
     let begin = monotonic() + 1_000_000;
-    let (mut first, mut last) = (begin, begin);
-    let mut data = payload(plan.payload_bytes, [0; 4]);
-    for number in 0..plan.packets {
-        let due = begin + number * plan.interval_ns;
-        sleep_until(due, plan.punctual);
+    let (mut first, mut last, mut number) = (begin, begin, 0);
+    while number < plan.packets {
+        sleep_until(begin + number * plan.interval_ns, plan.punctual);
         last = monotonic();
         if number == 0 {
             first = last;
         }
-        data[..8].copy_from_slice(&number.to_le_bytes());
-        data[8..16].copy_from_slice(&last.to_le_bytes());
-        while let Err(error) = socket.send_to(&data, to) {
+        let due = (last - begin).checked_div(plan.interval_ns).map_or(plan.packets, |sent| sent + 1);
+        let count = (due.min(plan.packets) - number).clamp(1, most);
+        for (packet, number) in data.chunks_mut(plan.payload_bytes).zip(number..number + count) {
+            packet[..8].copy_from_slice(&number.to_le_bytes());
+            packet[8..16].copy_from_slice(&last.to_le_bytes());
+        }
+        while let Err(error) = socket.send_to(&data[..count as usize * plan.payload_bytes], to) {
             if !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) {
                 return Err(io("sending a probe")(error));
             }
         }
+        number += count;
     }
     Ok((first, last))
+}
+
+/// Packets that one call sends: the kernel cuts them apart (UDP_SEGMENT), which is several times
+/// faster than as many calls. They are single packets on the wire.
+fn segments_per_send(socket: &UdpSocket, payload_bytes: usize) -> u64 {
+    let size = payload_bytes as c_int;
+    // SAFETY: passes an int of its length.
+    let granted = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            (&raw const size).cast(),
+            size_of::<c_int>() as u32,
+        ) == 0
+    };
+    if granted { (60_000 / payload_bytes).min(64) as u64 } else { 1 }
 }
 
 /// The emulator runs on the last one.
