@@ -21,6 +21,7 @@ from typing import Any
 import mahimahi
 from pyroute2 import IPRoute
 
+from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.calibrate import ProbedPath, probed_path
 
@@ -31,6 +32,7 @@ DELAYS_MS = (13, 300)
 QUEUE = {"kind": "droptail", "packets": 20_000}
 
 Row = dict[str, Any]
+AnyPath = ProbedPath | mahimahi.ShellPath
 
 
 def direction(rate: int | None, delay_ms: float) -> dict[str, Any]:
@@ -66,9 +68,7 @@ def bare() -> Iterator[ProbedPath]:
         spaces.close()
 
 
-def delay_row(
-    path: ProbedPath, case: str, rate: int, delay_ms: float, transmits: bool, seconds: float
-) -> Row:
+def delay_row(path: AnyPath, case: str, rate: int, delay_ms: float, transmits: bool, seconds: float) -> Row:
     """One-way delay error in µs of full packets at half the rate."""
     interval = 2 * FULL_BITS * NS // rate
     result = path.probe(
@@ -141,7 +141,7 @@ def packets_row(path: ProbedPath, seconds: float) -> Row:
     return {"case": "packets per second without loss", "offered": offered, "kpps": 0.0}
 
 
-def tcp_mbit_s(path: ProbedPath, seconds: float) -> float:
+def tcp_mbit_s(path: AnyPath, seconds: float) -> float:
     """Goodput of one TCP flow, server to client."""
     return path.tcp("down", int(seconds * NS), "cubic")["bit_per_s"] / 1e6
 
@@ -188,7 +188,7 @@ def mahimahi_rows(seconds: float) -> Iterator[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--seconds", type=float, default=1.5, help="length of one case")
     options = parser.parse_args()
@@ -204,9 +204,12 @@ def main() -> int:
         print("mm-delay and mm-link are not installed: left out", file=sys.stderr)
     rows = []
     for group in [*groups, throughput_rows]:
-        for row in group(options.seconds):
-            rows.append(row)
-            print(text(row), file=sys.stderr if options.json else sys.stdout, flush=True)
+        try:
+            for row in group(options.seconds):
+                rows.append(row)
+                print(text(row), file=sys.stderr if options.json else sys.stdout, flush=True)
+        except RunFailed as error:
+            print(f"{group.__name__}: {error}", file=sys.stderr)
     if options.json:
         print(json.dumps({"load": os.getloadavg(), "rows": rows}, indent=1))
     return 0

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,11 +28,12 @@ def installed() -> bool:
     return all(shutil.which(program) for program in PROGRAMS)
 
 
-class Path_:
-    """Probes from outside to inside, with the methods of ProbedPath that the bench uses."""
+class ShellPath:
+    """Probes from inside the shell to the host, with the methods of ProbedPath that the bench uses."""
 
-    def __init__(self, inside: dict[str, str], outside: dict[str, str]) -> None:
-        self._inside, self._outside = inside, outside
+    def __init__(self, shell: int, host: str) -> None:
+        self._source = {"namespace": f"/proc/{shell}/ns/net", "address": "0.0.0.0"}
+        self._destination = {"namespace": "/proc/self/ns/net", "address": host}
 
     def probe(self, side: str, kind: str, **probes: Any) -> dict[str, Any]:
         return self._measure({"kind": kind, "probes": probes})
@@ -43,13 +42,12 @@ class Path_:
         return self._measure({"kind": "tcp", "duration_ns": duration_ns, "congestion": congestion})
 
     def _measure(self, measure: dict[str, Any]) -> dict[str, Any]:
-        # Mahimahi translates addresses, so only the way out of the shell reaches a listener.
-        request = {"source": self._inside, "destination": self._outside, "measure": measure}
+        request = {"source": self._source, "destination": self._destination, "measure": measure}
         return dataplane.call("probe", json.dumps(request))
 
 
 @contextmanager
-def path(rate: int | None, delay_ms: int) -> Iterator[Any]:
+def path(rate: int | None, delay_ms: int) -> Iterator[ShellPath]:
     """A shell behind mm-delay and, with a ``rate`` in bit/s, mm-link inside it."""
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         Path(folder).chmod(0o755)
@@ -60,7 +58,7 @@ def path(rate: int | None, delay_ms: int) -> Iterator[Any]:
             trace.write_text(_constant(rate))
             command += ["mm-link", str(trace), str(trace), "--"]
         shell = subprocess.Popen(
-            [*command, "sh", "-c", "cat /proc/self/stat; hostname -I; exec cat"],
+            [*command, "sh", "-c", "echo $$ $MAHIMAHI_BASE; exec cat"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -75,22 +73,13 @@ def path(rate: int | None, delay_ms: int) -> Iterator[Any]:
             shell.wait(10)
 
 
-def _inside(shell: subprocess.Popen[str]) -> Path_:
-    assert shell.stdout is not None
-    parent = shell.stdout.readline().split()
-    inside = shell.stdout.readline().split()
-    if len(parent) < 4 or not inside:
-        assert shell.stderr is not None
-        raise RunFailed(f"mm-delay: {shell.stderr.read().strip()}")
-    time.sleep(0.2)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        # The address by which the host reaches the shell is the shell's way out.
-        probe.connect((inside[0], 9))
-        outside = probe.getsockname()[0]
-    return Path_(
-        {"namespace": f"/proc/{parent[3]}/ns/net", "address": inside[0]},
-        {"namespace": "/proc/self/ns/net", "address": outside},
-    )
+def _inside(shell: subprocess.Popen[str]) -> ShellPath:
+    assert shell.stdout is not None and shell.stderr is not None
+    # Mahimahi makes no PID namespace, so the number is the host's; the address is that of the host.
+    match shell.stdout.readline().split():
+        case [pid, host]:
+            return ShellPath(int(pid), host)
+    raise RunFailed(f"mm-delay: {shell.stderr.read().strip()}")
 
 
 def _constant(rate: int) -> str:
