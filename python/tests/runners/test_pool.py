@@ -298,9 +298,11 @@ def test_a_folder_with_other_things_in_it_is_refused_and_left_alone(tmp_path: Pa
             lambda r: (r / "journal.sqlite").write_bytes(b"x" * 9000),
             "journal.sqlite: found a journal that cannot",
         ),
+        (lambda r: (r / "journal.sqlite").unlink(), "journal.sqlite: found no such file"),
+        (lambda r: (r / "journal.sqlite").write_bytes(b""), "journal.sqlite: found format 0"),
         (lambda r: shutil.rmtree(r / "runs/fast-cubic-h2.user.one.v01"), "v01: found no folder"),
     ],
-    ids=["manifest", "format", "journal", "run"],
+    ids=["manifest", "format", "journal", "no journal", "empty journal", "run"],
 )
 def test_a_damaged_store_stops_with_a_sentence(tmp_path: Path, damage, message: str):
     results = tmp_path / "r"

@@ -75,13 +75,15 @@ class Row:
 class Journal:
     """The journal open for writing. Only the holder of the folder's lock may have one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, new: bool = False) -> None:
         self.path = folder / NAME
+        if not new and not self.path.is_file():
+            raise UsageError(str(self.path), "no such file", "the journal of a results folder")
         with self._guarded():
             self._db = sqlite3.connect(self.path, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
-            if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:
+            if new:
                 self._db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {FORMAT};COMMIT;")
             _check_format(self._db, self.path)
             self._db.execute("PRAGMA foreign_keys = ON")

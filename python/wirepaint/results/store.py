@@ -138,7 +138,7 @@ class Store:
         for name in _BEFORE_MANIFEST - {LOCK}:
             (self.folder / name).unlink(missing_ok=True)
         durable.write(self.folder / "evaluation.toml", plan.text)
-        journal = Journal(self.folder)
+        journal = Journal(self.folder, new=True)
         journal.plan(plan.runs)
         journal.close()
         manifest.create(self.folder, plan, versions)
