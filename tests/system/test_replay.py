@@ -21,7 +21,10 @@ except MachineLacks as missing:
     pytest.skip(f"{missing}", allow_module_level=True)
 
 PAGE, OTHER = "page.test", "other.test"
-PAGE_ADDRESS, OTHER_ADDRESS = "127.81.3.1", "127.81.3.2"
+# Loopback addresses of this process alone, so that tests may run beside each other.
+PAGE_ADDRESS, OTHER_ADDRESS = (
+    f"127.{64 + os.getpid() // 256 % 128}.{os.getpid() % 256}.{number}" for number in (101, 102)
+)
 IMAGES = 12
 THINK_MS = 30
 

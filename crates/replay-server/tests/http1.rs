@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use support::{Folder, connect, connect_tls, say};
+use support::{Dice, Folder, address, connect, connect_tls, say};
 
 fn get(path: &str, more: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: origin.test:8080\r\n{more}\r\n").into_bytes()
@@ -26,7 +26,7 @@ fn response(stream: &mut impl Read, length: usize) -> (String, Vec<u8>) {
 
 #[test]
 fn a_connection_serves_request_after_request_and_its_records_say_so() {
-    let (folder, address) = (Folder::new(), "127.81.1.1");
+    let (folder, address) = (Folder::new(), &address(1));
     let body: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
     let run = folder.run(
         &[&format!("{address}:8080 http origin.test")],
@@ -69,7 +69,7 @@ fn a_connection_serves_request_after_request_and_its_records_say_so() {
     assert_eq!(left.summary["congestion_differs"], 0);
     let connection = &left.connections[0];
     assert_eq!(connection["client_port"], port);
-    assert_eq!(connection["server_address"], address);
+    assert_eq!(connection["server_address"], address.as_str());
     assert_eq!(connection["protocol"], "http/1.1");
     assert_eq!((&connection["congestion"], &connection["congestion_end"]), (&json!("reno"), &json!("reno")));
     assert_eq!(connection["initial_window"], 10);
@@ -93,7 +93,7 @@ fn a_connection_serves_request_after_request_and_its_records_say_so() {
 
 #[test]
 fn tls_serves_http11_to_a_client_that_offers_no_h2_in_records_of_the_asked_size() {
-    let (folder, address) = (Folder::new(), "127.81.1.2");
+    let (folder, address) = (Folder::new(), &address(2));
     let mut run = folder.run(
         &[&format!("{address}:8443 https one.test"), &format!("{address}:8443 https two.test")],
         &[("GET", "https://two.test:8443/", 200, json!([]), &[b'z'; 5000])],
@@ -127,7 +127,7 @@ fn tls_serves_http11_to_a_client_that_offers_no_h2_in_records_of_the_asked_size(
 
 #[test]
 fn a_tls_client_that_names_another_host_or_speaks_plain_http_is_turned_away() {
-    let (folder, address) = (Folder::new(), "127.81.1.3");
+    let (folder, address) = (Folder::new(), &address(3));
     let server = folder.start(&folder.run(&[&format!("{address}:8443 https one.test")], &[]));
     let plain = say(&format!("{address}:8443"), b"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n");
     assert!(!plain.contains("HTTP/1.1 200"), "{plain}");
@@ -142,7 +142,7 @@ fn a_tls_client_that_names_another_host_or_speaks_plain_http_is_turned_away() {
 
 #[test]
 fn the_think_time_passes_between_request_and_response_and_no_millisecond_more() {
-    let (folder, address) = (Folder::new(), "127.81.1.4");
+    let (folder, address) = (Folder::new(), &address(4));
     let url = "http://origin.test:8080/";
     let mut run =
         folder.run(&[&format!("{address}:8080 http origin.test")], &[("GET", url, 200, json!([]), b"x")]);
@@ -168,7 +168,7 @@ fn the_think_time_passes_between_request_and_response_and_no_millisecond_more() 
 
 #[test]
 fn malformed_requests_get_a_4xx_and_the_server_goes_on() {
-    let (folder, address) = (Folder::new(), "127.81.1.5:8080");
+    let (folder, address) = (Folder::new(), &format!("{}:8080", address(5)));
     let url = "http://origin.test:8080/";
     let run = folder.run(&[&format!("{address} http origin.test")], &[("GET", url, 200, json!([]), b"fine")]);
     let server = folder.start(&run);
@@ -227,8 +227,41 @@ fn malformed_requests_get_a_4xx_and_the_server_goes_on() {
 }
 
 #[test]
+fn damaged_requests_neither_stop_nor_hang_the_server() {
+    let (folder, address) = (Folder::new(), &format!("{}:8080", address(8)));
+    let url = "http://origin.test:8080/";
+    let run =
+        folder.run(&[&format!("{address} http origin.test")], &[("POST", url, 200, json!([]), b"fine")]);
+    let server = folder.start(&run);
+    let whole =
+        b"POST /?q=1 HTTP/1.1\r\nHost: origin.test:8080\r\nRange: bytes=0-9\r\nExpect: 100-continue\r\n\
+        Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n";
+    let mut dice = Dice(1);
+    for _ in 0..300 {
+        let mut request = whole.to_vec();
+        for _ in 0..=dice.roll(4) {
+            let at = dice.roll(request.len());
+            match dice.roll(4) {
+                0 => request[at] = dice.roll(256) as u8,
+                1 => request.truncate(at + 1),
+                2 => drop(request.remove(at)),
+                _ => request.splice(at..at, whole[dice.roll(whole.len())..].iter().copied()).for_each(drop),
+            }
+            if request.is_empty() {
+                request.push(0);
+            }
+        }
+        // Fails after five seconds without an answer or a close.
+        let answer = say(address, &request);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 "), "{answer:.80}");
+    }
+    assert!(say(address, whole).ends_with("fine"));
+    drop(server.stop());
+}
+
+#[test]
 fn bodies_of_requests_are_passed_over_exactly() {
-    let (folder, address) = (Folder::new(), "127.81.1.6:8080");
+    let (folder, address) = (Folder::new(), &format!("{}:8080", address(6)));
     let url = "http://origin.test:8080/";
     let run = folder.run(
         &[&format!("{address} http origin.test")],
@@ -261,7 +294,7 @@ fn bodies_of_requests_are_passed_over_exactly() {
 #[test]
 fn a_server_that_cannot_be_what_is_asked_does_not_start() {
     let folder = Folder::new();
-    let run = folder.run(&["127.81.1.7:8080 http origin.test"], &[]);
+    let run = folder.run(&[&format!("{}:8080 http origin.test", address(7))], &[]);
     let with = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut run = run.clone();
         change(&mut run);
@@ -271,7 +304,7 @@ fn a_server_that_cannot_be_what_is_asked_does_not_start() {
     };
     let (code, text) = with(&|run| run["server"]["congestion"] = json!("nosuch"));
     assert_eq!(code, 1);
-    assert!(text.starts_with("congestion control \"nosuch\" cannot be set on 127.81.1.7:8080: "), "{text}");
+    assert!(text.starts_with("congestion control \"nosuch\" cannot be set on 127."), "{text}");
     assert!(text.contains("reno"), "{text}");
     let (code, text) = with(&|run| run["server"]["origins"][0]["address"] = json!("192.0.2.1"));
     assert!((code, text.starts_with("listening on 192.0.2.1:8080: ")) == (1, true), "{text}");

@@ -3,8 +3,9 @@
 mod support;
 
 use serde_json::json;
+use std::io::Write;
 use support::frames::*;
-use support::{Folder, Recorded, Server, connect, connect_tls};
+use support::{Dice, Folder, Recorded, Server, address, connect, connect_tls};
 
 const HOST: &str = "origin.test:8443";
 const LARGE: usize = 300_000;
@@ -33,7 +34,7 @@ fn received(frames: &[Frame], stream: u32) -> usize {
 
 #[test]
 fn urgency_then_order_of_request_decides_who_sends() {
-    let (folder, address) = (Folder::new(), "127.81.2.1");
+    let (folder, address) = (Folder::new(), &address(1));
     let server = start(&folder, address, LARGE);
     let mut client = client(address, WIDE);
     client.send(&[
@@ -57,7 +58,7 @@ fn urgency_then_order_of_request_decides_who_sends() {
 
 #[test]
 fn incremental_responses_take_turns() {
-    let (folder, address) = (Folder::new(), "127.81.2.2");
+    let (folder, address) = (Folder::new(), &address(2));
     let server = start(&folder, address, LARGE);
     let mut client = client(address, WIDE);
     client.send(&[get(1, HOST, "/a", Some("u=2, i")), get(3, HOST, "/b", Some("u=2, i"))]);
@@ -69,7 +70,7 @@ fn incremental_responses_take_turns() {
 
 #[test]
 fn an_urgent_request_overtakes_a_large_response_under_way() {
-    let (folder, address) = (Folder::new(), "127.81.2.3");
+    let (folder, address) = (Folder::new(), &address(3));
     let large = 20_000_000;
     let server = start(&folder, address, large);
     let mut client = client(address, WIDE);
@@ -88,7 +89,7 @@ fn an_urgent_request_overtakes_a_large_response_under_way() {
 
 #[test]
 fn a_priority_update_moves_a_response_that_waits() {
-    let (folder, address) = (Folder::new(), "127.81.2.4");
+    let (folder, address) = (Folder::new(), &address(4));
     let server = start(&folder, address, LARGE);
     let mut client = client(address, WIDE);
     client.send(&[
@@ -104,7 +105,7 @@ fn a_priority_update_moves_a_response_that_waits() {
 
 #[test]
 fn a_weight_moves_a_response_as_chromium_means_it() {
-    let (folder, address) = (Folder::new(), "127.81.2.9");
+    let (folder, address) = (Folder::new(), &address(9));
     let server = start(&folder, address, LARGE);
     let mut client = client(address, WIDE);
     client.send(&[
@@ -119,7 +120,7 @@ fn a_weight_moves_a_response_as_chromium_means_it() {
 
 #[test]
 fn a_full_window_of_one_response_lets_the_next_pass() {
-    let (folder, address) = (Folder::new(), "127.81.2.5");
+    let (folder, address) = (Folder::new(), &address(5));
     let server = start(&folder, address, LARGE);
     let mut client = client(address, 100_000);
     client.send(&[get(1, HOST, "/a", Some("u=0")), get(3, HOST, "/small", Some("u=5"))]);
@@ -132,7 +133,7 @@ fn a_full_window_of_one_response_lets_the_next_pass() {
 
 #[test]
 fn a_cancelled_response_gives_way_and_stays_unfinished() {
-    let (folder, address) = (Folder::new(), "127.81.2.6");
+    let (folder, address) = (Folder::new(), &address(6));
     let server = start(&folder, address, LARGE);
     let mut client = client(address, 50_000);
     client.send(&[get(1, HOST, "/a", None)]);
@@ -150,7 +151,7 @@ fn a_cancelled_response_gives_way_and_stays_unfinished() {
 
 #[test]
 fn a_request_body_is_taken_in_before_the_answer() {
-    let (folder, address) = (Folder::new(), "127.81.2.7");
+    let (folder, address) = (Folder::new(), &address(7));
     let url = format!("https://{HOST}/post");
     let run =
         folder.run(&[&format!("{address}:8443 https origin.test")], &[("POST", &url, 201, json!([]), b"ok")]);
@@ -175,7 +176,7 @@ fn a_request_body_is_taken_in_before_the_answer() {
 
 #[test]
 fn what_breaks_the_protocol_ends_the_connection_or_the_stream_and_nothing_else() {
-    let (folder, address) = (Folder::new(), "127.81.2.8");
+    let (folder, address) = (Folder::new(), &address(8));
     let server = start(&folder, address, LARGE);
     let ends_with = |frames: &[Frame]| {
         let mut client = client(address, WIDE);
@@ -232,4 +233,36 @@ fn what_breaks_the_protocol_ends_the_connection_or_the_stream_and_nothing_else()
     assert_eq!(received(&client.until_ended(1), 1), 900);
     let left = server.stop();
     assert!(left.requests.iter().any(|request| request["status"] == 421 && request["matched"] == "none"));
+}
+
+#[test]
+fn damaged_frames_neither_stop_nor_hang_the_server() {
+    let (folder, address) = (Folder::new(), &address(10));
+    let server = start(&folder, address, LARGE);
+    let mut dice = Dice(2);
+    for _ in 0..150 {
+        let mut client = client(address, WIDE);
+        let mut frames =
+            vec![get(1, HOST, "/small", Some("u=1")), Frame::new(PRIORITY, 0, 1, &[0, 0, 0, 0, 9])];
+        for _ in 0..dice.roll(6) {
+            let payload: Vec<u8> = (0..dice.roll(40)).map(|_| dice.roll(256) as u8).collect();
+            let at = dice.roll(frames.len() + 1);
+            frames.insert(
+                at,
+                Frame::new(dice.roll(18) as u8, dice.roll(64) as u8, dice.roll(6) as u32, &payload),
+            );
+        }
+        let mut bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+        let at = dice.roll(bytes.len());
+        bytes[at] ^= 1 << dice.roll(8);
+        // The server may have closed by now; then there is nothing to send to.
+        let _ = client.io.write_all(&bytes).and_then(|()| client.io.flush());
+        client.io.conn.send_close_notify();
+        let _ = client.io.flush();
+        while client.next().is_some() {}
+    }
+    let mut client = client(address, WIDE);
+    client.send(&[get(1, HOST, "/small", None)]);
+    assert_eq!(received(&client.until_ended(1), 1), 900);
+    assert_eq!(server.stop().summary["connections"], 151);
 }

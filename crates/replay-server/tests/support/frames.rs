@@ -84,7 +84,10 @@ impl<S: Read + Write> Client<S> {
     /// The next frame; none at the end of the connection.
     pub fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
-        self.io.read_exact(&mut head).ok()?;
+        match self.io.read_exact(&mut head) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("the server hangs"),
+            read => read.ok()?,
+        }
         let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
         self.io.read_exact(&mut payload).ok()?;
         let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);

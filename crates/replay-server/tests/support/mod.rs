@@ -16,6 +16,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// A loopback address of this process alone, so that tests may run beside each other.
+pub fn address(number: u8) -> String {
+    let process = std::process::id();
+    format!("127.{}.{}.{number}", 64 + process / 256 % 128, process % 256)
+}
+
 /// One recorded response: method, address, status, headers, body.
 pub type Recorded<'a> = (&'a str, &'a str, u16, Value, &'a [u8]);
 
@@ -154,6 +160,17 @@ pub fn say(address: &str, bytes: &[u8]) -> String {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Repeatable random numbers (Knuth's MMIX generator), for damage.
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % sides
+    }
 }
 
 pub type Tls = StreamOwned<ClientConnection, TcpStream>;
