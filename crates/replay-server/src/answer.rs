@@ -213,18 +213,22 @@ fn cut(recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
 mod tests {
     use super::*;
     use std::path::Path;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use wirepaint_run::Response;
 
     /// Method, address, status, headers, body.
     type Row<'a> = (&'a str, &'a str, u16, &'a [(&'a str, &'a str)], &'a str);
 
     fn recording(responses: &[Row]) -> Recording {
-        let folder = std::env::temp_dir().join(format!("wirepaint-answer-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("wirepaint-answer-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let responses: Vec<_> = responses
             .iter()
-            .map(|(method, url, status, headers, body)| {
-                let file = folder.join(format!("{}-{}", body.len(), body.as_bytes().first().unwrap_or(&0)));
+            .enumerate()
+            .map(|(i, (method, url, status, headers, body))| {
+                let file = folder.join(i.to_string());
                 std::fs::write(&file, body).unwrap();
                 Response {
                     method: method.to_string(),
@@ -236,7 +240,9 @@ mod tests {
                 }
             })
             .collect();
-        Recording::load(Path::new("run.json"), &responses).unwrap()
+        let recording = Recording::load(Path::new("run.json"), &responses).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        recording
     }
 
     fn ask(recording: &Recording, ask: Ask, url: &str) -> Answer {
