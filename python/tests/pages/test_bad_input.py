@@ -6,11 +6,14 @@ import gzip
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from recording import entry, log, write
 
 from wirepaint.errors import UsageError
@@ -193,3 +196,49 @@ def test_a_folder_without_a_page_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
     with pytest.raises(UsageError, match=r"found no index\.html; accepted: the folder of a static site"):
         import_folder(tmp_path, tmp_path / "out")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.sampled_from(
+        ["http://[", "https://a.test/\ud800x", "gzip", "base64", "text/html; charset=utf-16", "302", BASE]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] + [place for key, inner in items for place in places(inner, (*path, key))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_a_recording_holds_it_is_imported_or_refused_in_one_line(data: st.DataObject) -> None:
+    recording = log(
+        entry(BASE, status=302, headers={"location": "/b"}, size=0),
+        entry(BASE + "b", at=40, text='<img src="a.png"><style>@import "x.css"</style>', _initiator=BASE),
+        entry(BASE + "a.png", at=90, mime="image/png", timings={"connect": 5.0, "ssl": 2.0},
+              _initiator={"type": "script", "stack": {"callFrames": []}},
+              headers={"content-encoding": "gzip", "expires": "0", "date": "x"}),
+        entry(BASE + "c", at=95, method="POST", mime="application/json", asked={"referer": BASE}),
+        pages=[{"id": "p", "startedDateTime": "2026-01-02T03:04:05", "pageTimings": {"onLoad": 70}}],
+    )  # fmt: skip
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, last = data.draw(st.sampled_from([p for p in places(recording) if p]))
+        holder: Any = recording
+        for key in path:
+            holder = holder[key]
+        holder[last] = data.draw(ANYTHING)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "page.har").write_text(json.dumps(recording))
+        try:
+            import_har(folder / "page.har", folder / "page")
+        except UsageError as error:
+            assert "\n" not in str(error)
+            assert str(error).startswith(str(folder / "page.har"))
+            return
+        prepared = prepare(folder / "page", folder / "cache")
+        for response in prepared.responses:
+            assert response["body"] is None or Path(response["body"]).is_file()

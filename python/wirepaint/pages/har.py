@@ -21,7 +21,7 @@ from wirepaint.errors import UsageError
 from wirepaint.pages.model import describe
 
 MAX_BYTES = 96 * 2**20
-MAX_ENTRIES = 20_000
+MAX_ENTRIES = 5_000
 
 
 def _size(value: Any) -> Any:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import tempfile
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ def import_har(
         har.drop_bodies(log)
     selection = select(log, path, page)
     recorder = f"{log.creator.name} {log.creator.version}".strip()
+    _leave_out_icons(selection)
     with replacing(out) as folder:
         resources = _resources(selection, path, folder)
         result = Page(
@@ -103,6 +105,18 @@ def store(folder: Path, wire: bytes) -> str:
     if not target.exists():
         target.write_bytes(wire)
     return digest
+
+
+def _leave_out_icons(selection: Selection) -> None:
+    """A recorded document's icons are not asked for: the headless browser has no place to show them."""
+    text = selection.base.entry.response.content.text
+    if not text:
+        return
+    icons = references.icons(text, selection.base.url)
+    kept = [d for d in selection.drafts if d.url not in icons or d.target or d.came_from]
+    if left_out := len(selection.drafts) - len(kept):
+        selection.drafts[:] = kept
+        selection.notes.append(f"{left_out} icons, which a headless browser does not ask for")
 
 
 def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]:
@@ -248,7 +262,7 @@ class _Finder:
         self._base = position[selection.base]
         self._by_url = {d.url: i for i, d in enumerate(self._drafts) if d.method == "GET"}
         self._cause: list[Cause] = []
-        self._asked_by: dict[int, list[int]] = {}
+        self._answers_of: dict[int, list[tuple[float, int]]] = {}
         self._infers = not selection.base.entry.response.content.text
 
     def cause(self, index: int) -> Cause:
@@ -270,7 +284,8 @@ class _Finder:
         kind = causes.kind(self._drafts[parent].kind, recorded_kind)
         after = max(0.0, draft.start - self._drafts[parent].end)
         trigger = self._trigger(draft, parent, after)
-        self._asked_by.setdefault(parent, []).append(index)
+        if self._answers(index):
+            insort(self._answers_of.setdefault(parent, []), (draft.end, index))
         if trigger is not None:
             kind = "script" if self._drafts[trigger].kind == "data" else kind
             return Cause(by=trigger, kind=kind, after_ms=_rounded(draft.start - self._drafts[trigger].end))
@@ -284,17 +299,14 @@ class _Finder:
         since the parent's end, the last such answer is the trigger. Without it the delay would hold
         the recorded network's time and not vary with the replayed one.
         """
+        parent_end, asked = self._drafts[parent].end, self._answers_of.get(parent, [])
         if not self._infers or after < _WAIT_MS or self._drafts[parent].kind not in ("html", "js"):
             return None
-        arrived = [
-            index
-            for index in self._asked_by.get(parent, [])
-            if self._drafts[parent].end < self._drafts[index].end <= draft.start and self._answers(index)
-        ]
-        last = max(arrived, key=lambda index: self._drafts[index].end, default=None)
-        if last is None or draft.start - self._drafts[last].end > _UNEXPLAINED * after:
+        position = bisect_right(asked, (draft.start, len(self._drafts)))
+        if position == 0:
             return None
-        return last
+        end, last = asked[position - 1]
+        return last if end > parent_end and draft.start - end <= _UNEXPLAINED * after else None
 
     def _answers(self, index: int) -> bool:
         """True for a script or data with content, asked for without redirect."""

@@ -95,7 +95,7 @@ class Page(_Strict):
     seed: int = Field(default=1, ge=0, lt=2**63)
     notes: list[str] = []
     """What the import changed or left out, one sentence each."""
-    resources: list[Resource] = Field(min_length=1, max_length=20_000)
+    resources: list[Resource] = Field(min_length=1, max_length=5_000)
 
     @model_validator(mode="after")
     def _causes_come_first(self) -> Self:

@@ -54,6 +54,14 @@ def in_html(text: str, base: str) -> list[Reference]:
     return parser.found
 
 
+def icons(text: str, base: str) -> set[str]:
+    """Addresses of the icons that a document at ``base`` names, which a headless browser leaves alone."""
+    parser = _Parser(text, base)
+    parser.feed(text)
+    parser.close()
+    return parser.icons | {urljoin(base, "/favicon.ico")}
+
+
 def absolute(url: str, base: str) -> str | None:
     """``url`` against ``base`` without fragment, as it is requested; None where nothing is requested."""
     if not url or url.startswith("#"):
@@ -94,6 +102,7 @@ class _Parser(HTMLParser):
     def __init__(self, text: str, base: str) -> None:
         super().__init__(convert_charrefs=False)
         self.found: list[Reference] = []
+        self.icons: set[str] = set()
         self._base = base
         self._lines = [0]
         self._lines += [match.end() for match in re.finditer("\n", text)]
@@ -112,6 +121,8 @@ class _Parser(HTMLParser):
         wanted = _ATTRIBUTES.get(tag, ())
         if tag == "link" and not _FETCHING_LINKS & set((values.get("rel") or "").lower().split()):
             wanted = ()
+        if tag == "link" and "icon" in (values.get("rel") or "").lower() and values.get("href"):
+            self.icons.add(absolute(values["href"] or "", self._base) or "")
         source = self.get_starttag_text() or ""
         line, column = self.getpos()
         start = self._lines[line - 1] + column

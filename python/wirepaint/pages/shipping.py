@@ -10,7 +10,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from wirepaint.errors import WirepaintError
@@ -36,10 +36,6 @@ class Recipe:
     """True: nothing but sizes, types, times and causes is kept, under invented names."""
     until_ms: float | None = None
     """Requests that began later are left out; all others are made before the load event."""
-    without: tuple[str, ...] = field(default=())
-    """Ends of addresses that a current browser does not ask for."""
-    edits: tuple[tuple[str, str], ...] = field(default=())
-    """Texts in the document replaced by others of the same length."""
 
 
 RECIPES = [
@@ -66,7 +62,6 @@ RECIPES = [
         "show page of a user-interface kit: large pictures below many scripts",
         "npm material-kit 2.0.4, font-awesome 4.7.0, github-buttons",
         "MIT",
-        without=("/assets/img/favicon.png",),
     ),
     Recipe(
         "shop-large",
@@ -154,7 +149,7 @@ def _cut(page: Page, recipe: Recipe) -> Page:
     for resource in page.resources:
         late = recipe.until_ms is not None and resource.recorded.start_ms > recipe.until_ms
         orphan = resource.cause.by is not None and resource.cause.by not in kept
-        if late or orphan or resource.url.endswith(recipe.without or ("\0",)):
+        if late or orphan:
             continue
         kept[resource.id] = len(resources)
         by = resource.cause.by
@@ -172,7 +167,7 @@ def _cut(page: Page, recipe: Recipe) -> Page:
             resource.wire_bytes = resource.decoded_bytes = 0
     notes = list(page.notes)
     if left_out := len(page.resources) - len(resources):
-        notes.append(f"{left_out} late or unused requests left out")
+        notes.append(f"{left_out} late requests left out")
     return page.model_copy(update={"resources": resources, "notes": notes})
 
 

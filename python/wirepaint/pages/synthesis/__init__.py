@@ -84,9 +84,7 @@ def _body(
     if 300 <= resource.status < 400:
         pass
     elif resource.type == "html":
-        keeps = [
-            r for r in page.resources if r.id in short and driver.document(r) is page.resources[resource.id]
-        ]
+        keeps = [script for script in driver.scripts.get(resource.id, []) if script.id in short]
         parts = markup.document(driver, page, page.resources[resource.id], keeps)
     elif resource.type == "css":
         parts = markup.stylesheet(driver, resource)

@@ -23,6 +23,9 @@ PARSER_DELAY_MS = 100.0
 LATE_DELAY_MS = 250.0
 """Longest delay of a request after the load event: a visit ends when the network stays quiet."""
 
+_LONGEST_CHAIN = 40
+"""Data after data after data: the driver holds them nested."""
+
 _LOW = ("Low", "VeryLow", "Lowest")
 _HIGH = ("High", "VeryHigh", "Highest")
 _PIXEL_BYTES = 500
@@ -59,8 +62,21 @@ class Driver:
         self.children: dict[int, list[tuple[Resource, float]]] = {}
         self.driven: dict[int, Resource] = {}
         """Who asks for what: the parent by the resource's id."""
+        self.sheets: dict[int, list[Resource]] = {}
+        self.scripts: dict[int, list[Resource]] = {}
+        """Those of a document that ask for something, by the document's id."""
+        self._document: dict[int, Resource] = {0: page.resources[0]}
+        self._after_data: dict[int, int] = {}
         for resource in self._all[1:]:
+            above = self._all[resource.cause.by or 0]
+            leads = above.type == "html" and not 300 <= above.status < 400
+            self._document[resource.id] = above if leads else self._document[above.id]
             self._place(resource)
+        for number in self.children:
+            asking = self._all[number]
+            kept = {"css": self.sheets, "js": self.scripts}.get(asking.type)
+            if kept is not None:
+                kept.setdefault(self.document(asking).id, []).append(asking)
 
     def _place(self, resource: Resource) -> None:
         """Files ``resource`` under the nearest cause that can ask for it."""
@@ -76,11 +92,14 @@ class Driver:
             after += parent.cause.after_ms
             parent = self._all[parent.cause.by]
         self.driven[resource.id] = parent
+        if parent.type == "data":
+            self._after_data[resource.id] = self._after_data.get(parent.id, 0) + 1
         self.children.setdefault(parent.id, []).append((resource, after))
 
     def _can_ask(self, parent: Resource, child: Resource) -> bool:
         if parent.type == "data":
-            return parent.id in self.driven  # by what asked for it, when it has arrived
+            # By what asked for it, when it has arrived.
+            return parent.id in self.driven and self._after_data.get(parent.id, 0) < _LONGEST_CHAIN
         if not parent.synthetic:
             return False
         if parent.type == "css":
@@ -89,11 +108,7 @@ class Driver:
 
     def document(self, resource: Resource) -> Resource:
         """The document in which ``resource`` is used."""
-        while resource.cause.by is not None:
-            resource = self._all[resource.cause.by]
-            if resource.type == "html" and not 300 <= resource.status < 400:
-                break
-        return resource
+        return self._document[resource.id]
 
     def credentials(self, resource: Resource) -> bool:
         """True when the page asked with credentials, which needs a named origin; not across redirects."""
@@ -188,18 +203,15 @@ def document(driver: Driver, page: Page, resource: Resource, short: list[Resourc
                 fonts.append(f'<b class="f{child.id}">Aa</b>')
     uses = fonts + [
         f'<b class="f{r.id}">Aa</b>' if r.type == "font" else f'<i class="b{r.id}"></i>'
-        for sheet in page.resources
-        if sheet.type == "css" and sheet.synthetic and driver.document(sheet) is resource
-        for r, _ in driver.children.get(sheet.id, [])
+        for sheet in driver.sheets.get(resource.id, [])
+        for r, _ in driver.children[sheet.id]
         if r.type != "css"
     ]
     names = "".join(
         f"_w.table[{s.id}]={_js([driver.call(c, after) for c, after in driver.children[s.id]])};"
         for s in short
     )
-    needs = asked or short or any(
-        r.type == "js" and r.id in driver.children and driver.document(r) is resource for r in page.resources
-    )  # fmt: skip
+    needs = asked or resource.id in driver.scripts
     inline = f"<script>{runtime()}{names}{f'_w({_js(asked)})' if asked else ''}</script>" if needs else ""
     shown = resource is driver.base
     text = f"<h1>{html.escape(page.name)}</h1><p>{_SENTENCES}</p>" if shown else "<p>frame</p>"
