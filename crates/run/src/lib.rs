@@ -197,8 +197,8 @@ impl Run {
     /// Reads and checks a run description.
     pub fn read(path: &Path) -> Result<Run, RunError> {
         let bytes = std::fs::read(path).map_err(|source| RunError::Io { path: path.to_owned(), source })?;
-        let run: Run =
-            serde_json::from_slice(&bytes).map_err(|source| RunError::Json { path: path.to_owned(), source })?;
+        let run: Run = serde_json::from_slice(&bytes)
+            .map_err(|source| RunError::Json { path: path.to_owned(), source })?;
         let refuse = |key, found: String, accepted| {
             Err(RunError::Value { path: path.to_owned(), key, found, accepted })
         };
@@ -214,7 +214,12 @@ impl Run {
     }
 
     /// The part of a verb, or the error that names it.
-    pub fn part<'a, T>(&'a self, path: &Path, key: &'static str, part: &'a Option<T>) -> Result<&'a T, RunError> {
+    pub fn part<'a, T>(
+        &'a self,
+        path: &Path,
+        key: &'static str,
+        part: &'a Option<T>,
+    ) -> Result<&'a T, RunError> {
         part.as_ref().ok_or_else(|| RunError::Value {
             path: path.to_owned(),
             key,
@@ -238,7 +243,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_by_name() {
-        let error = read(r#"{"format":1,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
+        let error =
+            read(r#"{"format":1,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `colour`"), "{error}");
     }
 

@@ -92,7 +92,12 @@ pub const TABLES: &[Table] = &[
             count("visit", "number of the visit, 0 is the warm-up"),
             flag("warmup", "true for the visit that is kept apart from the statistics"),
             count("attempt", "1 for the first attempt"),
-            c("started_unix", ColumnType::Int64, "ns", "wall clock at the run's epoch, nanoseconds since 1970"),
+            c(
+                "started_unix",
+                ColumnType::Int64,
+                "ns",
+                "wall clock at the run's epoch, nanoseconds since 1970",
+            ),
             ns("duration", "length of the run"),
             text("verdict", "valid, suspect or invalid"),
             text("reasons", "JSON list of {check, severity, found, expected}"),
@@ -101,8 +106,14 @@ pub const TABLES: &[Table] = &[
             text("wirepaint", "version of wirepaint"),
             text("sysctls", "JSON object: sysctls in force in the server and client namespaces"),
             text("server_congestion", "congestion control that the kernel reports for the server's sockets"),
-            text("client_congestion", "congestion control that the kernel reports for the client's namespace"),
-            segments("server_initial_window", "initial window that the kernel reports for the server's sockets"),
+            text(
+                "client_congestion",
+                "congestion control that the kernel reports for the client's namespace",
+            ),
+            segments(
+                "server_initial_window",
+                "initial window that the kernel reports for the server's sockets",
+            ),
         ],
     },
     Table {
@@ -239,7 +250,10 @@ pub const TABLES: &[Table] = &[
             packets("queue_drops", "packets that the queue dropped so far"),
             packets("random_losses", "packets that the loss model dropped so far"),
             ns("lateness_max", "largest lateness of the emulator since the last sample; 0 in the simulator"),
-            bytes("capacity_bytes", "bytes that the bottleneck could have carried so far; null when unlimited"),
+            bytes(
+                "capacity_bytes",
+                "bytes that the bottleneck could have carried so far; null when unlimited",
+            ),
         ],
     },
     Table {

@@ -49,7 +49,8 @@ def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> P
 def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     """Writes a frame that has the columns of the table, in any order."""
     path = folder / f"{name}.parquet"
-    frame.select(list(polars_schema(name))).cast(dict(polars_schema(name))).write_parquet(path)
+    columns = [pl.col(column).cast(dtype) for column, dtype in polars_schema(name).items()]
+    frame.select(columns).write_parquet(path)
     with path.open("rb") as file:
         os.fsync(file.fileno())
     return path

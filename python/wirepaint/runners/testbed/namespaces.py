@@ -130,7 +130,7 @@ def build(
             _veth(ip, "s1", "s0", namespaces.server)
             for name in ("c1", "s1"):
                 _offloads_off(name)
-                ip.link("set", index=ip.link_lookup(ifname=name)[0], state="up")
+                ip.link("set", index=_index(ip, name), state="up")
     if not emulated:
         with namespaces.inside(namespaces.client), IPRoute() as ip:
             _veth(ip, "c0", "s0", namespaces.server)
@@ -143,7 +143,7 @@ def build(
     with namespaces.inside(namespaces.server), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
         index = _end_up(ip, "s0", SERVER_ADDRESS)
-        loopback = ip.link_lookup(ifname="lo")[0]
+        loopback = _index(ip, "lo")
         for address in server_addresses:
             ip.addr("add", index=loopback, address=address, prefixlen=32)
         ip.neigh("replace", dst=CLIENT_ADDRESS, lladdr=_MAC["c0"], ifindex=index, state="permanent")
@@ -168,9 +168,14 @@ def _veth(ip: IPRoute, near: str, far: str, far_namespace: int) -> None:
     )
 
 
+def _index(ip: IPRoute, name: str) -> int:
+    [index] = ip.link_lookup(ifname=name)
+    return index
+
+
 def _end_up(ip: IPRoute, name: str, address: str) -> int:
-    ip.link("set", index=ip.link_lookup(ifname="lo")[0], state="up")
-    index = ip.link_lookup(ifname=name)[0]
+    ip.link("set", index=_index(ip, "lo"), state="up")
+    index = _index(ip, name)
     ip.addr("add", index=index, address=address, prefixlen=32)
     _offloads_off(name)
     _steer_receive(name)
