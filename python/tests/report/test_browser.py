@@ -95,7 +95,7 @@ def test_both_panes_share_one_time_axis(shown: Shown) -> None:
 def test_a_page_and_a_scenario_can_be_chosen(shown: Shown) -> None:
     shown.choose("page", "news-front")
     shown.choose("scenario", "3g-fld-h2", pane=1)
-    shown.page.wait_for_function("document.querySelectorAll('.pane')[1].dataset.ready.includes('3g-fld-h2')")
+    shown.page.locator('.pane[data-ready^="3g-fld-h2.user.news-front"]').wait_for()
     assert shown.pane(1).locator(".bar").count() == 118
 
 
@@ -163,7 +163,7 @@ def test_dark_and_narrow_it_fits_the_window(browser: Any, page: Path, options: d
 def test_hostile_urls_are_shown_as_text_and_run_nothing(browser: Any, hostile_page: Path) -> None:
     shown = Shown(browser, hostile_page)
     shown.choose("page", "museum")
-    shown.page.wait_for_function("document.querySelector('.pane').dataset.ready.includes('museum')")
+    shown.page.locator('.pane[data-ready*="museum"]').first.wait_for()
     shown.page.mouse.move(*shown.point(0, row=1, x=500))
     assert "<img src=x onerror" in shown.page.locator("#tip").text_content()
     assert shown.page.evaluate("window.hacked") is None

@@ -116,14 +116,16 @@ class Pane {
     const entry = entries.find((e) => e.role === wanted) ?? entries[0];
     this.element.classList.toggle("missing", !entry);
     if (!entry) {
-      this.visit = null;
+      this.visit = this.entry = null;
       this.element.dataset.ready = "missing";
       return;
     }
     this.role.value = entry.role;
     this.element.style.setProperty("--series", `var(--series-${entry.series})`);
-    this.visit = await this.board.visit(entry.id);
     this.entry = entry;
+    const visit = await this.board.visit(entry.id);
+    if (this.entry !== entry) return; // another one was chosen meanwhile
+    this.visit = visit;
     this.selected = null;
     this.fillConnections();
     this.board.render();
