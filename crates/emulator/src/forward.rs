@@ -9,10 +9,10 @@ use crate::realtime::{Conditions, cpu_time_ns};
 use crate::recorder::{LinkSample, Outcome, PacketRecord, Recorder};
 use crate::summary::{DirectionSummary, Lateness, Summary};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use wirepaint_link_model::config::Direction;
 use wirepaint_link_model::{Link, LinkModel, Packet};
 use wirepaint_run::Network;
+use wirepaint_run::signals::Signals;
 use wirepaint_units::{Duration, Time};
 
 /// The thread means to be awake at most this long before a departure.
@@ -32,8 +32,8 @@ const SPIN_REST_NS: u64 = REST_WINDOW_NS / 5;
 /// once it began it goes on each second until the processor has been idle (`fair_server` of 6.18).
 const LEAST_REST_NS: u64 = REST_WINDOW_NS / 10;
 /// Frames that are read of one direction before something is sent.
-const READ_BUDGET: usize = 128;
-/// Longest sleep; a stop signal may arrive just before it.
+const READ_BUDGET: usize = 64;
+/// Longest sleep, and how often the thread looks for a stop signal.
 const LONGEST_SLEEP_NS: u64 = 10_000_000;
 
 /// What the rings and the slots hold beside the kernel's header.
@@ -151,9 +151,17 @@ impl Forwarder {
         })
     }
 
-    /// Forwards until `stop` is set.
-    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), Error> {
-        while !stop.load(Ordering::Relaxed) {
+    /// Forwards until a stop signal.
+    pub fn run(&mut self, stop: &Signals) -> Result<(), Error> {
+        let mut look = self.started;
+        loop {
+            let now = self.clock.now();
+            if now >= look {
+                if stop.wait_for(std::time::Duration::ZERO) {
+                    break;
+                }
+                look = now + Duration(LONGEST_SLEEP_NS);
+            }
             self.clock.stamps.refresh(monotonic());
             for lane in 0..2 {
                 self.read(lane);
@@ -306,9 +314,7 @@ impl Forwarder {
         self.rest.slept += awake.since(now).0;
         match (ready, due) {
             (0, Some(due)) if due < self.next_sample && full_lead => self.rest.adapt(due, awake),
-            (..0, _) if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted => {
-                return Err(Error::last("ppoll"));
-            }
+            (..0, _) => return Err(Error::last("ppoll")),
             _ => {}
         }
         if waiting.iter().any(|port| port.revents & (libc::POLLERR | libc::POLLNVAL) != 0) {

@@ -22,14 +22,8 @@ mod summary;
 pub use error::Error;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use wirepaint_run::Run;
-
-static STOP: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn on_stop(_signal: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
-}
+use wirepaint_run::signals::Signals;
 
 /// The verb `emulate RUN.json`: forwards until SIGTERM or SIGINT, then writes the tables `link`
 /// and `packet` and prints the summary.
@@ -40,12 +34,9 @@ pub fn command(path: &Path) -> Result<(), Error> {
     let network = run.part(path, "network", &run.network)?;
     let mut forwarder = forward::Forwarder::new(network, run.seed, run.epoch_ns, path)?;
     let conditions = realtime::prepare();
-    for signal in [libc::SIGTERM, libc::SIGINT] {
-        // SAFETY: the handler only stores to an atomic.
-        unsafe { libc::signal(signal, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t) };
-    }
+    let stop = Signals::block();
     println!("{}", serde_json::json!({"ready": true, "conditions": conditions}));
-    forwarder.run(&STOP)?;
+    forwarder.run(&stop)?;
     let summary = forwarder.summary(&conditions)?;
     forwarder.write_tables(&run.trace_dir)?;
     println!("{}", serde_json::to_string(&summary).expect("a summary is plain data"));
