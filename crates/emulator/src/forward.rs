@@ -301,8 +301,8 @@ impl Forwarder {
         if left <= if self.rest.may_spin { SPIN_NS } else { 0 } {
             return Ok(());
         }
-        // Of a short wait at least half is slept: the processor wakes fast from a light sleep.
-        let lead = if self.rest.may_spin { self.rest.lead.min(left / 2) } else { 0 };
+        // Of a short wait at least an eighth is slept, so that the lead never becomes one long spin.
+        let lead = if self.rest.may_spin { self.rest.lead.min(left - left / 8) } else { 0 };
         let full_lead = lead == self.rest.lead;
         let left = (left - lead).min(LONGEST_SLEEP_NS);
         let mut waiting =
