@@ -153,6 +153,7 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
             },
             "folder": str(folder),
             "sysctls": {},
+            "calibration": None,
             "resources": [],
             "visit": _visit(ask),
             "identity": {"run_key": folder.name, "user_agent": "bench", "page": "bench", "http": ask["http"]},

@@ -108,6 +108,7 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
         finally:
             server.kill()
     asked = {
+        "calibration": {"quantities": []},
         "run": run,
         "visit": {"http": http, "hosts": HOSTS},
         "identity": {"page": "p", "user_agent": "u"},

@@ -49,7 +49,10 @@ class Fake:
         self.seconds, self.size = seconds, size
         self.asked: list[tuple[str, int]] = []
 
-    def run_once(self, run: ResolvedRun, folder: Path, *, session: Any) -> Outcome:
+    def run_once(
+        self, run: ResolvedRun, folder: Path, *, session: Any, calibration: dict[str, Any] | None
+    ) -> Outcome:
+        self.calibration = calibration
         self.asked.append((run.key, run.attempt))
         trace.write_table(
             folder, "page", [{"page": run.page_name, "navigation_start": 0, "load_event": 10**9}]

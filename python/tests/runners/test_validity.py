@@ -107,6 +107,18 @@ def _lateness(key: str, value: int) -> Callable[[Observed], None]:
     return lambda o: o.summaries["emulator"]["lateness"].update({key: value})
 
 
+def _off(unit: str, error: float | None) -> Callable[[Observed], None]:
+    quantity = {
+        "name": "what",
+        "unit": unit,
+        "asked": 10.0,
+        "measured": None if error is None else 10.0 + error,
+        "error": error,
+        "verdict": "off",
+    }
+    return lambda o: o.asked["calibration"]["quantities"].append(quantity)
+
+
 def _record(**change: Any) -> Callable[[Observed], None]:
     return lambda o: o.records[0].update(change)
 
@@ -152,6 +164,14 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_lateness("p99", 1_500_000), "lateness", "suspect", "p99 1.50 ms"),
     (_lateness("max", 8_000_000), "lateness_max", "note", "one packet 8.0 ms late"),
     (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
+    (lambda o: o.asked.update(calibration=None), "calibration", "suspect", "could not be measured"),
+    (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),
+    (_off("bit/s", -0.005), "calibration", "note", "what 9.995 bit/s"),
+    (_off("ms", 1.5), "calibration", "suspect", "what 11.5 ms"),
+    (_off("ms", 0.2), "calibration", "note", "what 10.2 ms"),
+    (_off("", 0.001), "calibration", "suspect", "what 10.001"),
+    (_off("packets", 5.0), "calibration", "note", "what 15 packets"),
+    (_off("bit/s", None), "calibration", "suspect", "what nothing"),
     (lambda o: o.summaries["probe"].update(lost=7), "probe", "suspect", "7 samples"),
     (lambda o: setattr(o, "counters", v.counters(steal=0.03)), "steal", "suspect", "1.5%"),
     (lambda o: setattr(o, "counters", v.counters(tasks=1.6)), "foreign_cpu", "suspect", "50%"),

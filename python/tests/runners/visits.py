@@ -158,6 +158,7 @@ def asked() -> dict[str, Any]:
     """What the run was asked to be."""
     return {
         "run": {"server": {"congestion": "cubic", "initial_window": 10}},
+        "calibration": {"quantities": []},
         "visit": {"http": "h2", "hosts": {HOST: "10.65.0.1"}},
         "identity": {"page": "sample", "user_agent": "user"},
         "resources": [

@@ -178,7 +178,7 @@ class _Pool:
         self._progress, self._signals, self._narrow_enough = progress, signals, narrow_enough
         self._tally = Tally()
         self._seconds: list[float] = []
-        self._calibrated: set[str] = set()
+        self._calibrations: dict[str, dict[str, Any] | None] = {}
         self._tries: Counter[str] = Counter()
         self._failed_in_a_row = 0
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -214,21 +214,28 @@ class _Pool:
         return self._tally
 
     def _calibrate(self, network: Network) -> None:
-        """Measures what the emulated path really gives, once per network and command."""
-        if self._backend.calibrate is None or network.name in self._calibrated:
+        """Measures what the emulated path really gives, once per network and command.
+
+        What is off is measured again: a disturbance of the machine passes, a fault stays.
+        """
+        if self._backend.calibrate is None or network.name in self._calibrations:
             return
         self._progress.calibrating(network.name)
-        try:
-            with self._signals.interruptible():
-                measured = self._backend.calibrate(network, self._session.value)
-        except RunFailed as error:
-            self._progress.note(f"network {network.name}: calibration failed, {error}")
-            self._session.renew()
-        else:
+        self._calibrations[network.name] = None
+        for _ in range(1 + RETRIES):
+            try:
+                with self._signals.interruptible():
+                    measured = self._backend.calibrate(network, self._session.value)
+            except RunFailed as error:
+                self._progress.note(f"network {network.name}: calibration failed, {error}")
+                self._session.renew()
+                return
             self._store.keep_calibration(network.name, measured)
-            if off := [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]:
-                self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
-        self._calibrated.add(network.name)
+            self._calibrations[network.name] = measured
+            if measured["verdict"] != "off":
+                return
+        off = [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]
+        self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
 
     def _attempt(self, run: ResolvedRun) -> str | None:
         """Carries a run out; its verdict, "failed", or None when it is to be tried once more, later."""
@@ -240,7 +247,12 @@ class _Pool:
             try:
                 with self._signals.interruptible(), disk_errors(folder):
                     asked = run.model_copy(update={"attempt": attempt})
-                    outcome = self._backend.run_once(asked, folder, session=self._session.value)
+                    outcome = self._backend.run_once(
+                        asked,
+                        folder,
+                        session=self._session.value,
+                        calibration=self._calibrations.get(run.network.name),
+                    )
             except RunFailed as error:
                 self._after_failure(run, attempt, str(error), tries_left)
                 if tries_left:

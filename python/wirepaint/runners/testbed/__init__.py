@@ -33,16 +33,18 @@ def session() -> Iterator[Cells]:
         yield cells
 
 
-def run_once(run: ResolvedRun, folder: Path, *, session: Cells) -> Outcome:
+def run_once(
+    run: ResolvedRun, folder: Path, *, session: Cells, calibration: dict[str, Any] | None
+) -> Outcome:
     """Carries out one run and leaves its trace in ``folder``.
 
-    Raises ``RunFailed`` with the cause when there is no result: a crash, a page that did not
-    load, a part that failed.
+    ``calibration`` is what the run's network was measured to give (see ``calibrate``). Raises ``RunFailed`` with the cause when there is no result: a crash, a page that did not load, a
+    part that failed.
     """
     from wirepaint import pages
 
     page = pages.prepare(run.page, pages.cache_dir())
-    asked = _ask(run, page, folder)
+    asked = _ask(run, page, folder) | {"calibration": calibration}
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         asked,

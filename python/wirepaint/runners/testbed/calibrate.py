@@ -271,12 +271,23 @@ def _rates(ends: ProbedPath, network: Network, short: bool) -> Iterator[Quantity
 
 
 def _delivered_against_rate(network: Network, side: Side, result: Mapping[str, Any]) -> Quantity:
+    """Rate between the most punctual packets of the first and of the last tenth: a wake-up that
+    came late says nothing of the rate."""
     asked = network.rate(side) or 0.0
     measured, tolerance = None, RATE_TOLERANCE
-    if result["received"] > 1:
-        overhead = (result["received"] - 1) * network.direction(side)["overhead_bytes"]
-        span = result["last_arrival"] - result["first_arrival"]
-        measured = (result["ip_bytes_after_first"] + overhead) * 8 * NS / span
+    arrivals: list[int] = result["arrivals"]
+    if len(arrivals) > 1:
+        ip_bytes = result["ip_bytes_after_first"] / (len(arrivals) - 1)
+        bits = 8 * (ip_bytes + network.direction(side)["overhead_bytes"])
+        tenth = max(len(arrivals) // 10, 1)
+
+        def lateness(index: int) -> float:
+            return arrivals[index] - index * bits * NS / asked
+
+        first = min(range(tenth), key=lateness)
+        last = min(range(len(arrivals) - tenth, len(arrivals)), key=lateness)
+        span = arrivals[last] - arrivals[first]
+        measured = (last - first) * bits * NS / span
         # Jitter moves the two arrivals that the span is between.
         tolerance += 6 * _jitter_deviation_ns(network, side) / span
     return Quantity.compared(f"rate {side}", "bit/s", asked, measured, tolerance, relative=True)

@@ -34,7 +34,9 @@ def setns(fd: int, kind: int = CLONE_NEWNET) -> None:
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
     """mount(2)."""
-    done = _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    done = _libc.mount(
+        source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode()
+    )
     _check(done, f"mount {kind} on {target}")
 
 

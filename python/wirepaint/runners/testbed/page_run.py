@@ -19,16 +19,13 @@ from wirepaint import __version__
 from wirepaint.results import trace
 from wirepaint.runners.testbed import browser, cells, host, join, namespaces, process, validity
 
-CLIENT_CONGESTION = "reno"
-"""Congestion control of the client's side, which sends little but requests."""
-
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     """Carries out one visit and writes its trace.
 
     ``asked`` holds ``run`` (a run description without what only the cell can know), ``visit``,
     ``identity`` (the asked columns of the table ``run``), ``resources`` (the recording),
-    ``sysctls`` and ``folder``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises
+    ``sysctls``, ``calibration`` and ``folder``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises
     ``RunFailed`` when there is no result.
     """
     folder = Path(asked["folder"])

@@ -28,6 +28,9 @@ leaves the browser, which seldom uses more than one and a half cores, unhindered
 VIEWPORT_APART_NS = 200_000_000
 """The view port's search and the screencast agree within two frames on still pages; animations and
 pictures that a script swaps drive them apart."""
+CALIBRATION_MOST = {"bit/s": 0.01, "B": 0.01, "ms": 1.0, "packets": float("inf")}
+"""By unit of the quantity: a path may differ from what was asked by 1 % in rate and by 1 ms in
+round-trip time; the depth of the queue is only noted. Loss that was not asked for has no allowance."""
 OUTSIDE_THE_MODEL = frozenset({"ring drops", "send failures", "frames without memory"})
 """Faults of the emulator that lose single packets; the others mean that the path was not what was asked."""
 HEADER_BYTES = 16_384
@@ -66,6 +69,7 @@ def check(
         *_only_the_page(load, joined, asked),
         *_browser(load),
         *_emulator(summaries.get("emulator", {})),
+        *_calibration(asked["calibration"]),
         *_probe(summaries.get("probe", {})),
         *_machine(counters),
     ]
@@ -236,6 +240,24 @@ def _emulator(summary: Mapping[str, Any]) -> Iterator[Reason]:
     if (late := lateness["max"]) is not None and late > LATENESS_MAX_NS:
         limit = f"at most {LATENESS_MAX_NS / 1e6:g} ms"
         yield Reason("lateness_max", "note", f"one packet {late / 1e6:.1f} ms late", limit)
+
+
+def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:
+    """The path that the run's network was measured to give before."""
+    if calibration is None:
+        yield Reason("calibration", "suspect", "the network could not be measured", "a calibration")
+        return
+    for quantity in calibration["quantities"]:
+        if quantity["verdict"] == "off":
+            error, unit = quantity["error"], quantity["unit"]
+            slight = error is not None and abs(error) <= CALIBRATION_MOST.get(unit, 0)
+            found = f"{quantity['name']} {'nothing' if error is None else format(quantity['measured'], 'g')}"
+            yield Reason(
+                "calibration",
+                "note" if slight else "suspect",
+                f"{found} {unit}".strip(),
+                f"{quantity['asked']:g} {unit}".strip(),
+            )
 
 
 def _probe(summary: Mapping[str, Any]) -> Iterator[Reason]:
