@@ -222,6 +222,7 @@ class _Pool:
             return
         self._progress.calibrating(network.name)
         self._calibrations[network.name] = None
+        off: list[str] = []
         for _ in range(1 + RETRIES):
             try:
                 with self._signals.interruptible():
@@ -232,9 +233,9 @@ class _Pool:
                 return
             self._store.keep_calibration(network.name, measured)
             self._calibrations[network.name] = measured
+            off = [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]
             if measured["verdict"] != "off":
                 return
-        off = [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]
         self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
 
     def _attempt(self, run: ResolvedRun) -> str | None:
