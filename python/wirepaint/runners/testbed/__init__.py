@@ -38,7 +38,8 @@ def run_once(
 ) -> Outcome:
     """Carries out one run and leaves its trace in ``folder``.
 
-    ``calibration`` is what the run's network was measured to give (see ``calibrate``). Raises ``RunFailed`` with the cause when there is no result: a crash, a page that did not load, a
+    ``calibration`` is what the run's network was measured to give (see ``calibrate``). Raises
+    ``RunFailed`` with the cause when there is no result: a crash, a page that did not load, a
     part that failed.
     """
     from wirepaint import pages
