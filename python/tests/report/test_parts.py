@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from wirepaint.report import svg, visits, words
-from wirepaint.report.answer import Clause, sentence
+from wirepaint.report.answer import Clause, plain, sentence
 from wirepaint.statistics import Interval
 
 FASTER = Clause("faster", "9 % faster", " on 3g", "−310 ms, 95 % interval −420 … −190")
@@ -41,6 +41,12 @@ def test_visits_that_do_not_tell_are_said_so() -> None:
         f"The visits do not tell whether fld loads these pages faster than cubic on sat {numbers}."
     )
     assert text(SAME, UNDECIDED).endswith(f"±2 %). The visits do not tell on sat {numbers}.")
+
+
+def test_a_series_alone_is_told_with_its_times() -> None:
+    times = {"lte": Interval(824.0, 801.0, 850.0), "3g": Interval(3070.0)}
+    told = "".join(part.text for part in plain("cubic", times)).replace(words.THIN, " ")
+    assert told == "cubic loads these pages in 824 ms on lte (95 % interval 801 ms … 850 ms), 3.07 s on 3g."
 
 
 @pytest.mark.parametrize(

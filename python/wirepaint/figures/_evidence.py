@@ -32,7 +32,10 @@ class Evidence:
         self.levels = {axis: metrics.levels(results, axis) for axis in FACTORS}
         varying = [axis for axis in FACTORS if len(self.levels[axis]) > 1]
         self.factor = factor or next(iter(varying), FACTORS[0])
-        conditions = [axis for axis in ("network", *FACTORS[:-1]) if axis in varying and axis != self.factor]
+        if len(metrics.levels(results, "user_agent")) > 1:
+            varying.append("user_agent")
+        ordered = ("network", *FACTORS[:-1], "user_agent")
+        conditions = [axis for axis in ordered if axis in varying and axis != self.factor]
         self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
         self.series = self.levels[self.factor]
         self.pages = metrics.levels(results, "page")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,6 +74,8 @@ def together(rows: Sequence[Comparison]) -> Clause:
 
 def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part]:
     """The clauses of the page load time as a sentence, and a second one where the visits do not tell."""
+    if not said:
+        return [Part("text", "The page load times cannot be compared.")]
     parts: list[Part] = []
     decided = [one for one in said if one.verdict != "undecided"]
     for one in decided:
@@ -99,6 +101,18 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part
                 parts += [Part("text", " whether "), Part("level", candidate)]
                 parts += [Part("text", " loads these pages faster than "), Part("level", baseline)]
         parts += _where(one)
+    return [*parts, Part("text", ".")]
+
+
+def plain(level: str, times: Mapping[str, Interval]) -> list[Part]:
+    """How long the pages of one series take on each condition, in ms, when there is nothing to compare."""
+    parts = [Part("level", level), Part("text", " loads these pages in ")]
+    for number, (condition, time) in enumerate(times.items()):
+        parts += [Part("text", ", ")] if number else []
+        parts += [Part("strong", words.quantity(time.value, "ms")), Part("text", f" on {condition}")]
+        if time.low is not None and time.high is not None:
+            bounds = f"{words.quantity(time.low, 'ms')} … {words.quantity(time.high, 'ms')}"
+            parts.append(Part("evidence", f" (95 % interval {bounds})"))
     return [*parts, Part("text", ".")]
 
 

@@ -12,12 +12,11 @@ import polars as pl
 from markupsafe import Markup
 
 from wirepaint import figures, metrics
-from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
-from wirepaint.report.answer import Clause, Part, clauses, sentence
+from wirepaint.report.answer import Clause, Part, clauses, plain, sentence
 from wirepaint.results import Results
-from wirepaint.statistics import Comparison, compare
+from wirepaint.statistics import Comparison, compare, median
 from wirepaint.statistics.compare import HEADLINE, MARGIN
 
 FACTORS = {
@@ -122,7 +121,6 @@ class Run:
     load: float | None
     paint: float | None
     lateness: int | None
-    steal: float | None
     foreign: float | None
     seed: int
     started: str
@@ -141,6 +139,7 @@ class Report:
     margin: float
     candidates: list[Candidate]
     why_none: str
+    alone: list[Part]
     counted: int
     with_suspect: bool
     states: Counter[str]
@@ -181,13 +180,14 @@ def gather(evidence: Evidence) -> Report:
         margin=MARGIN,
         candidates=candidates,
         why_none=why_none,
+        alone=load_times(evidence),
         counted=evidence.table.height,
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         panels=[panel for panel in panels if panel.drawings],
         figures=[drawn[name] for name in FIGURES if name in drawn],
         visits=shown_visits(evidence),
-        calibrations=results.calibrations(),
+        calibrations=calibrations(evidence),
         runs=list(run_rows(results, evidence)),
         sysctls=sysctls(results),
         manifest=results.manifest,
@@ -209,15 +209,28 @@ def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
     """What the statistics say of each candidate; none, and why, when there is nothing to compare."""
     if evidence.table.is_empty():
         return [], nothing_counted(evidence)
-    baseline = next((level for level in evidence.series if level in set(evidence.table["series"])), None)
     table = evidence.table
+    counted = [level for level in evidence.series if level in set(table["series"])]
+    if len(counted) == 1:
+        return [], f"Only {counted[0]} has counted visits, so there is nothing to compare it with."
     known = [name for name in HEADLINE if table[metrics.get(name).column].count()]
-    try:
-        rows = compare(evidence.table, evidence.factor, known, baseline)
-    except UsageError as error:
-        return [], f"Nothing can be compared: found {error.found}; a comparison needs {error.accepted}."
+    rows = compare(table, evidence.factor, known, counted[0])
+    if not rows:
+        return [], "No page has counted visits on both sides, so there is nothing to compare."
     levels = dict.fromkeys(row.candidate.level for row in rows)
     return [candidate([row for row in rows if row.candidate.level == level]) for level in levels], ""
+
+
+def load_times(evidence: Evidence) -> list[Part]:
+    """The page load times of a single series as a sentence; empty when there is none or there are several."""
+    table = evidence.table.filter(pl.col("page_load_time").is_not_null())
+    if table["series"].n_unique() != 1:
+        return []
+    times = {
+        condition: median(*(page["page_load_time"].to_list() for page in group.partition_by("page")))
+        for (condition,), group in table.group_by("condition", maintain_order=True)
+    }
+    return plain(table["series"][0], times)
 
 
 def nothing_counted(evidence: Evidence) -> str:
@@ -281,11 +294,16 @@ def shown_visits(evidence: Evidence) -> Visits:
             left_out += 1
             continue
         level = str(getattr(choice, evidence.factor))
-        index.append(
-            choice.entry() | {"id": f"visit-{len(packed)}", "series": evidence.series.index(level) + 1}
-        )
+        number = evidence.series.index(level) % figures.MOST_SERIES + 1
+        index.append(choice.entry() | {"id": f"visit-{len(packed)}", "series": number})
         packed.append(text)
     return Visits(index, packed, left_out)
+
+
+def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:
+    """The calibration of each network, in the order of the evaluation file."""
+    found = evidence.results.calibrations()
+    return {name: found[name] for name in evidence.levels["network"] if name in found}
 
 
 def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
@@ -308,7 +326,6 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
             load=value.get("page_load_time"),
             paint=value.get("first_contentful_paint"),
             lateness=host.get("lateness_p99"),
-            steal=host["steal"] / total if total and host["steal"] is not None else None,
             foreign=host["cpu_foreign"] / total if total and host["cpu_foreign"] is not None else None,
             seed=row["seed"],
             started=words.instant(started),

@@ -13,7 +13,7 @@ from wirepaint.report import words
 from wirepaint.report.gather import drawings, gather
 from wirepaint.results import Results
 
-SCRIPTS = ("draw.js", "waterfall.js", "report.js")
+SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "report.js")
 
 
 def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: bool = False) -> Path:

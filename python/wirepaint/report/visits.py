@@ -56,6 +56,7 @@ class Choice:
     http: str
     initial_window: int
     proxy: str
+    user_agent: str
     page: str
     visit: int
     verdict: str
@@ -64,7 +65,7 @@ class Choice:
 
     def entry(self) -> dict[str, Any]:
         """What the report's index of visits holds."""
-        names = ("scenario", "network", "page", "visit", "verdict", "role")
+        names = ("scenario", "network", "user_agent", "page", "visit", "verdict", "role")
         return {"key": self.run_key} | {name: getattr(self, name) for name in names}
 
 

@@ -2,87 +2,12 @@
 // The waterfall of a visit with the congestion window of one connection under it, on one time axis.
 //
 // A Board holds what both panes share (page, colours, zoom, crosshair); a Pane shows one visit.
-// Times in the packed visits are units of 10 µs from navigation start (report/visits.py).
 
 const ROW = 15;
 const AXIS = 62;
 const WINDOW = 150;
 const QUEUE = 46;
-const TICKS_PER_MS = 100;
 const LETTERS = { html: "H", css: "C", js: "J", image: "I", font: "F", media: "M", data: "D", other: "O" };
-const AVOIDANCE = "congestion avoidance";
-
-/** One visit, unpacked, with objects as records and times in ms. */
-class Visit {
-  constructor(raw) {
-    const ms = (ticks) => (ticks === null ? null : ticks / TICKS_PER_MS);
-    this.end = ms(raw.end);
-    this.url = raw.url;
-    this.marks = raw.marks.map(([label, time]) => ({ label, time: ms(time) }));
-    const times = new Set(["queued", "sent", "first_byte", "last_byte"]);
-    this.objects = raw.objects.map((row, n) => {
-      const object = { number: n };
-      raw.columns.forEach((name, k) => (object[name] = times.has(name) ? ms(row[k]) : row[k]));
-      let now = 0;
-      const flat = raw.chunks[n];
-      object.chunks = [];
-      for (let k = 0; k < flat.length; k += 2) object.chunks.push([ms((now += flat[k])), flat[k + 1]]);
-      return object;
-    });
-    this.connections = new Map();
-    raw.connections.forEach((row, n) => {
-      for (const name of ["opened", "connected", "tls_done", "last_byte", "min_rtt"]) row[name] = ms(row[name]);
-      this.connections.set(row.connection, { ...row, order: n });
-    });
-    this.tcp = raw.tcp;
-    for (const series of Object.values(this.tcp)) {
-      series.time = series.time.map(ms);
-      series.resent = series.resent.map(ms);
-      series.phases = phases(series);
-    }
-    this.link = { ...raw.link, time: raw.link.time.map(ms) };
-  }
-
-  /** The connection that received most: the first to look at. */
-  busiest(host) {
-    const all = [...this.connections.values()].filter((c) => c.reason !== "surplus");
-    const same = all.filter((c) => c.host === host);
-    const from = same.length ? same : all;
-    return from.reduce((a, b) => ((b.bytes_received ?? 0) > (a?.bytes_received ?? -1) ? b : a), null);
-  }
-}
-
-/** Stretches of slow start, recovery and loss of one sender, from its samples. */
-function phases(series) {
-  const stretches = [];
-  series.time.forEach((time, n) => {
-    const state = series.state[n];
-    const limit = series.ssthresh[n];
-    let name = AVOIDANCE;
-    if (state === "Loss") name = "loss";
-    else if (state === "Recovery" || state === "CWR") name = "recovery";
-    else if (limit === null || series.cwnd[n] < limit) name = "slow start";
-    const last = stretches[stretches.length - 1];
-    if (last) last.until = time;
-    if (!last || last.name !== name) stretches.push({ name, from: time, until: time });
-  });
-  return stretches;
-}
-
-/** An SVG path that holds each value until the next sample. */
-function steps(times, values, x, y, until) {
-  let path = "";
-  let open = false;
-  times.forEach((time, n) => {
-    if (values[n] === null) {
-      open = false;
-      return;
-    }
-    path += open ? `H${x(time).toFixed(1)}V${y(values[n]).toFixed(1)}` : `M${x(time).toFixed(1)},${y(values[n]).toFixed(1)}`;
-    open = true;
-  });
-  return path && open ? `${path}H${x(until).toFixed(1)}` : path;
-}
 
 class Pane {
   constructor(board, element) {
@@ -110,17 +35,16 @@ class Pane {
   async load() {
     const entries = this.board.entries(this.scenario.value);
     const wanted = this.role.value;
-    this.role.replaceChildren(
-      ...entries.map((e) => html("option", { value: e.role }, `${e.role} (number ${e.visit}${e.verdict === "valid" ? "" : `, ${e.verdict}`})`)),
-    );
-    const entry = entries.find((e) => e.role === wanted) ?? entries[0];
+    const name = (e) => `${e.user_agent} ${e.role}`;
+    this.role.replaceChildren(...entries.map((e) => html("option", { value: name(e) }, this.board.label(e))));
+    const entry = entries.find((e) => name(e) === wanted) ?? entries[0];
     this.element.classList.toggle("missing", !entry);
     if (!entry) {
       this.visit = this.entry = null;
       this.element.dataset.ready = "missing";
       return;
     }
-    this.role.value = entry.role;
+    this.role.value = name(entry);
     this.element.style.setProperty("--series", `var(--series-${entry.series})`);
     this.entry = entry;
     const visit = await this.board.visit(entry.id);
@@ -519,6 +443,7 @@ class Board {
     const first = this.index.find((entry) => entry.network === this.index[0].network && entry.series !== this.index[0].series);
     this.panes[0].scenario.value = this.scenarios[0];
     this.panes[1].scenario.value = first?.scenario ?? this.scenarios[this.scenarios.length - 1];
+    if (this.scenarios.length === 1) this.layout.value = "one";
     this.arrange();
     await this.load();
   }
@@ -530,6 +455,13 @@ class Board {
 
   entries(scenario) {
     return this.index.filter((entry) => entry.scenario === scenario && entry.page === this.page.value);
+  }
+
+  /** A visit in words: "median (number 3)", with user and verdict where they tell something. */
+  label(entry) {
+    const several = new Set(this.index.map((e) => e.user_agent)).size > 1;
+    const notes = [`number ${entry.visit}`, several && entry.user_agent, entry.verdict !== "valid" && entry.verdict];
+    return `${entry.role} (${notes.filter(Boolean).join(", ")})`;
   }
 
   visit(id) {
@@ -611,27 +543,4 @@ class Board {
     if (this.colours.value === "connection") return `lane-${(visit.connections.get(object.connection)?.order ?? 9) % 10}`;
     return "by-phase";
   }
-}
-
-function shortName(url) {
-  const path = url.split(/[?#]/)[0].replace(/\/+$/, "");
-  const tail = path.slice(path.lastIndexOf("/") + 1);
-  return tail && !path.endsWith(`//${tail}`) ? decode(tail) : "/";
-}
-
-/** The text with its middle left out when it is longer than `most`: the end of a file name tells its type. */
-function elided(text, most) {
-  return text.length <= most ? text : `${text.slice(0, most - 10)}…${text.slice(-9)}`;
-}
-
-function decode(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function hostOf(url) {
-  return /^[a-z]+:\/\/([^/]+)/i.exec(url)?.[1] ?? "";
 }
