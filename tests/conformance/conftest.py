@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,11 @@ from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
 
 HERE = Path(__file__).parent
+ALGORITHMS = HERE.parents[1] / "congestion/algorithms"
+"""What is loaded; other names are the kernel's own."""
 MS = 1_000_000
+ATTEMPTS, LATE = 4, 25 * MS
+"""The timetable must be kept, or the sender does something else; then the transfer is repeated."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,6 @@ def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
 
 @pytest.fixture(scope="module")
 def root_of_module() -> None:
-    import os
-
     if os.geteuid() != 0:
         pytest.skip("needs root: congestion controls are loaded into the kernel")
 
@@ -81,17 +84,20 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
         beside: tuple[str, ...] = (),
     ) -> Transfer:
         identity = f"{random.randrange(16**5):05x}"
+        folder = tmp_path / identity
+        folder.mkdir()
         load = [
             {"algorithm": name, "name": f"{name}.{identity}", "parameters": parameters or {}}
             for name in (algorithm, *beside)
+            if (ALGORITHMS / f"{name}.c").exists()
         ]
         way = {"capacity": {"kind": "unlimited"}, "delay_ns": rtt // 2, "queue": {"kind": "droptail"}}
         run = {
             "format": 1,
             "id": f"c{identity}",
             "seed": 1,
-            "trace_dir": str(tmp_path),
-            "work_dir": str(tmp_path),
+            "trace_dir": str(folder),
+            "work_dir": str(folder),
             "congestion": load,
             "network": {
                 "down": way | {"changes": changes or []},
@@ -101,26 +107,25 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
                 "packet_trace": True,
             },
         }
-        answer = cells.call(
-            "bulk:carry_out",
-            {
-                "run": run,
-                "congestion": load[0]["name"],
-                "initial_window": initial_window,
-                "sysctls": sysctls or {},
-                "writes": writes,
-                "switches": [(at, f"{name}.{identity}") for at, name in switches or []],
-            },
-            timeout_s=60,
-            log=tmp_path / "cell.txt",
-        )
+        asked = {
+            "run": run,
+            "congestion": load[0]["name"] if load else algorithm,
+            "initial_window": initial_window,
+            "sysctls": sysctls or {},
+            "writes": writes,
+            "switches": [(at, f"{name}.{identity}") for at, name in switches or []],
+        }
+        for _ in range(ATTEMPTS):
+            answer = cells.call("bulk:carry_out", asked, timeout_s=60, log=folder / "cell.txt")
+            if answer["late"] <= LATE:
+                break
+        else:
+            pytest.fail(f"{ATTEMPTS} times a write was over {LATE // MS} ms late: the machine is too busy")
         shift = answer["start"]
         return Transfer(
             answer,
-            read_table(tmp_path, "tcp").with_columns(pl.col("time") - shift),
-            read_table(tmp_path, "packet").with_columns(
-                pl.col("time_in", "time_due", "time_out") - shift
-            ),
+            read_table(folder, "tcp").with_columns(pl.col("time") - shift),
+            read_table(folder, "packet").with_columns(pl.col("time_in", "time_due", "time_out") - shift),
         )
 
     return carry_out

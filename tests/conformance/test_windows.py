@@ -94,10 +94,9 @@ def test_fld_loses_only_what_was_lost(transfer: Carry) -> None:
         seen.acks()
         .filter((pl.col("state") == "Open") & (pl.col("ssthresh") == 97))
         .group_by("cwnd", maintain_order=True)
-        .agg(pl.col("time").min())
+        .agg(pl.col("acked").min())
     )
-    gaps = steps["time"].diff().drop_nulls().to_list()[:4]
-    assert all(150 * MS <= gap <= 250 * MS for gap in gaps[1:]), gaps
+    assert steps["acked"].diff().to_list()[2:5] == [98, 99, 100]  # a window of acknowledged segments each
 
 
 def test_fld_halves_once_the_flow_is_long(transfer: Carry) -> None:
@@ -127,9 +126,7 @@ def test_std_grows_while_the_application_is_the_limit(transfer: Carry) -> None:
 def test_changing_the_congestion_control_of_a_living_connection_keeps_its_window(transfer: Carry) -> None:
     """fld-switch.ack: the window stays, the growth changes."""
     switch = 2 * RTT + RTT // 2
-    seen = transfer(
-        "std", [(0, 70 + 80)], sysctls=STANDARD, beside=("fld",), switches=[(switch, "fld")]
-    )
+    seen = transfer("std", [(0, 70 + 80)], sysctls=STANDARD, beside=("fld",), switches=[(switch, "fld")])
     assert seen.answer["congestion_before"].startswith("std.")
     assert seen.answer["congestion_after"].startswith("fld.")
     assert seen.windows_at(10, 30, 70) == [20, 40, 40 + 2 * 40]
