@@ -51,7 +51,7 @@ def width_of(frame: pl.DataFrame) -> int:
 
 def value_axis(frame: pl.DataFrame, log: bool = False) -> alt.X:
     scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
-    return alt.X("value:Q", title=frame["axis"][0], scale=scale, axis=alt.Axis(tickCount=5))
+    return alt.X("value:Q", title=frame["axis"][0], scale=scale, axis=alt.Axis(tickCount=3 if log else 5))
 
 
 def share_axis() -> alt.Y:

@@ -40,7 +40,7 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
     columns = frame["condition"].n_unique()
     base = alt.Chart(frame).encode(
         x=alt.X("bin:O", title="Round trips", axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("value:Q", title=frame["axis"][0], scale=alt.Scale(type="log")),
+        y=alt.Y("value:Q", title=frame["axis"][0], scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=3)),
         color=style.colour(),
     )
     line = base.mark_line(strokeWidth=1.5).encode(strokeDash=style.dash(legend=False))

@@ -134,6 +134,8 @@ class Report:
     question: str
     factor: str
     series: list[str]
+    condition: str
+    """Heading of the conditions: Network, when nothing else varies."""
     conditions: list[str]
     pages: list[str]
     margin: float
@@ -175,6 +177,7 @@ def gather(evidence: Evidence) -> Report:
         question=question(evidence),
         factor=FACTORS[evidence.factor],
         series=evidence.series,
+        condition="Network" if evidence.condition_axes == ["network"] else "Conditions",
         conditions=evidence.conditions,
         pages=evidence.pages,
         margin=MARGIN,
@@ -246,7 +249,7 @@ def nothing_counted(evidence: Evidence) -> str:
 def candidate(rows: list[Comparison]) -> Candidate:
     shifts = [row.shift_rel for row in rows if row.shift_rel and row.page is None]
     bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
-    reach = min(max([*bounds, 2.5 * MARGIN]), 0.6)
+    reach = min(max([*bounds, 2.5 * MARGIN]), 1.0)
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
