@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -41,7 +42,7 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
     if path.is_dir():
         return _reference(_imported(path, pages.import_folder))
     if path.is_file():
-        return _reference(_imported(path, pages.import_har))
+        return _reference(_imported(path, partial(pages.import_har, sizes_only=None)))
     accepted = f"{nearest(reference, shipped)}, or the path of a page, a HAR or a folder"
     raise UsageError(place, show(reference), accepted)
 

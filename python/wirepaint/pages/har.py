@@ -167,6 +167,19 @@ def read(path: Path) -> Log:
     return log
 
 
+def peek(entry: Entry) -> str:
+    """The recorded text, byte by byte as Latin-1, for a look at it; nothing where there is none."""
+    content = entry.response.content
+    if not content.text:
+        return ""
+    if content.encoding.lower() == "base64":
+        try:
+            return base64.b64decode(content.text).decode("latin-1")
+        except ValueError:
+            return ""
+    return content.text.encode("utf-8", "replace").decode("latin-1")
+
+
 def drop_bodies(log: Log) -> None:
     """Forgets the bodies and keeps their sizes."""
     for entry in log.entries:

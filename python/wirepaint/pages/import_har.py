@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wirepaint.errors import UsageError
-from wirepaint.pages import causes, har, headers, references, sizes
+from wirepaint.pages import causes, har, headers, references, sizes, stability
 from wirepaint.pages.codings import coding_of, encode_near
 from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, save_index
 from wirepaint.pages.selection import Draft, Selection, select
@@ -37,12 +37,13 @@ def import_har(
     source: str | None = None,
     licence: str = "not stated",
     seed: int = 1,
-    sizes_only: bool = False,
+    sizes_only: bool | None = False,
 ) -> Page:
     """Imports a HAR (plain or gzip) into the page folder ``out``.
 
     ``sizes_only`` drops recorded bodies: synthesised ones ask for the recorded requests, no fewer
-    and no more, where recorded scripts may draw random addresses or wait for real servers.
+    and no more, where recorded scripts may draw random addresses or wait for real servers. None
+    drops them where that is to be feared (:func:`wirepaint.pages.stability.doubt`).
     ``page`` chooses one of several recorded pages by id or by number from 1. ``out`` must be new,
     empty or a page folder, which is replaced. Raises :class:`UsageError` with file and place.
     """
@@ -51,6 +52,10 @@ def import_har(
     if sizes_only:
         har.drop_bodies(log)
     selection = select(log, path, page)
+    if sizes_only is None and (doubt := stability.doubt(selection)):
+        har.drop_bodies(log)
+        selection = select(log, path, page)
+        selection.notes.append(f"recorded bodies replaced by synthesised ones: {doubt}")
     recorder = f"{log.creator.name} {log.creator.version}".strip()
     _leave_out_icons(selection)
     with replacing(out) as folder:
@@ -109,7 +114,7 @@ def store(folder: Path, wire: bytes) -> str:
 
 def _leave_out_icons(selection: Selection) -> None:
     """A recorded document's icons are not asked for: the headless browser has no place to show them."""
-    text = selection.base.entry.response.content.text
+    text = har.peek(selection.base.entry)
     if not text:
         return
     icons = references.icons(text, selection.base.url)
@@ -151,9 +156,16 @@ def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]
                 **fields,
             )
         )
+    if not timed(selection):
+        selection.notes.append("no times recorded: effects follow their causes at once")
     if blanker.count:
         selection.notes.append(f"{blanker.count} references to what was not recorded blanked in bodies")
     return resources
+
+
+def timed(selection: Selection) -> bool:
+    """False for a crawl, whose start times are the crawler's and whose answers have no times."""
+    return any(d.entry.timings.wait > 0 or d.entry.timings.receive > 0 for d in selection.drafts)
 
 
 class Blanker:
@@ -263,6 +275,7 @@ class _Finder:
         self._by_url = {d.url: i for i, d in enumerate(self._drafts) if d.method == "GET"}
         self._cause: list[Cause] = []
         self._answers_of: dict[int, list[tuple[float, int]]] = {}
+        self._timed = timed(selection)
         self._infers = not selection.base.entry.response.content.text
 
     def cause(self, index: int) -> Cause:
@@ -282,7 +295,7 @@ class _Finder:
         url, recorded_kind = causes.initiator(draft.entry)
         parent = self._parent(causes.plain(url), index, draft)
         kind = causes.kind(self._drafts[parent].kind, recorded_kind)
-        after = max(0.0, draft.start - self._drafts[parent].end)
+        after = max(0.0, draft.start - self._drafts[parent].end) if self._timed else 0.0
         trigger = self._trigger(draft, parent, after)
         if self._answers(index):
             insort(self._answers_of.setdefault(parent, []), (draft.end, index))
