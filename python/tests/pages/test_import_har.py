@@ -308,3 +308,14 @@ def test_the_same_recording_is_the_same_page_byte_by_byte(tmp_path: Path) -> Non
         bodies.append([Path(r["body"]).read_bytes() for r in prepared.responses])
     assert (tmp_path / "one/page.json").read_bytes() == (tmp_path / "two/page.json").read_bytes()
     assert bodies[0] == bodies[1]
+
+
+def test_a_post_and_what_it_redirects_to_are_data(tmp_path: Path) -> None:
+    page = imported(
+        tmp_path,
+        entry(BASE),
+        entry(BASE + "form", method="POST", at=5, status=302, size=0, headers={"location": "/done"}),
+        entry(BASE + "done", at=9, resource_type="document"),
+    )
+    assert [r.type for r in page.resources] == ["html", "data", "data"]
+    assert page.resources[2].cause.kind == "redirect"

@@ -107,9 +107,12 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
         final, hops = draft, 0
         while final.target and hops < 20:
             final, hops = final.target, hops + 1
-        # A frame without content is no document: it was asked for as a beacon.
+        first, hops = draft, 0
+        while first.came_from and hops < 20:
+            first, hops = first.came_from, hops + 1
+        # A frame without content, or one that a form posted into, is no document but a beacon.
         empty_frame = final.kind == "html" and final.status == 204 and draft is not base
-        draft.kind = "data" if empty_frame else final.kind
+        draft.kind = "data" if empty_frame or first.method != "GET" else final.kind
     if not base.entry.response.content.text:
         every = len(drafts)
         drafts = [draft for draft in drafts if draft.method in _DRIVEN_METHODS]
