@@ -76,7 +76,7 @@ def test_a_broken_entry_is_named(tmp_path: Path, broken: dict[str, Any], place: 
     ("data", "found"),
     [
         (b"", "found"),
-        (b"{", "found"),
+        (b"{", "found what is no JSON"),
         (b"[1, 2]", "found"),
         (b"\xff\xfe\x00", "found"),
         (b'{"log": {}}', "log.entries: found nothing"),
@@ -102,6 +102,15 @@ def test_a_missing_file_and_an_unknown_page_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, entry(BASE), pages=[{"id": "p1"}])
     with pytest.raises(UsageError, match=r"page: found '7'; accepted: a number from 1 or an id .*: p1"):
         import_har(path, tmp_path / "page", page="7")
+
+
+def test_a_name_or_seed_that_no_page_can_have_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, entry(BASE))
+    for name in ("My Page", "../x", "", "a" * 65):
+        with pytest.raises(UsageError, match=r"--name: found .*; accepted: 1 to 64 of"):
+            import_har(path, tmp_path / "page", name=name)
+    with pytest.raises(UsageError, match="--seed: found -1"):
+        import_har(path, tmp_path / "page", seed=-1)
 
 
 def test_what_is_no_page_folder_is_never_replaced(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from wirepaint.errors import UsageError
 from wirepaint.pages import references
 from wirepaint.pages.codings import encode_near
 from wirepaint.pages.import_har import name_from, replacing, store
-from wirepaint.pages.model import Cause, CauseKind, Kind, Page, Recorded, Resource, save_index
+from wirepaint.pages.model import Cause, CauseKind, Kind, Page, Recorded, Resource, checked, save_index
 from wirepaint.pages.usage import by_mime
 
 MAX_BYTES = 256 * 2**20
@@ -44,6 +44,7 @@ def import_folder(
     Raises :class:`UsageError` where there is no index.html or too much.
     """
     path, out = Path(path), Path(out)
+    checked(name, seed)
     if not (path / "index.html").is_file():
         raise UsageError(str(path), "no index.html", "the folder of a static site with an index.html")
     site = _Site(path, f"https://{name_from(path)}.example")

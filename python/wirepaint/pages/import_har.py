@@ -14,7 +14,7 @@ from pathlib import Path
 from wirepaint.errors import UsageError
 from wirepaint.pages import causes, har, headers, references, sizes, stability
 from wirepaint.pages.codings import coding_of, encode_near
-from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, save_index
+from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, checked, save_index
 from wirepaint.pages.selection import Draft, Selection, select
 
 _WAIT_MS = 30.0
@@ -48,6 +48,7 @@ def import_har(
     empty or a page folder, which is replaced. Raises :class:`UsageError` with file and place.
     """
     path, out = Path(path), Path(out)
+    checked(name, seed)
     log = har.read(path)
     if sizes_only:
         har.drop_bodies(log)

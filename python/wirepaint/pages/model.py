@@ -8,6 +8,7 @@ recorded sizes. ``docs/guide/pages.md`` describes every key.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -18,6 +19,7 @@ from wirepaint.errors import UsageError
 FORMAT = 1
 INDEX = "page.json"
 BODIES = "bodies"
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
 CauseKind = Literal["navigation", "parser", "css", "script", "redirect", "other"]
@@ -85,7 +87,7 @@ class Page(_Strict):
     """A recorded page; ``resources[0]`` is the navigation, ids are positions in order of start."""
 
     format: Literal[1] = FORMAT
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    name: str = Field(pattern=NAME)
     title: str = ""
     summary: str = ""
     source: str = ""
@@ -127,11 +129,21 @@ def describe(error: ValidationError) -> tuple[str, str, str]:
     key = ".".join(f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
     key = key.replace(".[", "[")
     found = json.dumps(first.get("input"), default=lambda value: type(value).__name__)
-    if first["type"] == "missing":
-        found = "nothing"
+    if first["type"] in ("missing", "json_invalid"):
+        found = "nothing" if first["type"] == "missing" else "what is no JSON"
     elif first["type"] == "value_error" or len(found) > 120:
         found = found[:60] + "..." if first["type"] != "value_error" else "a contradiction"
     return key, found, first["msg"].removeprefix("Value error, ")
+
+
+def checked(name: str | None, seed: int) -> None:
+    """Raises :class:`UsageError` for a name or seed that no page can have."""
+    if name is not None and not re.fullmatch(NAME, name):
+        raise UsageError(
+            "--name", repr(name[:80]), "1 to 64 of a-z, 0-9, '.', '_', '-', first a letter or digit"
+        )
+    if not 0 <= seed < 2**63:
+        raise UsageError("--seed", str(seed), "0 to 2^63 - 1")
 
 
 def load(page_dir: Path) -> Page:
