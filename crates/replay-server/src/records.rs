@@ -44,6 +44,8 @@ struct Connection {
     congestion: Option<String>,
     congestion_end: Option<String>,
     initial_window: Option<u32>,
+    /// SYN-ACKs retransmitted: after one Linux begins with a window of 1 (`tcp_init_transfer`).
+    handshake_retrans: Option<u32>,
     requests: u64,
     body_bytes_sent: u64,
     tcp: Option<TcpInfo>,
@@ -138,6 +140,7 @@ impl Records {
         socket: Rc<Socket>,
     ) -> ConnectionId {
         let accepted = self.now();
+        let at_start = socket.tcp_info().ok();
         let connections = &mut self.inner.borrow_mut().connections;
         connections.push(Connection {
             client_address: *client.ip(),
@@ -152,7 +155,8 @@ impl Records {
             closed: None,
             congestion: socket.congestion().ok(),
             congestion_end: None,
-            initial_window: socket.tcp_info().ok().map(|info| info.snd_cwnd),
+            initial_window: at_start.as_ref().map(|info| info.snd_cwnd),
+            handshake_retrans: at_start.as_ref().map(|info| info.total_retrans),
             requests: 0,
             body_bytes_sent: 0,
             tcp: None,
@@ -254,7 +258,7 @@ impl Records {
                 .count(),
             initial_window_differs: connections
                 .iter()
-                .filter(|c| c.initial_window != Some(initial_window))
+                .filter(|c| c.initial_window != Some(initial_window) && c.handshake_retrans == Some(0))
                 .count(),
         })
     }

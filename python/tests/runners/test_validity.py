@@ -68,6 +68,11 @@ def _extra(o: Observed) -> None:
     o.load.exchanges.append(v.exchange("3", "/extra", 100, 110, 120, 500))
 
 
+def _left_to_a_script(o: Observed) -> None:
+    _not_requested(o)
+    o.asked["resources"][-1]["expected"] = False
+
+
 def _other_query(o: Observed) -> None:
     o.asked["resources"][1]["url"] += "?t=1"
 
@@ -132,6 +137,8 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_record(congestion_end="reno"), "congestion", "invalid", "reno at its end"),
     (_record(congestion=None), "congestion", "invalid", "None when accepted"),
     (_record(initial_window=2), "initial_window", "invalid", "2, connection"),
+    (_record(initial_window=1, handshake_retrans=0), "initial_window", "invalid", "1, connection"),
+    (_record(initial_window=1, handshake_retrans=1), "initial_window", "note", "1 after a lost SYN-ACK"),
     (lambda o: o.records.clear(), "congestion", "invalid", "no record of any server connection"),
     (
         lambda o: o.records.clear(),
@@ -145,6 +152,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_resumed, "cold_connections", "invalid", "the first connection to a.test resumed"),
     (_fails, "objects", "invalid", "failed: net::ERR_CONNECTION_RESET"),
     (_not_requested, "objects", "invalid", "not requested: https://a.test/b"),
+    (_left_to_a_script, "objects", "note", "not requested: https://a.test/b"),
     (_extra, "objects", "invalid", "not in the recording: https://a.test/extra"),
     (_other_query, "objects", "note", "https://a.test/a.png"),
     (_other_status, "status", "invalid", "status 404"),
