@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,8 @@ ALGORITHMS = HERE.parents[1] / "congestion/algorithms"
 """What is loaded; other names are the kernel's own."""
 MS = 1_000_000
 ATTEMPTS, LATE = 4, 25 * MS
-"""The timetable must be kept, or the sender does something else; then the transfer is repeated."""
+"""The timetable must be kept, or the sender does something else; then the transfer is repeated, and
+so it is after the gap that docs/guide/congestion.md describes."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,20 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
         }
         for _ in range(ATTEMPTS):
             answer = cells.call("bulk:carry_out", asked, timeout_s=60, log=folder / "cell.txt")
-            if answer["late"] <= LATE:
+            tcp = read_table(folder, "tcp")
+            first = tcp.filter(pl.col("event") == "ack")["delivered"][0]
+            if first > 1:
+                warnings.warn(f"no BPF program ran for the first {first - 1} segments' ACKs", stacklevel=2)
+            elif answer["late"] <= LATE:
                 break
         else:
-            pytest.fail(f"{ATTEMPTS} times a write was over {LATE // MS} ms late: the machine is too busy")
+            pytest.fail(
+                f"{ATTEMPTS} times the timetable slipped or ACKs went unseen: the machine is too busy"
+            )
         shift = answer["start"]
         return Transfer(
             answer,
-            read_table(folder, "tcp").with_columns(pl.col("time") - shift),
+            tcp.with_columns(pl.col("time") - shift),
             read_table(folder, "packet").with_columns(pl.col("time_in", "time_due", "time_out") - shift),
         )
 
