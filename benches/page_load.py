@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from wirepaint import pages
 from wirepaint.runners.testbed import _addresses
@@ -63,10 +61,11 @@ def main() -> None:
     options = parser.parse_args()
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt-get install nginx-light")
-    folder = {path.name: path for path in pages.shipped()}[options.page]
+    folder = pages.shipped()[options.page]
     page = pages.prepare(folder, pages.cache_dir())
     responses = [dict(response, think_ns=0) for response in page.responses]
     results = {}
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # a cell imports this file by name
     with tempfile.TemporaryDirectory() as scratch, Cells() as cells:
         for http in [options.http] if options.http else ["h1", "h2"]:
             ask = {
