@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from wirepaint.results import trace
 from wirepaint.runners.testbed import join, validity
 from wirepaint.runners.testbed.browser.netlog import NetLog
 
@@ -25,11 +26,15 @@ class Observed:
         self.requests: list[dict[str, Any]] = []
         self.summaries: dict[str, Any] = {"emulator": v.emulator_summary(), "probe": {"lost": 0}}
         self.counters = v.counters()
+        self.delivered = 1
 
     def check(self, folder: Path) -> list[dict[str, str]]:
         for name, rows in (("connections", self.records), ("requests", self.requests)):
             text = "".join(json.dumps(row) + "\n" for row in rows)
             (folder / f"server-{name}.jsonl").write_text(text)
+        endpoints = {"client_port": 4000, "server_address": "10.65.0.1", "server_port": 443}
+        samples = [{"time": v.ms(40 + n), "event": "ack", "delivered": self.delivered + n} for n in range(2)]
+        trace.write_table(folder, "tcp", [sample | endpoints for sample in samples])
         joined = join.join(self.load, self.asked, folder, folder)
         return validity.check(self.load, joined, self.asked, self.summaries, self.counters)
 
@@ -172,6 +177,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_lateness("p99", 1_500_000), "lateness", "suspect", "p99 1.50 ms"),
     (_lateness("max", 8_000_000), "lateness_max", "note", "one packet 8.0 ms late"),
     (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
+    (lambda o: setattr(o, "delivered", 11), "first_acks", "suspect", "connection 18 reached no BPF program"),
     (lambda o: o.asked.update(calibration=None), "calibration", "suspect", "could not be measured"),
     (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),
     (_off("bit/s", -0.005), "calibration", "note", "what 9.995 bit/s"),

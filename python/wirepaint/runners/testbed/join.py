@@ -41,6 +41,8 @@ class Joined:
     """Server records of connections that the browser did not open."""
     requests: list[dict[str, Any]]
     """The server's records of requests."""
+    unsampled: list[int]
+    """Connections whose sender had already had data acknowledged at its first sample."""
 
 
 def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> Joined:
@@ -70,6 +72,7 @@ def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> 
         served=served,
         strangers=strangers,
         requests=_records(work / "server-requests.jsonl"),
+        unsampled=_unsampled(folder),
     )
 
 
@@ -316,6 +319,13 @@ def _page(
         "connections": sum(row["reason"] == "request" for row in connections),
         "surplus_connections": sum(row["reason"] == "surplus" for row in connections),
     }
+
+
+def _unsampled(folder: Path) -> list[int]:
+    """A sample is taken before its ACK is processed, so the first one knows of the SYN alone."""
+    acks = trace.read_table(folder, "tcp").filter(pl.col("event") == "ack").drop_nulls("connection")
+    first = acks.sort("time").group_by("connection", maintain_order=True).first()
+    return first.filter(pl.col("delivered") > 1)["connection"].to_list()
 
 
 def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]]) -> None:

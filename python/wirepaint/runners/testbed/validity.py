@@ -70,7 +70,7 @@ def check(
         *_browser(load),
         *_emulator(summaries.get("emulator", {})),
         *_calibration(asked["calibration"]),
-        *_probe(summaries.get("probe", {})),
+        *_probe(summaries.get("probe", {}), joined),
         *_machine(counters),
     ]
     return [asdict(reason) for reason in sorted(reasons, key=lambda reason: order[reason.severity])]
@@ -270,9 +270,15 @@ def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:
             )
 
 
-def _probe(summary: Mapping[str, Any]) -> Iterator[Reason]:
+def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     if lost := summary.get("lost"):
         yield Reason("probe", "suspect", f"{lost} samples of the sender lost", "none")
+    if joined.unsampled:
+        # Seen under heavy load: the kernel then called no BPF program for the first ACKs, neither
+        # the probe nor the congestion control (docs/guide/congestion.md, "A known gap").
+        ids = ", ".join(map(str, joined.unsampled))
+        found = f"the first ACKs of connection {ids} reached no BPF program"
+        yield Reason("first_acks", "suspect", found, "every ACK seen")
 
 
 def _machine(counters: Counters) -> Iterator[Reason]:
