@@ -6,7 +6,7 @@ AS_ROOT := $(shell [ $$(id -u) = 0 ] || echo sudo -E)
 
 .PHONY: help
 help: ## print this menu
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install what is missing (Debian, PyPI, crates.io) and build
@@ -14,7 +14,9 @@ setup: ## install what is missing (Debian, PyPI, crates.io) and build
 
 .PHONY: demo
 demo: setup ## the main job: pages x {lte, 3g} x {cubic, fld}, and its report
+	@$(AS_ROOT) .venv/bin/wirepaint doctor --require testbed >/dev/null
 	@$(AS_ROOT) .venv/bin/wirepaint run examples/first-light.toml -o $(RESULTS)
+	@[ "$$(id -u)" = 0 ] || sudo chown -R "$$(id -u):$$(id -g)" $(RESULTS)
 	@.venv/bin/wirepaint compare $(RESULTS) --factor congestion
 	@.venv/bin/wirepaint report $(RESULTS) -o $(RESULTS)/report.html
 	@echo "The report is $(RESULTS)/report.html"
@@ -22,7 +24,7 @@ demo: setup ## the main job: pages x {lte, 3g} x {cubic, fld}, and its report
 .PHONY: test
 test: setup ## all tests; those that need root say so when they skip
 	cargo test --workspace --quiet
-	$(AS_ROOT) .venv/bin/pytest -q
+	$(AS_ROOT) env PYTHONDONTWRITEBYTECODE=1 .venv/bin/pytest -q -p no:cacheprovider
 
 .PHONY: lint
 lint: setup ## formatters, linters, types, arrows between the rooms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -25,6 +26,11 @@ def program() -> Path:
     if found := shutil.which(PROGRAM):
         return Path(found)
     raise MachineLacks(f"the program {PROGRAM} is not installed", "Run `make setup`.")
+
+
+def fingerprint() -> str:
+    """First half of the SHA-256 of the program, congestion controls included."""
+    return hashlib.sha256(program().read_bytes()).hexdigest()[:32]
 
 
 def call(*arguments: str) -> Any:

@@ -134,14 +134,14 @@ def _kernel_types() -> Iterator[Finding]:
         yield Finding("BTF", "missing", f"{_BTF}: {error.strerror}", remedy)
         return
     wanted = {
-        "struct_ops": (b"bpf_struct_ops_tcp_congestion_ops", "congestion controls of ours"),
+        "struct_ops": (b"bpf_struct_ops_link", "congestion controls of ours"),
         "tracepoints": (b"btf_trace_tcp_probe", "the sender's window"),
     }
     for name, (symbol, purpose) in wanted.items():
         if symbol in types:
             yield Finding(name, "ok", f"the kernel has {symbol.decode()}")
         else:
-            remedy = f"Needed for {purpose}: Linux 6.1 or newer with BPF_SYSCALL, BPF_JIT, FTRACE."
+            remedy = f"Needed for {purpose}: Linux 6.4 or newer with BPF_SYSCALL, BPF_JIT, FTRACE."
             yield Finding(name, "missing", f"the kernel lacks {symbol.decode()}", remedy)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proc import alive, children
 
 from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import namespaces, process
@@ -27,12 +28,10 @@ def crowd(marker: str) -> None:
     paths = namespaces.Namespaces.create()
     namespaces.build(paths, ["10.65.0.1"], initial_window=10)
     (SCRATCH / marker).write_text("temporary")
-    children = [
-        process.spawn(["sleep", marker], namespace=fd) for fd in (paths.client, paths.wire, paths.server)
-    ]
+    for fd in (paths.client, paths.wire, paths.server):
+        process.spawn(["sleep", marker], namespace=fd)
     # A grandchild that detached itself, as a browser's helpers do.
-    children.append(process.spawn(["sh", "-c", f"setsid sleep {marker} & exit 0"], ordinary_user=True))
-    children[-1].wait()
+    process.spawn(["sh", "-c", f"setsid sleep {marker} & exit 0"], ordinary_user=True).wait()
 
 
 def crowd_and_stay(marker: str) -> None:
@@ -69,14 +68,6 @@ def gone(marker: str, within_s: float = 3.0) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def alive(pid: int) -> bool:
-    """False also for an orphan that is dead and that init has not yet reaped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture
@@ -132,8 +123,7 @@ with Cells() as cells:
         time.sleep(0.02)
     chain = [command.pid]
     while len(chain) < 4:
-        children = Path(f"/proc/{chain[-1]}/task/{chain[-1]}/children").read_text().split()
-        chain.append(int(children[0]))
+        chain.append(children(chain[-1])[0])
     os.kill(chain[["command", "launcher", "middle", "cell"].index(victim)], signal.SIGKILL)
     assert gone(marker)
     command.wait(10)

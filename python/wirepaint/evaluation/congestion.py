@@ -57,6 +57,11 @@ def ours() -> dict[str, dict[str, dict[str, Any]]]:
     return {entry["name"]: {p["name"]: p for p in entry.get("parameters", [])} for entry in listed}
 
 
+NEEDS: dict[str, dict[str, int | str]] = {"std": {"net.ipv4.tcp_slow_start_after_idle": 0}}
+"""Sysctls without which an algorithm of ours is not itself: with 1 the kernel's own rule for idle
+connections runs beside the algorithm's."""
+
+
 def resolve(value: str | CongestionTable, place: str) -> Congestion:
     """The congestion control that an evaluation names; raises UsageError at ``place``."""
     table = CongestionTable.model_validate({"name": value}) if isinstance(value, str) else value
@@ -64,7 +69,10 @@ def resolve(value: str | CongestionTable, place: str) -> Congestion:
     own = name not in of_kernel()
     if own and name not in ours():
         where = place if isinstance(value, str) else f"{place}.name"
-        raise UsageError(where, show(name), nearest(name, [*of_kernel(), *ours()]))
+        accepted = nearest(name, [*of_kernel(), *ours()])
+        if name in _LINUX:
+            accepted += f" ({name} after: sudo modprobe tcp_{name})"
+        raise UsageError(where, show(name), accepted)
     known = ours()[name] if own else {}
     for key, number in parameters.items():
         if key not in known:
@@ -75,7 +83,8 @@ def resolve(value: str | CongestionTable, place: str) -> Congestion:
             accepted = f"{least} to {most} ({known[key]['summary']})"
             raise UsageError(f"{place}.{key}", str(number), accepted)
     label = table.title or "-".join([name, *(f"{key}-{number}" for key, number in parameters.items())])
-    return Congestion(label=slug(label), name=name, own=own, parameters=parameters, sysctls=table.sysctls)
+    sysctls = (NEEDS.get(name, {}) if own else {}) | table.sysctls
+    return Congestion(label=slug(label), name=name, own=own, parameters=parameters, sysctls=sysctls)
 
 
 def slug(text: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import tempfile
+import time
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,6 +78,13 @@ def import_har(
     return result
 
 
+def sweep(folder: Path, pattern: str) -> None:
+    """Removes temporary folders of makers that were killed: none works for an hour."""
+    for left in folder.glob(pattern):
+        if time.time() - left.stat().st_mtime > 3600:
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def name_from(path: Path) -> str:
     """A page's name from the name of the file or folder that it came from."""
     stem = re.sub(r"(\.har)?(\.gz)?$", "", path.name.lower())
@@ -90,7 +98,8 @@ def replacing(out: Path) -> Iterator[Path]:
         raise UsageError(str(out), "something else", "a new folder, an empty one or a page folder")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        sweep(out.parent, f".{out.name}.importing.*")
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.importing.", dir=out.parent))
     except OSError as error:
         raise UsageError(str(out), error.strerror or "an error", "a folder that can be made") from None
     try:

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
+from wirepaint.pages.import_har import sweep
 from wirepaint.pages.model import BODIES, INDEX, load
 from wirepaint.pages.synthesis import synthesise
 from wirepaint.pages.synthesis.markup import Driver
@@ -81,6 +82,7 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
         if resource.body:
             _check(page_dir / BODIES / resource.body, resource.body, page_dir / INDEX, resource.id)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    sweep(folder.parent, ".making.*")
     scratch = Path(tempfile.mkdtemp(prefix=".making.", dir=folder.parent))
     try:
         data: dict[str, Any] = {

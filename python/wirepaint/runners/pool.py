@@ -72,6 +72,7 @@ class Tally:
 
 def testbed() -> Backend:
     """The back end of real namespaces, kernel and browser."""
+    from wirepaint import dataplane
     from wirepaint.runners import testbed
     from wirepaint.runners.testbed.browser import chromium
     from wirepaint.runners.testbed.calibrate import calibrate
@@ -80,7 +81,8 @@ def testbed() -> Backend:
         session=testbed.session,
         run_once=testbed.run_once,
         calibrate=lambda network, cells: calibrate(network, short=True, cells=cells),
-        versions={"browser": chromium.version()},
+        # The congestion controls are inside the program: another build may be another experiment.
+        versions={"browser": chromium.version(), "data plane": dataplane.fingerprint()},
     )
 
 
@@ -234,6 +236,7 @@ class _Pool:
             self._store.keep_calibration(network.name, measured)
             self._calibrations[network.name] = measured
             off = [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]
+            off += [fault["check"] for fault in measured.get("faults", ())]
             if measured["verdict"] != "off":
                 return
         self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")

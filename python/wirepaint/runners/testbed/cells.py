@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from wirepaint.errors import MachineLacks, RunFailed, WirepaintError
+from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
 
 SCRATCH = Path("/dev/shm")
@@ -42,6 +43,7 @@ class Cells:
     def __init__(self) -> None:
         if os.geteuid() != 0:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
+        ownership.claim()
         parent = os.getpid()
         self._process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
@@ -97,6 +99,7 @@ class Cells:
 
 def serve() -> None:
     """The launcher: one request a line on stdin, one answer a line on stdout, until stdin ends."""
+    linux.become_subreaper()
     for module in _PRELOADED:
         importlib.import_module(module)
     while line := sys.stdin.buffer.readline():
@@ -119,6 +122,10 @@ def _in_new_cell(request: dict[str, Any]) -> dict[str, Any]:
     if not ended:
         os.kill(middle, signal.SIGKILL)
     _, status = os.waitpid(middle, 0)
+    # A cell that its middle left behind comes to the launcher; with it goes all of its PID namespace.
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
     if not ended:
         return {"error": f"not done within {request['timeout_s']:.0f} s"}
     if not output:

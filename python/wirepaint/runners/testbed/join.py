@@ -42,7 +42,7 @@ class Joined:
     requests: list[dict[str, Any]]
     """The server's records of requests."""
     unsampled: list[int]
-    """Connections whose sender had already had data acknowledged at its first sample."""
+    """Connections without a sample of their sender from before its first data was acknowledged."""
 
 
 def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> Joined:
@@ -72,7 +72,7 @@ def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> 
         served=served,
         strangers=strangers,
         requests=_records(work / "server-requests.jsonl"),
-        unsampled=_unsampled(folder),
+        unsampled=_unsampled(folder, connections),
     )
 
 
@@ -321,11 +321,14 @@ def _page(
     }
 
 
-def _unsampled(folder: Path) -> list[int]:
+def _unsampled(folder: Path, connections: list[dict[str, Any]]) -> list[int]:
     """A sample is taken before its ACK is processed, so the first one knows of the SYN alone."""
     acks = trace.read_table(folder, "tcp").filter(pl.col("event") == "ack").drop_nulls("connection")
     first = acks.sort("time").group_by("connection", maintain_order=True).first()
-    return first.filter(pl.col("delivered") > 1)["connection"].to_list()
+    seen = set(first.filter(pl.col("delivered") <= 1)["connection"])
+    return sorted(
+        row["connection"] for row in connections if row["objects"] and row["connection"] not in seen
+    )
 
 
 def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ CLONE_NEWIPC = 0x0800_0000
 CLONE_NEWPID = 0x2000_0000
 CLONE_NEWNET = 0x4000_0000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x4_0000
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,6 +43,11 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
 def unmount(target: str) -> None:
     """umount(2)."""
     _check(_libc.umount2(target.encode(), 0), f"umount {target}")
+
+
+def become_subreaper() -> None:
+    """Makes this process the parent of descendants whose own parent dies (prctl(2))."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
 
 
 def die_with_parent(parent: int | None = None) -> None:

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from wirepaint import dataplane
 from wirepaint.errors import RunFailed
+from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
 
 ORDINARY_USER = 65534
@@ -39,6 +40,8 @@ def spawn(
     the namespace is entered between fork and exec.
     """
     extra_fds = dict(extra_fds or {})
+    if env is not None and ownership.VARIABLE in os.environ:
+        env = {**env, ownership.VARIABLE: os.environ[ownership.VARIABLE]}
     command = [os.fspath(argument) for argument in argv]
     if extra_fds:
         # A shell places the descriptors: between fork and exec Python's own error pipe may hold 3 or 4.

@@ -257,6 +257,9 @@ def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:
     if calibration is None:
         yield Reason("calibration", "suspect", "the network could not be measured", "a calibration")
         return
+    for fault in calibration.get("faults", ()):
+        found = f"{fault['check']}: {fault['packets']} packets {fault['direction']}"
+        yield Reason("calibration", "suspect", found, "none")
     for quantity in calibration["quantities"]:
         if quantity["verdict"] == "off":
             error, unit = quantity["error"], quantity["unit"]
