@@ -33,6 +33,8 @@ const SPIN_REST_NS: u64 = REST_WINDOW_NS / 5;
 const LEAST_REST_NS: u64 = REST_WINDOW_NS / 10;
 /// Frames that are read of one direction before something is sent.
 const READ_BUDGET: usize = 64;
+/// A sample is taken at most this much later than the time it is of.
+const LONGEST_GRACE: Duration = Duration::from_millis(5);
 /// Longest sleep, and how often the thread looks for a stop signal.
 const LONGEST_SLEEP_NS: u64 = 10_000_000;
 
@@ -68,6 +70,9 @@ pub(crate) struct Forwarder {
     lateness: Histogram,
     sample_interval: Duration,
     next_sample: Time,
+    /// Samples are taken this much later than the time they are of, so that a frame that is still
+    /// unread in the ring finds the queue as it was at its arrival.
+    sample_grace: Duration,
     rest: Rest,
     started: Time,
 }
@@ -136,6 +141,7 @@ impl Forwarder {
         let ports = [Port::open(&network.client_interface)?, Port::open(&network.server_interface)?];
         let clock = Clock { epoch_ns, stamps: StampConverter::new() };
         let started = clock.now();
+        let sample_grace = lanes.iter().map(|lane| lane.link.lag()).min().unwrap_or_default();
         Ok(Forwarder {
             ports,
             lanes,
@@ -145,6 +151,7 @@ impl Forwarder {
             lateness: Histogram::new(),
             sample_interval,
             next_sample: started,
+            sample_grace: sample_grace.min(LONGEST_GRACE),
             rest: Rest { window: started, slept: 0, may_spin: true, lead: LONGEST_LEAD_NS / 2 },
             started,
             clock,
@@ -193,6 +200,8 @@ impl Forwarder {
                     return;
                 };
                 let arrival = Time(clock.stamps.monotonic(frame.stamp).saturating_sub(clock.epoch_ns));
+                // A stamp from before a step of the wall clock may lie in the future.
+                let arrival = arrival.min(clock.now());
                 lane.link.push(arrival, Frame::new(slot, frame.data, arrival));
             });
             if !more {
@@ -273,7 +282,7 @@ impl Forwarder {
     /// Takes the samples that fell due.
     fn sample(&mut self) {
         let now = self.clock.now();
-        while self.next_sample <= now {
+        while self.next_sample + self.sample_grace <= now {
             self.sample_at(self.next_sample);
             self.next_sample += self.sample_interval;
         }
@@ -295,8 +304,10 @@ impl Forwarder {
     fn sleep(&mut self) -> Result<(), Error> {
         let now = self.clock.now();
         self.rest.take(now);
+        let now = self.clock.now();
+        let sample = self.next_sample + self.sample_grace;
         let due = self.lanes.iter().filter_map(|lane| lane.link.next_departure()).min();
-        let next = due.map_or(self.next_sample, |due| due.min(self.next_sample));
+        let next = due.map_or(sample, |due| due.min(sample));
         let left = next.since(now).0;
         if left <= if self.rest.may_spin { SPIN_NS } else { 0 } {
             return Ok(());
@@ -313,7 +324,7 @@ impl Forwarder {
         let awake = self.clock.now();
         self.rest.slept += awake.since(now).0;
         match (ready, due) {
-            (0, Some(due)) if due < self.next_sample && full_lead => self.rest.adapt(due, awake),
+            (0, Some(due)) if due < sample && full_lead => self.rest.adapt(due, awake),
             (..0, _) => return Err(Error::last("ppoll")),
             _ => {}
         }

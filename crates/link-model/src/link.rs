@@ -108,6 +108,12 @@ impl<P: Packet + Debug + 'static> Link<P> {
         })
     }
 
+    /// How far the queue may be evaluated behind `now` without a departure being missed: packets that
+    /// arrive, or are read, that late still find it as it was.
+    pub fn lag(&self) -> Duration {
+        self.lag
+    }
+
     /// Brings the queue and the bottleneck to `now`: all that [`counters`](Self::counters) says of
     /// the queue is then as of that time. Not needed for anything else.
     pub fn evaluate(&mut self, now: Time) {

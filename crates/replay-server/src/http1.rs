@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let at = monotonic();
         let answer = self.site.answer(self.origins, &head.ask, &head.target);
         if answer.think_ns > 0 {
-            timer.until(at + answer.think_ns).await?;
+            timer.until(at.saturating_add(answer.think_ns)).await?;
         }
         let Ask { method, priority, .. } = head.ask;
         let asked = Asked { at, method, url: head.target.to_string(), priority };

@@ -35,7 +35,7 @@ const HEADER_LIST: u32 = 64 * 1024;
 /// Most payload of a DATA frame: with the frame's header of nine bytes, one full TLS record.
 const FRAME: usize = 16_384 - 9;
 /// The unsent backlog is bounded anew whenever so many bytes have been handed over.
-const BOUND_EVERY: usize = 64 * 1024;
+const BOUND_EVERY: usize = 16 * 1024;
 /// Changes of priority that are kept for requests yet to come.
 const EARLY_CHANGES: usize = 128;
 
@@ -204,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let (status, length) = (answer.status.as_u16(), answer.body.len() as u64);
         let asked = Asked { at, method, url, priority: header };
         let request = self.site.records.asked(self.id, asked, status, answer.matched, length);
-        let begin = (at + answer.think_ns, stream);
+        let begin = (at.saturating_add(answer.think_ns), stream);
         self.waiting.insert(begin, Waiting { request, answer, respond, priority });
     }
 

@@ -12,6 +12,9 @@ use std::rc::Rc;
 use std::time::SystemTime;
 use wirepaint_run::Response;
 
+/// Longest think time that is accepted, nanoseconds.
+const LONGEST_THINK_NS: u64 = 3_600_000_000_000;
+
 /// One recorded response.
 pub struct Recorded {
     /// Status.
@@ -62,6 +65,13 @@ impl Recording {
             let fields = Fields::new(&response.headers, now).map_err(|BadHeader(found)| {
                 refuse("headers", found, "a token and a value without control characters")
             })?;
+            if response.think_ns > LONGEST_THINK_NS {
+                return Err(refuse(
+                    "think_ns",
+                    response.think_ns.to_string(),
+                    "at most an hour, 3600000000000",
+                ));
+            }
             let body = match &response.body {
                 None => Bytes::new(),
                 Some(file) => match bodies.get(file) {

@@ -254,11 +254,16 @@ impl Records {
             body_bytes_sent: connections.iter().map(|c| c.body_bytes_sent).sum(),
             congestion_differs: connections
                 .iter()
-                .filter(|c| c.congestion.is_none() || other(&c.congestion) || other(&c.congestion_end))
+                .filter(|c| {
+                    c.congestion.is_none()
+                        || other(&c.congestion)
+                        || c.congestion_end.is_none()
+                        || other(&c.congestion_end)
+                })
                 .count(),
             initial_window_differs: connections
                 .iter()
-                .filter(|c| c.initial_window != Some(initial_window) && c.handshake_retrans == Some(0))
+                .filter(|c| c.initial_window != Some(initial_window) && c.handshake_retrans.unwrap_or(0) == 0)
                 .count(),
         })
     }

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpSocket};
 const BACKLOG: u32 = 4096;
 
 /// Least bytes that may wait unsent in the kernel below an HTTP/2 connection.
-const LEAST_UNSENT: u32 = 16 * 1024;
+const LEAST_UNSENT: u32 = 32 * 1024;
 
 /// Binds and listens, without a congestion control set.
 pub fn listen(address: SocketAddrV4, congestion: &str) -> io::Result<Result<TcpListener, io::Error>> {
@@ -87,17 +87,17 @@ impl Socket {
         })
     }
 
-    /// Keeps the unsent backlog in the kernel to a quarter of the congestion window.
+    /// Keeps the unsent backlog in the kernel to half the congestion window.
     ///
     /// What the kernel holds can no longer be overtaken by a more urgent response. Too little of it,
     /// and the window is not filled whenever this process wakes late: the congestion control would
-    /// take that for an application with nothing to send. A quarter of the window delays an urgent
-    /// response by a quarter of a round trip at most and covers a lateness of an eighth of one even
-    /// while the window doubles.
+    /// take that for an application with nothing to send. The kernel wakes a writer below half the
+    /// bound (`sk_stream_write_space`), so a quarter of the window is left then: time for a twelfth of a
+    /// round trip even while the window triples. An urgent response waits half a round trip at most.
     pub fn bound_unsent(&self) -> io::Result<()> {
         let info = self.tcp_info()?;
-        let quarter = u64::from(info.snd_cwnd) * u64::from(info.snd_mss) / 4;
-        let bound = u32::try_from(quarter).unwrap_or(u32::MAX).max(LEAST_UNSENT);
+        let half = u64::from(info.snd_cwnd) * u64::from(info.snd_mss) / 2;
+        let bound = u32::try_from(half).unwrap_or(u32::MAX).max(LEAST_UNSENT);
         set(&self.0, libc::TCP_NOTSENT_LOWAT, &bound.to_ne_bytes())
     }
 }

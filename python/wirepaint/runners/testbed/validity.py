@@ -276,11 +276,14 @@ def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:
 def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     if lost := summary.get("lost"):
         yield Reason("probe", "suspect", f"{lost} samples of the sender lost", "none")
+    if skipped := summary.get("skipped"):
+        # Counted on the whole host: an upper bound of what this run missed.
+        yield Reason("probe", "note", f"up to {skipped} samples of the sender skipped by the kernel", "none")
     if joined.unsampled:
-        # Seen under heavy load: the kernel then called no BPF program for the first ACKs, neither
-        # the probe nor the congestion control (docs/guide/congestion.md, "A known gap").
+        # Seen under heavy load: the probe saw none of the first ACKs, and the window of a
+        # congestion control in BPF did not grow (docs/guide/congestion.md, "A known gap").
         ids = ", ".join(map(str, joined.unsampled))
-        found = f"the first ACKs of connection {ids} reached no BPF program"
+        found = f"the probe missed the first ACKs, or all, of connection {ids}"
         yield Reason("first_acks", "suspect", found, "every ACK seen")
 
 
