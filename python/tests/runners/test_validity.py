@@ -177,7 +177,12 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_lateness("p99", 1_500_000), "lateness", "suspect", "p99 1.50 ms"),
     (_lateness("max", 8_000_000), "lateness_max", "note", "one packet 8.0 ms late"),
     (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
-    (lambda o: setattr(o, "delivered", 11), "first_acks", "suspect", "missed the first ACKs, or all, of connection 18"),
+    (
+        lambda o: setattr(o, "delivered", 11),
+        "first_acks",
+        "suspect",
+        "missed the first ACKs, or all, of connection 18",
+    ),
     (lambda o: o.asked.update(calibration=None), "calibration", "suspect", "could not be measured"),
     (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),
     (_off("bit/s", -0.005), "calibration", "note", "what 9.995 bit/s"),
