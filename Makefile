@@ -6,7 +6,7 @@ AS_ROOT := $(shell [ $$(id -u) = 0 ] || echo sudo -E)
 
 .PHONY: help
 help: ## print this menu
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install what is missing (Debian, PyPI, crates.io) and build
@@ -40,6 +40,13 @@ bench: setup ## benchmarks beside peers; prints ratios
 	@scripts/setup --bench
 	$(AS_ROOT) .venv/bin/python benches/emulator.py
 	$(AS_ROOT) .venv/bin/python benches/page_load.py
+	$(AS_ROOT) .venv/bin/python benches/congestion.py
+	$(AS_ROOT) .venv/bin/python benches/oracle.py
+	.venv/bin/python benches/simulator.py
+
+.PHONY: agreement
+agreement: setup ## the simulator beside Linux, flow by flow (an hour)
+	$(AS_ROOT) .venv/bin/python benches/agreement.py -o results/agreement
 
 .PHONY: schema
 schema: setup ## write the generated schemas anew

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import mahimahi
-from pyroute2 import IPRoute
 
 from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import namespaces
@@ -46,23 +45,7 @@ def bare() -> Iterator[ProbedPath]:
     """Client and server on one veth pair without an emulator, offloads off as in a run."""
     spaces = namespaces.Namespaces.create()
     try:
-        namespaces.build(spaces, [], initial_window=10)
-        # The inner ends change places: c0 and s0 become each other's peers.
-        with spaces.inside(spaces.wire), IPRoute() as ip:
-            for name in ("c1", "s1"):
-                ip.link("del", index=ip.link_lookup(ifname=name)[0])
-        with spaces.inside(spaces.client), IPRoute() as ip:
-            ip.link("add", ifname="c0", kind="veth", peer={"ifname": "s0", "net_ns_fd": spaces.server})
-        for space, name, address, peer in (
-            (spaces.client, "c0", namespaces.CLIENT_ADDRESS, namespaces.SERVER_ADDRESS),
-            (spaces.server, "s0", namespaces.SERVER_ADDRESS, namespaces.CLIENT_ADDRESS),
-        ):
-            with spaces.inside(space), IPRoute() as ip:
-                index = ip.link_lookup(ifname=name)[0]
-                ip.addr("add", index=index, address=address, prefixlen=32)
-                namespaces._offloads_off(name)
-                ip.link("set", index=index, state="up")
-                ip.route("replace", dst=f"{peer}/32", oif=index, scope="link")
+        namespaces.build(spaces, [], initial_window=10, emulated=False)
         yield ProbedPath(spaces)
     finally:
         spaces.close()
@@ -156,13 +139,18 @@ def throughput_rows(seconds: float) -> Iterator[Row]:
             yield {"tool": "wirepaint", **rate_row(path, rate, seconds)}
         yield {"tool": "wirepaint", **packets_row(path, min(seconds, 1))}
         for delay in (0, 13):
-            with path.emulating(down=direction(None, delay), up=direction(None, delay)):
+            summaries: list[dict[str, Any]] = []
+            with path.emulating(down=direction(None, delay), up=direction(None, delay), summaries=summaries):
                 own = tcp_mbit_s(path, seconds)
+            late = summaries[0]["lateness"]
             yield {
                 "tool": "wirepaint",
                 "case": f"TCP unshaped, {delay} ms",
                 "Mbit/s": own,
                 "of bare": own / bare_tcp,
+                "late p50": round(late["p50"] / 1000, 1),
+                "late p99": round(late["p99"] / 1000, 1),
+                "faults": summaries[0]["faults"],
             }
 
 

@@ -42,12 +42,15 @@
  *	4. Mathis counts retransmissions, this counts the marks of loss detection;
  *	   fld_loss_count selects.
  *	5. The initial window is the route's (Linux: 10), not set here.
- *	6. The window grows only while the sender uses it (fld_gate), as in Linux.
+ *	6. Nothing is paced. Where the socket asks for pacing, Linux's rate of twice the
+ *	   window per RTT holds back a window that triples: set tcp_pacing_ss_ratio to 300.
+ *	7. The window grows only while the sender uses it (fld_gate), as in Linux.
  */
 #include "cc.h"
 
 enum { FLD_SENT_UNIQUE, FLD_ACKED, FLD_SENT };
 enum { FLD_RELENTLESS, FLD_HALVE };
+enum { FLD_RTO_RENO, FLD_RTO_RELENTLESS };
 enum { FLD_ECN_HALVE, FLD_ECN_MINUS_ONE };
 enum { FLD_LOST_MARKS, FLD_RETRANS };
 
@@ -55,6 +58,8 @@ CC_PARAM(fld_threshold, 2000000, 0, 1ULL << 62, "bytes; a flow that has transmit
 CC_PARAM(fld_count, FLD_SENT_UNIQUE, 0, 2,
 	 "what is counted as transmitted: 0 bytes sent once, 1 bytes acknowledged, 2 bytes sent")
 CC_PARAM(fld_ss_loss, FLD_RELENTLESS, 0, 1, "a loss in slow start: 0 Relentless, 1 halve")
+CC_PARAM(fld_rto, FLD_RTO_RENO, 0, 1,
+	 "ssthresh at a timeout: 0 half the window, 1 Relentless, which the marked flight makes 2")
 CC_PARAM(fld_ecn, FLD_ECN_HALVE, 0, 1, "an ECN echo: 0 halve, 1 count as one lost segment")
 CC_PARAM(fld_lost_rtx, 1, 0, 1, "1 counts a lost retransmission as a further lost segment")
 CC_PARAM(fld_loss_count, FLD_LOST_MARKS, 0, 1,
@@ -67,9 +72,7 @@ struct fld {
 	u32 lost0;		/* segments marked lost by then */
 	u32 lost_entry;		/* tp->lost by then */
 	u32 retrans_entry;	/* tp->total_retrans by then */
-	u32 repeats;		/* marks that hit a retransmission */
-	u32 seen_lost;		/* tp->lost and tp->lost_out before the marking */
-	u32 seen_lost_out;	/*   that may follow */
+	struct cc_marks marks;
 	bool in_episode;
 	bool ece;		/* the ACK at hand carries an ECN echo */
 };
@@ -107,22 +110,9 @@ static inline u32 fld_relentless(struct sock *sk)
 	else
 		losses = fld->lost0 + (tp->lost - fld->lost_entry);
 	if (!param(sk, fld_lost_rtx))
-		losses -= cc_min(losses, fld->repeats);
+		losses -= cc_min(losses, fld->marks.repeats);
 	losses = cc_max(losses, 1);
 	return fld->prior > losses + 2 ? fld->prior - losses : 2;
-}
-
-/* Between two calls only loss detection runs. A mark raises tp->lost; the first
- * mark of a segment raises tp->lost_out as well, that of a retransmission not. */
-static inline void fld_watch_marks(struct sock *sk, bool after_marking)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	struct fld *fld = inet_csk_ca(sk);
-
-	if (after_marking)
-		fld->repeats += (tp->lost - fld->seen_lost) - (tp->lost_out - fld->seen_lost_out);
-	fld->seen_lost = tp->lost;
-	fld->seen_lost_out = tp->lost_out;
 }
 
 CC_HOOK(void, fld_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -157,8 +147,8 @@ CC_HOOK(u32, fld_ssthresh, struct sock *sk)
 	fld->lost0 = tp->lost_out;
 	fld->lost_entry = tp->lost;
 	fld->retrans_entry = tp->total_retrans;
-	fld->repeats = 0;
-	fld_watch_marks(sk, false);
+	fld->marks.repeats = 0;
+	cc_marks_before(tp, &fld->marks);
 	return fld_relentless(sk);
 }
 
@@ -171,16 +161,16 @@ CC_HOOK(void, fld_in_ack_event, struct sock *sk, u32 flags)
 	if (!fld->in_episode)
 		return;
 	tp->snd_ssthresh = cc_min(tp->snd_ssthresh, fld_relentless(sk));
-	fld_watch_marks(sk, false);
+	cc_marks_before(tp, &fld->marks);
 }
 
 /* Runs before each round of sending, hence after the marking. */
 CC_HOOK(u32, fld_min_tso_segs, struct sock *sk)
 {
-	const struct fld *fld = inet_csk_ca(sk);
+	struct fld *fld = inet_csk_ca(sk);
 
 	if (fld->in_episode)
-		fld_watch_marks(sk, true);
+		cc_marks_after(tcp_sk(sk), &fld->marks);
 	return 2;	/* the kernel's default */
 }
 
@@ -190,7 +180,8 @@ static inline void fld_timeout(struct sock *sk)
 
 	if (!fld->in_episode)
 		return;
-	tcp_sk(sk)->snd_ssthresh = fld_half(fld->prior);
+	if (param(sk, fld_rto) == FLD_RTO_RENO)
+		tcp_sk(sk)->snd_ssthresh = fld_half(fld->prior);
 	fld->in_episode = false;
 }
 

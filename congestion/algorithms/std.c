@@ -22,10 +22,12 @@
  *	3. Growth needs no full window (std_applim_growth).
  *	4. ssthresh derives from FlightSize, not from cwnd (std_flight).
  *	5. After idle cwnd falls to the restart window at once and ssthresh stays,
- *	   where Linux halves cwnd per RTO and raises ssthresh. Set the namespace's
- *	   tcp_slow_start_after_idle to 0, or the kernel's rule runs as well.
+ *	   where Linux halves cwnd per RTO and raises ssthresh. With the sysctl
+ *	   tcp_slow_start_after_idle at 1 the kernel's rule would run as well.
  */
 #include "cc.h"
+
+CC_SYSCTL("net.ipv4.tcp_slow_start_after_idle", "0")
 
 enum { STD_FLIGHT, STD_CWND };
 enum { STD_PER_SEG, STD_PER_ACK };
@@ -67,14 +69,9 @@ CC_HOOK(void, std_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 	if (!param(sk, std_applim_growth) && !lim_kernel(sk, 2))
 		return;
-	if (tcp_in_slow_start(tp)) {
-		if (param(sk, std_ss_mode) == STD_PER_ACK)
-			acked = cc_min(acked, 1);
-		acked = ss_grow(tp, acked, 1);
-		if (!acked)
-			return;
-	}
-	ca_grow(tp, tp->snd_cwnd, acked);
+	if (tcp_in_slow_start(tp) && param(sk, std_ss_mode) == STD_PER_ACK)
+		acked = cc_min(acked, 1);
+	reno_grow(tp, acked);
 }
 
 CC_HOOK(u32, std_ssthresh, struct sock *sk)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Door 1: all that a congestion control includes.
+ * Door 1: all that a congestion control includes; cc_group.h in its place where
+ * connections share.
  *
  * One source per algorithm, two meanings: clang -target bpf makes it a
  * tcp_congestion_ops of the running kernel (cc_kernel.h), the host's compiler
@@ -13,6 +14,8 @@
  *	struct NAME { ... };		state of one connection, at most 104 bytes
  *	CC_STATE(struct NAME);
  *	CC_HOOK(u32, NAME_ssthresh, struct sock *sk) { ... }
+ *	CC_SYSCTL("net.ipv4.x", "0")	where the algorithm needs it in its namespace
+ *	CC_OWN_INITIAL_WINDOW		where init() sets the window of a new connection
  *	CC_REGISTER("one line that says what it is",
  *		.ssthresh = CC_OP(NAME_ssthresh), ...)
  *
@@ -42,6 +45,9 @@
 
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
+/* sk_pacing_status. With SK_PACING_NEEDED TCP paces itself by sk_pacing_rate. */
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
+
 /* Flags of in_ack_event(). */
 enum { CA_ACK_SLOWPATH = 1, CA_ACK_WIN_UPDATE = 2, CA_ACK_ECE = 4 };
 
@@ -57,6 +63,31 @@ static inline u32 cc_min(u32 a, u32 b)
 static inline u32 cc_max(u32 a, u32 b)
 {
 	return a > b ? a : b;
+}
+
+/* True where the sequence number a lies beyond b; numbers wrap. */
+static inline bool cc_after(u32 a, u32 b)
+{
+	return (s32)(b - a) < 0;
+}
+
+static inline u32 cc_us_to_j(u64 us)
+{
+	return us * CC_HZ / 1000000;
+}
+
+/* The cube root, rounded down, of an x below 2^63. Bit by bit: 21 rounds, no division. */
+static inline u32 cc_cbrt(u64 x)
+{
+	u64 root = 0;
+
+	for (int bit = 20; bit >= 0; bit--) {
+		u64 next = root | 1ULL << bit;
+
+		if (next * next * next <= x)
+			root = next;
+	}
+	return root;
 }
 
 static inline void *inet_csk_ca(struct sock *sk)
@@ -121,6 +152,30 @@ static inline void ca_grow(struct tcp_sock *tp, u32 w, u32 acked)
 	tp->snd_cwnd = cc_min(tp->snd_cwnd, tp->snd_cwnd_clamp);
 }
 
+/* Growth of RFC 5681: slow start, then congestion avoidance. */
+static inline void reno_grow(struct tcp_sock *tp, u32 acked)
+{
+	if (tcp_in_slow_start(tp)) {
+		acked = ss_grow(tp, acked, 1);
+		if (!acked)
+			return;
+	}
+	ca_grow(tp, tp->snd_cwnd, acked);
+}
+
+/* The same while the window is in use, as Linux's reno. */
+static inline void reno_cong_avoid(struct sock *sk, u32 acked)
+{
+	if (lim_kernel(sk, 2))
+		reno_grow(tcp_sk(sk), acked);
+}
+
+/* Half the window, at least RFC 5681's two segments. */
+static inline u32 reno_ssthresh(const struct tcp_sock *tp)
+{
+	return cc_max(tp->snd_cwnd >> 1, 2);
+}
+
 /* The kernel's and RFC 2861's memory of the window before it decays. */
 static inline void raise34(struct tcp_sock *tp)
 {
@@ -139,6 +194,13 @@ static inline u32 cc_idle_j(struct sock *sk)
 	return cc_now_j(sk) - tp->lsndtime;
 }
 
+/* The most that was in flight since the ACK before: for pkts_acked(), where the sent
+ * segments are still those of before the ACK. */
+static inline u32 cc_flight_before(const struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	return tp->packets_out + sample->pkts_acked;
+}
+
 /* idle_now: the idle period has lasted at least one RTO. */
 static inline bool idle_now(struct sock *sk)
 {
@@ -150,4 +212,29 @@ static inline bool idle_now(struct sock *sk)
 static inline u32 undo_default(const struct tcp_sock *tp)
 {
 	return cc_max(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+/*
+ * Losses of a segment's retransmission. Between in_ack_event() and the next
+ * min_tso_segs() only loss detection runs. Each mark raises tp->lost; the first mark
+ * of a segment raises tp->lost_out as well, that of a retransmission does not.
+ */
+struct cc_marks {
+	u32 lost;		/* tp->lost and tp->lost_out before the marking */
+	u32 lost_out;
+	u32 repeats;		/* marks that hit a retransmission */
+};
+
+/* For in_ack_event() and where the count begins. */
+static inline void cc_marks_before(const struct tcp_sock *tp, struct cc_marks *marks)
+{
+	marks->lost = tp->lost;
+	marks->lost_out = tp->lost_out;
+}
+
+/* For min_tso_segs(). */
+static inline void cc_marks_after(const struct tcp_sock *tp, struct cc_marks *marks)
+{
+	marks->repeats += (tp->lost - marks->lost) - (tp->lost_out - marks->lost_out);
+	cc_marks_before(tp, marks);
 }

@@ -28,6 +28,7 @@ typedef __s64 s64;
 typedef _Bool bool;
 #define true 1
 #define false 0
+#define NULL ((void *)0)
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -35,18 +36,45 @@ typedef _Bool bool;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
 	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	unsigned short skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
+	u8 sk_pacing_shift;
 };
 
 struct inet_sock {
 	struct sock sk;
+	__be16 inet_sport;
 };
 
 struct inet_connection_sock {
@@ -54,6 +82,14 @@ struct inet_connection_sock {
 	__u32 icsk_rto;
 	__u8 icsk_ca_state : 5;
 	u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
 };
 
 struct tcp_sock {
@@ -87,12 +123,29 @@ struct tcp_sock {
 	u64 tcp_mstamp;
 	u32 lsndtime;
 	u8 is_cwnd_limited : 1;
+	u32 app_limited;
+	u64 delivered_mstamp;
+	u64 tcp_wstamp_ns;
+	u64 tcp_clock_cache;
+	struct minmax rtt_min;
 };
 
 struct ack_sample {
 	u32 pkts_acked;
 	s32 rtt_us;
 	u32 in_flight;
+};
+
+struct rate_sample {
+	u32 prior_delivered;
+	s32 delivered;
+	long interval_us;
+	long rtt_us;
+	int losses;
+	u32 acked_sacked;
+	u32 prior_in_flight;
+	bool is_app_limited;
+	bool is_ack_delayed;
 };
 
 enum tcp_ca_event {
@@ -117,7 +170,9 @@ struct tcp_congestion_ops {
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*min_tso_segs)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 };
@@ -132,6 +187,12 @@ static __always_inline struct inet_connection_sock *inet_csk(const struct sock *
 	return (struct inet_connection_sock *)sk;
 }
 
+/* The inode of the sender's network namespace. */
+static __always_inline u32 cc_netns(const struct sock *sk)
+{
+	return sk->__sk_common.skc_net.net->ns.inum;
+}
+
 static __always_inline u8 cc_ca_state(const struct sock *sk)
 {
 	return BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state);
@@ -140,6 +201,19 @@ static __always_inline u8 cc_ca_state(const struct sock *sk)
 static __always_inline bool cc_is_cwnd_limited(const struct sock *sk)
 {
 	return BPF_CORE_READ_BITFIELD(tcp_sk(sk), is_cwnd_limited);
+}
+
+/* 32 random bits. */
+static __always_inline u32 cc_random(const struct sock *sk)
+{
+	(void)sk;
+	return bpf_get_prandom_u32();
+}
+
+/* The smallest round-trip time of the last minutes (tcp_min_rtt), ~0 before the first sample. */
+static __always_inline u32 cc_min_rtt_us(const struct sock *sk)
+{
+	return tcp_sk(sk)->rtt_min.s[0].v;
 }
 
 /* Jiffies as the kernel keeps them in 32 bits (tcp_jiffies32). */
@@ -156,6 +230,24 @@ static __always_inline u64 cc_now_us(const struct sock *sk)
 	return bpf_ktime_get_ns() / 1000;
 }
 
+extern unsigned long CONFIG_HZ __kconfig;
+
+#define CC_HZ CONFIG_HZ
+
+/* The upper limit of cwnd; it takes the way of setsockopt(), which sets ssthresh as well. */
+static __always_inline void cc_set_clamp(struct sock *sk, u32 clamp)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 ssthresh = tp->snd_ssthresh;
+	int value = clamp;
+
+	bpf_setsockopt(sk, 6 /* SOL_TCP */, 1002 /* TCP_BPF_SNDCWND_CLAMP */, &value, sizeof(value));
+	tp->snd_ssthresh = ssthresh;
+}
+
+#define CC_SYSCTL(...)	/* the evaluation sets it in the network namespace */
+#define CC_OWN_INITIAL_WINDOW /* the evaluation does not expect the route's */
+
 #define CC_PARAM(name, dflt, min, max, doc)					\
 	_Static_assert((u64)(dflt) >= (min) && (u64)(dflt) <= (max), #name);	\
 	const volatile u64 name = dflt;
@@ -164,6 +256,9 @@ static __always_inline u64 cc_now_us(const struct sock *sk)
 
 #define CC_HOOK(ret, name, args...) SEC("struct_ops") ret BPF_PROG(name, ##args)
 #define CC_OP(hook) ((void *)hook)
+
+/* The verifier allows no variable index into the state. */
+#define CC_UNROLL _Pragma("unroll")
 
 #define CC_STRING_(x) #x
 #define CC_STRING(x) CC_STRING_(x)

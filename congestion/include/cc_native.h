@@ -19,8 +19,21 @@ typedef int32_t s32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
+struct in6_addr {
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
 	const u32 skc_daddr;
+	const u32 skc_rcv_saddr;
+	const u16 skc_dport;
+	const u16 skc_family;
+	/* Not in the kernel: the sending host, as its network namespace's inode. */
+	const u32 cc_netns;
+	const struct in6_addr skc_v6_daddr;
+	const struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {
@@ -31,10 +44,15 @@ struct sock {
 	const u32 cc_jiffies;
 	const u64 cc_clock_us;
 	const u64 *const cc_parameters;
+	const struct cc_group_store *const cc_groups;
+	u64 cc_random_state;
+	const u64 sk_max_pacing_rate;
+	const u64 sk_pacing_shift;
 };
 
 struct inet_sock {
 	struct sock sk;
+	const u64 inet_sport;
 };
 
 struct inet_connection_sock {
@@ -75,12 +93,29 @@ struct tcp_sock {
 	const u64 tcp_mstamp;
 	const u32 lsndtime;
 	const u8 is_cwnd_limited;
+	u32 app_limited;
+	const u64 delivered_mstamp;
+	const u64 tcp_wstamp_ns;
+	const u64 tcp_clock_cache;
+	const u32 cc_rtt_min_us;
 };
 
 struct ack_sample {
 	const u32 pkts_acked;
 	const s32 rtt_us;
 	const u32 in_flight;
+};
+
+struct rate_sample {
+	const u32 prior_delivered;
+	const s32 delivered;
+	const s64 interval_us;
+	const s64 rtt_us;
+	const s32 losses;
+	const u32 acked_sacked;
+	const u32 prior_in_flight;
+	const bool is_app_limited;
+	const bool is_ack_delayed;
 };
 
 enum tcp_ca_event {
@@ -100,7 +135,9 @@ struct tcp_congestion_ops {
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*min_tso_segs)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 };
@@ -113,12 +150,25 @@ struct cc_parameter {
 	const char *doc;
 };
 
-#define CC_PARAMETERS_MAX 16
+/* A sysctl of the network namespace that the algorithm needs; NULL where it needs none. */
+struct cc_sysctl {
+	const char *name;
+	const char *value;
+};
+
+/* True where the algorithm sets the window of a new connection itself. */
+struct cc_initial_window {
+	bool own;
+};
+
+#define CC_PARAMETERS_MAX 32
 
 /* What an algorithm's file is to the host: one constant, cc_algorithm_NAME. */
 struct cc_algorithm {
 	const char *name;
 	const char *summary;
+	const struct cc_sysctl *sysctl;
+	const struct cc_initial_window *initial_window;
 	const struct cc_parameter *parameters[CC_PARAMETERS_MAX];
 	struct tcp_congestion_ops ops;
 };
@@ -133,6 +183,11 @@ static inline struct inet_connection_sock *inet_csk(const struct sock *sk)
 	return (struct inet_connection_sock *)sk;
 }
 
+static inline u32 cc_netns(const struct sock *sk)
+{
+	return sk->__sk_common.cc_netns;
+}
+
 static inline u8 cc_ca_state(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_ca_state;
@@ -143,6 +198,21 @@ static inline bool cc_is_cwnd_limited(const struct sock *sk)
 	return tcp_sk(sk)->is_cwnd_limited;
 }
 
+/* SplitMix64 (Steele et al., OOPSLA 2014): the socket's own stream, seeded by its owner. */
+static inline u32 cc_random(struct sock *sk)
+{
+	u64 z = sk->cc_random_state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return (z ^ (z >> 31)) >> 32;
+}
+
+static inline u32 cc_min_rtt_us(const struct sock *sk)
+{
+	return tcp_sk(sk)->cc_rtt_min_us;
+}
+
 static inline u32 cc_now_j(const struct sock *sk)
 {
 	return sk->cc_jiffies;
@@ -151,6 +221,13 @@ static inline u32 cc_now_j(const struct sock *sk)
 static inline u64 cc_now_us(const struct sock *sk)
 {
 	return sk->cc_clock_us;
+}
+
+#define CC_HZ 250
+
+static inline void cc_set_clamp(struct sock *sk, u32 clamp)
+{
+	*(u32 *)&tcp_sk(sk)->snd_cwnd_clamp = clamp;
 }
 
 #define CC_PASTE_(a, b) a##b
@@ -169,25 +246,40 @@ static inline u64 cc_now_us(const struct sock *sk)
 
 #define param(sk, name) ((sk)->cc_parameters[cc_index_##name])
 
+#define CC_SYSCTL(sname, svalue) static const struct cc_sysctl cc_sysctl = { sname, svalue };
+#define CC_OWN_INITIAL_WINDOW static const struct cc_initial_window cc_initial_window = { true };
+
 #define CC_HOOK(ret, name, ...) static ret name(__VA_ARGS__)
 #define CC_OP(hook) hook
+#define CC_UNROLL
 
-/* Declares cc_parameter_0 to cc_parameter_15 once more: those that the file did
+/* Declares cc_parameter_0 to cc_parameter_31 once more: those that the file did
  * not define are empty by C's rule of tentative definitions and end the list. */
 #define CC_P(n) static const struct cc_parameter cc_parameter_##n;
 #define CC_REGISTER(csummary, ...)						\
+	static const struct cc_sysctl cc_sysctl;				\
+	static const struct cc_initial_window cc_initial_window;		\
 	CC_P(0) CC_P(1) CC_P(2) CC_P(3) CC_P(4) CC_P(5) CC_P(6) CC_P(7)		\
 	CC_P(8) CC_P(9) CC_P(10) CC_P(11) CC_P(12) CC_P(13) CC_P(14) CC_P(15)	\
+	CC_P(16) CC_P(17) CC_P(18) CC_P(19) CC_P(20) CC_P(21) CC_P(22) CC_P(23)	\
+	CC_P(24) CC_P(25) CC_P(26) CC_P(27) CC_P(28) CC_P(29) CC_P(30) CC_P(31)	\
 	_Static_assert(__COUNTER__ <= CC_PARAMETERS_MAX, "too many parameters"); \
 	const struct cc_algorithm CC_PASTE(cc_algorithm_, CC_NAME) = {		\
 		.name = CC_STRING(CC_NAME),					\
 		.summary = csummary,						\
+		.sysctl = &cc_sysctl,						\
+		.initial_window = &cc_initial_window,				\
 		.parameters = {							\
 			&cc_parameter_0, &cc_parameter_1, &cc_parameter_2,	\
 			&cc_parameter_3, &cc_parameter_4, &cc_parameter_5,	\
 			&cc_parameter_6, &cc_parameter_7, &cc_parameter_8,	\
 			&cc_parameter_9, &cc_parameter_10, &cc_parameter_11,	\
 			&cc_parameter_12, &cc_parameter_13, &cc_parameter_14,	\
-			&cc_parameter_15 },					\
+			&cc_parameter_15, &cc_parameter_16, &cc_parameter_17,	\
+			&cc_parameter_18, &cc_parameter_19, &cc_parameter_20,	\
+			&cc_parameter_21, &cc_parameter_22, &cc_parameter_23,	\
+			&cc_parameter_24, &cc_parameter_25, &cc_parameter_26,	\
+			&cc_parameter_27, &cc_parameter_28, &cc_parameter_29,	\
+			&cc_parameter_30, &cc_parameter_31 },			\
 		.ops = { __VA_ARGS__ },						\
 	};

@@ -1,4 +1,4 @@
-//! Compiles every congestion/algorithms/NAME.c to a BPF object and embeds it.
+//! Compiles every congestion/algorithms/NAME.c to a BPF object and embeds it, and libbpf's headers.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -17,5 +17,10 @@ fn main() {
         table += &format!("    ({name:?}, include_bytes!({object:?})),\n");
     }
     table += "];\n";
+    // What a user's own file needs at run time.
+    let libbpf = PathBuf::from(env::var_os("DEP_BPF_INCLUDE").expect("the crate depends on libbpf-sys"));
+    let headers = ["bpf_core_read.h", "bpf_endian.h", "bpf_helper_defs.h", "bpf_helpers.h", "bpf_tracing.h"]
+        .map(|file| libbpf.join("bpf").join(file));
+    table += &wirepaint_bpf_build::embedded("LIBBPF_HEADERS", &headers);
     fs::write(out.join("objects.rs"), table).expect("OUT_DIR can be written");
 }

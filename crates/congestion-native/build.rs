@@ -1,4 +1,5 @@
-//! Compiles every congestion/algorithms/NAME.c for the host and writes the table of them.
+//! Compiles every congestion/algorithms/NAME.c for the host and writes the table of them, and the
+//! tables of the texts: sources, headers and scripts.
 //!
 //! The folder is the registry: a new file is a new entry, under its own name.
 
@@ -39,4 +40,9 @@ fn main() {
     );
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("table.rs"), table).expect("OUT_DIR can be written");
+    let texts = [("SOURCES", "algorithms", "c"), ("HEADERS", "include", "h"), ("SCRIPTS", "scripts", "ack")]
+        .map(|(name, folder, ending)| {
+            wirepaint_bpf_build::embedded(name, &wirepaint_bpf_build::files(&root.join(folder), ending))
+        });
+    fs::write(out.join("texts.rs"), texts.concat()).expect("OUT_DIR can be written");
 }

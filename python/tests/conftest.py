@@ -127,8 +127,9 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     """Makes a results folder of synthetic visits: {lte, 3g} x {cubic, fld} x {small, large}.
 
     ``stretch`` gives the time scale of a run from its axes and visit (attributes), ``outcome`` its
-    verdict, or None for a run that fails. Filled through the same store as real results; the names
-    of the congestion controls are given, so that neither the kernel nor the data plane is asked.
+    verdict, or None for a run that fails; ``backend`` may be ``both``. Filled through the same store
+    as real results; the names of the congestion controls are given, so that neither the kernel nor
+    the data plane is asked.
     """
     monkeypatch.setattr(congestion, "of_kernel", lambda: ("reno", "cubic"))
     monkeypatch.setattr(congestion, "ours", lambda: {"fld": {}})
@@ -138,11 +139,14 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         visits: int = 5,
         outcome: Callable[[Any], Outcome | None] = lambda axes: Outcome("valid"),
         name: str = "results",
+        backend: str = "testbed",
     ) -> Path:
         file = tmp_path / f"{name}.toml"
         file.write_text(EVALUATION.format(visits=visits))
         evaluation = plan(
-            file, page_resolver=lambda page, base, place: PageRef(name=page, folder=tmp_path, sha256="0" * 64)
+            file,
+            backend,
+            page_resolver=lambda page, base, place: PageRef(name=page, folder=tmp_path, sha256="0" * 64),
         )
         folder = tmp_path / name
         with Store(folder, evaluation, {"kernel": "6.18.44"}) as store:
@@ -157,7 +161,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
                 axes = {name: value for name, value in journal.axes(run).items() if name != "proxy"}
                 tables["page"][0]["page"] = axes["page"]
                 tables["run"] = [axes | {
-                    "run_key": run.key, "backend": "testbed", "seed": run.seed, "visit": run.visit,
+                    "run_key": run.key, "seed": run.seed, "visit": run.visit,
                     "warmup": run.warmup, "attempt": 1, "started_unix": 1_760_000_000_000_000_000,
                     "duration": 500 * MS, "verdict": ended.verdict, "reasons": json.dumps(ended.reasons),
                     "kernel": "6.18.44", "browser": "HeadlessChrome/156.0.0.0", "wirepaint": "0.1.0",

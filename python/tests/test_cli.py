@@ -108,7 +108,8 @@ def test_without_root_run_names_what_is_missing_and_leaves_nothing(tmp_path: Pat
     (tmp_path / "page" / "index.html").write_text("<title>A page</title>")
     file = tmp_path / "evaluation.toml"
     file.write_text(
-        'title = "x"\n[scenarios]\nnetwork = ["./mine.toml"]\n[[user_agents]]\npages = ["page"]\n'
+        'title = "x"\nbackend = "testbed"\n[scenarios]\nnetwork = ["./mine.toml"]\n'
+        '[[user_agents]]\npages = ["page"]\n'
     )
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert cli.invoke(["run", str(file), "-o", str(tmp_path / "results")]) == 2

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
+from wirepaint.cc.commands import cc
 from wirepaint.columns import aligned
 from wirepaint.errors import Incomplete, MachineLacks, RunFailed, UsageError, WirepaintError
+from wirepaint.studies.commands import study
 
 if TYPE_CHECKING:
     from wirepaint.runners.pool import Tally
@@ -30,7 +32,7 @@ app = App(
 )
 page = App(name="page", help="Recorded pages: import and list them.")
 network = App(name="network", help="Networks: list, show and calibrate them.")
-for part in (page, network):
+for part in (page, network, cc, study):
     app.command(part)
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs.")]
@@ -38,7 +40,15 @@ Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 
 
 @app.command
-def run(file: Path, /, *, output: Output = None, backend: str | None = None, json: Json = False) -> None:
+def run(
+    file: Path,
+    /,
+    *,
+    output: Output = None,
+    backend: str | None = None,
+    congestion: Annotated[list[str] | None, Parameter(negative="")] = None,
+    json: Json = False,
+) -> None:
     """Carry out an evaluation; the same command again resumes it.
 
     Parameters
@@ -48,7 +58,10 @@ def run(file: Path, /, *, output: Output = None, backend: str | None = None, jso
     output
         Results folder; results/<name of the file> when left out.
     backend
-        Back end to use instead of the file's: testbed.
+        Back end to use instead of the file's: testbed, simulator or both.
+    congestion
+        Congestion control to run instead of the file's, by name or as the path of a C file of your
+        own; may be given again to compare several: --congestion cubic --congestion ./mine.c
     json
         Print how the runs stand as JSON.
     """
@@ -56,9 +69,11 @@ def run(file: Path, /, *, output: Output = None, backend: str | None = None, jso
     from wirepaint.runners import pool
     from wirepaint.runners.progress import on_stderr
 
-    planned = plan(file, backend)
+    planned = plan(file, backend, congestion=congestion or ())
     folder = output or Path("results") / file.name.removesuffix(".toml")
-    tally = pool.carry_out(planned, folder, pool.testbed(), on_stderr(), _narrow_enough())
+    tally = pool.carry_out(
+        planned, folder, pool.backend(planned.resolved["backend"]), on_stderr(), _narrow_enough()
+    )
     if json:
         _print_json({"results": str(folder), "counts": tally.counts, "failures": tally.failures})
     _say(f"{_in_words(tally)}. Results: {folder}")
@@ -118,6 +133,33 @@ def compare(
 
 
 @app.command
+def agree(
+    results: Path,
+    /,
+    *,
+    metric: Annotated[list[str] | None, Parameter(negative="")] = None,
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Say how near the simulator came to the testbed, of results with both back ends.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    metric
+        Metric, or all; may be given again. The main ones when left out.
+    suspect
+        Count runs with the verdict suspect as well.
+    json
+        Print JSON, with every point.
+    """
+    from wirepaint.statistics import agreement
+
+    agreement.command(results, metric, suspect=suspect, json=json)
+
+
+@app.command
 def report(
     results: Path,
     /,
@@ -172,7 +214,7 @@ def export(results: Path, /, *, to: Literal["csv", "parquet", "har"], output: Ou
 
 
 @app.command
-def doctor(*, json: Json = False, require: Literal["testbed"] | None = None) -> None:
+def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | None = None) -> None:
     """Say what can run here, what cannot, and how to mend it.
 
     Parameters

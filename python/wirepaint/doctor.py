@@ -28,7 +28,16 @@ from wirepaint.errors import WirepaintError
 Level = Literal["ok", "note", "missing"]
 """``missing`` keeps the testbed from running; ``note`` makes its results worse."""
 
-WITHOUT_ROOT = ("page import", "page list", "network list", "compare", "report", "export")
+WITHOUT_ROOT = (
+    "run --backend simulator",
+    "agree",
+    "page import",
+    "page list",
+    "network list",
+    "compare",
+    "report",
+    "export",
+)
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
 _LATE_NS = 1_000_000
@@ -52,12 +61,15 @@ class Findings:
     checks: list[Finding]
 
     def can(self, backend: str) -> bool:
-        """Whether a back end can run here; ``testbed`` is the one there is."""
+        """Whether a back end can run here: the simulator wherever the program is."""
+        if backend == "simulator":
+            return all(check.level != "missing" for check in self.checks if check.name == "data plane")
         return backend == "testbed" and all(check.level != "missing" for check in self.checks)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "testbed": self.can("testbed"),
+            "simulator": self.can("simulator"),
             "without_root": list(WITHOUT_ROOT),
             "checks": [asdict(check) for check in self.checks],
         }
@@ -72,7 +84,8 @@ def examine() -> Findings:
 
 def show(findings: Findings) -> None:
     """Prints the findings as a table on stdout."""
-    print(f"The testbed {'can' if findings.can('testbed') else 'cannot'} run here.")
+    for backend in ("testbed", "simulator"):
+        print(f"The {backend} {'can' if findings.can(backend) else 'cannot'} run here.")
     print(f"Without root these work: {', '.join(WITHOUT_ROOT)}.\n")
     rows = aligned([(check.level, check.name, check.found) for check in findings.checks])
     for row, check in zip(rows, findings.checks, strict=True):

@@ -21,8 +21,8 @@ ALGORITHMS = HERE.parents[1] / "congestion/algorithms"
 """What is loaded; other names are the kernel's own."""
 MS = 1_000_000
 ATTEMPTS, LATE = 4, 25 * MS
-"""The timetable must be kept, or the sender does something else; then the transfer is repeated, and
-so it is after the gap that docs/guide/congestion.md describes."""
+"""The timetable must be kept, or the sender does something else; then the transfer is repeated. So it
+is when the kernel ran no BPF program for some ACKs (docs/guide/congestion.md, "Unseen ACKs")."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,8 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
         }
         for _ in range(ATTEMPTS):
             answer = cells.call("bulk:carry_out", asked, timeout_s=60, log=folder / "cell.txt")
-            tcp = read_table(folder, "tcp")
-            first = tcp.filter(pl.col("event") == "ack")["delivered"][0]
-            if first > 1:
-                warnings.warn(f"no BPF program ran for the first {first - 1} segments' ACKs", stacklevel=2)
+            if unseen := answer["probe"]["unseen"]:
+                warnings.warn(f"no BPF program ran for some ACKs: {unseen}", stacklevel=2)
             elif answer["late"] <= LATE:
                 break
         else:
@@ -132,7 +130,7 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
         shift = answer["start"]
         return Transfer(
             answer,
-            tcp.with_columns(pl.col("time") - shift),
+            read_table(folder, "tcp").with_columns(pl.col("time") - shift),
             read_table(folder, "packet").with_columns(pl.col("time_in", "time_due", "time_out") - shift),
         )
 

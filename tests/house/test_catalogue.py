@@ -6,6 +6,8 @@ import pytest
 
 from wirepaint import pages
 from wirepaint.evaluation import catalogue, network
+from wirepaint.studies import model as studies
+from wirepaint.studies import running
 
 FREE_LICENCES = r"CC0|CC-BY|MIT|BSD|Apache|OGL|ISC|Public domain|Open Government"
 
@@ -53,3 +55,15 @@ def test_six_pages_ship_and_two_have_the_shape_of_a_large_modern_page():
         if len(page.resources) >= 100 and len(own) >= 10
     ]
     assert len(large) >= 2
+
+
+@pytest.mark.parametrize("name", catalogue.names("study"))
+def test_a_study_loads_and_its_code_knows_every_measure(name):
+    own_name, study = studies.load(name)
+    assert own_name == name
+    assert study.title and study.summary and study.source
+    assert {sweep.measure for sweep in study.sweeps.values()} <= set(study.module().MEASURES)
+    assert len({claim.id for claim in study.claims}) == len(study.claims)
+    planned = running.jobs(study, quick=True)
+    scenes = [study.module().scene(study, study.chosen({}), job.point, job.seed) for job in planned]
+    assert all(study.module().describe(study, study.chosen({}), scene) for scene in scenes[::50])

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pyroute2 import IPRoute
 
 from wirepaint import dataplane
 from wirepaint.results import trace
@@ -76,6 +77,27 @@ def emulation(folder: Path, **network: Any) -> Iterator[Emulation]:
         if running:
             running.close()
         spaces.close()
+
+
+@contextmanager
+def datagrams(running: Emulation) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """UDP sockets of the server, which sends, and of the client, which receives."""
+    with running.spaces.inside(running.spaces.client):
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with running.spaces.inside(running.spaces.server):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with receiver, sender:
+        receiver.bind((namespaces.CLIENT_ADDRESS, 0))
+        receiver.settimeout(5)
+        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        sender.connect(receiver.getsockname())
+        yield sender, receiver
+
+
+def receive(receiver: socket.socket) -> tuple[bytes, int]:
+    """The next datagram and its ECN field (RFC 3168)."""
+    data, control, _, _ = receiver.recvmsg(2000, 100)
+    return data, control[0][2][0] & 0b11
 
 
 def test_a_packet_takes_its_transmission_time_and_the_delay(tmp_path: Path) -> None:
@@ -158,26 +180,55 @@ def test_a_scheduled_change_takes_effect_at_its_time(tmp_path: Path) -> None:
     assert 0 < before.sum() < 120
 
 
+def test_a_script_drops_holds_and_marks_exactly_the_packets_that_it_names(tmp_path: Path) -> None:
+    script = [
+        {"nth": 2, "action": {"kind": "drop"}},
+        {"nth": 4, "action": {"kind": "hold", "extra_ns": 100 * MS}},
+        {"nth": 5, "action": {"kind": "mark"}},
+        {"nth": 6, "action": {"kind": "mark"}},
+    ]
+    with (
+        emulation(tmp_path, down=direction(delay_ms=20, scripted=script), up=direction()) as running,
+        datagrams(running) as (sender, receiver),
+    ):
+        sender.send(b"")  # carries no payload: does not count
+        for number in range(1, 8):
+            # The sixth is not ECN-capable: a mark does nothing to it.
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0 if number == 6 else 0b10)
+            sender.send(bytes([number]))
+        arrived = [receive(receiver) for _ in range(7)]
+        summary = running.stop()
+    assert [data[0] for data, _ in arrived if data] == [1, 3, 5, 6, 7, 4]
+    assert [data[0] for data, ecn in arrived if ecn == 0b11] == [5]
+    assert (summary["down"]["random_losses"], summary["down"]["ecn_marks"]) == (1, 1)
+    assert summary["faults"] == []
+
+
+def test_scripted_acknowledgements_are_lost_without_harm_to_the_data(tmp_path: Path) -> None:
+    """ACK thinning: every second of the first pure acknowledgements; SYN and FIN pass."""
+    thinned = [{"what": "bare", "nth": nth, "action": {"kind": "drop"}} for nth in range(2, 21, 2)]
+    with emulation(
+        tmp_path, down=direction(10_000_000, 5), up=direction(delay_ms=5, scripted=thinned), packet_trace=True
+    ) as running:
+        running.path.tcp("down", 500 * MS, "cubic")
+        summary = running.stop()
+    up = trace.read_table(tmp_path, "packet").filter(pl.col("direction") == "up").sort("time_in")
+    bare = up.filter(pl.col("flags") == "A")["dropped"].to_list()
+    assert bare[:22] == [None, "loss"] * 10 + [None, None]
+    assert summary["up"]["random_losses"] == 10
+    assert summary["faults"] == []
+
+
 def test_an_ecn_capable_packet_arrives_marked_instead_of_being_dropped(tmp_path: Path) -> None:
     marking = direction(
         2_000_000, 1, queue={"kind": "codel", "target_ns": MS, "interval_ns": 5 * MS, "ecn": True}
     )
     with emulation(tmp_path, down=marking, up=direction()) as running:
-        with running.spaces.inside(running.spaces.client):
-            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        with running.spaces.inside(running.spaces.server):
-            sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        with receiver, sender:
-            receiver.bind((namespaces.CLIENT_ADDRESS, 0))
-            receiver.settimeout(5)
-            receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        with datagrams(running) as (sender, receiver):
             sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0b10)  # ECT(0)
             for _ in range(100):
-                sender.sendto(bytes(1000), receiver.getsockname())
-            classes = []
-            for _ in range(100):
-                _, control, _, _ = receiver.recvmsg(2000, 100)
-                classes.append(control[0][2][0] & 0b11)
+                sender.send(bytes(1000))
+            classes = [receive(receiver)[1] for _ in range(100)]
         summary = running.stop()
     # That they arrive at all shows that the header checksum was mended.
     assert summary["down"]["ecn_marks"] == classes.count(0b11) > 0
@@ -190,6 +241,55 @@ def test_a_frame_above_the_mtu_is_a_fault(tmp_path: Path) -> None:
         summary = running.stop()
     assert summary["down"]["oversized"] == 5
     assert {"check": "frames above the MTU", "direction": "down", "packets": 5} in summary["faults"]
+
+
+def test_what_the_far_interface_refuses_is_no_delivery(tmp_path: Path) -> None:
+    with emulation(tmp_path, down=direction(), up=direction(), packet_trace=True) as running:
+        with running.spaces.inside(running.spaces.wire), IPRoute() as ip:
+            [index] = ip.link_lookup(ifname="c1")
+            ip.link("set", index=index, mtu=600)
+        running.path.probe("down", "stream", packets=5, ip_bytes=1500, interval_ns=MS, linger_ns=50 * MS)
+        result = running.path.probe(
+            "down", "stream", packets=3, ip_bytes=500, interval_ns=MS, linger_ns=200 * MS
+        )
+        summary = running.stop()
+    down = summary["down"]
+    assert (down["offered_packets"], down["delivered_packets"], result["received"]) == (8, 3, 3)
+    assert summary["faults"] == [{"check": "send failures", "direction": "down", "packets": 5}]
+    packets = trace.read_table(tmp_path, "packet")
+    assert packets.sort("time_in")["dropped"].to_list() == ["host"] * 5 + [None] * 3
+    assert packets.filter(pl.col("dropped") == "host")["time_out"].null_count() == 5
+    link = trace.read_table(tmp_path, "link").filter(pl.col("direction") == "down")
+    assert link["delivered_packets"][-1] == 3
+
+
+def test_tcp_over_a_path_that_is_dead_or_dies_ends_by_itself(tmp_path: Path) -> None:
+    outage = {"capacity": {"kind": "rate", "bit_per_s": 0}}
+    with emulation(tmp_path, down=direction(10_000_000), up=direction(0)) as running:
+        done = probe_tcp(running, patience_ns=300 * MS)
+    assert (done.returncode, done.stderr) == (1, "connecting: connection timed out\n")
+
+    dying = direction(10_000_000, changes=[{"at_ns": 1_500 * MS, **outage}])
+    with emulation(tmp_path, down=dying, up=direction()) as running:
+        done = probe_tcp(running, duration_ns=3_000 * MS, patience_ns=300 * MS)
+    assert done.returncode == 0
+    assert 0 < json.loads(done.stdout)["bytes"] < 10_000_000 / 8 * 1.5
+
+
+def probe_tcp(running: Emulation, **measure: Any) -> subprocess.CompletedProcess[str]:
+    """A bulk transfer to the client, as the program answers it."""
+    ends = {
+        name: {"namespace": f"/proc/{os.getpid()}/fd/{space}", "address": address}
+        for name, space, address in (
+            ("source", running.spaces.server, namespaces.SERVER_ADDRESS),
+            ("destination", running.spaces.client, namespaces.CLIENT_ADDRESS),
+        )
+    }
+    bulk = {"kind": "tcp", "duration_ns": 100 * MS, "congestion": "cubic", **measure}
+    request = json.dumps({**ends, "measure": bulk})
+    return subprocess.run(
+        [dataplane.program(), "probe", request], capture_output=True, text=True, check=False, timeout=30
+    )
 
 
 def test_tcp_through_the_emulator_is_never_merged_and_nothing_is_lost_outside_the_model(

@@ -64,14 +64,14 @@ def test_nothing_but_the_machine_is_held_against_a_run(results: Results) -> None
     assert runs.height == 4
     for row in runs.iter_rows(named=True):
         severe = {reason["check"] for reason in json.loads(row["reasons"]) if reason["severity"] != "note"}
-        assert severe <= {"steal", "foreign_cpu", "lateness", "first_acks"}, row
+        assert severe <= {"steal", "foreign_cpu", "lateness", "unseen_acks"}, row
 
 
-def test_each_run_has_every_table_but_flow_and_packet(results: Results) -> None:
+def test_each_run_has_every_table_but_flow_group_and_packet(results: Results) -> None:
     for key in run_keys(results):
         for name in tables():
             empty = results.trace(key, name).is_empty()
-            assert empty == (name in ("flow", "packet")), f"{key}: {name}"
+            assert empty == (name in ("flow", "group", "packet")), f"{key}: {name}"
 
 
 def test_the_kernel_used_the_congestion_control_that_was_asked_for(results: Results) -> None:

@@ -1,6 +1,6 @@
 //! The verb `cc load RUN.json`.
 
-use crate::load;
+use crate::{groups, load};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,9 @@ use wirepaint_run::{Congestion, Run};
 /// Loads all congestion controls of a run and holds them until SIGTERM or SIGINT.
 ///
 /// Prints `{"ready": true, "loaded": [{"algorithm", "name", "parameters"}]}` once they are
-/// registered, with the values of all parameters, and `{"loaded": N}` at the end.
+/// registered, with the values of all parameters, and at the end `{"loaded", "hooks", "group_events",
+/// "group_events_lost"}`: how many they were; what each hook cost ([`HookCost`](crate::HookCost)), where
+/// the kernel kept statistics; rows written to the table `group`, and events that were not.
 pub fn command(path: &Path) -> ExitCode {
     let signals = Signals::block();
     let run = match Run::read(path) {
@@ -24,10 +26,22 @@ pub fn command(path: &Path) -> ExitCode {
         Err(error) => return fail(1, &error.to_string()),
     };
     let instances: Vec<Value> = run.congestion.iter().map(describe).collect();
-    println!("{}", json!({"ready": true, "loaded": instances}));
-    signals.wait();
+    let ready = || println!("{}", json!({"ready": true, "loaded": instances}));
+    let recorded = match groups::record(&loaded, &run.trace_dir, run.epoch_ns, &signals, ready) {
+        Ok(recorded) => recorded,
+        Err(error) => return fail(1, &error.to_string()),
+    };
+    let hooks = loaded.costs();
     drop(loaded);
-    println!("{}", json!({"loaded": run.congestion.len()}));
+    println!(
+        "{}",
+        json!({
+            "loaded": run.congestion.len(),
+            "hooks": hooks,
+            "group_events": recorded.events,
+            "group_events_lost": recorded.lost,
+        })
+    );
     ExitCode::SUCCESS
 }
 

@@ -6,17 +6,23 @@
 //! however it ends, because each is held by a BPF link and nothing is pinned. Sockets that use one
 //! keep it until they close. Names are global to the host; network namespaces share them.
 //!
-//! [`command`] is the verb `cc load RUN.json`.
+//! [`command`] is the verb `cc load RUN.json`, [`groups`] has the groups of connections.
 
 mod command;
+mod cost;
+pub mod groups;
+mod user_file;
 
 pub use command::command;
+pub use cost::HookCost;
 
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject};
+use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Mutex;
-use wirepaint_congestion_native::{Parameter, Refusal, find};
+use wirepaint_congestion_native::{Parameter, Refusal, external, find};
 use wirepaint_run::Congestion;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -86,15 +92,17 @@ impl LoadError {
 pub struct Loaded {
     // Dropped first: a link holds the registration.
     _links: Vec<Link>,
-    _objects: Vec<Object>,
+    objects: Vec<Object>,
+    names: Vec<String>,
 }
 
 /// Registers congestion controls. All or none: after an error nothing stays registered.
 pub fn load(wanted: &[Congestion]) -> Result<Loaded, LoadError> {
     check(wanted)?;
-    let mut loaded = Loaded { _links: Vec::new(), _objects: Vec::new() };
-    for congestion in wanted {
-        let (object, link) = load_one(congestion).map_err(|cause| LoadError::Kernel {
+    let images = images(wanted)?;
+    let mut loaded = Loaded { _links: Vec::new(), objects: Vec::new(), names: Vec::new() };
+    for (congestion, image) in wanted.iter().zip(&images) {
+        let (object, link) = load_one(congestion, image).map_err(|cause| LoadError::Kernel {
             algorithm: congestion.algorithm.clone(),
             name: congestion.name.clone(),
             cause,
@@ -102,7 +110,8 @@ pub fn load(wanted: &[Congestion]) -> Result<Loaded, LoadError> {
             root: unsafe { libc::geteuid() } == 0,
         })?;
         loaded._links.push(link);
-        loaded._objects.push(object);
+        loaded.objects.push(object);
+        loaded.names.push(congestion.name.clone());
     }
     Ok(loaded)
 }
@@ -141,20 +150,35 @@ fn check(wanted: &[Congestion]) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn load_one(congestion: &Congestion) -> Result<(Object, Link), String> {
+/// The BPF objects: embedded, or compiled from the user's own files.
+fn images(wanted: &[Congestion]) -> Result<Vec<Cow<'static, [u8]>>, LoadError> {
+    let image = |(index, congestion): (usize, &Congestion)| {
+        let algorithm = &congestion.algorithm;
+        if external::is_file(algorithm) {
+            let refuse =
+                |message| LoadError::Refused { index, key: "algorithm", refusal: Refusal::File { message } };
+            return user_file::compile(Path::new(algorithm)).map(Cow::Owned).map_err(refuse);
+        }
+        let (_, image) = OBJECTS
+            .iter()
+            .find(|(name, _)| name == algorithm)
+            .expect("both arms are compiled from the same folder");
+        Ok(Cow::Borrowed(*image))
+    };
+    wanted.iter().enumerate().map(image).collect()
+}
+
+fn load_one(congestion: &Congestion, image: &[u8]) -> Result<(Object, Link), String> {
     let _log = Log::begin();
     let explain = |step: &str, error: libbpf_rs::Error| format!("{step}: {error}{}", Log::last_line());
-    let (_, image) = OBJECTS
-        .iter()
-        .find(|(name, _)| *name == congestion.algorithm)
-        .expect("both arms are compiled from the same folder");
     let mut open = ObjectBuilder::default()
-        .name(&congestion.algorithm)
+        .name(&congestion.name)
         .and_then(|builder| builder.open_memory(image))
         .map_err(|error| explain("opening", error))?;
     set_parameters(&mut open, congestion);
     rename(&mut open, &congestion.name);
     let mut object = open.load().map_err(|error| explain("verifying", error))?;
+    groups::label(&object, congestion).map_err(|error| explain("labelling", error))?;
     let link = object
         .maps_mut()
         .find(|map| map.map_type() == MapType::StructOps)

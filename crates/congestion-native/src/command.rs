@@ -1,30 +1,61 @@
-//! The verbs `cc list` and `cc script` of the data plane.
+//! The verbs `cc list`, `cc source`, `cc scripts`, `cc script` and `cc standard-path` of the data plane.
 
-use crate::{algorithms, script};
-use serde_json::{Value, json};
+use crate::{Algorithm, Refusal, algorithms, external, find, script, standard_path, timetable};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Every congestion control with its parameters, as JSON.
-pub fn catalogue() -> Value {
-    algorithms()
-        .iter()
-        .map(|algorithm| {
-            let parameters: Vec<Value> = algorithm
-                .parameters()
-                .map(|p| {
-                    json!({"name": p.name(), "default": p.default, "min": p.min, "max": p.max, "summary": p.doc()})
-                })
-                .collect();
-            json!({"name": algorithm.name(), "summary": algorithm.summary(), "parameters": parameters})
+/// A congestion control with its parameters, as JSON.
+fn entry(algorithm: &Algorithm) -> Value {
+    let parameters: Vec<Value> = algorithm
+        .parameters()
+        .map(|p| {
+            json!({"name": p.name(), "default": p.default, "min": p.min, "max": p.max, "summary": p.doc()})
         })
-        .collect()
+        .collect();
+    let sysctls: BTreeMap<_, _> = algorithm.sysctl().into_iter().collect();
+    json!({
+        "name": algorithm.name(), "summary": algorithm.summary(), "sysctls": sysctls,
+        "own_initial_window": algorithm.own_initial_window(), "parameters": parameters,
+    })
 }
 
-/// `cc list`: prints the catalogue.
-pub fn list() -> ExitCode {
-    println!("{:#}", catalogue());
-    ExitCode::SUCCESS
+/// `cc list [FILE.c...]`: prints the catalogue, or the entries of files of the user's own.
+pub fn list(files: &[String]) -> ExitCode {
+    let found: Result<Vec<&Algorithm>, Refusal> = match files {
+        [] => Ok(algorithms().to_vec()),
+        files => files.iter().map(|file| find(file)).collect(),
+    };
+    match found {
+        Ok(found) => print(&found.iter().map(|algorithm| entry(algorithm)).collect()),
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+/// `cc source NAME`: prints an algorithm's C source.
+pub fn source(name: &str) -> ExitCode {
+    match external::source(name) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+/// `cc scripts`: prints the names of the scripts that ship, as JSON.
+pub fn shipped_scripts() -> ExitCode {
+    print(&external::scripts().iter().map(|(file, _)| *file).collect())
+}
+
+/// `cc standard-path NAME [parameter=value...]`: prints the window over time as JSON.
+pub fn standard_path(name: &str, parameters: &[String]) -> ExitCode {
+    match script::instance(name, parameters.iter().map(String::as_str)) {
+        Ok(instance) => print(&standard_path::samples(instance)),
+        Err(message) => refuse(&message),
+    }
 }
 
 /// `cc script FILE...`: runs acknowledgement scripts natively. Exit 1 where an algorithm differs
@@ -41,4 +72,27 @@ pub fn scripts(paths: &[PathBuf]) -> ExitCode {
         }
     }
     ExitCode::from(worst)
+}
+
+/// `cc script --timetable FILE...`: plays scripts natively and prints, as a JSON object by file,
+/// what happened (`exchange`, `checks`) and how the kernel can be asked the same (`connections`).
+pub fn timetables(paths: &[PathBuf]) -> ExitCode {
+    let mut timetables = Map::new();
+    for path in paths {
+        match script::play(path) {
+            Ok(played) => timetables.insert(path.display().to_string(), timetable::timetable(&played)),
+            Err(error) => return refuse(&error),
+        };
+    }
+    print(&timetables.into())
+}
+
+fn print(value: &Value) -> ExitCode {
+    println!("{value:#}");
+    ExitCode::SUCCESS
+}
+
+fn refuse(cause: &dyn Display) -> ExitCode {
+    eprintln!("{cause}");
+    ExitCode::from(2)
 }

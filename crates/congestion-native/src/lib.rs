@@ -7,27 +7,37 @@
 //! * [`algorithms`] and [`find`]: what exists, with summary and [`Parameter`]s;
 //! * [`Algorithm::instance`]: a parameter set; [`Connection`]: one connection's socket under an
 //!   instance, with one method per hook;
+//! * [`groups`]: what connections share;
 //! * [`sender`]: a small sender that calls the hooks in the kernel's order, and [`script`], the
-//!   `.ack` scripts that drive it;
+//!   `.ack` scripts that drive it; [`timetable`] prepares them for the kernel;
 //! * [`command`]: the verbs `cc list` and `cc script`.
 //!
 //! A [`Connection`] does nothing by itself: its owner plays the kernel, keeps the fields of
 //! [`TcpSock`] true and calls the hooks in the kernel's order.
 
 pub mod command;
+pub mod concurrent;
+pub mod external;
+pub mod groups;
+mod rate;
 pub mod script;
 pub mod sender;
 mod socket;
+pub mod standard_path;
+pub mod timetable;
 
-pub use socket::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, TcpSock, ack_flags};
+pub use groups::{Group, GroupKey, GroupRecord, Groups};
+pub use socket::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, RateSample, TcpSock, ack_flags};
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
-const PARAMETERS_MAX: usize = 16;
+const PARAMETERS_MAX: usize = 32;
 
 /// One parameter of a congestion control.
 #[repr(C)]
@@ -52,9 +62,18 @@ struct Ops {
     in_ack_event: Option<unsafe extern "C" fn(*mut TcpSock, u32)>,
     pkts_acked: Option<unsafe extern "C" fn(*mut TcpSock, *const AckSample)>,
     min_tso_segs: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
+    cong_control: Option<unsafe extern "C" fn(*mut TcpSock, u32, i32, *const RateSample)>,
     undo_cwnd: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
+    sndbuf_expand: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
     init: Option<unsafe extern "C" fn(*mut TcpSock)>,
     release: Option<unsafe extern "C" fn(*mut TcpSock)>,
+}
+
+/// A sysctl of the network namespace that an algorithm needs.
+#[repr(C)]
+struct Sysctl {
+    name: *const c_char,
+    value: *const c_char,
 }
 
 /// One congestion control: what its file registers.
@@ -62,6 +81,8 @@ struct Ops {
 pub struct Algorithm {
     name: *const c_char,
     summary: *const c_char,
+    sysctl: *const Sysctl,
+    own_initial_window: *const bool,
     parameters: [*const Parameter; PARAMETERS_MAX],
     ops: Ops,
 }
@@ -123,6 +144,12 @@ pub enum Refusal {
         /// What the parameter is.
         doc: &'static str,
     },
+    /// A file of the user's own cannot be read or compiled.
+    #[error("{message}")]
+    File {
+        /// The file, the place in it and the cause.
+        message: String,
+    },
 }
 
 /// Every congestion control, in the order of their names.
@@ -130,8 +157,11 @@ pub fn algorithms() -> &'static [&'static Algorithm] {
     &TABLE
 }
 
-/// The congestion control of a name.
+/// The congestion control of a name, or of the user's own file when the name ends in `.c`.
 pub fn find(name: &str) -> Result<&'static Algorithm, Refusal> {
+    if external::is_file(name) {
+        return external::load(Path::new(name));
+    }
     algorithms().iter().copied().find(|algorithm| algorithm.name() == name).ok_or_else(|| {
         let names: Vec<_> = algorithms().iter().map(|algorithm| algorithm.name()).collect();
         Refusal::Algorithm { found: name.to_owned(), accepted: names.join(", ") }
@@ -147,6 +177,33 @@ impl Algorithm {
     /// One line that says what it is.
     pub fn summary(&self) -> &'static str {
         text(self.summary)
+    }
+
+    /// The sysctl without which the algorithm is not itself, and its value.
+    pub fn sysctl(&self) -> Option<(&'static str, &'static str)> {
+        // SAFETY: points to a constant of the C source; one that needs none has no name.
+        let sysctl = unsafe { &*self.sysctl };
+        (!sysctl.name.is_null()).then(|| (text(sysctl.name), text(sysctl.value)))
+    }
+
+    /// Whether it has what the kernel asks of every congestion control.
+    fn complete(&self) -> Result<(), String> {
+        let ops = &self.ops;
+        let hooks = [
+            ("ssthresh", ops.ssthresh.is_some()),
+            ("undo_cwnd", ops.undo_cwnd.is_some()),
+            ("cong_avoid", ops.cong_avoid.is_some() || ops.cong_control.is_some()),
+        ];
+        match hooks.iter().find(|(_, there)| !there) {
+            None => Ok(()),
+            Some((hook, _)) => Err(format!("it registers no .{hook}, without which the kernel refuses it")),
+        }
+    }
+
+    /// True where the algorithm sets the window of a new connection itself, whatever the route says.
+    pub fn own_initial_window(&self) -> bool {
+        // SAFETY: points to a constant of the C source.
+        unsafe { *self.own_initial_window }
     }
 
     /// Parameters in the order of the source.
@@ -199,18 +256,37 @@ pub struct Instance {
     parameters: Vec<u64>,
 }
 
+impl PartialEq for Instance {
+    fn eq(&self, other: &Instance) -> bool {
+        std::ptr::eq(self.algorithm, other.algorithm) && self.parameters == other.parameters
+    }
+}
+
 /// The socket of one connection under an instance of a congestion control.
 pub struct Connection {
     /// What the hooks read and write; the owner keeps it true.
     pub tp: TcpSock,
     instance: Arc<Instance>,
+    groups: Rc<Groups>,
 }
 
 impl Connection {
-    /// A socket with all fields zero. The owner fills it and then calls [`init`](Self::init).
+    /// A socket with all fields zero, alone in its groups. The owner fills it and then calls
+    /// [`init`](Self::init).
     pub fn new(instance: Arc<Instance>) -> Connection {
-        let tp = TcpSock { cc_parameters: instance.parameters.as_ptr(), ..TcpSock::default() };
-        Connection { tp, instance }
+        Connection::among(instance, Groups::new())
+    }
+
+    /// As [`new`](Self::new), together with the other connections of `groups` that have the same
+    /// instance. The owner also sets the addresses and, where there are several sending hosts,
+    /// `tp.cc_netns` before `init`, and calls [`release`](Self::release) when the connection ends.
+    pub fn among(instance: Arc<Instance>, groups: Rc<Groups>) -> Connection {
+        let tp = TcpSock {
+            cc_parameters: instance.parameters.as_ptr(),
+            cc_groups: groups.store(&instance),
+            ..TcpSock::default()
+        };
+        Connection { tp, instance, groups }
     }
 
     /// The algorithm in use.
@@ -222,6 +298,7 @@ impl Connection {
     pub fn switch(&mut self, instance: Arc<Instance>) {
         self.release();
         self.tp.cc_parameters = instance.parameters.as_ptr();
+        self.tp.cc_groups = self.groups.store(&instance);
         self.instance = instance;
         self.tp.icsk_ca_priv = Default::default();
         self.tp.prior_ssthresh = 0;
@@ -263,9 +340,26 @@ hooks! {
     in_ack_event(flags: u32);
     /// Called before each attempt to send.
     min_tso_segs() -> u32, or 2;
+    /// Windows for which the send buffer must have room.
+    sndbuf_expand() -> u32, or 2;
 }
 
 impl Connection {
+    /// True where [`cong_control`](Self::cong_control) takes the place of `cong_avoid`, PRR and
+    /// both idle rules.
+    pub fn has_cong_control(&self) -> bool {
+        self.instance.algorithm.ops.cong_control.is_some()
+    }
+
+    /// The end of an ACK, for algorithms that set window and pacing rate themselves; `flag` as in
+    /// tcp_input.c, which no algorithm here reads.
+    pub fn cong_control(&mut self, ack: u32, flag: i32, sample: RateSample) {
+        if let Some(hook) = self.instance.algorithm.ops.cong_control {
+            // SAFETY: as for the other hooks; the sample outlives the call.
+            unsafe { hook(&mut self.tp, ack, flag, &sample) }
+        }
+    }
+
     /// An ACK removed segments from the retransmission queue.
     pub fn pkts_acked(&mut self, sample: AckSample) {
         if let Some(hook) = self.instance.algorithm.ops.pkts_acked {
@@ -290,7 +384,9 @@ mod tests {
             assert!(!algorithm.summary().is_empty());
             assert!(algorithm.name().len() <= 15, "{}", algorithm.name());
             for parameter in algorithm.parameters() {
-                assert!(parameter.name().starts_with(algorithm.name()), "{}", parameter.name());
+                let prefix = parameter.name().split_once('_').expect("NAME_x").0;
+                let first = algorithm.parameters().next().unwrap().name();
+                assert!(first.starts_with(&format!("{prefix}_")), "{}", parameter.name());
                 assert!((parameter.min..=parameter.max).contains(&parameter.default));
                 assert!(!parameter.doc().is_empty());
             }

@@ -3,7 +3,7 @@
 //! One line is one event, its checks follow `=>`; `#` starts a comment.
 //!
 //! ```text
-//! cc fld fld_threshold=50000          # first: the algorithm and its parameters
+//! cc fld fld_threshold=50000          # first: the algorithm and its parameters; or a file: cc mine.c
 //! open iw=10 mss=1500 rtt=100ms       # established; also rto=304ms after_idle=0
 //! write bulk                          # the application writes without end; or: write 30, write 500kB
 //! round          => cwnd 30, flight 30
@@ -14,16 +14,34 @@
 //!
 //! Events: `write N|NkB|bulk|nothing`, `round`, `ack N [ece]` (the next N segments arrive, one ACK
 //! each), `stretch N [ece]` (one ACK for N), `lose N [at K]`, `hold N [at K]` and `arrive` (they
-//! come late), `rto`, `tlp`, `local-drop`, `idle TIME`, `finish` (rounds until all is acknowledged),
-//! `switch NAME [parameter=value...]`. Suffix `xN` repeats an event. Checks: `cwnd`, `ssthresh` (or `inf`),
+//! come late), `rtt TIME` (of what is sent from now on), `rwnd N` (the receiver's window),
+//! `native REASON` (not for the kernel), `rto`, `tlp`, `local-drop`, `idle TIME`, `finish` (rounds until all is acknowledged),
+//! `switch NAME [parameter=value...]`, `close`. Suffix `xN` repeats an event. Checks: `cwnd`, `ssthresh` (or `inf`),
 //! `flight`, `state`, `lost`, `retransmitted`, `sent_kb`, `rounds`, `cc`.
+//!
+//! Several connections have names and live in one time; those of one `cc` line share its groups:
+//!
+//! ```text
+//! open a to=10.1.2.3                  # a receiver, for algorithms that group by address
+//! open b to=10.1.2.200
+//! a: write bulk                       # an event or a check of one of them
+//! round                               # of all; so are idle, finish and +TIME
+//! a: => cwnd 20
+//! group 10.1.2.0/24 => members 2, cwnd_sum 40     # or: group 10.1.2.0/24 slot 1
+//! a: close
+//! ```
 
 use crate::sender::{Config, Sender};
-use crate::{INFINITE_SSTHRESH, Instance, find};
+use crate::{Group, Groups, INFINITE_SSTHRESH, Instance, concurrent, external, find};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
+
+/// When a script begins. Not zero: jiffies and times of "never" must differ from the start.
+const START_US: u64 = 1_000_000;
 
 /// What stopped a script: a line that could not be read, or a check that did not hold.
 #[derive(Debug, thiserror::Error)]
@@ -44,51 +62,175 @@ impl fmt::Display for ScriptError {
     }
 }
 
+/// A script as it went: every connection, every event and every check.
+#[derive(Default)]
+pub struct Played {
+    /// The connections in the order of `open`, as they ended.
+    pub connections: Vec<Opened>,
+    /// Events with the sender after them.
+    pub exchange: Vec<Exchange>,
+    /// Checks in order, also those that did not hold.
+    pub checks: Vec<Check>,
+}
+
+/// A connection of a script.
+pub struct Opened {
+    /// Line of its `open`.
+    pub line: usize,
+    /// Its name; empty where it has none.
+    pub name: String,
+    /// True until its `close`, and for one without a name until the next `open`.
+    pub lives: bool,
+    /// What it was opened with; `switch` may have changed the sender's.
+    pub instance: Arc<Instance>,
+    /// Its path and settings.
+    pub config: Config,
+    /// The sender and its journal.
+    pub sender: Sender,
+}
+
+/// An event and the sender after it.
+pub struct Exchange {
+    /// Line of the script.
+    pub line: usize,
+    /// The event as it is written there.
+    pub event: String,
+    /// The sender in words.
+    pub sender: String,
+}
+
+/// What a script expects of the sender at one point.
+pub struct Check {
+    /// Line of the script.
+    pub line: usize,
+    /// The event that it follows.
+    pub event: String,
+    /// Place of the connection in [`Played::connections`].
+    pub connection: usize,
+    /// Entries of the connection's journal by then.
+    pub entries: usize,
+    /// Data segments delivered, sent and retransmitted by then.
+    pub delivered: u32,
+    /// Retransmissions included.
+    pub sent: u32,
+    /// Retransmissions alone.
+    pub retransmitted: u32,
+    /// What is looked at.
+    pub key: String,
+    /// What the script says.
+    pub expected: String,
+    /// What the native sender shows.
+    pub found: String,
+}
+
+impl Check {
+    /// True where the native sender did as expected.
+    pub fn holds(&self) -> bool {
+        self.found == self.expected
+    }
+}
+
 /// Runs a script file; the number of checks that held.
 pub fn run(path: &Path) -> Result<usize, ScriptError> {
-    let error = |line, message, differs| ScriptError { path: path.to_owned(), line, message, differs };
-    let text = std::fs::read_to_string(path).map_err(|e| error(0, e.to_string(), false))?;
-    let mut script = Script::default();
-    let mut checks = 0;
+    let played = play(path)?;
+    match played.checks.iter().find(|check| !check.holds()) {
+        None => Ok(played.checks.len()),
+        Some(Check { line, event, key, expected, found, .. }) => {
+            let after = played.exchange.iter().rfind(|exchange| exchange.line == *line);
+            let sender = after.map_or("", |exchange| &exchange.sender);
+            let message = format!("after `{event}`: {key} is {found}, expected {expected} ({sender})");
+            Err(ScriptError { path: path.to_owned(), line: *line, message, differs: true })
+        }
+    }
+}
+
+/// Plays a script to its end, also where checks do not hold. A file name alone may also be that of a
+/// script that ships.
+pub fn play(path: &Path) -> Result<Played, ScriptError> {
+    let error = |line, message| ScriptError { path: path.to_owned(), line, message, differs: false };
+    let shipped = external::scripts().iter().find(|(file, _)| path == Path::new(file) && !path.exists());
+    let text = match shipped {
+        Some((_, text)) => (*text).to_owned(),
+        None => std::fs::read_to_string(path).map_err(|e| error(0, e.to_string()))?,
+    };
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut script = Script { folder, ..Script::default() };
     for (index, line) in text.lines().enumerate() {
         let code = line.split('#').next().unwrap_or_default().trim();
-        if code.is_empty() {
-            continue;
-        }
-        let (event, expected) = code.split_once("=>").unwrap_or((code, ""));
-        let event = event.trim();
-        script.event(event).map_err(|message| error(index + 1, message, false))?;
-        for check in expected.split(',').map(str::trim).filter(|check| !check.is_empty()) {
-            let (key, wanted) = check
-                .split_once(' ')
-                .ok_or_else(|| error(index + 1, format!("check {check:?} has no value"), false))?;
-            let wanted = wanted.trim();
-            let found = script.observe(key).map_err(|message| error(index + 1, message, false))?;
-            if found != wanted {
-                let message =
-                    format!("after `{event}`: {key} is {found}, expected {wanted} ({})", script.summary());
-                return Err(error(index + 1, message, true));
-            }
-            checks += 1;
+        if !code.is_empty() {
+            script.line = index + 1;
+            script.perform(code).map_err(|message| error(index + 1, message))?;
         }
     }
-    if checks == 0 {
-        return Err(error(0, "the script checks nothing".to_owned(), false));
+    if script.played.checks.is_empty() {
+        return Err(error(0, "the script checks nothing".to_owned()));
     }
-    Ok(checks)
+    Ok(script.played)
 }
 
 #[derive(Default)]
 struct Script {
+    /// Where the script is: names of files are relative to it.
+    folder: PathBuf,
+    line: usize,
     instance: Option<Arc<Instance>>,
-    sender: Option<Sender>,
+    groups: Rc<Groups>,
+    /// The connection that an event or check is about.
+    current: usize,
+    /// Prefix and slot of the group that checks are about.
+    group: Option<(String, u8)>,
+    played: Played,
 }
 
 impl Script {
-    fn event(&mut self, event: &str) -> Result<(), String> {
+    /// One line: the event, then its checks.
+    fn perform(&mut self, code: &str) -> Result<(), String> {
+        let (event, expected) = code.split_once("=>").unwrap_or((code, ""));
+        let event = event.trim();
+        let named = event.split_once(':').and_then(|(name, event)| Some((self.named(name)?, event.trim())));
+        if let Some((index, _)) = named {
+            self.current = index;
+        }
+        self.event(named.map_or(event, |(_, event)| event), named.is_some())?;
+        let line = self.line;
+        if !self.played.connections.is_empty() {
+            let sender = self.summary();
+            self.played.exchange.push(Exchange { line, event: event.to_owned(), sender });
+        }
+        for check in expected.split(',').map(str::trim).filter(|check| !check.is_empty()) {
+            let (key, expected) =
+                check.split_once(' ').ok_or_else(|| format!("check {check:?} has no value"))?;
+            let found = self.observe(key)?;
+            let connection = self.current;
+            let sender = self.sender()?;
+            let tp = &sender.connection.tp;
+            let check = Check {
+                line,
+                event: event.to_owned(),
+                connection,
+                entries: sender.journal.len(),
+                delivered: tp.delivered,
+                sent: tp.data_segs_out,
+                retransmitted: tp.total_retrans,
+                key: key.to_owned(),
+                expected: expected.trim().to_owned(),
+                found,
+            };
+            self.played.checks.push(check);
+        }
+        Ok(())
+    }
+
+    /// The living connection of a name.
+    fn named(&self, name: &str) -> Option<usize> {
+        self.played.connections.iter().position(|opened| opened.lives && opened.name == name)
+    }
+
+    /// An event of the current connection where the line names it, else of the only one or of all.
+    fn event(&mut self, event: &str, named: bool) -> Result<(), String> {
         let mut words: Vec<&str> = event.split_whitespace().collect();
         if let Some(pause) = words.first().and_then(|word| word.strip_prefix('+')) {
-            self.sender()?.advance(microseconds(pause)?);
+            self.pass(microseconds(pause)?)?;
             words.remove(0);
         }
         let mut times = 1;
@@ -99,24 +241,47 @@ impl Script {
         let pause = event.split_whitespace().next().and_then(|word| word.strip_prefix('+'));
         for turn in 0..times {
             if let (Some(pause), 1..) = (pause, turn) {
-                self.sender()?.advance(microseconds(pause)?);
+                self.pass(microseconds(pause)?)?;
             }
-            self.once(&words)?;
+            self.once(&words, named)?;
         }
         Ok(())
     }
 
-    fn once(&mut self, words: &[&str]) -> Result<(), String> {
-        let mss = self.sender.as_ref().map_or(1, |sender| u64::from(sender.connection.tp.mss_cache));
+    fn once(&mut self, words: &[&str], named: bool) -> Result<(), String> {
+        let all = !named && self.living().count() > 1;
+        let of_all = ["cc", "open", "group", "round", "finish", "idle"];
+        if all && words.first().is_some_and(|word| !of_all.contains(word)) {
+            let names: Vec<_> = self.living().map(|opened| opened.name.as_str()).collect();
+            let (found, names) = (words.join(" "), names.join(", "));
+            return Err(format!("found {found:?} of no connection, accepted: NAME: before it, of {names}"));
+        }
+        let mss = self.sender().map_or(1, |sender| u64::from(sender.connection.tp.mss_cache));
         match *words {
             [] => {}
-            ["cc", name, ref given @ ..] => self.instance = Some(instance(name, given)?),
+            ["cc", name, ref given @ ..] => self.instance = Some(self.find(name, given)?),
             ["open", ref given @ ..] => {
                 let instance = self.instance.clone().ok_or("`cc NAME` must come before `open`")?;
-                self.sender = Some(Sender::open(instance, config(given)?));
+                let (name, given) = match given {
+                    [name, given @ ..] if !name.contains('=') => (*name, given),
+                    _ => ("", given),
+                };
+                self.open(instance, name, config(given)?)?;
+            }
+            ["close"] => {
+                self.sender()?.close();
+                self.played.connections[self.current].lives = false;
+            }
+            ["group", prefix, ref slot @ ..] => {
+                let slot = match slot {
+                    [] => 0,
+                    ["slot", slot] => number(slot)? as u8,
+                    _ => return Err(format!("found {:?}, accepted: slot N", slot.join(" "))),
+                };
+                self.group = Some((prefix.to_owned(), slot));
             }
             ["switch", name, ref given @ ..] => {
-                let instance = instance(name, given)?;
+                let instance = self.find(name, given)?;
                 self.sender()?.switch(instance);
             }
             ["write", "bulk"] => self.sender()?.write(None),
@@ -128,19 +293,18 @@ impl Script {
                 };
                 self.sender()?.write(Some(segments));
             }
-            ["round"] => self.sender()?.round(),
+            ["round"] => self.round(all)?,
             ["finish"] => {
-                let sender = self.sender()?;
-                while !sender.finished() {
-                    if sender.rounds == 1000 {
+                while let Some(rounds) = self.unfinished(all) {
+                    if rounds >= 1000 {
                         return Err("not finished after 1000 round trips".to_owned());
                     }
-                    sender.round();
+                    self.round(all)?;
                 }
             }
             ["ack", count, ref flags @ ..] => {
                 let (count, ece) = (number(count)?, ece(flags)?);
-                in_flight(self.sender()?.ack(count, ece))?;
+                in_flight(self.arrive(count, false, ece))?;
             }
             ["stretch", count, ref flags @ ..] => {
                 let (count, ece) = (number(count)?, ece(flags)?);
@@ -155,26 +319,147 @@ impl Script {
                 in_flight(self.sender()?.hold(count as usize, at))?;
             }
             ["arrive"] => self.sender()?.release_held(),
-            ["rto"] => self.sender()?.timeout(),
+            ["rto"] => {
+                let at = self.sender()?.timeout_us();
+                self.pass_others(at);
+                self.sender()?.timeout();
+            }
             ["tlp"] => self.sender()?.probe(),
             ["local-drop"] => self.sender()?.local_drop(),
-            ["idle", time] => self.sender()?.advance(microseconds(time)?),
+            ["idle", time] => self.pass(microseconds(time)?)?,
+            ["rtt", time] => {
+                let us = microseconds(time)?;
+                if !self.sender()?.set_rtt(us) {
+                    return Err(format!("found rtt {time}, accepted: no less than rtt= of `open`"));
+                }
+            }
+            ["native", ref reason @ ..] if !reason.is_empty() => {
+                self.sender()?.native_only(reason.join(" "));
+            }
+            ["rwnd", segments] => self.sender()?.set_receive_window(number(segments)? as u32),
             _ => {
                 return Err(format!(
-                    "found event {:?}, accepted: cc, open, write, round, ack, stretch, lose, hold, arrive, rto, \
-                     tlp, local-drop, idle, finish, switch (with their arguments, see docs/guide/congestion.md)",
+                    "found event {:?}, accepted: cc, open, write, round, ack, stretch, lose, hold, arrive, \
+                     rtt, rwnd, native, rto, tlp, local-drop, idle, finish, switch, close, \
+                     group (with their arguments, see docs/guide/congestion.md)",
                     words.join(" ")
                 ));
             }
         }
+        let now = self.living().map(|opened| opened.sender.now_us()).max().unwrap_or(0);
+        concurrent::advance_to(&mut self.senders(), now);
         Ok(())
     }
 
+    fn open(&mut self, instance: Arc<Instance>, name: &str, mut config: Config) -> Result<(), String> {
+        if !name.is_empty() && self.named(name).is_some() {
+            return Err(format!(
+                "found a second connection {name}, accepted: a name that no open connection has"
+            ));
+        }
+        if name.is_empty() {
+            self.played.connections.iter_mut().for_each(|opened| opened.lives &= !opened.name.is_empty());
+        }
+        let now = self.played.connections.iter().map(|opened| opened.sender.now_us()).max();
+        let place = self.played.connections.len();
+        config.to.set_port(config.to.port() + place as u16);
+        let groups = Rc::clone(&self.groups);
+        let sender = Sender::open_among(instance.clone(), config, groups, now.unwrap_or(START_US));
+        let opened = Opened { line: self.line, name: name.to_owned(), lives: true, instance, config, sender };
+        self.played.connections.push(opened);
+        self.current = place;
+        Ok(())
+    }
+
+    /// Those that have not ended.
+    fn living(&self) -> impl Iterator<Item = &Opened> {
+        self.played.connections.iter().filter(|opened| opened.lives)
+    }
+
+    fn senders(&mut self) -> Vec<&mut Sender> {
+        let living = self.played.connections.iter_mut().filter(|opened| opened.lives);
+        living.map(|opened| &mut opened.sender).collect()
+    }
+
+    /// Time passes for all connections.
+    fn pass(&mut self, us: u64) -> Result<(), String> {
+        let now = self.sender()?.now_us();
+        concurrent::advance_to(&mut self.senders(), now + us);
+        Ok(())
+    }
+
+    /// Time passes for all connections but the current.
+    fn pass_others(&mut self, until_us: u64) {
+        let current = self.current;
+        let others = self.played.connections.iter_mut().enumerate();
+        let others = others.filter(|(index, opened)| opened.lives && *index != current);
+        concurrent::advance_to(
+            &mut others.map(|(_, opened)| &mut opened.sender).collect::<Vec<_>>(),
+            until_us,
+        );
+    }
+
+    /// The next segments arrive: of the current connection, or of `all` what each has in flight.
+    fn arrive(&mut self, of_current: u64, all: bool, ece: bool) -> bool {
+        let current = self.current;
+        let living = self.played.connections.iter().enumerate().filter(|(_, opened)| opened.lives);
+        let arrivals = living
+            .map(|(index, opened)| match (all, index == current) {
+                (true, _) => opened.sender.on_the_way(),
+                (false, true) => of_current,
+                (false, false) => 0,
+            })
+            .collect();
+        concurrent::ack(&mut self.senders(), arrivals, ece)
+    }
+
+    /// Rounds so far of the current connection, or the first of `all`, that has not finished.
+    fn unfinished(&self, all: bool) -> Option<u64> {
+        let asked = |index: usize, opened: &Opened| if all { opened.lives } else { index == self.current };
+        let mut connections = self.played.connections.iter().enumerate();
+        let (_, opened) =
+            connections.find(|(index, opened)| asked(*index, opened) && !opened.sender.finished())?;
+        Some(opened.sender.rounds)
+    }
+
+    /// All that is in flight arrives, on the current connection or on `all`.
+    fn round(&mut self, all: bool) -> Result<(), String> {
+        let (current, rtt_us) = (self.current, self.sender()?.rtt_us());
+        for (index, opened) in self.played.connections.iter_mut().enumerate() {
+            opened.sender.rounds += u64::from(if all { opened.lives } else { index == current });
+        }
+        let in_flight = self.sender()?.on_the_way();
+        if in_flight == 0 && !all {
+            return self.pass(rtt_us);
+        }
+        self.arrive(in_flight, all, false);
+        Ok(())
+    }
+
+    fn find(&self, name: &str, given: &[&str]) -> Result<Arc<Instance>, String> {
+        let file = external::is_file(name).then(|| self.folder.join(name).display().to_string());
+        let found = instance(file.as_deref().unwrap_or(name), given.iter().copied())?;
+        // The same again is the same instance: its connections share groups.
+        let opened = self.played.connections.iter().map(|opened| &opened.instance);
+        let known = self.instance.iter().chain(opened).find(|known| ***known == *found).cloned();
+        Ok(known.unwrap_or(found))
+    }
+
     fn sender(&mut self) -> Result<&mut Sender, String> {
-        self.sender.as_mut().ok_or_else(|| "`open` must come first".to_owned())
+        let current = self.played.connections.get_mut(self.current);
+        current.map(|opened| &mut opened.sender).ok_or_else(|| "`open` must come first".to_owned())
     }
 
     fn observe(&mut self, key: &str) -> Result<String, String> {
+        if let "members" | "cwnd_sum" | "ssthresh_sum" = key {
+            let group = self.observe_group()?;
+            return Ok(match key {
+                "members" => group.members.into(),
+                "cwnd_sum" => group.cwnd_sum,
+                _ => group.ssthresh_sum,
+            }
+            .to_string());
+        }
         let sender = self.sender()?;
         let tp = &sender.connection.tp;
         Ok(match key {
@@ -191,10 +476,20 @@ impl Script {
             _ => {
                 return Err(format!(
                     "found check {key:?}, accepted: cwnd, ssthresh, flight, state, lost, retransmitted, \
-                     sent_kb, rounds, cc"
+                     sent_kb, rounds, cc, members, cwnd_sum, ssthresh_sum"
                 ));
             }
         })
+    }
+
+    /// The group that the last `group` event named; empty where no connection has made it.
+    fn observe_group(&self) -> Result<Group, String> {
+        let (Some((prefix, slot)), Some(instance)) = (&self.group, &self.instance) else {
+            return Err("`group PREFIX` must come first".to_owned());
+        };
+        let groups = self.groups.of(instance);
+        let found = groups.iter().find(|(key, _)| key.slot == *slot && key.to_string() == *prefix);
+        Ok(found.map_or_else(Group::default, |(_, group)| *group))
     }
 
     fn summary(&mut self) -> String {
@@ -204,7 +499,8 @@ impl Script {
     }
 }
 
-fn instance(name: &str, given: &[&str]) -> Result<Arc<Instance>, String> {
+/// An algorithm by its name or file, with parameters given as `name=value`.
+pub fn instance<'a>(name: &str, given: impl Iterator<Item = &'a str>) -> Result<Arc<Instance>, String> {
     let mut parameters = BTreeMap::new();
     for word in given {
         let (key, value) =
@@ -224,7 +520,12 @@ fn config(given: &[&str]) -> Result<Config, String> {
             Some(("rtt", value)) => config.rtt_us = microseconds(value)?,
             Some(("rto", value)) => config.rto_us = microseconds(value)?,
             Some(("after_idle", value)) => config.after_idle = number(value)? != 0,
-            _ => return Err(format!("found {word:?}, accepted: iw=, mss=, rtt=, rto=, after_idle=")),
+            Some(("to", value)) => {
+                let refuse =
+                    |_| format!("found to={value}, accepted: an address such as 10.1.2.3 or fd00::2");
+                config.to = (value.parse::<IpAddr>().map_err(refuse)?, config.to.port()).into();
+            }
+            _ => return Err(format!("found {word:?}, accepted: iw=, mss=, rtt=, rto=, after_idle=, to=")),
         }
     }
     Ok(config)

@@ -7,11 +7,16 @@
 //! everything after one constant round-trip time unless told to lose or hold it, and a receiver
 //! that answers each segment at once.
 //!
-//! DEVIATION: no F-RTO (as with tcp_frto=0), no timestamps (undo only by DSACK), no receive
-//! window, no pacing; timeouts and tail-loss probes happen when the script says so.
+//! DEVIATION: no F-RTO (as with tcp_frto=0), no timestamps (undo only by DSACK), no pacing, whatever
+//! sk_pacing_rate says; the receiver's window only changes, and timeouts and tail-loss probes only
+//! happen, when the script says so.
 
-use crate::{AckSample, CaEvent, CaState, Connection, INFINITE_SSTHRESH, Instance, ack_flags};
+use crate::rate::{Rate, Stamp, check_app_limited};
+use crate::timetable::{Entry, What};
+use crate::{AckSample, CaEvent, CaState, Connection, Groups, INFINITE_SSTHRESH, Instance, ack_flags};
 use std::collections::{BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Microseconds of a jiffy: HZ is 250.
@@ -33,11 +38,28 @@ pub struct Config {
     pub rto_us: u64,
     /// The kernel's own restart after idle (tcp_slow_start_after_idle).
     pub after_idle: bool,
+    /// The receiver.
+    pub to: SocketAddr,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { initial_window: 10, mss: 1448, rtt_us: 100_000, rto_us: 304_000, after_idle: true }
+        Config {
+            initial_window: 10,
+            mss: 1448,
+            rtt_us: 100_000,
+            rto_us: 304_000,
+            after_idle: true,
+            to: (Ipv4Addr::new(10, 0, 0, 2), 50_000).into(),
+        }
+    }
+}
+
+/// The sender's address towards a receiver.
+fn local_address(to: SocketAddr) -> IpAddr {
+    match to {
+        SocketAddr::V4(_) => Ipv4Addr::new(10, 0, 0, 1).into(),
+        SocketAddr::V6(_) => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).into(),
     }
 }
 
@@ -50,12 +72,15 @@ struct Segment {
     /// A retransmission of it is in flight.
     retransmitted: bool,
     ever_retransmitted: bool,
+    stamp: Stamp,
 }
 
 /// One passage of a segment over the path.
 struct Transmission {
     segment: u64,
     due_us: u64,
+    /// Which of the sender's data packets it is, from 1.
+    number: u32,
 }
 
 #[derive(Default)]
@@ -98,6 +123,8 @@ pub struct Sender {
     pub connection: Connection,
     config: Config,
     now_us: u64,
+    /// Round-trip time of the path from now on.
+    rtt_us: u64,
     queue: VecDeque<Segment>,
     /// Number of the queue's first segment.
     first: u64,
@@ -107,6 +134,7 @@ pub struct Sender {
     held: Vec<Transmission>,
     receiver: Receiver,
     rack: Rack,
+    rate: Rate,
     reorder_timer_us: Option<u64>,
     min_rtt_us: u64,
     cwnd_usage_seq: u32,
@@ -119,12 +147,21 @@ pub struct Sender {
     timeouts: u32,
     /// Round trips that [`round`](Self::round) has passed.
     pub rounds: u64,
+    /// What the application and the path did so far, for a timetable.
+    pub journal: Vec<Entry>,
 }
 
 impl Sender {
     /// A connection that has just been established and has nothing to send.
     pub fn open(instance: Arc<Instance>, config: Config) -> Sender {
-        let mut connection = Connection::new(instance);
+        // Not zero: jiffies and times of "never" must differ from the start.
+        Sender::open_among(instance, config, Groups::new(), 1_000_000)
+    }
+
+    /// As [`open`](Self::open), at a time and together with the other connections of `groups`.
+    pub fn open_among(instance: Arc<Instance>, config: Config, groups: Rc<Groups>, now_us: u64) -> Sender {
+        let mut connection = Connection::among(instance, groups);
+        connection.tp.set_addresses((local_address(config.to), 443).into(), config.to);
         let tp = &mut connection.tp;
         tp.snd_cwnd = config.initial_window;
         tp.snd_ssthresh = INFINITE_SSTHRESH;
@@ -132,12 +169,15 @@ impl Sender {
         tp.mss_cache = config.mss;
         tp.snd_wnd = u32::MAX;
         tp.srtt_us = (config.rtt_us * 8) as u32;
+        tp.cc_rtt_min_us = config.rtt_us as u32;
+        tp.sk_max_pacing_rate = u64::MAX;
+        tp.sk_pacing_shift = 10;
         tp.icsk_rto = (config.rto_us / JIFFY_US) as u32;
         let mut sender = Sender {
             connection,
             config,
-            // Not zero: jiffies and times of "never" must differ from the start.
-            now_us: 1_000_000,
+            rtt_us: config.rtt_us,
+            now_us,
             queue: VecDeque::new(),
             first: 0,
             unsent: Some(0),
@@ -145,6 +185,7 @@ impl Sender {
             held: Vec::new(),
             receiver: Receiver::default(),
             rack: Rack { rtt_us: config.rtt_us, ..Rack::default() },
+            rate: Rate::default(),
             reorder_timer_us: None,
             min_rtt_us: config.rtt_us,
             cwnd_usage_seq: 0,
@@ -156,6 +197,7 @@ impl Sender {
             prr_out: 0,
             timeouts: 0,
             rounds: 0,
+            journal: Vec::new(),
         };
         sender.set_clock(sender.now_us);
         sender.connection.tp.lsndtime = sender.connection.tp.cc_jiffies;
@@ -167,8 +209,11 @@ impl Sender {
 
     /// The application writes `segments`, or without end.
     pub fn write(&mut self, segments: Option<u64>) {
+        self.note(What::Write(segments));
+        let own_rule = self.connection.has_cong_control();
         let tp = &mut self.connection.tp;
-        if self.config.after_idle && tp.packets_out == 0 {
+        check_app_limited(tp, self.unsent == Some(0));
+        if self.config.after_idle && !own_rule && tp.packets_out == 0 {
             let idle = tp.cc_jiffies - tp.lsndtime;
             if idle > tp.icsk_rto {
                 self.restart_after_idle(idle);
@@ -183,15 +228,46 @@ impl Sender {
 
     /// The application has nothing more to write; what waits is forgotten.
     pub fn stop_writing(&mut self) {
+        self.note(What::StopWriting);
         self.unsent = Some(0);
         self.note_write_seq();
     }
 
     /// Time passes; what arrives within it is acknowledged.
     pub fn advance(&mut self, us: u64) {
-        let end = self.now_us + us;
+        self.advance_to(self.now_us + us);
+    }
+
+    /// As [`advance`](Self::advance), until a time; nothing where it has passed.
+    pub fn advance_to(&mut self, end: u64) {
         while self.step(end) {}
         self.set_clock(end);
+    }
+
+    /// The sender's clock.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// When the next segment arrives or the reordering timer fires.
+    pub fn due_us(&self) -> Option<u64> {
+        self.path.front().map(|t| t.due_us).into_iter().chain(self.reorder_timer_us).min()
+    }
+
+    /// Round-trip time of what is sent now.
+    pub fn rtt_us(&self) -> u64 {
+        self.rtt_us
+    }
+
+    /// Segments on their way to the receiver and back.
+    pub fn on_the_way(&self) -> u64 {
+        self.path.len() as u64
+    }
+
+    /// The connection ends.
+    pub fn close(&mut self) {
+        self.note(What::Close);
+        self.connection.release();
     }
 
     /// The next `arrivals` segments arrive, one ACK each; false where nothing was in flight.
@@ -218,13 +294,9 @@ impl Sender {
     /// All that is in flight arrives, one ACK each.
     pub fn round(&mut self) {
         self.rounds += 1;
-        match self.path.back().map(|t| t.due_us) {
-            Some(due) => {
-                let arrivals = self.path.len() as u64;
-                self.ack(arrivals, false);
-                self.set_clock(due);
-            }
-            None => self.advance(self.config.rtt_us),
+        match self.on_the_way() {
+            0 => self.advance(self.rtt_us),
+            arrivals => drop(self.ack(arrivals, false)),
         }
     }
 
@@ -235,19 +307,24 @@ impl Sender {
 
     /// `count` transmissions in flight vanish, the first being the `at`-th (from 1).
     pub fn lose(&mut self, count: usize, at: usize) -> bool {
-        self.take(count, at).is_some()
+        let Some(taken) = self.take(count, at) else { return false };
+        self.note(What::Lose(taken.iter().map(|t| t.number).collect()));
+        true
     }
 
     /// As [`lose`](Self::lose), but they arrive at [`release_held`](Self::release_held).
     pub fn hold(&mut self, count: usize, at: usize) -> bool {
         let Some(taken) = self.take(count, at) else { return false };
+        self.note(What::Hold(taken.iter().map(|t| (t.number, t.due_us)).collect()));
         self.held.extend(taken);
         true
     }
 
     /// What was held arrives now.
     pub fn release_held(&mut self) {
+        self.note(What::Release);
         for transmission in std::mem::take(&mut self.held) {
+            self.note(What::Arrive { data: vec![transmission.number], ece: false });
             let ack = self.receive([transmission.segment]);
             self.on_ack(ack);
         }
@@ -258,10 +335,15 @@ impl Sender {
         (range.end <= self.path.len()).then(|| self.path.drain(range).collect())
     }
 
-    /// The retransmission timer fires, one timeout after the last segment was sent.
+    /// When the retransmission timer fires: one timeout after the last segment was sent.
+    pub fn timeout_us(&self) -> u64 {
+        self.now_us.max(u64::from(self.connection.tp.lsndtime) * JIFFY_US + self.config.rto_us)
+    }
+
+    /// The retransmission timer fires.
     pub fn timeout(&mut self) {
-        let fires = u64::from(self.connection.tp.lsndtime) * JIFFY_US + self.config.rto_us;
-        self.set_clock(self.now_us.max(fires));
+        self.set_clock(self.timeout_us());
+        self.note(What::Timeout);
         self.enter_loss();
         self.timeouts += 1;
         self.retransmit(0);
@@ -271,7 +353,8 @@ impl Sender {
     /// The tail-loss probe fires after two round trips: new data where there is some, else the
     /// last segment again.
     pub fn probe(&mut self) {
-        self.set_clock(self.now_us + 2 * self.config.rtt_us);
+        self.set_clock(self.now_us + 2 * self.rtt_us);
+        self.note(What::Probe);
         self.tlp_retransmitted = self.unsent == Some(0);
         if self.tlp_retransmitted {
             self.repeat(self.queue.len() - 1);
@@ -282,14 +365,50 @@ impl Sender {
         self.tlp_high_seq = Some(self.connection.tp.snd_nxt);
     }
 
+    /// What is sent from now on takes `us` to be acknowledged; false below the path's first
+    /// round-trip time.
+    pub fn set_rtt(&mut self, us: u64) -> bool {
+        let allowed = us >= self.config.rtt_us;
+        if allowed {
+            self.rtt_us = us;
+        }
+        allowed
+    }
+
+    /// The receiver offers a window of so many segments.
+    pub fn set_receive_window(&mut self, segments: u32) {
+        self.note(What::ReceiveWindow);
+        let tp = &mut self.connection.tp;
+        tp.snd_wnd = segments.saturating_mul(tp.mss_cache);
+        self.send();
+    }
+
+    /// What follows is for this sender alone: a real path would do something else.
+    pub fn native_only(&mut self, reason: String) {
+        self.note(What::NativeOnly(reason));
+    }
+
     /// The queue of the sender's own host refused a segment (NET_XMIT_CN).
     pub fn local_drop(&mut self) {
+        self.note(What::LocalDrop);
         self.enter_cwr();
     }
 
     /// Changes the congestion control of the living connection.
     pub fn switch(&mut self, instance: Arc<Instance>) {
+        self.note(What::Switch(instance.clone()));
         self.connection.switch(instance);
+    }
+
+    fn note(&mut self, what: What) {
+        let tp = &self.connection.tp;
+        self.journal.push(Entry {
+            at_us: self.now_us,
+            delivered: tp.delivered,
+            sent: tp.data_segs_out,
+            retransmitted: tp.total_retrans,
+            what,
+        });
     }
 
     /// Current state.
@@ -305,16 +424,19 @@ impl Sender {
 
     // ---- the path and the clock ---------------------------------------------------------------
 
+    /// Time passes until `us`; it never runs back.
     fn set_clock(&mut self, us: u64) {
+        let us = self.now_us.max(us);
         self.now_us = us;
         let tp = &mut self.connection.tp;
         tp.cc_clock_us = us;
         tp.tcp_mstamp = us;
+        tp.tcp_clock_cache = us * 1000;
         tp.cc_jiffies = (us / JIFFY_US) as u32;
     }
 
     /// Carries out the next thing that is due until `end`; false when there is none.
-    fn step(&mut self, end: u64) -> bool {
+    pub(crate) fn step(&mut self, end: u64) -> bool {
         let arrival = self.path.front().map_or(u64::MAX, |t| t.due_us);
         let timer = self.reorder_timer_us.unwrap_or(u64::MAX);
         if arrival.min(timer) > end {
@@ -331,7 +453,8 @@ impl Sender {
 
     fn arrive(&mut self, count: u64, ece: bool) {
         let arrived: Vec<Transmission> = self.path.drain(..count as usize).collect();
-        self.set_clock(self.now_us.max(arrived[arrived.len() - 1].due_us));
+        self.set_clock(arrived[arrived.len() - 1].due_us);
+        self.note(What::Arrive { data: arrived.iter().map(|t| t.number).collect(), ece });
         let ack = Ack { ece, ..self.receive(arrived.iter().map(|t| t.segment)) };
         self.on_ack(ack);
     }
@@ -361,6 +484,10 @@ impl Sender {
         self.connection.min_tso_segs();
         let mut sent = 0;
         while self.unsent != Some(0) && self.connection.tp.in_flight() < self.connection.tp.snd_cwnd {
+            let tp = &self.connection.tp;
+            if tp.snd_wnd - (tp.snd_nxt - tp.snd_una).min(tp.snd_wnd) < tp.mss_cache {
+                break;
+            }
             self.transmit_new();
             sent += 1;
         }
@@ -398,10 +525,18 @@ impl Sender {
         tp.lsndtime = tp.cc_jiffies;
         tp.data_segs_out += 1;
         tp.bytes_sent += u64::from(tp.mss_cache);
-        self.queue[(segment - self.first) as usize].sent_us = self.now_us;
+        let stamp = self.rate.sent(tp, self.now_us);
+        let sent = &mut self.queue[(segment - self.first) as usize];
+        sent.sent_us = self.now_us;
+        sent.stamp = stamp;
         // ACKs come at least a microsecond apart, as RACK tells transmissions apart by their times.
         let earliest = self.path.back().map_or(0, |last| last.due_us + 1);
-        self.path.push_back(Transmission { segment, due_us: earliest.max(self.now_us + self.config.rtt_us) });
+        let due_us = earliest.max(self.now_us + self.rtt_us);
+        let number = self.connection.tp.data_segs_out;
+        self.path.push_back(Transmission { segment, due_us, number });
+        if self.rtt_us > self.config.rtt_us {
+            self.note(What::Delay(number, self.rtt_us - self.config.rtt_us));
+        }
     }
 
     /// tcp_retransmit_skb of the queue's `index`-th segment.
@@ -474,6 +609,8 @@ impl Sender {
         let before = self.connection.tp.clone();
         let mut found = Found { ece: ack.ece, duplicate: ack.duplicates > 0, ..Found::default() };
         self.undo_retrans -= i64::from(ack.duplicates).min(self.undo_retrans.max(0));
+        // tcp_dsack_seen: a needless retransmission counts as delivered.
+        self.connection.tp.delivered += ack.duplicates;
 
         let mut rtt_us = None;
         for &segment in &ack.sacked {
@@ -484,6 +621,7 @@ impl Sender {
         if let Some(rtt) = rtt_us {
             self.min_rtt_us = self.min_rtt_us.min(rtt);
             let tp = &mut self.connection.tp;
+            tp.cc_rtt_min_us = self.min_rtt_us as u32;
             tp.srtt_us = tp.srtt_us - tp.srtt_us / 8 + rtt as u32;
         }
         if before.packets_out > 0 {
@@ -502,11 +640,15 @@ impl Sender {
         self.process_probe_ack(found);
         let dubious = !found.una_advanced || found.data_sacked || found.ece || found.duplicate;
         let repair = (dubious || self.state() != CaState::Open) && self.state_machine(found);
-        let tp = &self.connection.tp;
-        let (delivered, marked) = (tp.delivered - before.delivered, tp.lost > before.lost);
+        let tp = &mut self.connection.tp;
+        let (delivered, lost) = (tp.delivered - before.delivered, tp.lost - before.lost);
+        let sample = self.rate.sample(tp, self.now_us, delivered, lost, before.in_flight(), rtt_us);
         if before.packets_out > 0 {
-            if self.in_reduction() {
-                self.reduce_cwnd(delivered, marked, found.una_advanced);
+            if self.connection.has_cong_control() {
+                let number = self.connection.tp.snd_una;
+                self.connection.cong_control(number, 0, sample);
+            } else if self.in_reduction() {
+                self.reduce_cwnd(delivered, lost > 0, found.una_advanced);
             } else if found.una_advanced {
                 let number = self.connection.tp.snd_una;
                 self.connection.cong_avoid(number, delivered);
@@ -540,6 +682,7 @@ impl Sender {
             tp.retrans_out -= 1;
         }
         let (sent, repeated) = (segment.sent_us, segment.ever_retransmitted);
+        self.rate.delivered(number, sent, segment.stamp);
         self.note_delivery(number, sent, repeated, rtt_us);
         true
     }
@@ -558,6 +701,7 @@ impl Sender {
             tp.snd_una += tp.mss_cache;
             tp.bytes_acked += u64::from(tp.mss_cache);
             if !segment.sacked {
+                self.rate.delivered(self.first, segment.sent_us, segment.stamp);
                 self.note_delivery(self.first, segment.sent_us, segment.ever_retransmitted, rtt_us);
             }
             self.first += 1;
@@ -717,7 +861,9 @@ impl Sender {
         if self.connection.tp.in_flight() != before {
             if self.state() != CaState::Recovery {
                 self.enter_recovery(false);
-                self.reduce_cwnd(1, true, false);
+                if !self.connection.has_cong_control() {
+                    self.reduce_cwnd(1, true, false);
+                }
             }
             self.retransmit_lost();
         }
@@ -762,6 +908,9 @@ impl Sender {
 
     /// tcp_end_cwnd_reduction.
     fn end_reduction(&mut self) {
+        if self.connection.has_cong_control() {
+            return;
+        }
         let cwr = self.state() == CaState::Cwr;
         let tp = &mut self.connection.tp;
         if tp.snd_ssthresh < INFINITE_SSTHRESH && (cwr || self.undo_marker.is_some()) {

@@ -2,6 +2,13 @@
 //!
 //! The nested structs of C are flattened; a test compares each offset with C's own.
 
+use crate::groups::Store;
+use std::net::{IpAddr, SocketAddr};
+
+/// Address families as Linux numbers them.
+pub(crate) const AF_INET: u16 = 2;
+pub(crate) const AF_INET6: u16 = 10;
+
 /// ssthresh of a connection that has not met a loss.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
@@ -61,6 +68,30 @@ pub struct AckSample {
     pub in_flight: u32,
 }
 
+/// Delivery rate as an ACK shows it (draft-cheng-iccrg-delivery-rate-estimation; tcp_rate.c).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct RateSample {
+    /// `delivered` when the acknowledged segment was sent.
+    pub prior_delivered: u32,
+    /// Segments delivered since then; -1 without a valid sample.
+    pub delivered: i32,
+    /// Time in which they were; -1 without a valid sample.
+    pub interval_us: i64,
+    /// Round-trip time of this ACK; -1 without one.
+    pub rtt_us: i64,
+    /// Segments newly marked lost.
+    pub losses: i32,
+    /// Segments newly acknowledged or SACKed.
+    pub acked_sacked: u32,
+    /// Segments in flight before this ACK.
+    pub prior_in_flight: u32,
+    /// True where the application limited the rate.
+    pub is_app_limited: bool,
+    /// True where the receiver probably delayed the ACK.
+    pub is_ack_delayed: bool,
+}
+
 macro_rules! tcp_sock {
     ($($(#[$doc:meta])* $field:ident: $type:ty = $c:literal,)*) => {
         /// The sender's side of a socket. Windows in segments, `_us` in microseconds.
@@ -80,6 +111,18 @@ macro_rules! tcp_sock {
 tcp_sock! {
     /// Address of the receiver in network order.
     skc_daddr: u32 = "inet_conn.icsk_inet.sk.__sk_common.skc_daddr",
+    /// Address of the sender in network order.
+    skc_rcv_saddr: u32 = "inet_conn.icsk_inet.sk.__sk_common.skc_rcv_saddr",
+    /// Port of the receiver in network order.
+    skc_dport: u16 = "inet_conn.icsk_inet.sk.__sk_common.skc_dport",
+    /// Address family: 2 IPv4, 10 IPv6 (Linux).
+    skc_family: u16 = "inet_conn.icsk_inet.sk.__sk_common.skc_family",
+    /// The sending host, which the kernel tells by its network namespace.
+    cc_netns: u32 = "inet_conn.icsk_inet.sk.__sk_common.cc_netns",
+    /// Address of the receiver in network order, for IPv6.
+    skc_v6_daddr: [u32; 4] = "inet_conn.icsk_inet.sk.__sk_common.skc_v6_daddr",
+    /// Address of the sender in network order, for IPv6.
+    skc_v6_rcv_saddr: [u32; 4] = "inet_conn.icsk_inet.sk.__sk_common.skc_v6_rcv_saddr",
     /// Pacing rate in bytes per second.
     sk_pacing_rate: u64 = "inet_conn.icsk_inet.sk.sk_pacing_rate",
     /// 0 none, 1 asked for.
@@ -90,6 +133,16 @@ tcp_sock! {
     cc_clock_us: u64 = "inet_conn.icsk_inet.sk.cc_clock_us",
     /// The instance's parameters.
     cc_parameters: *const u64 = "inet_conn.icsk_inet.sk.cc_parameters",
+    /// The instance's groups.
+    cc_groups: *const Store = "inet_conn.icsk_inet.sk.cc_groups",
+    /// Seed and state of the algorithm's random numbers.
+    cc_random_state: u64 = "inet_conn.icsk_inet.sk.cc_random_state",
+    /// Largest pacing rate that the application allows, in bytes per second.
+    sk_max_pacing_rate: u64 = "inet_conn.icsk_inet.sk.sk_max_pacing_rate",
+    /// Bursts of a paced sender take a 2^-N th of a second (Linux: 10).
+    sk_pacing_shift: u64 = "inet_conn.icsk_inet.sk.sk_pacing_shift",
+    /// Port of the sender in network order.
+    inet_sport: u64 = "inet_conn.icsk_inet.inet_sport",
     /// Retransmission timeout in jiffies.
     icsk_rto: u32 = "inet_conn.icsk_rto",
     /// A [`CaState`].
@@ -154,6 +207,16 @@ tcp_sock! {
     lsndtime: u32 = "lsndtime",
     /// 1 where the window limited the last flight.
     is_cwnd_limited: u8 = "is_cwnd_limited",
+    /// `delivered` at which the application-limited phase ends, 0 outside of one (tcp_rate.c).
+    app_limited: u32 = "app_limited",
+    /// When `delivered` last rose, in microseconds.
+    delivered_mstamp: u64 = "delivered_mstamp",
+    /// Earliest departure of the next paced segment, in nanoseconds.
+    tcp_wstamp_ns: u64 = "tcp_wstamp_ns",
+    /// The clock in nanoseconds.
+    tcp_clock_cache: u64 = "tcp_clock_cache",
+    /// Smallest round-trip time in microseconds, `u32::MAX` before the first sample (tcp_min_rtt).
+    cc_rtt_min_us: u32 = "cc_rtt_min_us",
 }
 
 impl Default for TcpSock {
@@ -164,15 +227,45 @@ impl Default for TcpSock {
 }
 
 impl TcpSock {
+    /// Sets the addresses of both ends, which are of one family.
+    pub fn set_addresses(&mut self, local: SocketAddr, remote: SocketAddr) {
+        let v6 = |octets: [u8; 16]| {
+            std::array::from_fn(|word| {
+                u32::from_ne_bytes(std::array::from_fn(|byte| octets[4 * word + byte]))
+            })
+        };
+        match (local.ip(), remote.ip()) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                self.skc_family = AF_INET;
+                self.skc_rcv_saddr = u32::from_ne_bytes(local.octets());
+                self.skc_daddr = u32::from_ne_bytes(remote.octets());
+            }
+            (IpAddr::V6(local), IpAddr::V6(remote)) => {
+                self.skc_family = AF_INET6;
+                self.skc_v6_rcv_saddr = v6(local.octets());
+                self.skc_v6_daddr = v6(remote.octets());
+                // The kernel keeps both forms of a mapped address.
+                let v4 = |address: std::net::Ipv6Addr| {
+                    address.to_ipv4_mapped().map_or(0, |v4| u32::from_ne_bytes(v4.octets()))
+                };
+                self.skc_rcv_saddr = v4(local);
+                self.skc_daddr = v4(remote);
+            }
+            _ => panic!("{local} and {remote} are of two families"),
+        }
+        self.inet_sport = local.port().to_be().into();
+        self.skc_dport = remote.port().to_be();
+    }
+
     /// Segments in flight, as the kernel counts them.
     pub fn in_flight(&self) -> u32 {
         self.packets_out - self.sacked_out - self.lost_out + self.retrans_out
     }
 }
 
+/// Offsets as C lays them out (layout.c), under their names in C.
 #[cfg(test)]
-mod tests {
-    use super::OFFSETS;
+pub(crate) mod layout {
     use std::ffi::{CStr, c_char};
 
     #[repr(C)]
@@ -182,19 +275,43 @@ mod tests {
     }
 
     unsafe extern "C" {
-        static cc_layout: [Entry; OFFSETS.len() + 1];
+        static cc_layout: Entry;
+        static cc_group_layout: Entry;
     }
+
+    /// The entries of a table up to its end mark.
+    fn read(mut entry: *const Entry) -> Vec<(&'static str, usize)> {
+        let mut entries = Vec::new();
+        loop {
+            // SAFETY: called with constants of layout.c only, each an array whose last name is NULL.
+            let Entry { name, offset } = unsafe { entry.read() };
+            if name.is_null() {
+                return entries;
+            }
+            // SAFETY: a string literal of layout.c; the end mark has not been reached.
+            let name = unsafe {
+                entry = entry.add(1);
+                CStr::from_ptr(name)
+            };
+            entries.push((name.to_str().unwrap(), offset));
+        }
+    }
+
+    pub fn of_socket() -> Vec<(&'static str, usize)> {
+        read(&raw const cc_layout)
+    }
+
+    pub fn of_groups() -> Vec<(&'static str, usize)> {
+        read(&raw const cc_group_layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OFFSETS, layout};
 
     #[test]
     fn the_mirror_has_the_offsets_of_c() {
-        // SAFETY: a constant of layout.c; an end mark follows its entries.
-        let entries = unsafe { &cc_layout };
-        let c: Vec<(&str, usize)> = entries
-            .iter()
-            .take_while(|entry| !entry.name.is_null())
-            // SAFETY: a string literal of layout.c.
-            .map(|entry| (unsafe { CStr::from_ptr(entry.name) }.to_str().unwrap(), entry.offset))
-            .collect();
-        assert_eq!(c, OFFSETS);
+        assert_eq!(layout::of_socket(), OFFSETS);
     }
 }

@@ -24,6 +24,15 @@ enum Verb {
         /// The run description.
         run: PathBuf,
     },
+    /// Carry out simulated runs, many at once.
+    Simulate {
+        /// Run descriptions; files of one description a line (.jsonl); or - for paths on stdin.
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// Runs at a time; one per core when left out.
+        #[arg(long)]
+        workers: Option<usize>,
+    },
     /// Measure what a path between two network namespaces gives.
     Probe {
         /// What to measure, as a JSON object.
@@ -46,18 +55,40 @@ enum Verb {
 
 #[derive(Subcommand)]
 enum Cc {
-    /// Print every congestion control with its parameters as JSON.
-    List,
+    /// Print congestion controls with their parameters as JSON.
+    List {
+        /// C files of your own; all that ship when left out.
+        files: Vec<String>,
+    },
+    /// Print the C source of a congestion control.
+    Source {
+        /// Name.
+        name: String,
+    },
+    /// Print the names of the acknowledgement scripts that ship as JSON.
+    Scripts,
+    /// Print the window over time on the standard path, natively, as JSON.
+    StandardPath {
+        /// Name, or a C file of your own.
+        name: String,
+        /// Parameters as name=value.
+        parameters: Vec<String>,
+    },
     /// Register a run's congestion controls with the kernel until SIGTERM or SIGINT.
     Load {
         /// The run description.
         run: PathBuf,
     },
+    /// Print the groups of connections of every loaded congestion control as JSON.
+    Groups,
     /// Run acknowledgement scripts natively and say what differs.
     Script {
-        /// Files of congestion/scripts.
+        /// Files, or names of scripts that ship.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// Print as JSON what happened and how a real path would carry it out.
+        #[arg(long)]
+        timetable: bool,
     },
 }
 
@@ -72,12 +103,27 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Verb::Emulate { run } => emulator_ended(wirepaint_emulator::command(&run)),
+        Verb::Simulate { runs, workers } => {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            wirepaint_simulator::command(&runs, workers.unwrap_or_else(cores))
+        }
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),
         Verb::ProbeTcp { run } => wirepaint_tcp_probe::command(&run),
-        Verb::Cc(Cc::List) => wirepaint_congestion_native::command::list(),
+        Verb::Cc(Cc::List { files }) => wirepaint_congestion_native::command::list(&files),
+        Verb::Cc(Cc::Source { name }) => wirepaint_congestion_native::command::source(&name),
+        Verb::Cc(Cc::Scripts) => wirepaint_congestion_native::command::shipped_scripts(),
+        Verb::Cc(Cc::StandardPath { name, parameters }) => {
+            wirepaint_congestion_native::command::standard_path(&name, &parameters)
+        }
         Verb::Cc(Cc::Load { run }) => wirepaint_congestion_kernel::command(&run),
-        Verb::Cc(Cc::Script { files }) => wirepaint_congestion_native::command::scripts(&files),
+        Verb::Cc(Cc::Groups) => wirepaint_congestion_kernel::groups::command(),
+        Verb::Cc(Cc::Script { files, timetable: false }) => {
+            wirepaint_congestion_native::command::scripts(&files)
+        }
+        Verb::Cc(Cc::Script { files, timetable: true }) => {
+            wirepaint_congestion_native::command::timetables(&files)
+        }
     }
 }
 

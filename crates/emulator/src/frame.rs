@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use wirepaint_link_model::Packet;
+use wirepaint_link_model::config::Counted;
 use wirepaint_units::Time;
 
 /// Length of an Ethernet header.
@@ -18,6 +19,8 @@ const MOST_SLOTS: usize = (1 << 30) / SLOT_BYTES;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
+/// FIN, SYN and RST.
+const FLAGS_OF_NO_COUNT: u8 = 0b111;
 /// The two low bits of the traffic class (RFC 3168).
 const ECN_MASK: u8 = 0b11;
 
@@ -28,6 +31,7 @@ pub(crate) struct Frame {
     pub bytes: u16,
     pub arrival: Time,
     flow: u64,
+    counted_as: Option<Counted>,
     ecn_capable: bool,
     /// The model marked it: [`mark_congestion`] is due before it is sent.
     pub marked: bool,
@@ -41,6 +45,7 @@ impl Frame {
             bytes: data.len() as u16,
             arrival,
             flow: header.as_ref().map_or(0, Header::flow),
+            counted_as: header.and_then(|header| header.transport).and_then(Transport::counted_as),
             ecn_capable: header.is_some() && data[ETHERNET_BYTES + 1] & ECN_MASK != 0,
             marked: false,
         }
@@ -59,6 +64,9 @@ impl Packet for Frame {
     }
     fn flow(&self) -> u64 {
         self.flow
+    }
+    fn counted_as(&self) -> Option<Counted> {
+        self.counted_as
     }
 }
 
@@ -97,8 +105,12 @@ impl Store {
         Some(slot)
     }
 
-    /// The bytes of a slot.
-    pub fn slot(&mut self, slot: u32) -> &mut [u8] {
+    /// The bytes of a frame.
+    pub fn frame_mut(&mut self, frame: &Frame) -> &mut [u8] {
+        &mut self.slot(frame.slot)[..usize::from(frame.bytes)]
+    }
+
+    fn slot(&mut self, slot: u32) -> &mut [u8] {
         let start = slot as usize % CHUNK_SLOTS * SLOT_BYTES;
         &mut self.chunks[slot as usize / CHUNK_SLOTS][start..start + SLOT_BYTES]
     }
@@ -167,6 +179,14 @@ impl Header {
 }
 
 impl Transport {
+    fn counted_as(self) -> Option<Counted> {
+        match self.tcp {
+            Some(tcp) if tcp.flags & FLAGS_OF_NO_COUNT != 0 => None,
+            _ if self.payload_bytes > 0 => Some(Counted::Data),
+            tcp => tcp.and(Some(Counted::Bare)),
+        }
+    }
+
     fn parse(ip: &[u8]) -> Option<Transport> {
         let header_bytes = usize::from(ip[0] & 0xF) * 4;
         let fragment_offset = be16(ip, 6)? & 0x1FFF;
@@ -252,6 +272,20 @@ mod tests {
         let mut arp = whole;
         arp[12..14].copy_from_slice(&[0x08, 0x06]);
         assert_eq!(Header::parse(&arp), None);
+    }
+
+    #[test]
+    fn a_script_counts_payload_and_pure_acknowledgements_but_no_syn_fin_or_rst() {
+        let counted = |flags: u8, payload_bytes| {
+            let tcp = Some(Tcp { sequence: 0, acknowledgement: 0, flags });
+            Transport { source_port: 1, destination_port: 2, payload_bytes, tcp }.counted_as()
+        };
+        assert_eq!([counted(0x18, 4), counted(0x10, 0)], [Some(Counted::Data), Some(Counted::Bare)]);
+        assert_eq!([0x02, 0x12, 0x11, 0x04].map(|flags| counted(flags, 0)), [None; 4]);
+        assert_eq!(counted(0x19, 4), None, "a FIN with payload");
+        let datagram =
+            |payload_bytes| Transport { source_port: 1, destination_port: 2, payload_bytes, tcp: None };
+        assert_eq!([4, 0].map(|bytes| datagram(bytes).counted_as()), [Some(Counted::Data), None]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! `sendmmsg` when they are due. The thread sleeps between departures and says of every packet how
 //! late it left.
 //!
-//! Start at [`command`] (the verb `emulate`), then `forward.rs`. [`probe`] measures what a path
+//! Start at [`command`] (the verb `emulate`), then `forward.rs` (the loop) and `lane.rs` (one direction). [`probe`] measures what a path
 //! really gives.
 
 mod clock;
@@ -13,6 +13,7 @@ mod error;
 mod forward;
 mod frame;
 mod histogram;
+mod lane;
 mod port;
 pub mod probe;
 mod realtime;

@@ -11,6 +11,7 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
@@ -59,7 +60,14 @@ pub enum Measure {
         duration_ns: u64,
         /// Congestion control of the sender.
         congestion: String,
+        /// How long to wait for the connection, and for its end after that time.
+        #[serde(default = "default_patience")]
+        patience_ns: u64,
     },
+}
+
+fn default_patience() -> u64 {
+    10_000_000_000
 }
 
 /// UDP packets and their times.
@@ -112,8 +120,10 @@ pub fn command(request: &str) -> Result<(), Error> {
         Measure::Echo { probes } => {
             serde_json::to_value(udp::echo(&source, &destination, &udp::Plan::check(&probes)?)?)
         }
-        Measure::Tcp { duration_ns, congestion } => {
-            serde_json::to_value(tcp::bulk(&source, &destination, duration_ns, &congestion)?)
+        Measure::Tcp { duration_ns, congestion, patience_ns } => {
+            accept("duration_ns", duration_ns, 1_000_000..=600_000_000_000)?;
+            accept("patience_ns", patience_ns, 1_000_000..=600_000_000_000)?;
+            serde_json::to_value(tcp::bulk(&source, &destination, duration_ns, patience_ns, &congestion)?)
         }
     };
     println!("{}", result.expect("a result is plain data"));
@@ -135,6 +145,24 @@ fn inside<T: Send>(end: &End, open: impl FnOnce() -> Result<T, Error> + Send) ->
         });
         thread.join().expect("opening a socket does not panic")
     })
+}
+
+/// Refuses a value of the request that is outside of what is accepted.
+fn accept(key: &str, found: u64, accepted: RangeInclusive<u64>) -> Result<(), Error> {
+    if accepted.contains(&found) {
+        return Ok(());
+    }
+    let (least, most) = accepted.into_inner();
+    Err(Error::Usage(format!("probe request: {key}: found {found}, accepted: {least} to {most}")))
+}
+
+/// Runs `finish` when it goes out of scope, also by a panic: another thread waits for it.
+struct Finally<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 fn io(attempt: &str) -> impl FnOnce(std::io::Error) -> Error {

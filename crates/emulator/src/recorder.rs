@@ -2,7 +2,7 @@
 
 use crate::frame::{Header, Tcp};
 use std::path::Path;
-use wirepaint_link_model::{Counters, Drop};
+use wirepaint_link_model::Counters;
 use wirepaint_trace::{TableWriter, TraceError, row};
 use wirepaint_units::{Duration, Time};
 
@@ -23,8 +23,12 @@ pub(crate) struct LinkSample {
 /// What became of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    Delivered { due: Time, out: Time },
-    Dropped(Drop),
+    Delivered {
+        due: Time,
+        out: Time,
+    },
+    /// Why.
+    Dropped(&'static str),
 }
 
 /// One packet.
@@ -107,7 +111,7 @@ impl Recorder {
 fn write_packet(table: &mut TableWriter, packet: &PacketRecord) -> Result<(), TraceError> {
     let (due, out, dropped) = match packet.outcome {
         Outcome::Delivered { due, out } => (Some(due.0), Some(out.0), None),
-        Outcome::Dropped(cause) => (None, None, Some(cause.name())),
+        Outcome::Dropped(cause) => (None, None, Some(cause)),
     };
     let transport = packet.header.and_then(|header| header.transport);
     let tcp = transport.and_then(|transport| transport.tcp);

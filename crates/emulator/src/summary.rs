@@ -22,7 +22,7 @@ pub(crate) struct Summary {
 }
 
 /// What happened in one direction. `offered = delivered + queue_drops + aqm_drops + random_losses
-/// + inside`, and `received = offered + oversized + no_memory`.
+/// + send_failures + inside`, and `received = offered + oversized + no_memory`.
 #[derive(Debug, Serialize)]
 pub(crate) struct DirectionSummary {
     /// Frames that came out of the receive ring.
@@ -39,6 +39,8 @@ pub(crate) struct DirectionSummary {
     pub inside_packets: u64,
     /// Frames that the receive ring had no room for.
     pub ring_drops: u64,
+    /// Frames that Linux dropped before the receive ring: the receive backlog of a CPU was full.
+    pub backlog_drops: u64,
     /// Packets that the model delivered but the far interface refused.
     pub send_failures: u64,
     /// Frames above the MTU.
@@ -47,6 +49,8 @@ pub(crate) struct DirectionSummary {
     pub no_memory: u64,
     /// Frames whose sender left the checksum to a device.
     pub unfinished_checksums: u64,
+    /// Most that an arrival was taken later than it came because it was read too late.
+    pub largest_shift: u64,
 }
 
 /// Quantiles of the lateness.
@@ -80,7 +84,7 @@ impl Lateness {
 impl DirectionSummary {
     /// Packets that the books do not account for; zero unless the emulator has a bug.
     fn unaccounted(&self) -> u64 {
-        let dropped = self.queue_drops + self.aqm_drops + self.random_losses;
+        let dropped = self.queue_drops + self.aqm_drops + self.random_losses + self.send_failures;
         let inside_model = self.delivered_packets + dropped + self.inside_packets;
         let before_model = self.offered_packets + self.oversized + self.no_memory;
         self.offered_packets.abs_diff(inside_model) + self.received_packets.abs_diff(before_model)
@@ -91,6 +95,7 @@ impl DirectionSummary {
         [
             ("packet conservation", self.unaccounted()),
             ("ring drops", self.ring_drops),
+            ("backlog drops", self.backlog_drops),
             ("send failures", self.send_failures),
             ("frames above the MTU", self.oversized),
             ("frames without memory", self.no_memory),
@@ -115,10 +120,12 @@ impl DirectionSummary {
             ecn_marks: c.marks,
             inside_packets: c.inside_packets,
             ring_drops: 0,
+            backlog_drops: 0,
             send_failures: 0,
             oversized: 0,
             no_memory: 0,
             unfinished_checksums: 0,
+            largest_shift: c.largest_shift.0,
         }
     }
 }

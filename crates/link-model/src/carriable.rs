@@ -70,6 +70,7 @@ mod tests {
             loss: Loss::None,
             queue: Queue::Droptail { packets: None, bytes: None },
             changes: changes.into_iter().map(change).collect(),
+            scripted: vec![],
             overhead_bytes: 14,
         })
     }

@@ -1,4 +1,5 @@
-use crate::config::{Capacity, Change, Direction, Jitter, Loss, Queue};
+use crate::config::{Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted};
+use std::borrow::Cow;
 use std::fmt::Display;
 use wirepaint_units::{Duration, Time};
 
@@ -16,11 +17,15 @@ pub struct ConfigError {
     /// What it held.
     pub found: String,
     /// What it may hold.
-    pub accepted: &'static str,
+    pub accepted: Cow<'static, str>,
 }
 
-fn refuse<T>(key: &str, found: impl Display, accepted: &'static str) -> Result<T, ConfigError> {
-    Err(ConfigError { key: key.to_owned(), found: found.to_string(), accepted })
+fn refuse<T>(
+    key: &str,
+    found: impl Display,
+    accepted: impl Into<Cow<'static, str>>,
+) -> Result<T, ConfigError> {
+    Err(ConfigError { key: key.to_owned(), found: found.to_string(), accepted: accepted.into() })
 }
 
 fn time(key: &str, value: Duration, zero_ok: bool) -> Result<(), ConfigError> {
@@ -35,13 +40,13 @@ fn at_least_one(key: &str, value: u64) -> Result<(), ConfigError> {
 }
 
 impl Direction {
-    /// Refuses what the model cannot carry out.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// Refuses what the model cannot carry out with IP packets of at most `mtu` bytes.
+    pub(crate) fn check(&self, mtu: u32) -> Result<(), ConfigError> {
         self.capacity.check()?;
         time("delay_ns", self.delay_ns, true)?;
         self.jitter.check()?;
         self.loss.check()?;
-        self.queue.check()?;
+        self.queue.check(mtu + self.overhead_bytes)?;
         if self.overhead_bytes > 1000 {
             return refuse("overhead_bytes", self.overhead_bytes, "0 to 1000");
         }
@@ -55,8 +60,29 @@ impl Direction {
             }
             last = change.at_ns;
         }
-        Ok(())
+        check_script(&self.scripted)
     }
+}
+
+fn check_script(scripted: &[Scripted]) -> Result<(), ConfigError> {
+    let (mut last_data, mut last_bare) = (0, 0);
+    for (index, Scripted { what, nth, action }) in scripted.iter().enumerate() {
+        let within =
+            |error: ConfigError| ConfigError { key: format!("scripted[{index}].{}", error.key), ..error };
+        let last = match what {
+            Counted::Data => &mut last_data,
+            Counted::Bare => &mut last_bare,
+        };
+        if *nth <= *last {
+            return refuse("nth", nth, "at least 1, ascending among those that count the same packets")
+                .map_err(within);
+        }
+        *last = *nth;
+        if let Action::Hold { extra_ns } = action {
+            time("action.extra_ns", *extra_ns, false).map_err(within)?;
+        }
+    }
+    Ok(())
 }
 
 impl Change {
@@ -126,14 +152,14 @@ impl Loss {
 }
 
 impl Queue {
-    fn check(&self) -> Result<(), ConfigError> {
+    fn check(&self, full_frame: u32) -> Result<(), ConfigError> {
         match *self {
             Queue::Droptail { packets, bytes } => {
                 at_least_one("queue.packets", packets.unwrap_or(u64::MAX))?;
                 // A packet that can never enter is a link that is down.
                 match bytes {
-                    Some(bytes) if bytes < 1514 => {
-                        refuse("queue.bytes", bytes, "at least 1514, a full frame")
+                    Some(bytes) if bytes < u64::from(full_frame) => {
+                        refuse("queue.bytes", bytes, format!("at least {full_frame}, a full frame"))
                     }
                     _ => Ok(()),
                 }

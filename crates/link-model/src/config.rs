@@ -1,6 +1,6 @@
 //! What a run description says of a link. Times in nanoseconds, rates in bits per second.
 //!
-//! [`Direction::check`] refuses what cannot be carried out.
+//! [`Link::new`](crate::Link::new) refuses what cannot be carried out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,9 @@ pub struct Direction {
     /// Changes during the run, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// What happens to single packets, chosen by number, in ascending order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripted: Vec<Scripted>,
     /// Bytes counted per packet beyond its IP bytes (14: an Ethernet header).
     #[serde(default = "default_overhead")]
     pub overhead_bytes: u32,
@@ -215,4 +218,44 @@ pub struct Change {
     /// New loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
+}
+
+/// Something that happens to one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scripted {
+    /// Which packets are counted.
+    #[serde(default)]
+    pub what: Counted,
+    /// Which of them, from 1, over all flows of the direction.
+    pub nth: u64,
+    /// What happens to it.
+    pub action: Action,
+}
+
+/// The packets that a script counts. SYN, FIN and RST segments count in neither kind,
+/// retransmissions like any other packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// TCP segments and UDP datagrams with payload.
+    #[default]
+    Data,
+    /// TCP segments without payload: pure acknowledgements.
+    Bare,
+}
+
+/// What happens to a packet that a script names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Action {
+    /// Lost in front of the queue; booked as a loss.
+    Drop,
+    /// Delivered this much later than it would be; others overtake it.
+    Hold {
+        /// How much later.
+        extra_ns: Duration,
+    },
+    /// Congestion Experienced is set if the packet is ECN-capable; otherwise nothing happens.
+    Mark,
 }

@@ -1,4 +1,5 @@
 use crate::config::{Direction, Jitter};
+use crate::queue::Queued;
 use crate::random::Stream;
 use std::collections::VecDeque;
 use wirepaint_units::{Duration, Time};
@@ -36,7 +37,7 @@ pub(crate) struct Delay<P> {
     pub delay: Duration,
     pub jitter: Jitter,
     stream: Stream,
-    under_way: VecDeque<(Time, P)>,
+    under_way: VecDeque<(Time, Queued<P>)>,
     /// Due time of the packet that entered last: the next may not overtake it.
     last_due: Time,
 }
@@ -46,33 +47,44 @@ impl<P> Delay<P> {
         Delay { delay, jitter, stream, under_way: VecDeque::new(), last_due: Time::ZERO }
     }
 
-    /// A packet leaves the bottleneck at `now`.
-    pub fn enter(&mut self, now: Time, packet: P) {
+    /// A packet leaves the bottleneck at `now`; one that is held comes out that much later
+    /// than it would, and holds up no other.
+    pub fn enter(&mut self, now: Time, packet: Queued<P>) {
         let (offset, reorder) = match self.jitter {
-            Jitter::None => (0.0, false),
+            Jitter::None => (0, false),
             Jitter::Uniform { range_ns, reorder } => {
-                ((2.0 * self.stream.unit() - 1.0) * range_ns.0 as f64, reorder)
+                (((2.0 * self.stream.unit() - 1.0) * range_ns.0 as f64).round() as i64, reorder)
             }
             Jitter::Normal { stddev_ns, reorder } => {
-                (self.stream.normal().clamp(-CUT, CUT) * stddev_ns.0 as f64, reorder)
+                ((self.stream.normal().clamp(-CUT, CUT) * stddev_ns.0 as f64).round() as i64, reorder)
             }
         };
-        let delay = self.delay.0.saturating_add_signed(offset.round() as i64);
+        let delay = self.delay.0.saturating_add_signed(offset);
         let mut due = now + Duration(delay);
         if !reorder {
             due = due.max(self.last_due);
             self.last_due = due;
         }
-        // Without reordering this is the back; with it, few packets lie behind the place.
+        due += packet.hold;
+        if self.under_way.back().is_none_or(|(last, _)| *last <= due) {
+            self.under_way.push_back((due, packet));
+            return;
+        }
+        // It overtakes; few packets lie behind its place.
         let place = self.under_way.iter().rposition(|(other, _)| *other <= due).map_or(0, |at| at + 1);
         self.under_way.insert(place, (due, packet));
+    }
+
+    /// The packet that is due next.
+    pub fn front(&self) -> Option<&P> {
+        self.under_way.front().map(|(_, queued)| &queued.packet)
     }
 
     pub fn next_due(&self) -> Option<Time> {
         self.under_way.front().map(|(due, _)| *due)
     }
 
-    pub fn pop(&mut self, now: Time) -> Option<(Time, P)> {
+    pub fn pop(&mut self, now: Time) -> Option<(Time, Queued<P>)> {
         if self.next_due()? <= now { self.under_way.pop_front() } else { None }
     }
 

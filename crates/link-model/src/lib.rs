@@ -3,8 +3,8 @@
 //! Reads no clock, does no I/O, starts no thread: time is passed in and [`LinkModel::next_departure`]
 //! answers "when next?". The emulator drives it with the real clock, the simulator with a virtual one.
 //!
-//! A packet passes, in this order: random loss ([`config::Loss`]), the queue discipline
-//! ([`mod@queue`]), the bottleneck ([`config::Capacity`]), the delay with its jitter. The bottleneck
+//! A packet passes, in this order: random loss ([`config::Loss`]) and the script of single packets
+//! ([`config::Scripted`]), the queue discipline ([`mod@queue`]), the bottleneck ([`config::Capacity`]), the delay with its jitter. The bottleneck
 //! is evaluated lazily on the times that are passed in, so a caller that wakes late gets the same
 //! departures as one that is punctual.
 //!
@@ -20,6 +20,7 @@ mod loss;
 mod packet;
 pub mod queue;
 mod random;
+mod script;
 
 pub use check::ConfigError;
 pub use link::{Counters, Link};
@@ -35,7 +36,7 @@ use wirepaint_units::Time;
 /// time of an arrival happen before it.
 pub trait LinkModel<P> {
     /// A packet arrives at `now`. A `now` before something that already happened at the queue
-    /// counts as that thing's time.
+    /// counts as that thing's time ([`Counters::largest_shift`]).
     fn push(&mut self, now: Time, packet: P);
 
     /// The next packet that is due by `now`, with its due time; due times never run back.

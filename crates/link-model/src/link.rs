@@ -2,12 +2,13 @@ use crate::LinkModel;
 use crate::bottleneck::{Bottleneck, OPPORTUNITY_WORK, done_at, work_done};
 use crate::carriable::Carriable;
 use crate::check::ConfigError;
-use crate::config::{Change, Direction};
+use crate::config::{Action, Change, Direction};
 use crate::delay::{Delay, least_delay};
 use crate::loss::LossModel;
 use crate::packet::{Drop, Dropped, Packet};
 use crate::queue::{self, Backlog, Discipline, Fates, Queued};
 use crate::random::{Element, Stream};
+use crate::script::Script;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
@@ -20,16 +21,18 @@ use wirepaint_units::{Duration, Time};
 pub struct Link<P> {
     overhead_bytes: u32,
     loss: LossModel,
+    script: Script,
     queue: Box<dyn Discipline<P>>,
     bottleneck: Bottleneck,
     transmission: Option<Transmission<P>>,
-    delay: Delay<Queued<P>>,
+    delay: Delay<P>,
     /// Smallest delay of the run: the bottleneck is evaluated that far behind the clock, so that an
     /// arrival which is read late still finds it in the state of its own time.
     lag: Duration,
     changes: VecDeque<Change>,
     /// Time of the latest thing that happened at the queue or the bottleneck; no arrival is earlier.
     latest: Time,
+    largest_shift: Duration,
     fates: Fates<P>,
     offered: Backlog,
     delivered: Backlog,
@@ -76,6 +79,9 @@ pub struct Counters {
     pub queue_packets: u64,
     /// Bytes waiting in the queue.
     pub queue_bytes: u64,
+    /// Most that an arrival was taken later than it came, because its caller had already popped past
+    /// it ([`LinkModel::push`]). Zero unless the caller reads arrivals later than [`Link::lag`].
+    pub largest_shift: Duration,
     /// Bytes that the bottleneck could have carried; none when its capacity is unlimited.
     pub capacity_bytes: Option<u64>,
 }
@@ -86,20 +92,28 @@ enum Event {
 }
 
 impl<P: Packet + Debug + 'static> Link<P> {
-    /// A link at time zero. `seed` sets all of its random elements; give the two directions of a
-    /// path different ones.
+    /// A link at time zero for IP packets of at most 1500 bytes, as on Ethernet. `seed` sets all of
+    /// its random elements; give the two directions of a path different ones.
     pub fn new(config: &Direction, seed: u64) -> Result<Link<P>, ConfigError> {
-        config.check()?;
+        Link::with_mtu(config, 1500, seed)
+    }
+
+    /// The same for another largest IP packet.
+    pub fn with_mtu(config: &Direction, mtu: u32, seed: u64) -> Result<Link<P>, ConfigError> {
+        config.check(mtu)?;
+        let full_frame = u64::from(mtu + config.overhead_bytes);
         Ok(Link {
             overhead_bytes: config.overhead_bytes,
             loss: LossModel::new(config.loss, Stream::new(seed, Element::Loss)),
-            queue: queue::build(&config.queue, Stream::new(seed, Element::Queue)),
+            script: Script::new(&config.scripted),
+            queue: queue::build(&config.queue, full_frame, Stream::new(seed, Element::Queue)),
             bottleneck: Bottleneck::new(&config.capacity, Time::ZERO),
             transmission: None,
             delay: Delay::new(config.delay_ns, config.jitter, Stream::new(seed, Element::Jitter)),
             lag: least_delay(config),
             changes: config.changes.iter().cloned().collect(),
             latest: Time::ZERO,
+            largest_shift: Duration::ZERO,
             fates: Fates::default(),
             offered: Backlog::default(),
             delivered: Backlog::default(),
@@ -127,6 +141,11 @@ impl<P: Packet + Debug + 'static> Link<P> {
         }
     }
 
+    /// The packet behind the bottleneck that will be popped next, as far as it is known yet.
+    pub fn front(&self) -> Option<&P> {
+        self.delay.front()
+    }
+
     /// A dropped packet that was not taken yet, oldest first. Drain it after each `push` and `pop`.
     pub fn take_dropped(&mut self) -> Option<Dropped<P>> {
         self.fates.dropped.pop_front()
@@ -150,6 +169,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
                 + self.delay.len() as u64,
             queue_packets: backlog.packets,
             queue_bytes: backlog.bytes,
+            largest_shift: self.largest_shift,
             capacity_bytes: self.carriable.bytes(self.evaluated),
         }
     }
@@ -260,14 +280,25 @@ impl<P: Packet + Debug + 'static> Link<P> {
 impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
     fn push(&mut self, now: Time, packet: P) {
         self.evaluate(now);
+        let arrived = now;
         let now = now.max(self.latest);
+        self.largest_shift = self.largest_shift.max(now.since(arrived));
         self.latest = now;
         let bytes = u64::from(packet.ip_bytes()) + u64::from(self.overhead_bytes);
         self.offered.packets += 1;
         self.offered.bytes += bytes;
-        let packet = Queued { packet, entered: now, bytes };
-        if self.loss.loses() {
+        let mut packet = Queued { packet, entered: now, bytes, hold: Duration::ZERO };
+        // Each element steps with each packet, whatever the other says.
+        let lost = self.loss.loses();
+        let scripted =
+            if self.script.is_over() { None } else { self.script.next(packet.packet.counted_as()) };
+        if lost || scripted == Some(Action::Drop) {
             return self.fates.drop(now, Drop::Loss, packet);
+        }
+        match scripted {
+            Some(Action::Hold { extra_ns }) => packet.hold = extra_ns,
+            Some(Action::Mark) => _ = self.fates.mark(&mut packet.packet),
+            _ => {}
         }
         if matches!(self.bottleneck, Bottleneck::Unlimited) {
             return self.delay.enter(now, packet);

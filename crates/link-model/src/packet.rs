@@ -1,3 +1,4 @@
+use crate::config::Counted;
 use wirepaint_units::Time;
 
 /// What the model needs to know of a packet; the emulator's is a frame, the simulator's a few words.
@@ -13,6 +14,9 @@ pub trait Packet {
 
     /// A number that is equal for the packets of one flow (a hash of the 5-tuple).
     fn flow(&self) -> u64;
+
+    /// As what a script counts the packet; `None`: not at all (SYN, FIN, RST, no transport).
+    fn counted_as(&self) -> Option<Counted>;
 }
 
 /// Why the model dropped a packet.

@@ -10,7 +10,7 @@ use crate::packet::{Drop, Dropped, Packet};
 use crate::random::Stream;
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use wirepaint_units::Time;
+use wirepaint_units::{Duration, Time};
 
 /// A packet in the queue.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Queued<P> {
     pub entered: Time,
     /// Its wire bytes: IP bytes plus the link's overhead.
     pub bytes: u64,
+    /// How much later than the rest of the path says it is due; zero unless a script holds it.
+    pub hold: Duration,
 }
 
 /// A queue discipline. The packet in transmission is no longer in the queue.
@@ -46,16 +48,21 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// The discipline that a run description asks for.
-pub(crate) fn build<P: Packet + Debug + 'static>(config: &Queue, stream: Stream) -> Box<dyn Discipline<P>> {
+/// The discipline that a run description asks for; `full_frame` is the wire length of the largest
+/// packet.
+pub(crate) fn build<P: Packet + Debug + 'static>(
+    config: &Queue,
+    full_frame: u64,
+    stream: Stream,
+) -> Box<dyn Discipline<P>> {
     match *config {
         Queue::Droptail { packets, bytes } => Box::new(droptail::DropTail::new(packets, bytes)),
         Queue::Codel { target_ns, interval_ns, packets, ecn } => Box::new(codel::Codel::new(
-            codel::Parameters { target: target_ns, interval: interval_ns, ecn },
+            codel::Parameters { target: target_ns, interval: interval_ns, ecn, full_frame },
             packets,
         )),
         Queue::FqCodel { flows, quantum, target_ns, interval_ns, packets, ecn } => {
-            let codel = codel::Parameters { target: target_ns, interval: interval_ns, ecn };
+            let codel = codel::Parameters { target: target_ns, interval: interval_ns, ecn, full_frame };
             Box::new(fq_codel::FqCodel::new(codel, flows, quantum, packets, stream))
         }
         Queue::Pie { target_ns, update_ns, packets, ecn } => {
@@ -107,7 +114,7 @@ impl<P: Packet> Fates<P> {
     }
 
     /// Marks the packet if it may be marked, and says whether it did.
-    fn mark(&mut self, packet: &mut P) -> bool {
+    pub fn mark(&mut self, packet: &mut P) -> bool {
         let capable = packet.is_ecn_capable();
         if capable {
             packet.mark_congestion();
@@ -150,6 +157,7 @@ impl<P> Fifo<P> {
 #[cfg(test)]
 mod testing {
     use super::*;
+    use crate::config::Counted;
 
     /// A packet with a number, a flow and an ECN field.
     #[derive(Clone, Debug, PartialEq)]
@@ -173,10 +181,14 @@ mod testing {
         fn flow(&self) -> u64 {
             self.flow
         }
+        fn counted_as(&self) -> Option<Counted> {
+            Some(Counted::Data)
+        }
     }
 
     pub fn queued(number: u64, flow: u64, entered: Time) -> Queued<Numbered> {
-        Queued { packet: Numbered { number, flow, ecn: false, marked: false }, entered, bytes: 1514 }
+        let packet = Numbered { number, flow, ecn: false, marked: false };
+        Queued { packet, entered, bytes: 1514, hold: Duration::ZERO }
     }
 
     pub fn ms(ms: u64) -> Time {

@@ -1,6 +1,8 @@
 //! Single links, told as a dialogue: packets in, departures out.
 
-use wirepaint_link_model::config::{Capacity, Change, Direction, Jitter, Loss, Queue};
+use wirepaint_link_model::config::{
+    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted,
+};
 use wirepaint_link_model::{Drop, Link, LinkModel, Packet};
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -20,6 +22,9 @@ impl Packet for Sized {
     fn flow(&self) -> u64 {
         0
     }
+    fn counted_as(&self) -> Option<Counted> {
+        Some(if self.0 > 40 { Counted::Data } else { Counted::Bare })
+    }
 }
 
 fn direction(capacity: Capacity) -> Direction {
@@ -30,6 +35,7 @@ fn direction(capacity: Capacity) -> Direction {
         loss: Loss::None,
         queue: Queue::Droptail { packets: Some(100), bytes: None },
         changes: vec![],
+        scripted: vec![],
         overhead_bytes: 14,
     }
 }
@@ -137,6 +143,82 @@ fn an_empty_link_never_wakes_its_caller() {
     assert_eq!(link.next_departure(), None);
 }
 
+fn scripted(what: Counted, nth: u64, action: Action) -> Scripted {
+    Scripted { what, nth, action }
+}
+
+#[test]
+fn an_arrival_pushed_after_the_link_was_popped_past_it_is_shifted_by_what_the_delay_does_not_cover() {
+    let third_due_and_shift = |delay_ms| {
+        let delay_ns = Duration::from_millis(delay_ms);
+        let mut link = Link::new(&Direction { delay_ns, ..direction(rate(8_000_000)) }, 1).unwrap();
+        link.push(ms(0), Sized(986));
+        link.push(ms(0), Sized(986));
+        while link.pop(ms(4)).is_some() {}
+        link.push(ms(1), Sized(986));
+        let last = std::iter::from_fn(|| link.pop(ms(100))).last().unwrap().0;
+        (last, link.counters().largest_shift)
+    };
+    // Both packets had left by 2 ms: the arrival of 1 ms is taken as one of 2 ms.
+    assert_eq!(third_due_and_shift(0), (ms(3), Duration::from_millis(1)));
+    assert_eq!(third_due_and_shift(3), (ms(6), Duration::ZERO));
+}
+
+#[test]
+fn a_script_drops_exactly_the_packets_that_it_names_and_counts_data_and_bare_packets_apart() {
+    let thinned = Direction {
+        scripted: vec![
+            scripted(Counted::Data, 2, Action::Drop),
+            scripted(Counted::Bare, 1, Action::Drop),
+            scripted(Counted::Data, 3, Action::Drop),
+            scripted(Counted::Bare, 3, Action::Drop),
+        ],
+        ..direction(Capacity::Unlimited)
+    };
+    let mut link = Link::new(&thinned, 1).unwrap();
+    for (at, bytes) in [(0, 40), (1, 100), (2, 40), (3, 101), (4, 40), (5, 102), (6, 103), (7, 40)] {
+        link.push(ms(at), Sized(bytes));
+    }
+    let dropped: Vec<_> =
+        std::iter::from_fn(|| link.take_dropped()).map(|d| (d.time, d.cause, d.packet.0)).collect();
+    assert_eq!(
+        dropped,
+        [(0, 40), (3, 101), (4, 40), (5, 102)].map(|(at, bytes)| (ms(at), Drop::Loss, bytes))
+    );
+    assert_eq!(link.counters().random_losses, 4);
+}
+
+#[test]
+fn a_held_packet_is_exactly_that_much_later_and_holds_up_no_other() {
+    let hold = Action::Hold { extra_ns: Duration::from_millis(2) };
+    let held = Direction {
+        delay_ns: Duration::from_millis(10),
+        scripted: vec![scripted(Counted::Data, 2, hold)],
+        ..direction(rate(8_000_000))
+    };
+    let mut link = Link::new(&held, 1).unwrap();
+    for bytes in [986, 985, 984, 983] {
+        link.push(ms(0), Sized(bytes));
+    }
+    let departures: Vec<_> =
+        std::iter::from_fn(|| link.pop(ms(100))).map(|(due, packet)| (packet.0, due.0 / 1000)).collect();
+    assert_eq!(departures, [(986, 11_000), (984, 12_997), (983, 13_994), (985, 13_999)]);
+}
+
+#[test]
+fn a_script_leaves_the_random_losses_where_they_are() {
+    let lossy = Direction { loss: Loss::Independent { probability: 0.3 }, ..direction(Capacity::Unlimited) };
+    let script = (1..=20).map(|n| scripted(Counted::Data, 5 * n, Action::Drop)).collect();
+    let lost = |direction: &Direction| -> Vec<u32> {
+        let mut link = Link::new(direction, 9).unwrap();
+        (0..100).for_each(|n| link.push(ms(0), Sized(1000 + n)));
+        std::iter::from_fn(|| link.take_dropped()).map(|dropped| dropped.packet.0 - 1000).collect()
+    };
+    let (random, both) = (lost(&lossy), lost(&Direction { scripted: script, ..lossy.clone() }));
+    let expected: Vec<u32> = (0..100).filter(|n| random.contains(n) || n % 5 == 4).collect();
+    assert_eq!(both, expected);
+}
+
 #[test]
 fn what_cannot_be_carried_out_is_refused_by_key() {
     let refused = |direction: Direction| Link::<Sized>::new(&direction, 1).unwrap_err().to_string();
@@ -163,5 +245,29 @@ fn what_cannot_be_carried_out_is_refused_by_key() {
             ..direction(Capacity::Unlimited)
         }),
         "queue.packets: found 0, accepted: at least 1"
+    );
+    let bytes = |bytes, mtu, overhead_bytes| {
+        let queue = Queue::Droptail { packets: None, bytes: Some(bytes) };
+        let short = Direction { queue, overhead_bytes, ..direction(Capacity::Unlimited) };
+        Link::<Sized>::with_mtu(&short, mtu, 1).err().map(|error| error.to_string())
+    };
+    assert_eq!([bytes(1514, 1500, 14), bytes(1000, 960, 40)], [None, None]);
+    assert_eq!(
+        bytes(1514, 1500, 40).unwrap(),
+        "queue.bytes: found 1514, accepted: at least 1540, a full frame"
+    );
+    let script = |entries: &[(u64, Action)]| {
+        let scripted = entries.iter().map(|(nth, action)| scripted(Counted::Bare, *nth, *action)).collect();
+        refused(Direction { scripted, ..direction(Capacity::Unlimited) })
+    };
+    let ascending = "accepted: at least 1, ascending among those that count the same packets";
+    assert_eq!(script(&[(0, Action::Drop)]), format!("scripted[0].nth: found 0, {ascending}"));
+    assert_eq!(
+        script(&[(7, Action::Drop), (7, Action::Mark)]),
+        format!("scripted[1].nth: found 7, {ascending}")
+    );
+    assert_eq!(
+        script(&[(1, Action::Hold { extra_ns: Duration::ZERO })]),
+        "scripted[0].action.extra_ns: found 0, accepted: at least 1 ns"
     );
 }

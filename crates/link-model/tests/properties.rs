@@ -1,7 +1,9 @@
 //! What holds for every configuration of a link and every sequence of arrivals.
 
 use proptest::prelude::*;
-use wirepaint_link_model::config::{Capacity, Change, Direction, Jitter, Loss, Queue};
+use wirepaint_link_model::config::{
+    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted,
+};
 use wirepaint_link_model::{Counters, Link, LinkModel, Packet};
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -22,6 +24,9 @@ impl Packet for Numbered {
     fn mark_congestion(&mut self) {}
     fn flow(&self) -> u64 {
         self.number % 5
+    }
+    fn counted_as(&self) -> Option<Counted> {
+        Some(if self.bytes > 60 { Counted::Data } else { Counted::Bare })
     }
 }
 
@@ -102,15 +107,27 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
+fn script() -> impl Strategy<Value = Vec<Scripted>> {
+    let action = prop_oneof![
+        Just(Action::Drop),
+        Just(Action::Mark),
+        (1_u64..30_000_000).prop_map(|extra| Action::Hold { extra_ns: Duration(extra) }),
+    ];
+    prop::collection::btree_map(1_u64..300, action, 0..6).prop_map(|script| {
+        script.into_iter().map(|(nth, action)| Scripted { what: Counted::Data, nth, action }).collect()
+    })
+}
+
 fn direction() -> impl Strategy<Value = Direction> {
-    (capacity(), 0_u64..40_000_000, jitter(), loss(), queue(), changes()).prop_map(
-        |(capacity, delay, jitter, loss, queue, changes)| Direction {
+    (capacity(), 0_u64..40_000_000, jitter(), loss(), queue(), changes(), script()).prop_map(
+        |(capacity, delay, jitter, loss, queue, changes, scripted)| Direction {
             capacity,
             delay_ns: Duration(delay),
             jitter,
             loss,
             queue,
             changes,
+            scripted,
             overhead_bytes: 14,
         },
     )
@@ -143,6 +160,7 @@ fn drive(link: &mut Link<Numbered>, arrivals: &[(u64, u32, bool)], late: u64) ->
 
 fn reorders(direction: &Direction) -> bool {
     matches!(direction.jitter, Jitter::Uniform { reorder: true, .. } | Jitter::Normal { reorder: true, .. })
+        || direction.scripted.iter().any(|scripted| matches!(scripted.action, Action::Hold { .. }))
 }
 
 fn dropped(counters: &Counters) -> u64 {
@@ -201,6 +219,7 @@ proptest! {
             loss: Loss::None,
             queue: Queue::Droptail { packets: Some(20), bytes: None },
             changes: vec![],
+            scripted: vec![],
             overhead_bytes: 14,
         };
         let punctual = drive(&mut Link::new(&direction, 4).unwrap(), &arrivals, 0);
@@ -231,6 +250,7 @@ proptest! {
             loss: Loss::None,
             queue: Queue::Droptail { packets: None, bytes: None },
             changes: vec![],
+            scripted: vec![],
             overhead_bytes: 14,
         };
         let burst: Vec<_> = sizes.iter().map(|bytes| (0, *bytes, false)).collect();

@@ -36,7 +36,7 @@ const HEADER_LIST: u32 = 64 * 1024;
 const FRAME: usize = 16_384 - 9;
 /// The unsent backlog is bounded anew whenever so many bytes have been handed over.
 const BOUND_EVERY: usize = 16 * 1024;
-/// Changes of priority that are kept for requests yet to come.
+/// Most changes of priority that are kept for requests yet to come.
 const EARLY_CHANGES: usize = 128;
 
 /// Serves requests until the connection ends. The socket's unsent backlog is bounded from here on.
@@ -114,7 +114,7 @@ struct Session<'a, S> {
     schedule: Schedule,
     /// Marks on bytes that the h2 crate has and the kernel may not.
     unwritten: Vec<Mark>,
-    /// Changes of priority of streams that have not been opened.
+    /// Changes of priority of streams that have not been opened, or whose request is not complete.
     early: HashMap<u32, Change>,
     newest: u32,
     /// Bytes handed over since the unsent backlog was bounded.
@@ -169,7 +169,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
                     // An error means that the stream is gone, which the next poll tells.
                     let _ = upload.body.flow_control().release_capacity(data.len());
                 }
-                Poll::Ready(Some(Err(_))) => drop(self.uploads.swap_remove(i)),
+                Poll::Ready(Some(Err(_))) => {
+                    let cancelled = self.uploads.swap_remove(i);
+                    self.early.remove(&cancelled.respond.stream_id().as_u32());
+                }
                 Poll::Ready(None) => {
                     let Upload { head, respond, .. } = self.uploads.swap_remove(i);
                     self.answer(head, respond);
@@ -308,10 +311,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             self.schedule.change(stream, change);
             if let Some((_, waiting)) = self.waiting.iter_mut().find(|((_, id), _)| *id == stream) {
                 waiting.priority = change.apply(waiting.priority);
-            } else if stream > self.newest && self.early.len() < EARLY_CHANGES {
+            } else if self.is_uploading(stream) || (stream > self.newest && self.early.len() < EARLY_CHANGES)
+            {
                 self.early.insert(stream, change);
             }
         }
+    }
+
+    fn is_uploading(&self, stream: u32) -> bool {
+        self.uploads.iter().any(|upload| upload.respond.stream_id().as_u32() == stream)
     }
 
     /// Ends the connection when no byte has moved for long and no answer is thinking.

@@ -119,6 +119,30 @@ fn a_weight_moves_a_response_as_chromium_means_it() {
 }
 
 #[test]
+fn a_response_can_be_moved_while_its_request_body_still_arrives() {
+    let (folder, address) = (Folder::new(), &address(11));
+    let url = |path| format!("https://{HOST}{path}");
+    let (post, other, body) = (url("/post"), url("/a"), vec![b'x'; LARGE]);
+    let run = folder.run(
+        &[&format!("{address}:8443 https origin.test")],
+        &[("POST", &post, 200, json!([]), &body), ("GET", &other, 200, json!([]), &body)],
+    );
+    let server = folder.start(&run);
+    let mut client = client(address, WIDE);
+    // The answer to a PING shows that the server has taken in what came before it.
+    let mut send_and_see = |frames: &[Frame]| {
+        client.send(frames);
+        client.send(&[Frame::new(PING, 0, 0, &[7; 8])]);
+        while client.next().unwrap().kind != PING {}
+    };
+    send_and_see(&[request(1, "POST", HOST, "/post", Some("u=5"), 0)]);
+    send_and_see(&[Frame::new(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1")]);
+    client.send(&[Frame::new(DATA, END_STREAM, 1, b"form"), get(3, HOST, "/a", Some("u=3"))]);
+    assert_eq!(order(&client.until_ended(2)), [1, 3]);
+    drop(server.stop());
+}
+
+#[test]
 fn a_full_window_of_one_response_lets_the_next_pass() {
     let (folder, address) = (Folder::new(), &address(5));
     let server = start(&folder, address, LARGE);

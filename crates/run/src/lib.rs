@@ -5,6 +5,7 @@
 //! declaration; `dataplane schema` writes them as `schema/run.schema.json`.
 
 pub mod signals;
+pub mod simulation;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub struct Run {
     /// What of the kernel's TCP is sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
+    /// What the simulator carries out (simulator only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<simulation::Simulation>,
 }
 
 /// The path between client and server.
@@ -197,7 +201,12 @@ impl Run {
     /// Reads and checks a run description.
     pub fn read(path: &Path) -> Result<Run, RunError> {
         let bytes = std::fs::read(path).map_err(|source| RunError::Io { path: path.to_owned(), source })?;
-        let run: Run = serde_json::from_slice(&bytes)
+        Run::parse(&bytes, path)
+    }
+
+    /// The run description in `text`; `path` is named in errors.
+    pub fn parse(text: &[u8], path: &Path) -> Result<Run, RunError> {
+        let run: Run = serde_json::from_slice(text)
             .map_err(|source| RunError::Json { path: path.to_owned(), source })?;
         let refuse = |key, found: String, accepted| {
             Err(RunError::Value { path: path.to_owned(), key, found, accepted })

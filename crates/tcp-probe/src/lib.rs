@@ -15,17 +15,19 @@
 //! [`command`] is the verb `probe-tcp RUN.json`.
 
 mod record;
+mod unseen;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::DataSec;
 use libbpf_rs::{AsRawLibbpf, Link, MapCore, Object, ObjectBuilder, OpenObject, RingBufferBuilder};
-use record::Record;
+use record::{EVENT_END, Record};
 use serde_json::json;
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use unseen::Unseen;
 use wirepaint_run::signals::Signals;
 use wirepaint_run::{Run, RunError};
 use wirepaint_trace::{TableWriter, TraceError};
@@ -51,9 +53,10 @@ pub enum ProbeError {
 
 /// The verb `probe-tcp RUN.json`: samples until SIGTERM or SIGINT.
 ///
-/// Prints `{"ready": true}`, and at the end `{"samples", "lost", "skipped"}`: rows written, samples
-/// that found the ring buffer full, and runs of the programs that the kernel skipped on the whole
-/// host because one was interrupted by another on its CPU (some may have been for this namespace).
+/// Prints `{"ready": true}`, and at the end `{"samples", "lost", "skipped", "unseen"}`: rows written;
+/// samples that found the ring buffer full; runs of the programs that the kernel skipped on the whole
+/// host because one was interrupted by another on its CPU (some may have been for this namespace); and
+/// the connections of which TCP processed something without these programs ([`unseen`]).
 pub fn command(path: &Path) -> ExitCode {
     match probe(path) {
         Ok(()) => ExitCode::SUCCESS,
@@ -72,13 +75,18 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
     let probe = Probe::attach(inode)?;
 
     // The callback cannot return an error of ours: the first one is kept and ends the loop.
-    let sink = RefCell::new((&mut table, 0_u64, None));
+    let sink = RefCell::new((&mut table, Unseen::default(), 0_u64, None));
     let ring = probe.map("records");
     let mut builder = RingBufferBuilder::new();
     builder.add(&ring, |bytes| {
-        let (table, samples, failure) = &mut *sink.borrow_mut();
+        let (table, unseen, samples, failure) = &mut *sink.borrow_mut();
+        let record = Record::read(bytes);
+        unseen.count(&record);
+        if record.event == EVENT_END {
+            return 0;
+        }
         *samples += 1;
-        match table.push(&Record::read(bytes).row(run.epoch_ns)) {
+        match table.push(&record.row(run.epoch_ns)) {
             Ok(()) => 0,
             Err(error) => {
                 *failure = Some(error);
@@ -92,16 +100,17 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
     while !stop {
         stop = signals.wait_for(PAUSE);
         let result = reader.consume();
-        if let Some(error) = sink.borrow_mut().2.take() {
+        if let Some(error) = sink.borrow_mut().3.take() {
             return Err(error.into());
         }
         result?;
     }
     drop(reader);
-    let samples = sink.into_inner().1;
+    let (_, unseen, samples, _) = sink.into_inner();
     let (lost, skipped) = (probe.overruns()?, probe.skipped());
     table.finish()?;
-    println!("{}", json!({"samples": samples, "lost": lost, "skipped": skipped}));
+    let unseen = unseen.connections();
+    println!("{}", json!({"samples": samples, "lost": lost, "skipped": skipped, "unseen": unseen}));
     Ok(())
 }
 

@@ -51,6 +51,9 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	struct {
+		int len;
+	} sk_backlog;
 	unsigned long sk_pacing_rate;
 	__u32 sk_pacing_status;
 };
@@ -71,13 +74,24 @@ struct tcp_sock {
 	__u32 delivered;
 	__u32 lost;
 	__u32 total_retrans;
+	__u32 segs_in;
 };
 
-struct sk_buff;
+struct skb_shared_info {
+	unsigned short gso_segs;
+};
+
+struct sk_buff {
+	unsigned char *head;
+	unsigned int end;
+};
 
 #pragma clang attribute pop
 
-enum event { EVENT_ACK, EVENT_STATE, EVENT_RETRANSMIT };
+enum event { EVENT_ACK, EVENT_STATE, EVENT_RETRANSMIT, EVENT_END };
+
+/* Of the connection, from the kernel's tcp_states.h. */
+enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
 
 /* Mirrored in record.rs. */
 struct record {
@@ -89,7 +103,7 @@ struct record {
 	__u16 remote_port;
 	__u8 event;
 	__u8 state;
-	__u16 unused;
+	__u16 segments;		/* that arrived as one; 0 if the event is no arrival */
 	__u32 cwnd;
 	__u32 ssthresh;
 	__u32 srtt_us;		/* in eighths of a microsecond */
@@ -97,7 +111,7 @@ struct record {
 	__u32 delivered;
 	__u32 lost;
 	__u32 retransmitted;
-	__u32 unused2;
+	__u32 segments_in;	/* arrived so far; 0 while some wait for the socket's owner */
 };
 
 const volatile __u32 namespace_inode = 0;
@@ -110,7 +124,8 @@ struct {
 	__uint(max_entries, 16 << 20);
 } records SEC(".maps");
 
-static __always_inline void sample(const struct sock *sk, enum event event, int new_state)
+static __always_inline void sample(const struct sock *sk, enum event event, int new_state,
+				   __u16 segments)
 {
 	const struct sock_common *common = &sk->__sk_common;
 	const struct tcp_sock *tp;
@@ -135,7 +150,7 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 	record->event = event;
 	record->state = new_state >= 0 ? new_state
 				       : BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
-	record->unused = 0;
+	record->segments = segments;
 	record->cwnd = tp->snd_cwnd;
 	record->ssthresh = tp->snd_ssthresh;
 	record->srtt_us = tp->srtt_us;
@@ -143,28 +158,46 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 	record->delivered = tp->delivered;
 	record->lost = tp->lost;
 	record->retransmitted = tp->total_retrans;
-	record->unused2 = 0;
+	record->segments_in = sk->sk_backlog.len ? 0 : tp->segs_in;
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-SEC("tp_btf/tcp_probe")
-int BPF_PROG(segment_received, struct sock *sk)
+/* As tcp_segs_in() counts: a segment in the backlog takes up those that follow it. */
+static __always_inline __u16 segments_of(struct sk_buff *skb)
 {
-	sample(sk, EVENT_ACK, -1);
+	struct skb_shared_info *info = (void *)(skb->head + skb->end);
+	__u16 segments = BPF_CORE_READ(info, gso_segs);
+
+	return segments ? segments : 1;
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(segment_received, struct sock *sk, struct sk_buff *skb)
+{
+	sample(sk, EVENT_ACK, -1, segments_of(skb));
 	return 0;
 }
 
 SEC("tp_btf/tcp_cong_state_set")
 int BPF_PROG(state_set, struct sock *sk, __u8 state)
 {
-	sample(sk, EVENT_STATE, state);
+	sample(sk, EVENT_STATE, state, 0);
 	return 0;
 }
 
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(retransmit, struct sock *sk)
 {
-	sample(sk, EVENT_RETRANSMIT, -1);
+	sample(sk, EVENT_RETRANSMIT, -1, 0);
+	return 0;
+}
+
+/* The last look at the counters: later segments meet no tracepoint. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(connection_ends, struct sock *sk, int old_state)
+{
+	if (old_state == TCP_ESTABLISHED || old_state == TCP_CLOSE_WAIT)
+		sample(sk, EVENT_END, -1, 0);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ pub struct Record {
     pub remote_port: u16,
     pub event: u8,
     pub state: u8,
-    pub unused: u16,
+    pub segments: u16,
     pub cwnd: u32,
     pub ssthresh: u32,
     pub srtt_us: u32,
@@ -23,9 +23,15 @@ pub struct Record {
     pub delivered: u32,
     pub lost: u32,
     pub retransmitted: u32,
-    pub unused2: u32,
+    pub segments_in: u32,
 }
 
+pub const EVENT_ACK: u8 = 0;
+#[cfg(test)]
+pub const EVENT_STATE: u8 = 1;
+pub const EVENT_RETRANSMIT: u8 = 2;
+/// A connection ends: no row of the table.
+pub const EVENT_END: u8 = 3;
 const EVENTS: [&str; 3] = ["ack", "state", "retransmit"];
 const STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 /// ssthresh while no loss has set it.

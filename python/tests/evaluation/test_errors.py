@@ -81,6 +81,11 @@ FAULTS: dict[str, tuple[str, str]] = {
         'rate = "25 Mbit/s"',
         'rate = "25 Mbit/s", changes = [{at = "5 s", rates = "1 Mbit/s"}]',
     ),
+    "a packet that a script names twice": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", scripted = [{nth = 3, action = {kind = "drop"}}, '
+        '{nth = 3, action = {kind = "mark"}}]',
+    ),
     "a kernel setting outside the network": (
         'title = "CUBIC',
         'sysctls = {"vm.swappiness" = 1}\ntitle = "CUBIC',

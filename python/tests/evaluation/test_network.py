@@ -120,6 +120,27 @@ def test_jitter_and_loss(tmp_path: Path, key: str, written: str, read: dict):
     assert resolved(tmp_path, f"{key} = {written}").direction("down")[key] == read
 
 
+def test_a_script_is_resolved_to_what_the_data_plane_reads(tmp_path: Path):
+    down = """
+[[down.scripted]]
+nth = 5
+action = {kind = "hold", extra = "20 ms"}
+[[down.scripted]]
+nth = 2
+what = "bare"
+action = {kind = "drop"}
+"""
+    assert resolved(tmp_path, down).direction("down")["scripted"] == [
+        {"nth": 5, "what": "data", "action": {"kind": "hold", "extra_ns": 20_000_000}},
+        {"nth": 2, "what": "bare", "action": {"kind": "drop"}},
+    ]
+
+
+def test_the_least_queue_holds_a_full_frame_with_its_overhead(tmp_path: Path):
+    down = 'rate = "1 Mbit/s"\noverhead = 40\nqueue = {kind = "droptail", bdp = 0.001}\n'
+    assert resolved(tmp_path, down).direction("down")["queue"] == {"kind": "droptail", "bytes": 1540}
+
+
 def test_changes(tmp_path: Path):
     down = """
 rate = "25 Mbit/s"

@@ -142,6 +142,12 @@ visits = 1
     assert not other.congestion.own
 
 
+def test_an_algorithm_brings_the_sysctl_that_its_source_names(tmp_path: Path):
+    made = planned(tmp_path, PLAINEST.replace('"cubic", "fld"', '"fld", "std"'))
+    named = {run.congestion.name: run.sysctls for run in made.runs}
+    assert named == {"fld": {}, "std": {"net.ipv4.tcp_slow_start_after_idle": "0"}}
+
+
 def test_a_network_file_has_its_errors_at_its_own_place(tmp_path: Path):
     (tmp_path / "own.toml").write_text('title = "Own"\n[down]\nrate = "1 Mb"\n[up]\n')
     with pytest.raises(UsageError, match=r'own\.toml: down\.rate: found "1 Mb"; accepted: a rate such as'):
@@ -151,8 +157,40 @@ def test_a_network_file_has_its_errors_at_its_own_place(tmp_path: Path):
 def test_the_backend_of_the_command_line_replaces_that_of_the_file(tmp_path: Path):
     file = tmp_path / "evaluation.toml"
     file.write_text(PLAINEST)
-    with pytest.raises(UsageError, match=r"""backend: found "simulator"; accepted: 'testbed'"""):
-        plan(file, backend="simulator", page_resolver=page)
+    made = plan(file, backend="simulator", page_resolver=page)
+    assert {run.backend for run in made.runs} == {made.resolved["backend"]} == {"simulator"}
+    assert "lte-fld-h2.user.imported-page.v11" in {run.key for run in made.runs}
+    with pytest.raises(UsageError, match=r"""backend: found "paper"; accepted: 'testbed', 'simulator'"""):
+        plan(file, backend="paper", page_resolver=page)
+
+
+def test_both_back_ends_make_twice_the_runs_with_keys_of_their_own_and_equal_seeds(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST)
+    made = plan(file, backend="both", page_resolver=page)
+    runs = {run.key: run for run in made.runs if not run.warmup}
+    assert len(runs) == 2 * 2 * 2 * 2 * 11 and made.resolved["backend"] == "both"
+    real = runs["lte-fld-h2-testbed.user.some-page.v01"]
+    simulated = runs["lte-fld-h2-simulator.user.some-page.v01"]
+    assert (real.backend, simulated.backend) == ("testbed", "simulator")
+    assert real.seed == simulated.seed
+
+
+def test_without_a_back_end_root_gets_the_testbed_and_others_the_simulator(tmp_path: Path, monkeypatch):
+    text = PLAINEST.replace('backend = "testbed"', "#")
+    for uid, expected in ((0, "testbed"), (1000, "simulator")):
+        monkeypatch.setattr("os.geteuid", lambda uid=uid: uid)
+        assert planned(tmp_path, text).resolved["backend"] == expected
+
+
+def test_what_the_simulator_does_not_have_is_refused_with_what_it_has(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("wirepaint.evaluation.congestion.of_kernel", lambda: ("cubic", "reno", "illinois"))
+    text = PLAINEST.replace('"cubic", "fld"', '"cubic", "illinois"')
+    assert len(planned(tmp_path, text).runs) > 0
+    refusal = r'congestion\[1\]: found "illinois"; accepted: for the simulator'
+    for backend in ("simulator", "both"):
+        with pytest.raises(UsageError, match=refusal):
+            planned(tmp_path, text.replace('"testbed"', f'"{backend}"'))
 
 
 def test_the_published_schema_accepts_what_the_model_accepts(tmp_path: Path):

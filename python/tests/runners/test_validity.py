@@ -26,15 +26,15 @@ class Observed:
         self.requests: list[dict[str, Any]] = []
         self.summaries: dict[str, Any] = {"emulator": v.emulator_summary(), "probe": {"lost": 0}}
         self.counters = v.counters()
-        self.delivered = 1
+        self.sampled = True
 
     def check(self, folder: Path) -> list[dict[str, str]]:
         for name, rows in (("connections", self.records), ("requests", self.requests)):
             text = "".join(json.dumps(row) + "\n" for row in rows)
             (folder / f"server-{name}.jsonl").write_text(text)
         endpoints = {"client_port": 4000, "server_address": "10.65.0.1", "server_port": 443}
-        samples = [{"time": v.ms(40 + n), "event": "ack", "delivered": self.delivered + n} for n in range(2)]
-        trace.write_table(folder, "tcp", [sample | endpoints for sample in samples])
+        sample = {"time": v.ms(40), "event": "ack" if self.sampled else "state", "delivered": 1}
+        trace.write_table(folder, "tcp", [sample | endpoints])
         joined = join.join(self.load, self.asked, folder, folder)
         return validity.check(self.load, joined, self.asked, self.summaries, self.counters)
 
@@ -137,6 +137,16 @@ def _unmatched(o: Observed) -> None:
     o.requests.append({"method": "GET", "url": "https://a.test/x", "matched": "none"})
 
 
+def _without_bpf(o: Observed) -> None:
+    o.asked["run"]["congestion"] = [{"algorithm": "fld"}]
+    _without_samples(o)
+
+
+def _without_samples(o: Observed) -> None:
+    address = {"server_address": "10.65.0.1", "server_port": 443, "client_port": 4000}
+    o.summaries["probe"]["unseen"] = [address | {"segments": 10, "retransmissions": 0}]
+
+
 CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_record(congestion="bbr"), "congestion", "invalid", "bbr when accepted"),
     (_record(congestion_end="reno"), "congestion", "invalid", "reno at its end"),
@@ -144,6 +154,12 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_record(initial_window=2), "initial_window", "invalid", "2, connection"),
     (_record(initial_window=1, handshake_retrans=0), "initial_window", "invalid", "1, connection"),
     (_record(initial_window=1, handshake_retrans=1), "initial_window", "note", "1 after a lost SYN-ACK"),
+    (
+        lambda o: o.summaries.update(congestion={"group_events_lost": 3}),
+        "groups",
+        "note",
+        "3 events of groups",
+    ),
     (lambda o: o.records.clear(), "congestion", "invalid", "no record of any server connection"),
     (
         lambda o: o.records.clear(),
@@ -174,15 +190,19 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_fault("packet conservation"), "packet_conservation", "invalid", "2 packets down"),
     (_fault("frames above the MTU"), "frames_above_the_MTU", "invalid", "2 packets down"),
     (_fault("ring drops"), "ring_drops", "suspect", "2 packets down"),
+    (_fault("backlog drops"), "backlog_drops", "suspect", "2 packets down"),
+    (
+        lambda o: o.summaries["emulator"]["up"].update(largest_shift=1_200_000),
+        "late_arrivals",
+        "suspect",
+        "one taken 1.20 ms after it came",
+    ),
     (_lateness("p99", 1_500_000), "lateness", "suspect", "p99 1.50 ms"),
     (_lateness("max", 8_000_000), "lateness_max", "note", "one packet 8.0 ms late"),
     (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
-    (
-        lambda o: setattr(o, "delivered", 11),
-        "first_acks",
-        "suspect",
-        "missed the first ACKs, or all, of connection 18",
-    ),
+    (_without_bpf, "unseen_acks", "suspect", "BPF missed 10 segments and 0 retransmissions of 10.65.0.1"),
+    (_without_samples, "unseen_acks", "note", "to port 4000"),
+    (lambda o: setattr(o, "sampled", False), "unseen_acks", "suspect", "the sender of connection 18"),
     (lambda o: o.asked.update(calibration=None), "calibration", "suspect", "could not be measured"),
     (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),
     (_off("bit/s", -0.005), "calibration", "note", "what 9.995 bit/s"),
@@ -209,6 +229,13 @@ def test_each_disturbance_is_found_by_its_check(
     assert (mine[0]["severity"], found in mine[0]["found"]) == (severity, True), mine
     assert mine[0]["expected"]
     assert validity.verdict(mine) == ("valid" if severity == "note" else severity)
+
+
+def test_an_initial_window_of_the_congestion_controls_own_is_accepted(tmp_path: Path) -> None:
+    observed = Observed()
+    _record(initial_window=25)(observed)
+    observed.asked["own_initial_window"] = True
+    assert observed.check(tmp_path) == []
 
 
 def test_the_worst_reason_comes_first_and_decides(tmp_path: Path) -> None:

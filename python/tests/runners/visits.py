@@ -158,6 +158,7 @@ def asked() -> dict[str, Any]:
     """What the run was asked to be."""
     return {
         "run": {"server": {"congestion": "cubic", "initial_window": 10}},
+        "own_initial_window": False,
         "calibration": {"quantities": []},
         "visit": {"http": "h2", "hosts": {HOST: "10.65.0.1"}},
         "identity": {"page": "sample", "user_agent": "user"},
@@ -185,4 +186,6 @@ def counters(**other: Any) -> Counters:
 
 def emulator_summary(**other: Any) -> dict[str, Any]:
     """The emulator's last line after an undisturbed run."""
-    return {"faults": [], "clock_steps": 0, "lateness": {"p50": 5_000, "p99": 20_000, "max": 200_000}} | other
+    lateness = {"p50": 5_000, "p99": 20_000, "max": 200_000}
+    sides = {side: {"largest_shift": 0} for side in ("down", "up")}
+    return {"faults": [], "clock_steps": 0, "lateness": lateness, **sides} | other

@@ -26,6 +26,7 @@ class Kind:
 
 KINDS = {
     "network": Kind("networks", (".toml",), "path of a .toml file"),
+    "study": Kind("studies", (".toml",), "path of a .toml file"),
     "capacity trace": Kind(
         "capacity-traces", (".down", ".up", ".trace", ".txt", ".gz"), "path of a trace file"
     ),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from wirepaint import dataplane
-from wirepaint.errors import UsageError
+from wirepaint.errors import RunFailed, UsageError
 from wirepaint.evaluation.model import CongestionTable
 from wirepaint.evaluation.reading import nearest, show
 
+_GUIDE = "docs/guide/write-a-congestion-control.md"
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LINUX = {
     *("reno", "bic", "cubic", "westwood", "htcp", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah"),
@@ -22,11 +25,30 @@ _LINUX = {
 """Names that Linux itself may register; others that the kernel lists are some program's BPF."""
 
 
+NATIVE: dict[str, tuple[str, dict[str, int]]] = {
+    "cubic": ("cubic9438", {"cubic_flight": 1, "cubic_hystart": 1}),
+    "reno": ("std", {"std_flight": 1, "std_applim_growth": 0, "std_rw": 65535}),
+    "bbr": ("bbr1", {}),
+}
+"""What the simulator runs for an algorithm of the kernel: one of ours with parameters that make it so.
+Linux's cubic and reno reduce from cwnd; its cubic has HyStart; its reno grows only while the window is in
+use, and leaves restarts to the kernel."""
+
+
+class UserFile(BaseModel):
+    """A C file of the user's own. Runs use ``text``, whatever the file holds later."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sha256: str
+    text: str = Field(exclude=True, repr=False)
+
+
 class Congestion(BaseModel):
     """A congestion control as a scenario asks for it.
 
-    ``label`` is its name in the scenario. ``own`` tells a file of congestion/algorithms from one of
-    the kernel's own; ``parameters`` differ from the algorithm's defaults.
+    ``label`` is its name in the scenario. ``own`` tells a C file, of congestion/algorithms or of the
+    user's own (``file``), from one of the kernel's own; ``parameters`` differ from the algorithm's defaults.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,6 +58,23 @@ class Congestion(BaseModel):
     own: bool
     parameters: dict[str, int]
     sysctls: dict[str, int | str]
+    file: UserFile | None = None
+    own_initial_window: bool = Field(default=False, exclude=True)
+    """It sets the window of a new connection itself (CC_OWN_INITIAL_WINDOW in its source)."""
+
+    def algorithm(self, folder: Path) -> str:
+        """What the data plane finds it by: its name, or the path of a copy of the file in ``folder``."""
+        if self.file is None:
+            return self.name
+        path = folder.absolute() / f"{self.name}.c"
+        path.write_text(self.file.text)
+        return str(path)
+
+    def native(self, folder: Path) -> tuple[str, dict[str, int]]:
+        """Algorithm of ours, as ``algorithm`` names it, and its parameters that the simulator runs for it."""
+        if not self.own and self.name in NATIVE:
+            return NATIVE[self.name]
+        return self.algorithm(folder), self.parameters
 
 
 @cache
@@ -51,29 +90,83 @@ def registered_by_runs() -> list[str]:
 
 
 @cache
+def _catalogue() -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in dataplane.call("cc", "list")}
+
+
+@cache
 def ours() -> dict[str, dict[str, dict[str, Any]]]:
     """Algorithms of congestion/ by name, each with its parameters by name (min, max, summary)."""
-    listed = dataplane.call("cc", "list")
-    return {entry["name"]: {p["name"]: p for p in entry.get("parameters", [])} for entry in listed}
+    return {name: {p["name"]: p for p in entry["parameters"]} for name, entry in _catalogue().items()}
 
 
-NEEDS: dict[str, dict[str, int | str]] = {"std": {"net.ipv4.tcp_slow_start_after_idle": 0}}
-"""Sysctls without which an algorithm of ours is not itself: with 1 the kernel's own rule for idle
-connections runs beside the algorithm's."""
+def needs(name: str) -> dict[str, int | str]:
+    """Sysctls without which an algorithm of ours is not itself (CC_SYSCTL in its source)."""
+    return dict(_catalogue()[name]["sysctls"])
 
 
-def resolve(value: str | CongestionTable, place: str) -> Congestion:
-    """The congestion control that an evaluation names; raises UsageError at ``place``."""
+def resolve(
+    value: str | CongestionTable, place: str, backends: Sequence[str] = ("testbed",), base: Path | None = None
+) -> Congestion:
+    """The congestion control that an evaluation names; raises UsageError at ``place``.
+
+    A name that ends in ``.c`` is a C file of the user's own, relative to ``base``.
+    """
     table = CongestionTable.model_validate({"name": value}) if isinstance(value, str) else value
     name, parameters = table.name, dict(table.__pydantic_extra__ or {})
-    own = name not in of_kernel()
-    if own and name not in ours():
+    if name.endswith(".c"):
         where = place if isinstance(value, str) else f"{place}.name"
-        accepted = nearest(name, [*of_kernel(), *ours()])
+        return _of_file((base or Path()) / name, table, place, where)
+    of_linux = of_kernel() if "testbed" in backends else tuple(NATIVE)
+    own = name not in of_linux
+    where = place if isinstance(value, str) else f"{place}.name"
+    if "simulator" in backends and name not in NATIVE and name not in ours():
+        accepted = f"for the simulator {nearest(name, [*NATIVE, *ours()])}"
+        raise UsageError(where, show(name), accepted)
+    if own and name not in ours():
+        accepted = nearest(name, [*of_linux, *ours()])
         if name in _LINUX:
             accepted += f" ({name} after: sudo modprobe tcp_{name})"
         raise UsageError(where, show(name), accepted)
-    known = ours()[name] if own else {}
+    _check_parameters(name, parameters, ours()[name] if own else {}, place)
+    sysctls = (needs(name) if own else {}) | table.sysctls
+    return Congestion(
+        label=_label(name, table),
+        name=name,
+        own=own,
+        parameters=parameters,
+        sysctls=sysctls,
+        own_initial_window=own and _catalogue()[name]["own_initial_window"],
+    )
+
+
+def _of_file(path: Path, table: CongestionTable, place: str, where: str) -> Congestion:
+    """The congestion control of a C file, which is compiled to learn its parameters."""
+    try:
+        text = path.read_text("utf-8")
+        entry = dataplane.call("cc", "list", str(path))[0]
+    except OSError as error:
+        raise UsageError(
+            where, f"{path}: {str(error.strerror).lower()}", "a C file that can be read"
+        ) from None
+    except (UnicodeDecodeError, RunFailed) as error:
+        raise UsageError(where, str(error), f"a C file as {_GUIDE} says") from None
+    name, parameters = entry["name"], dict(table.__pydantic_extra__ or {})
+    _check_parameters(name, parameters, {p["name"]: p for p in entry["parameters"]}, place)
+    return Congestion(
+        label=_label(name, table),
+        name=name,
+        own=True,
+        parameters=parameters,
+        sysctls=entry["sysctls"] | table.sysctls,
+        own_initial_window=entry["own_initial_window"],
+        file=UserFile(sha256=hashlib.sha256(text.encode()).hexdigest(), text=text),
+    )
+
+
+def _check_parameters(
+    name: str, parameters: dict[str, int], known: dict[str, dict[str, Any]], place: str
+) -> None:
     for key, number in parameters.items():
         if key not in known:
             accepted = nearest(key, ["name", "title", "sysctls", *known])
@@ -82,9 +175,11 @@ def resolve(value: str | CongestionTable, place: str) -> Congestion:
         if not least <= number <= most:
             accepted = f"{least} to {most} ({known[key]['summary']})"
             raise UsageError(f"{place}.{key}", str(number), accepted)
-    label = table.title or "-".join([name, *(f"{key}-{number}" for key, number in parameters.items())])
-    sysctls = (NEEDS.get(name, {}) if own else {}) | table.sysctls
-    return Congestion(label=slug(label), name=name, own=own, parameters=parameters, sysctls=sysctls)
+
+
+def _label(name: str, table: CongestionTable) -> str:
+    parameters = table.__pydantic_extra__ or {}
+    return slug(table.title or "-".join([name, *(f"{key}-{number}" for key, number in parameters.items())]))
 
 
 def slug(text: str) -> str:

@@ -110,7 +110,8 @@ class EvaluationFile(Table):
 
     title: Text
     summary: str = ""
-    backend: Literal["testbed"] = "testbed"
+    backend: Literal["testbed", "simulator", "both"] | None = None
+    """The testbed for root, else the simulator, where nothing is said."""
     seed: int = Field(1, ge=0, lt=2**63)
     order: Literal["interleaved", "sequential"] = "interleaved"
     warmup: bool = True

@@ -23,8 +23,8 @@ from wirepaint.evaluation import catalogue
 from wirepaint.evaluation.quantities import Rate, Share, Size, Time
 from wirepaint.evaluation.reading import Table, read_toml, refused, validate, within
 
-FRAME_BYTES = 1514
-"""A full Ethernet frame: 1500 bytes of IP and a header of 14."""
+IP_BYTES = 1500
+"""The largest IP packet of a run."""
 LEAST_QUEUE_PACKETS = 50
 """Default queues hold at least this many full frames; one BDP of a slow, short path is less than a burst."""
 OPPORTUNITY_BYTES = 1504
@@ -111,7 +111,7 @@ class FqCodel(Table):
 
     kind: Literal["fq_codel"]
     flows: Positive = 1024
-    quantum: Positive = FRAME_BYTES
+    quantum: Positive = 1514
     target: Time = 5_000_000
     interval: Time = 100_000_000
     packets: Positive = 10_240
@@ -131,6 +131,39 @@ class Pie(Table):
 Jitter = Annotated[UniformJitter | NormalJitter, Field(discriminator="kind")]
 Loss = Annotated[IndependentLoss | GilbertElliottLoss, Field(discriminator="kind")]
 Queue = Annotated[Droptail | Codel | FqCodel | Pie, Field(discriminator="kind")]
+
+
+class DropAction(Table):
+    """The packet is lost in front of the queue."""
+
+    kind: Literal["drop"]
+
+
+class HoldAction(Table):
+    """The packet comes ``extra`` later than it would; others overtake it."""
+
+    kind: Literal["hold"]
+    extra: Annotated[Time, Field(gt=0)]
+
+
+class MarkAction(Table):
+    """Congestion Experienced is set if the packet is ECN-capable."""
+
+    kind: Literal["mark"]
+
+
+class ScriptedTable(Table):
+    """What happens to the ``nth`` packet with payload (``data``) or without (``bare``)."""
+
+    nth: Positive
+    what: Literal["data", "bare"] = "data"
+    action: Annotated[DropAction | HoldAction | MarkAction, Field(discriminator="kind")]
+
+    def resolved(self) -> dict[str, Any]:
+        action = self.action.model_dump()
+        if isinstance(self.action, HoldAction):
+            action["extra_ns"] = action.pop("extra")
+        return {"what": self.what, "nth": self.nth, "action": action}
 
 
 class _Capacity(Table):
@@ -162,6 +195,7 @@ class DirectionTable(_Capacity):
     queue: Queue | None = None
     overhead: Annotated[int, Field(ge=0, le=1000)] = 14
     changes: list[ChangeTable] = Field(default_factory=list)
+    scripted: list[ScriptedTable] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _changes_in_order(self) -> DirectionTable:
@@ -170,6 +204,18 @@ class DirectionTable(_Capacity):
             raise refused(
                 "changes in order of time", found="an earlier change after a later one", key="changes"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _scripted_in_order(self) -> DirectionTable:
+        for what in ("data", "bare"):
+            numbers = [entry.nth for entry in self.scripted if entry.what == what]
+            if numbers != sorted(set(numbers)):
+                raise refused(
+                    f"each number of {what} packets once, in ascending order",
+                    found=", ".join(map(str, numbers)),
+                    key="scripted",
+                )
         return self
 
 
@@ -244,8 +290,9 @@ def _direction(table: DirectionTable, rtt_ns: int, base: Path, place: str) -> di
         "delay_ns": table.delay,
         "jitter": table.jitter.resolved() if table.jitter else {"kind": "none"},
         "loss": table.loss.resolved() if table.loss else {"kind": "none"},
-        "queue": _queue(table.queue, capacity, rtt_ns, place),
+        "queue": _queue(table.queue, capacity, rtt_ns, IP_BYTES + table.overhead, place),
         "changes": [_change(c, base, f"{place}.changes[{i}].trace") for i, c in enumerate(table.changes)],
+        **({"scripted": [entry.resolved() for entry in table.scripted]} if table.scripted else {}),
         "overhead_bytes": table.overhead,
     }
 
@@ -272,12 +319,14 @@ def _capacity(table: _Capacity, base: Path, place: str) -> dict[str, Any] | None
     return None
 
 
-def _queue(queue: Queue | None, capacity: dict[str, Any], rtt_ns: int, place: str) -> dict[str, Any]:
+def _queue(
+    queue: Queue | None, capacity: dict[str, Any], rtt_ns: int, full_frame: int, place: str
+) -> dict[str, Any]:
     rate = mean_rate(capacity)
     if queue is None:
         if rate is None:
             return {"kind": "droptail"}
-        return {"kind": "droptail", "bytes": max(_bdp(rate, rtt_ns), LEAST_QUEUE_PACKETS * FRAME_BYTES)}
+        return {"kind": "droptail", "bytes": max(_bdp(rate, rtt_ns), LEAST_QUEUE_PACKETS * full_frame)}
     if isinstance(queue, Droptail):
         limits = queue.model_dump(exclude_none=True, exclude={"bdp"})
         if queue.bdp is not None:
@@ -287,7 +336,7 @@ def _queue(queue: Queue | None, capacity: dict[str, Any], rtt_ns: int, place: st
                     f"{queue.bdp} without a capacity",
                     "bdp where rate or trace is given",
                 )
-            limits["bytes"] = max(round(queue.bdp * _bdp(rate, rtt_ns)), FRAME_BYTES)
+            limits["bytes"] = max(round(queue.bdp * _bdp(rate, rtt_ns)), full_frame)
         return limits
     times = {"target", "interval", "update"}
     return {f"{key}_ns" if key in times else key: value for key, value in queue.model_dump().items()}

@@ -1,7 +1,8 @@
 """From an evaluation file to its runs: the product of the axes, in seeded random order.
 
 - A *scenario* is one combination of the axes. Its name joins the values of network, congestion
-  and HTTP version, and ``iwN`` when initial windows are given: ``lte-fld-h2``, ``lte-fld-h2-iw10``.
+  and HTTP version, ``iwN`` when initial windows are given, and the back end where both are asked for:
+  ``lte-fld-h2``, ``lte-fld-h2-iw10``, ``lte-fld-h2-simulator``.
 - A *run* is one visit of one page by one user agent in one scenario. Its key is
   ``<scenario>.<user agent>.<page>.v<visit>``.
 - Visits 1 to N are counted. Visit 0 is *warm-up* and never enters a statistic: before the first
@@ -11,7 +12,7 @@
 - *Order*: all first visits in random order, then all second visits, and so on: a drift of the
   machine hits all scenarios alike. The same file gives the same order.
 - *Seeds*: a run's seed depends on the evaluation's seed, network, user agent, page and visit, not
-  on the transport. So transports that are compared meet the same random loss and jitter
+  on the transport or the back end. So transports that are compared meet the same random loss and jitter
   (common random numbers), which narrows the interval of their difference.
 """
 
@@ -19,8 +20,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +40,7 @@ from wirepaint.evaluation.pages import PageRef
 from wirepaint.evaluation.reading import read_toml, show, validate
 
 MOST_RUNS = 100_000
+BackendName = Literal["testbed", "simulator"]
 PageResolver = Callable[[str, Path, str], PageRef]
 
 
@@ -47,6 +50,7 @@ class Scenario(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
+    backend: BackendName
     network: Network
     congestion: Congestion
     initial_window: int
@@ -65,7 +69,7 @@ class ResolvedRun(BaseModel):
 
     key: str
     title: str
-    backend: Literal["testbed"]
+    backend: BackendName
     seed: int
     scenario: str
     network: Network
@@ -101,14 +105,26 @@ class Plan:
     resolved: dict[str, Any]
 
 
-def plan(path: Path, backend: str | None = None, page_resolver: PageResolver = pages.resolve) -> Plan:
-    """Reads an evaluation file and resolves it into runs; raises UsageError."""
+def plan(
+    path: Path,
+    backend: str | None = None,
+    page_resolver: PageResolver = pages.resolve,
+    congestion: Sequence[str] = (),
+) -> Plan:
+    """Reads an evaluation file and resolves it into runs; raises UsageError.
+
+    ``backend`` and ``congestion`` (names, or paths of C files) replace the file's.
+    """
     data = read_toml(path)
     if backend is not None:
         data["backend"] = backend
+    if congestion and isinstance(data.get("scenarios"), dict):
+        here = [str(Path(name).absolute()) if name.endswith(".c") else name for name in congestion]
+        data["scenarios"]["congestion"] = here
     file = validate(EvaluationFile, data, str(path))
+    backends = _backends(file)
     base, place = path.absolute().parent, str(path)
-    scenarios = list(_scenarios(file, base, place))
+    scenarios = list(_scenarios(file, backends, base, place))
     visitors = list(_visitors(file, base, place, page_resolver))
     count = len(scenarios) * sum(visitor.agent.visits for visitor in visitors)
     if count > MOST_RUNS:
@@ -123,7 +139,17 @@ def plan(path: Path, backend: str | None = None, page_resolver: PageResolver = p
     )
 
 
-def _scenarios(file: EvaluationFile, base: Path, place: str) -> Iterator[Scenario]:
+def _backends(file: EvaluationFile) -> list[BackendName]:
+    if file.backend == "both":
+        return ["testbed", "simulator"]
+    if file.backend is None:
+        return ["testbed" if os.geteuid() == 0 else "simulator"]
+    return [file.backend]
+
+
+def _scenarios(
+    file: EvaluationFile, backends: list[BackendName], base: Path, place: str
+) -> Iterator[Scenario]:
     axes = file.scenarios
     path = f"{place}: scenarios"
     resolved_networks = [
@@ -131,15 +157,20 @@ def _scenarios(file: EvaluationFile, base: Path, place: str) -> Iterator[Scenari
     ]
     _differ([network.name for network in resolved_networks], f"{path}.network")
     controls = [
-        congestions.resolve(value, f"{path}.congestion[{i}]") for i, value in enumerate(axes.congestion)
+        congestions.resolve(value, f"{path}.congestion[{i}]", backends, base)
+        for i, value in enumerate(axes.congestion)
     ]
     _differ([congestion.label for congestion in controls], f"{path}.congestion")
     windows_given = "initial_window" in axes.model_fields_set
-    product = itertools.product(resolved_networks, controls, axes.http, axes.initial_window, axes.proxy)
-    for network, congestion, http, window, proxy in product:
+    product = itertools.product(
+        resolved_networks, controls, axes.http, axes.initial_window, axes.proxy, backends
+    )
+    for network, congestion, http, window, proxy, backend in product:
         parts = [network.name, congestion.label, http] + ([f"iw{window}"] if windows_given else [])
+        parts += [backend] if len(backends) > 1 else []
         yield Scenario(
             name="-".join(slug(part) for part in parts),
+            backend=backend,
             network=network,
             congestion=congestion,
             initial_window=window,
@@ -208,7 +239,7 @@ def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int)
     return ResolvedRun(
         key=f"{scenario.name}.{visitor.name}.{page}.v{visit:02d}",
         title=file.title,
-        backend=file.backend,
+        backend=scenario.backend,
         seed=_seed(file.seed, scenario.network.name, visitor.name, page, visit),
         scenario=scenario.name,
         network=scenario.network,
@@ -237,7 +268,9 @@ def _seed(*parts: object) -> int:
 def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> dict[str, Any]:
     as_written = file.model_dump(exclude={"scenarios", "user_agents"})
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
+    backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
     return as_written | {
+        "backend": "both" if len(backends) > 1 else backends[0],
         "networks": {name: network.fingerprint() for name, network in unique.items()},
         "scenarios": {
             scenario.name: scenario.model_dump(exclude={"name", "network"})

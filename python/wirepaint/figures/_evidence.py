@@ -11,7 +11,7 @@ from wirepaint import metrics
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
 
-FACTORS = ("congestion", "initial_window", "http", "proxy", "network")
+FACTORS = ("congestion", "initial_window", "http", "proxy", "network", "backend")
 """Axes that may be compared; the first that varies is taken."""
 
 
@@ -34,7 +34,7 @@ class Evidence:
         self.factor = factor or next(iter(varying), FACTORS[0])
         if len(metrics.levels(results, "user_agent")) > 1:
             varying.append("user_agent")
-        ordered = ("network", *FACTORS[:-1], "user_agent")
+        ordered = ("network", *(axis for axis in FACTORS if axis != "network"), "user_agent")
         conditions = [axis for axis in ordered if axis in varying and axis != self.factor]
         self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
         self.series = self.levels[self.factor]

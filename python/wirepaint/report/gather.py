@@ -16,7 +16,7 @@ from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
 from wirepaint.report.answer import Clause, Part, clauses, plain, sentence
 from wirepaint.results import Results
-from wirepaint.statistics import Comparison, compare, median
+from wirepaint.statistics import Comparison, agreement, compare, median
 from wirepaint.statistics.compare import HEADLINE, MARGIN
 
 FACTORS = {
@@ -25,6 +25,12 @@ FACTORS = {
     "http": "HTTP version",
     "proxy": "proxy",
     "network": "network",
+    "backend": "back end",
+}
+MADE_BY = {
+    "testbed": "measured on the testbed: Linux TCP and Chromium over an emulated path",
+    "simulator": "simulated: a model of Linux TCP and Chromium under a virtual clock, nothing was measured",
+    "both": "testbed and simulator side by side",
 }
 MAIN = "page-load-time"
 PAINTS = ("first-contentful-paint", "largest-contentful-paint")
@@ -36,6 +42,7 @@ FIGURES = (
     "object-size",
 )
 """Figures that show one thing for the whole evaluation, in the order of the FLD paper."""
+AGREEMENT = "agreement"
 MOST_PACKED = 1_800_000
 """Characters of packed visits; what is beyond stays in the results folder."""
 
@@ -147,6 +154,9 @@ class Report:
     states: Counter[str]
     panels: list[Panel]
     figures: list[Drawn]
+    agreement: list[tuple[str, tuple[str, ...]]]
+    """Of the simulator with the testbed: titles of metrics with their cells; empty without both."""
+    agreement_figure: Drawn | None
     visits: Visits
     calibrations: dict[str, dict[str, Any]]
     runs: list[Run]
@@ -154,6 +164,11 @@ class Report:
     manifest: dict[str, Any]
     evaluation: str
     metrics: list[metrics.Metric]
+
+    @property
+    def made_by(self) -> str:
+        """Which back end made the results, as the report's first line says it."""
+        return MADE_BY[self.manifest["backend"]]
 
     @property
     def flagged_first(self) -> list[Run]:
@@ -189,6 +204,8 @@ def gather(evidence: Evidence) -> Report:
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         panels=[panel for panel in panels if panel.drawings],
         figures=[drawn[name] for name in FIGURES if name in drawn],
+        agreement=agreements(evidence),
+        agreement_figure=drawn.get(AGREEMENT),
         visits=shown_visits(evidence),
         calibrations=calibrations(evidence),
         runs=list(run_rows(results, evidence)),
@@ -272,7 +289,7 @@ def drawings(evidence: Evidence) -> dict[str, figures.Drawing]:
     wanted = {
         f"{figure}-{name}": (figure, {"metric": name}) for name in HEADLINE for figure in ("box", "cdf")
     }
-    wanted |= {name: (name, {}) for name in FIGURES}
+    wanted |= {name: (name, {}) for name in (*FIGURES, AGREEMENT)}
     drawn = {name: figures.draw(evidence, figure, **options) for name, (figure, options) in wanted.items()}
     return {name: drawing for name, drawing in drawn.items() if drawing is not None}
 
@@ -283,6 +300,13 @@ def inlined(name: str, drawing: figures.Drawing) -> Drawn:
     return Drawn(
         figure.title, figure.caption, figure.source, Markup(svg.inline(drawing.svg(), title, f"{name}-"))
     )
+
+
+def agreements(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
+    """The agreement of the two back ends, where the evaluation asked for both and both have counted runs."""
+    if set(evidence.table["backend"]) != {agreement.REAL, agreement.SIMULATED}:
+        return []
+    return [(row.title, agreement.cells(row)) for row in agreement.agree(evidence.table, HEADLINE)]
 
 
 def shown_visits(evidence: Evidence) -> Visits:

@@ -33,12 +33,15 @@ CHECKS = {
     "lateness": "The emulator sent packets later than the model asked, so delay and rate were not exact.",
     "lateness_max": "A single packet was late; medians and percentiles are not touched.",
     "probe": "Samples of the sender's window were lost; the window chart may have gaps.",
-    "first_acks": "A congestion control in BPF may have missed the first ACKs of a connection.",
+    "unseen_acks": "The kernel processed ACKs without BPF: a congestion control in BPF did not hear of them.",
+    "groups": "Some events of groups of connections are missing in the table group.",
     "calibration": "The emulated path was measured to differ from what was asked for.",
     "viewport": "Screencast and view-port search do not agree on when the first view was complete.",
     "steal": "The hypervisor took CPU time away.",
     "foreign_cpu": "Other programs used the CPU, which slows browser and emulator.",
     "ring_drops": "The kernel dropped packets before the emulator saw them.",
+    "backlog_drops": "The kernel's receive backlog was full: packets were lost before the emulator.",
+    "late_arrivals": "The emulator read packets too late for a path without delay.",
     "send_failures": "The kernel refused packets that the emulator sent.",
 }
 """What it means that a check found something, by the name of the check."""

@@ -27,19 +27,30 @@ from wirepaint.results.outcome import Outcome
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 1
+FORMAT = 2
 """Version of the tables, kept in ``user_version``; another one is refused."""
 NAME = "journal.sqlite"
 State = Literal["planned", "running", "done", "failed", "skipped"]
 
-AXES = ("scenario", "network", "congestion", "initial_window", "http", "proxy", "user_agent", "page")
+AXES = (
+    "scenario",
+    "backend",
+    "network",
+    "congestion",
+    "initial_window",
+    "http",
+    "proxy",
+    "user_agent",
+    "page",
+)
 """Columns that tell which condition a run belongs to."""
 
 _TABLES = """
 CREATE TABLE run (
   key TEXT PRIMARY KEY,
   position INTEGER NOT NULL UNIQUE,
-  scenario TEXT NOT NULL, network TEXT NOT NULL, congestion TEXT NOT NULL, initial_window INTEGER NOT NULL,
+  scenario TEXT NOT NULL, backend TEXT NOT NULL, network TEXT NOT NULL, congestion TEXT NOT NULL,
+  initial_window INTEGER NOT NULL,
   http TEXT NOT NULL, proxy TEXT NOT NULL, user_agent TEXT NOT NULL, page TEXT NOT NULL,
   visit INTEGER NOT NULL, warmup INTEGER NOT NULL, seed INTEGER NOT NULL,
   state TEXT NOT NULL DEFAULT 'planned' CHECK (state IN ('planned','running','done','failed','skipped')),
@@ -184,6 +195,7 @@ def axes(run: ResolvedRun) -> dict[str, Any]:
     """The columns ``AXES`` of a run."""
     return {
         "scenario": run.scenario,
+        "backend": run.backend,
         "network": run.network.name,
         "congestion": run.congestion.label,
         "initial_window": run.initial_window,

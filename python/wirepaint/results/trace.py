@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -56,7 +56,9 @@ def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     return path
 
 
-def read_table(folder: Path, name: str) -> pl.DataFrame:
-    """One table of a run; empty, with all columns, when the run has none."""
+def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """One table of a run, or some of its columns; empty when the run has none."""
     path = folder / f"{name}.parquet"
-    return pl.read_parquet(path) if path.exists() else pl.DataFrame(schema=polars_schema(name))
+    if path.exists():
+        return pl.read_parquet(path, columns=list(columns) if columns else None)
+    return pl.DataFrame(schema=polars_schema(name)).select(columns or pl.all())

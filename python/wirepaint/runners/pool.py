@@ -1,7 +1,8 @@
-"""The pool: carries out the runs of a plan one after another, and can be stopped at any moment.
+"""The pool: carries out the runs of a plan, and can be stopped at any moment.
 
-A testbed run has the machine for itself, so runs are never parallel. A run that fails is tried
+A testbed run has the machine for itself, so those are never parallel. A run that fails is tried
 again at once; one that the machine disturbed is tried again after all others, when it may be calm.
+Simulated runs come first and many at once; nothing disturbs them, so none is tried again.
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
 goes on where it ended: ``results.store`` has every finished run on the disk before the next begins.
@@ -14,9 +15,9 @@ import signal
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,19 +37,26 @@ _LEAST_FREE = 4 * 2**20
 """Bytes; a run that failed with less free space failed for want of it."""
 
 NarrowEnough = Callable[[list[float], float], bool]
+Jobs = Iterable[tuple[ResolvedRun, Path]]
+Ends = Iterator[tuple[ResolvedRun, Outcome | RunFailed]]
+Interruptible = Callable[[], AbstractContextManager[None]]
+RunMany = Callable[[Jobs, Interruptible], AbstractContextManager[Ends]]
 
 
 @dataclass(frozen=True)
 class Backend:
     """How runs are carried out. ``calibrate`` measures a network, in a session, before its first run.
 
-    ``versions`` names what results of this back end depend on, such as the browser.
+    ``versions`` names what results of this back end depend on, such as the browser. ``run_many``
+    carries simulated runs out: it takes the runs with their folders as it has room for more, gives
+    each run's end as it comes, and can be stopped where it waits.
     """
 
     session: Callable[[], AbstractContextManager[Any]]
     run_once: Callable[..., Outcome]
     calibrate: Callable[[Network, Any], dict[str, Any]] | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    run_many: RunMany | None = None
 
 
 class Progress(Protocol):
@@ -68,6 +76,27 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
+
+
+def backend(name: str) -> Backend:
+    """The back end of a plan: testbed, simulator or both."""
+    if name == "simulator":
+        return simulator()
+    if name == "both":
+        simulated, real = simulator(), testbed()
+        return replace(real, run_many=simulated.run_many, versions=real.versions | simulated.versions)
+    return testbed()
+
+
+def simulator() -> Backend:
+    """The back end of a virtual clock."""
+    from wirepaint import dataplane
+    from wirepaint.runners import simulator
+
+    def never(*_: Any, **__: Any) -> Outcome:
+        raise AssertionError("simulated runs are carried out many at once")
+
+    return Backend(nullcontext, never, None, {"data plane": dataplane.fingerprint()}, simulator.run_many)
 
 
 def testbed() -> Backend:
@@ -194,6 +223,10 @@ class _Pool:
             else:
                 todo.append(runs[row.key])
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
+        if self._backend.run_many is not None:
+            simulated = [run for run in todo if run.backend == "simulator"]
+            todo = [run for run in todo if run.backend != "simulator"]
+            self._carry_out_many(self._backend.run_many, simulated, len(todo))
         while todo:
             run = todo.pop(0)
             if why := self._not_needed(run):
@@ -214,6 +247,56 @@ class _Pool:
             self._count(run, result)
             self._progress.finished(run, result, self._seconds_left(len(todo)))
         return self._tally
+
+    def _carry_out_many(self, run_many: RunMany, todo: list[ResolvedRun], others: int) -> None:
+        """Carries out simulated runs.
+
+        With a rule that ends visits early, one round of visits must be over before the next is
+        begun: what is skipped must not depend on which run of a round ends first.
+        """
+        left = len(todo)
+        began: dict[str, int] = {}
+        since = time.monotonic()
+
+        def wanted(visits: list[ResolvedRun]) -> Iterator[tuple[ResolvedRun, Path]]:
+            for run in visits:
+                began[run.key], folder = self._store.begin(run.key)
+                self._progress.running(run, began[run.key])
+                yield run.model_copy(update={"attempt": began[run.key]}), folder
+
+        for visits in _rounds(todo) if self._plan.stop else [todo]:
+            needed = []
+            for run in visits:
+                if why := self._not_needed(run):
+                    self._store.skip(run.key, why)
+                    self._tally.counts["skipped"] += 1
+                    left -= 1
+                    self._progress.finished(run, why, float("nan"))
+                else:
+                    needed.append(run)
+            try:
+                with run_many(wanted(needed), self._signals.interruptible) as ends:
+                    for run, end in ends:
+                        self._end_of_one(run, end, began.pop(run.key))
+                        left -= 1
+                        each = (time.monotonic() - since) / (len(todo) - left)
+                        result = end.verdict if isinstance(end, Outcome) else "failed"
+                        self._progress.finished(run, result, left * each)
+            except KeyboardInterrupt:
+                for key, attempt in began.items():
+                    self._store.dropped(key, attempt)
+                raise Incomplete(self._stopped(left + others)) from None
+
+    def _end_of_one(self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int) -> None:
+        if isinstance(end, RunFailed):
+            self._after_failure(run, attempt, str(end), 0)
+            self._tally.counts["failed"] += 1
+            return
+        self._failed_in_a_row = 0
+        self._store.done(run.key, attempt, end)
+        if end.verdict != "valid":
+            self._progress.note(f"{run.key}: {end.verdict}, {_why(end)}")
+        self._count(run, end.verdict)
 
     def _calibrate(self, network: Network) -> None:
         """Measures what the emulated path really gives, once per network and command.
@@ -317,6 +400,14 @@ class _Pool:
     def _stopped(self, left: int) -> str:
         total = len(self._plan.runs)
         return f"stopped; {total - left} of {total} runs are done. The same command again resumes"
+
+
+def _rounds(runs: list[ResolvedRun]) -> list[list[ResolvedRun]]:
+    """The runs by visit, in order."""
+    by_visit: dict[int, list[ResolvedRun]] = defaultdict(list)
+    for run in runs:
+        by_visit[run.visit].append(run)
+    return [by_visit[visit] for visit in sorted(by_visit)]
 
 
 def _cell(run: ResolvedRun) -> tuple[str, str, str]:

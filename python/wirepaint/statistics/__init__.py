@@ -3,6 +3,7 @@
 ``intervals``   median and mean with 95 % BCa bootstrap intervals; :func:`narrow_enough`
 ``ranks``       the rank tests, the shift that they estimate, and its interval
 ``compare``     two levels of a factor, all else equal: one word and the numbers behind it
+``agreement``   the simulator against the testbed
 ``terminal``    the comparison as a table on the terminal
 
 docs/guide/statistics.md says which method is used when and why. Everything is deterministic: the

@@ -5,7 +5,10 @@ use serde::Serialize;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
+/// How often a blocked call looks at the time.
+const GLANCE: Duration = Duration::from_millis(200);
 /// Bytes of one write.
 const CHUNK_BYTES: usize = 256 * 1024;
 
@@ -18,23 +21,22 @@ pub struct BulkResult {
     bit_per_s: f64,
 }
 
-/// Sends as much as TCP can from `source` to `destination` for a time.
+/// Sends as much as TCP can from `source` to `destination` for a time. `patience_ns` is the longest wait
+/// for the connection, and after the time for the last bytes; a path that dies meanwhile ends in an
+/// error, or in what arrived before.
 pub fn bulk(
     source: &End,
     destination: &End,
     duration_ns: u64,
+    patience_ns: u64,
     congestion: &str,
 ) -> Result<BulkResult, Error> {
-    if !(1_000_000..=600_000_000_000).contains(&duration_ns) {
-        return Err(Error::Usage(format!(
-            "probe request: duration_ns: found {duration_ns}, accepted: 1000000 to 600000000000"
-        )));
-    }
+    let patience = Duration::from_nanos(patience_ns);
     let listener = inside(destination, || {
         TcpListener::bind((destination.address, 0)).map_err(io("binding a TCP socket"))
     })?;
     let to = listener.local_addr().map_err(io("reading a socket's address"))?;
-    let sender = inside(source, || TcpStream::connect(to).map_err(io("connecting")))?;
+    let sender = inside(source, || TcpStream::connect_timeout(&to, patience).map_err(io("connecting")))?;
     // SAFETY: passes the name and its length.
     let set = unsafe {
         libc::setsockopt(
@@ -48,23 +50,38 @@ pub fn bulk(
     if set != 0 {
         return Err(Error::last(format!("congestion control {congestion:?}")));
     }
-    let (receiver, _) = listener.accept().map_err(io("accepting"))?;
+    let receiver = accept_within(&listener, patience)?;
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(move || receive(receiver, duration_ns));
+        let receiving = scope.spawn(move || receive(receiver, duration_ns, patience_ns));
         let sent = send(sender, duration_ns);
         let received = receiving.join().expect("receiving does not panic");
         sent.and(received)
     })
 }
 
+/// The next connection. The last ACK of its handshake may have been lost after `connect` returned.
+fn accept_within(listener: &TcpListener, patience: Duration) -> Result<TcpStream, Error> {
+    let mut waiting = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid descriptor.
+    if unsafe { libc::poll(&mut waiting, 1, patience.as_millis() as i32) } == 0 {
+        return Err(io("accepting")(ErrorKind::TimedOut.into()));
+    }
+    listener.accept().map(|(stream, _)| stream).map_err(io("accepting"))
+}
+
+/// True of an error after which the transfer goes on.
+fn is_no_end(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
 fn send(mut stream: TcpStream, duration_ns: u64) -> Result<(), Error> {
     let end = monotonic() + duration_ns;
-    stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).map_err(io("setting a timeout"))?;
+    stream.set_write_timeout(Some(GLANCE)).map_err(io("setting a timeout"))?;
     let data = vec![0_u8; CHUNK_BYTES];
     while monotonic() < end {
         match stream.write(&data) {
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) if is_no_end(&error) => {}
             Err(error) => return Err(io("sending")(error)),
         }
     }
@@ -83,13 +100,15 @@ fn send(mut stream: TcpStream, duration_ns: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn receive(mut stream: TcpStream, duration_ns: u64) -> Result<BulkResult, Error> {
+fn receive(mut stream: TcpStream, duration_ns: u64, patience_ns: u64) -> Result<BulkResult, Error> {
     let begin = monotonic();
+    let end = begin + duration_ns + patience_ns;
+    stream.set_read_timeout(Some(GLANCE)).map_err(io("setting a timeout"))?;
     let half = begin + duration_ns / 2;
     let (mut bytes, mut before_half, mut half_time) = (0_u64, 0, half);
     let mut data = vec![0_u8; CHUNK_BYTES];
     let mut last = begin;
-    loop {
+    while monotonic() < end {
         match stream.read(&mut data) {
             Ok(0) => break,
             Ok(length) => {
@@ -100,7 +119,7 @@ fn receive(mut stream: TcpStream, duration_ns: u64) -> Result<BulkResult, Error>
                 }
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if is_no_end(&error) => {}
             Err(error) => return Err(io("receiving")(error)),
         }
     }

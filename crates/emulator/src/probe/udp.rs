@@ -1,4 +1,4 @@
-use super::{End, Probes, Quantiles, inside, io};
+use super::{End, Finally, Probes, Quantiles, accept, inside, io};
 use crate::Error;
 use crate::clock::{StampConverter, monotonic};
 use libc::c_int;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::mem::{size_of, zeroed};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// IPv4 and UDP header.
 const HEADER_BYTES: usize = 28;
@@ -14,6 +14,8 @@ const HEADER_BYTES: usize = 28;
 const PAYLOAD_BYTES: usize = 32;
 /// Longest packet; beyond 1500 it would be cut into fragments.
 const LONGEST: usize = 1500;
+/// Longest time of all departures, and longest wait for an arrival: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Room for what arrives while the receiver does not run.
 const BUFFER_BYTES: c_int = 256 << 20;
 /// Below the emulator's, above everything ordinary.
@@ -36,16 +38,10 @@ impl Plan {
     /// Refuses what cannot be sent.
     pub fn check(probes: &Probes) -> Result<Plan, Error> {
         let Probes { packets, ip_bytes, interval_ns, linger_ns, punctual } = *probes;
-        if !(HEADER_BYTES + PAYLOAD_BYTES..=LONGEST).contains(&ip_bytes) {
-            return Err(Error::Usage(format!(
-                "probe request: ip_bytes: found {ip_bytes}, accepted: 60 to 1500"
-            )));
-        }
-        if !(1..=10_000_000).contains(&packets) {
-            return Err(Error::Usage(format!(
-                "probe request: packets: found {packets}, accepted: 1 to 10000000"
-            )));
-        }
+        accept("ip_bytes", ip_bytes as u64, (HEADER_BYTES + PAYLOAD_BYTES) as u64..=LONGEST as u64)?;
+        accept("packets", packets, 1..=10_000_000)?;
+        accept("linger_ns", linger_ns, 0..=LONGEST_NS)?;
+        accept("interval_ns", interval_ns, 0..=LONGEST_NS / packets)?;
         Ok(Plan { packets, payload_bytes: ip_bytes - HEADER_BYTES, interval_ns, linger_ns, punctual })
     }
 }
@@ -297,9 +293,8 @@ fn send_and_collect(
     let last_sent = AtomicU64::new(u64::MAX);
     std::thread::scope(|scope| {
         let sending = scope.spawn(|| {
-            let times = send_all(sender, to, plan);
-            last_sent.store(monotonic(), Ordering::Release);
-            times
+            let _sent = Finally(|| last_sent.store(monotonic(), Ordering::Release));
+            send_all(sender, to, plan)
         });
         let arrivals = collect(receiver, plan, &last_sent);
         let (first, last) = sending.join().expect("sending does not panic")?;
@@ -334,10 +329,10 @@ pub fn echo(source: &End, destination: &End, plan: &Plan) -> Result<EchoResult, 
     let mut far = Stamped::open(destination)?;
     let (home, to) = (near.address()?, far.address()?);
     let sender = near.socket.try_clone().map_err(io("duplicating a socket"))?;
-    let done = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
     let (_, _, arrivals) = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while done.load(Ordering::Acquire) == 0 {
+            while !done.load(Ordering::Acquire) {
                 while let Some(probe) = far.receive() {
                     let words = [probe.number, probe.sent, probe.time, monotonic()];
                     // A reply that is lost here is missing at the other end.
@@ -346,9 +341,8 @@ pub fn echo(source: &End, destination: &End, plan: &Plan) -> Result<EchoResult, 
                 far.wait(monotonic() + 20_000_000);
             }
         });
-        let result = send_and_collect(&sender, to, &mut near, plan);
-        done.store(1, Ordering::Release);
-        result
+        let _done = Finally(|| done.store(true, Ordering::Release));
+        send_and_collect(&sender, to, &mut near, plan)
     })?;
     let rtt = |a: &Arrival| (a.time as i64 - a.sent as i64) - (a.returned as i64 - a.turned as i64);
     Ok(EchoResult {
@@ -356,4 +350,45 @@ pub fn echo(source: &End, destination: &End, plan: &Plan) -> Result<EchoResult, 
         received: arrivals.len() as u64,
         rtt: Quantiles::of(arrivals.iter().map(rtt).collect()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_take_more_than_an_hour_is_refused_by_key() {
+        let probes = Probes { packets: 100, ip_bytes: 60, interval_ns: 0, linger_ns: 0, punctual: false };
+        let refused = |probes: &Probes| Plan::check(probes).err().map(|error| error.to_string());
+        assert_eq!(refused(&probes), None);
+        assert_eq!(
+            refused(&Probes { interval_ns: 36_000_000_001, ..probes.clone() }).unwrap(),
+            "probe request: interval_ns: found 36000000001, accepted: 0 to 36000000000"
+        );
+        assert_eq!(
+            refused(&Probes { linger_ns: u64::MAX, ..probes.clone() }).unwrap(),
+            format!("probe request: linger_ns: found {}, accepted: 0 to 3600000000000", u64::MAX)
+        );
+        assert_eq!(
+            refused(&Probes { packets: 0, ..probes }).unwrap(),
+            "probe request: packets: found 0, accepted: 1 to 10000000"
+        );
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_another_is_let_go_when_that_panics() {
+        let done = AtomicBool::new(false);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
+                });
+                let _done = Finally(|| done.store(true, Ordering::Release));
+                panic!("as a measurement may");
+            })
+        }));
+        assert!(ended.is_err());
+    }
 }

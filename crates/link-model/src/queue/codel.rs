@@ -3,9 +3,6 @@ use crate::packet::{Drop, Packet};
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
 
-/// Where CoDel is not told to drop: less than this many bytes wait (RFC 8289 section 5.4, `maxpacket_`).
-const MAX_PACKET_BYTES: u64 = 1514;
-
 /// What CoDel is tuned by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
@@ -15,6 +12,9 @@ pub(crate) struct Parameters {
     pub interval: Duration,
     /// Mark instead of drop where the packet is ECN-capable.
     pub ecn: bool,
+    /// Wire length of the largest packet: nothing is dropped while no more than this waits
+    /// (RFC 8289 section 5.4, `maxpacket_`).
+    pub full_frame: u64,
 }
 
 /// CoDel's control state of one queue (RFC 8289 section 5). Drops happen at dequeue:
@@ -92,7 +92,7 @@ impl Controller {
             self.first_above = None;
             return None;
         };
-        if now.since(packet.entered) < p.target || fifo.bytes <= MAX_PACKET_BYTES {
+        if now.since(packet.entered) < p.target || fifo.bytes <= p.full_frame {
             self.first_above = None;
             return Some((packet, false));
         }
@@ -151,8 +151,12 @@ mod tests {
     use super::*;
 
     fn codel(ecn: bool) -> Codel<Numbered> {
-        let parameters =
-            Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn };
+        let parameters = Parameters {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            ecn,
+            full_frame: 1514,
+        };
         Codel::new(parameters, 1000)
     }
 

@@ -136,8 +136,12 @@ mod tests {
     use wirepaint_units::Duration;
 
     fn fq(limit: u64) -> FqCodel<Numbered> {
-        let codel =
-            Parameters { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
+        let codel = Parameters {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            ecn: false,
+            full_frame: 1514,
+        };
         FqCodel::new(codel, 1024, 1514, limit, Stream::new(1, Element::Queue))
     }
 

@@ -83,11 +83,16 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
                 "responses": page.responses,
             },
             "congestion": [
-                {"algorithm": run.congestion.name, "name": name, "parameters": run.congestion.parameters}
+                {
+                    "algorithm": run.congestion.algorithm(folder),
+                    "name": name,
+                    "parameters": run.congestion.parameters,
+                }
             ]
             if own
             else [],
         },
+        "own_initial_window": run.congestion.own_initial_window,
         "folder": str(folder.absolute()),
         "sysctls": run.sysctls,
         "resources": page.resources,

@@ -42,7 +42,7 @@ class Joined:
     requests: list[dict[str, Any]]
     """The server's records of requests."""
     unsampled: list[int]
-    """Connections without a sample of their sender from before its first data was acknowledged."""
+    """Connections without any sample of their sender."""
 
 
 def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> Joined:
@@ -55,7 +55,7 @@ def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> 
     objects, chunks = _objects(load, exchanges, pairs, asked["identity"]["page"])
     served, strangers = _serve(load, _records(work / "server-connections.jsonl"))
     connections = _connections(load, exchanges, objects, served)
-    for name in ("tcp", "packet"):
+    for name in ("tcp", "packet", "group"):
         _fill_connection(folder, name, connections)
     return Joined(
         tables={
@@ -322,10 +322,7 @@ def _page(
 
 
 def _unsampled(folder: Path, connections: list[dict[str, Any]]) -> list[int]:
-    """A sample is taken before its ACK is processed, so the first one knows of the SYN alone."""
-    acks = trace.read_table(folder, "tcp").filter(pl.col("event") == "ack").drop_nulls("connection")
-    first = acks.sort("time").group_by("connection", maintain_order=True).first()
-    seen = set(first.filter(pl.col("delivered") <= 1)["connection"])
+    seen = set(trace.read_table(folder, "tcp").filter(pl.col("event") == "ack")["connection"])
     return sorted(
         row["connection"] for row in connections if row["objects"] and row["connection"] not in seen
     )

@@ -178,7 +178,7 @@ def _end_up(ip: IPRoute, name: str, address: str) -> int:
     index = _index(ip, name)
     ip.addr("add", index=index, address=address, prefixlen=32)
     _offloads_off(name)
-    _steer_receive(name)
+    steer_receive(name, (1 << ((os.cpu_count() or 1) - 1)) - 1)
     ip.link("set", index=index, state="up")
     return index
 
@@ -215,15 +215,16 @@ def _offloads_off(name: str) -> None:
                 raise OSError(error.errno, f"ethtool {what} off on {name}: {error.strerror}") from error
 
 
-def _steer_receive(name: str) -> None:
-    """Moves the receiver's TCP input off the emulator's CPU, the last one (receive packet steering)."""
-    cpus = os.cpu_count() or 1
-    if cpus < 2:
-        return
+def steer_receive(name: str, cpus: int) -> None:
+    """Says which CPUs process what a device of this namespace receives (receive packet steering).
+
+    ``cpus`` is a mask: all but the last one, the emulator's, move the receiver's TCP input off it; 0
+    leaves the input to the CPU, and the task, that sent.
+    """
     # sysfs shows the devices of the namespace in which it was mounted.
     with tempfile.TemporaryDirectory() as folder:
         linux.mount("sysfs", folder, "sysfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
         try:
-            (Path(folder) / f"class/net/{name}/queues/rx-0/rps_cpus").write_text(f"{(1 << (cpus - 1)) - 1:x}")
+            (Path(folder) / f"class/net/{name}/queues/rx-0/rps_cpus").write_text(f"{cpus:x}")
         finally:
             linux.unmount(folder)

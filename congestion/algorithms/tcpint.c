@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * TCP-Int: the connections to one destination share one congestion window.
+ *
+ * The group holds the window C and a slow-start threshold; together the connections
+ * are as aggressive as one.
+ *
+ *	share	of n active members, those with data in flight or waiting:
+ *		cwnd = C / n, and one more for the first C mod n of them; at least 1
+ *	ACK	of any member: C += 1 per acked segment in slow start, otherwise
+ *		per C acked segments
+ *	loss	C = ssthresh = C / 2, at least 2; a loss within a round trip of the
+ *		last reduction is of the same episode and changes nothing
+ *	timeout	no member has had an ACK for a timeout: C = 1; else as a loss
+ *	open	no slow start: takes its share of C; without others C is the
+ *		initial window and ssthresh infinite
+ *	close	the others' shares grow
+ *
+ * Source: Balakrishnan, Padmanabhan, Seshan, Stemm, Katz, "TCP behavior of a busy
+ * Internet server: analysis and improvements", INFOCOM 1998, as retold in section
+ * II.B of "Heracles and Hydra" and from the literature; the original text was not
+ * at hand.
+ *
+ * Constants
+ *	2 segments	RFC 5681's floor of ssthresh, for the shared window
+ *
+ * How this differs from the original
+ *	1. Not in reach of a congestion control's hooks: detecting a loss of one
+ *	   connection by later ACKs of another, sending on another socket when
+ *	   the window opens there, and strict round-robin among connections.
+ *	2. "The packet was sent after the last reduction" becomes "a smoothed
+ *	   round-trip time has passed since it".
+ *	3. A member learns of a smaller C at its own next ACK, so the sum of
+ *	   windows can exceed C for a round trip.
+ *	4. In loss recovery PRR sets cwnd; the share is ssthresh.
+ *	5. C grows only by ACKs that arrive while their connection uses its share, as
+ *	   in Linux's reno.
+ *	6. A member whose loss turns out to be none gives the reduction back.
+ *	7. The first 64 members are told apart; those beyond share evenly, rounded
+ *	   down.
+ */
+#include "cc_group.h"
+
+CC_OWN_INITIAL_WINDOW
+
+CC_PARAM(tcpint_plen4, 32, 0, 32, "bits of an IPv4 destination that share a window; 32 is the host")
+CC_PARAM(tcpint_plen6, 128, 0, 128, "bits of an IPv6 destination that share a window; 128 is the host")
+
+/* The group's own values: C and ssthresh in segments, acked segments counted towards C's
+ * next step, the time of the last reduction, the jiffies of the last ACK; a bit for each
+ * seat that is taken, and for each whose member is active; active members without a seat. */
+enum { INT_C, INT_SSTHRESH, INT_CNT, INT_CUT_US, INT_ACK_J, INT_SEATS, INT_ACTIVE, INT_STANDING };
+
+#define INT_NO_SEAT 64
+
+struct tcpint {
+	struct cc_member member;
+	u32 before;		/* C before this member's last reduction, or 0 */
+	u32 ssthresh_before;
+	u8 seat;
+	bool active;
+};
+CC_STATE(struct tcpint);
+
+static __always_inline void int_key(struct sock *sk, struct cc_group_key *key)
+{
+	cc_group_key(sk, param(sk, tcpint_plen4), param(sk, tcpint_plen6), 0, key);
+}
+
+static __always_inline struct cc_group *int_group(struct sock *sk)
+{
+	const struct tcpint *ti = inet_csk_ca(sk);
+	struct cc_group_key key;
+
+	if (!ti->member.in_group)
+		return NULL;
+	int_key(sk, &key);
+	return cc_group_find(sk, &key);
+}
+
+/* Ones in a word. */
+static __always_inline u32 int_ones(u64 word)
+{
+	word -= word >> 1 & 0x5555555555555555;
+	word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return word * 0x0101010101010101 >> 56;
+}
+
+/* Locked: takes the lowest free seat. */
+static __always_inline void int_sit(struct cc_group *g, struct tcpint *ti)
+{
+	u64 free = ~g->own[INT_SEATS];
+
+	free &= ~free + 1;
+	g->own[INT_SEATS] |= free;
+	ti->seat = free ? int_ones(free - 1) : INT_NO_SEAT;
+}
+
+static __always_inline u64 int_seat_bit(const struct tcpint *ti)
+{
+	return ti->seat < INT_NO_SEAT ? 1ULL << (ti->seat & 63) : 0;
+}
+
+/* Locked. */
+static __always_inline void int_set_active(struct cc_group *g, struct tcpint *ti, bool active)
+{
+	if (ti->active == active)
+		return;
+	ti->active = active;
+	g->own[INT_ACTIVE] ^= int_seat_bit(ti);
+	if (ti->seat == INT_NO_SEAT)
+		g->own[INT_STANDING] += active ? 1 : ~0ULL;
+}
+
+/* Locked: an active member's part of a window of the group. */
+static __always_inline u32 int_part(const struct cc_group *g, const struct tcpint *ti, u64 window)
+{
+	u64 seat = int_seat_bit(ti), active = g->own[INT_ACTIVE] | seat;
+	u64 n = int_ones(active) + g->own[INT_STANDING];
+	u64 part, rest;
+
+	if (window >= TCP_INFINITE_SSTHRESH)
+		return TCP_INFINITE_SSTHRESH;
+	if (!n)
+		n = 1;
+	part = window / n;
+	rest = window - part * n;
+	if (seat && int_ones(active & (seat - 1)) < rest)
+		part++;
+	return cc_max(part, 1);
+}
+
+/* Locked: contributes the member's window, which is none while it has nothing to send. */
+static __always_inline void int_contribute(struct cc_group *g, struct tcpint *ti, u32 cwnd)
+{
+	cc_group_contribute(g, &ti->member, ti->active ? cwnd : 0, 0);
+}
+
+/* Locked. */
+static __always_inline void int_grow(struct cc_group *g, u32 acked)
+{
+	if (g->own[INT_C] < g->own[INT_SSTHRESH]) {
+		g->own[INT_C] = cc_min(g->own[INT_C] + acked, g->own[INT_SSTHRESH]);
+		return;
+	}
+	g->own[INT_CNT] += acked;
+	if (g->own[INT_CNT] >= g->own[INT_C]) {
+		g->own[INT_CNT] -= g->own[INT_C];
+		g->own[INT_C]++;
+	}
+}
+
+CC_HOOK(void, int_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct tcpint *ti = inet_csk_ca(sk);
+	u32 now = cc_now_j(sk), cwnd, ssthresh;
+	struct cc_group_key key;
+	struct cc_group *g;
+	struct cc_note note;
+
+	int_key(sk, &key);
+	g = cc_group_make(sk, &key);
+	if (!g)
+		return;
+	cc_lock(g);
+	if (!g->n) {
+		g->own[INT_C] = tp->snd_cwnd;
+		g->own[INT_SSTHRESH] = tp->snd_ssthresh;
+		g->own[INT_CNT] = 0;
+		g->own[INT_CUT_US] = 0;
+		g->own[INT_ACK_J] = now;
+	}
+	cc_group_enter(g, &ti->member, 0, 0);
+	int_sit(g, ti);
+	cwnd = int_part(g, ti, g->own[INT_C]);
+	ssthresh = int_part(g, ti, g->own[INT_SSTHRESH]);
+	cc_group_post(g, &ti->member, CC_JOIN, g->own[INT_C], g->own[INT_SSTHRESH]);
+	note = cc_group_note(g, CC_JOIN);
+	cc_unlock(g);
+	cc_group_tell(sk, &key, &note);
+
+	if (cc_is_live(tp))
+		return;
+	tp->snd_cwnd = cc_min(cwnd, tp->snd_cwnd_clamp);
+	tp->snd_ssthresh = ssthresh;
+}
+
+/* Runs before each round of sending: a member that has something to send again takes its share. */
+CC_HOOK(u32, int_min_tso_segs, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct tcpint *ti = inet_csk_ca(sk);
+	struct cc_group *g;
+	u32 cwnd;
+
+	if (ti->active || tp->write_seq == tp->snd_nxt)
+		return 2;	/* the kernel's default */
+	g = int_group(sk);
+	if (!g)
+		return 2;
+	cc_lock(g);
+	int_set_active(g, ti, true);
+	cwnd = int_part(g, ti, g->own[INT_C]);
+	int_contribute(g, ti, cwnd);
+	cc_unlock(g);
+	if (cc_ca_state(sk) < TCP_CA_CWR)
+		tp->snd_cwnd = cc_min(cwnd, tp->snd_cwnd_clamp);
+	return 2;
+}
+
+/* cong_avoid() does not run in CWR and Recovery: there the share steers PRR. */
+CC_HOOK(void, int_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	const struct tcpint *ti = inet_csk_ca(sk);
+	u8 state = cc_ca_state(sk);
+	u32 now = cc_now_j(sk), part;
+	struct cc_group *g;
+
+	if (state != TCP_CA_CWR && state != TCP_CA_Recovery)
+		return;
+	g = int_group(sk);
+	if (!g)
+		return;
+	cc_lock(g);
+	g->own[INT_ACK_J] = now;
+	part = int_part(g, ti, g->own[INT_C]);
+	cc_unlock(g);
+	tp->snd_ssthresh = cc_min(tp->snd_ssthresh, part);
+}
+
+CC_HOOK(void, int_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct tcpint *ti = inet_csk_ca(sk);
+	bool limited = lim_kernel(sk, 2);
+	bool idle = !tp->packets_out && tp->write_seq == tp->snd_nxt;
+	u32 now = cc_now_j(sk), cwnd, ssthresh;
+	struct cc_group *g = int_group(sk);
+
+	if (!g) {
+		reno_cong_avoid(sk, acked);
+		return;
+	}
+	cc_lock(g);
+	g->own[INT_ACK_J] = now;
+	if (limited)
+		int_grow(g, acked);
+	int_set_active(g, ti, !idle);
+	cwnd = int_part(g, ti, g->own[INT_C]);
+	ssthresh = int_part(g, ti, g->own[INT_SSTHRESH]);
+	int_contribute(g, ti, cwnd);
+	cc_unlock(g);
+	tp->snd_cwnd = cc_min(cwnd, tp->snd_cwnd_clamp);
+	tp->snd_ssthresh = ssthresh;
+}
+
+CC_HOOK(u32, int_ssthresh, struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcpint *ti = inet_csk_ca(sk);
+	struct cc_group *g = int_group(sk);
+	u64 now = cc_now_us(sk);
+	struct cc_group_key key;
+	struct cc_note note;
+	bool cut;
+	u32 part;
+
+	if (!g)
+		return reno_ssthresh(tp);
+	ti->before = 0;
+	cc_lock(g);
+	cut = now - g->own[INT_CUT_US] >= tp->srtt_us >> 3;
+	if (cut) {
+		ti->before = g->own[INT_C];
+		ti->ssthresh_before = g->own[INT_SSTHRESH];
+		g->own[INT_C] = cc_max(g->own[INT_C] / 2, 2);
+		g->own[INT_SSTHRESH] = g->own[INT_C];
+		g->own[INT_CNT] = 0;
+		g->own[INT_CUT_US] = now;
+		cc_group_post(g, &ti->member, CC_LOSS, g->own[INT_C], g->own[INT_SSTHRESH]);
+	}
+	part = int_part(g, ti, g->own[INT_C]);
+	int_contribute(g, ti, part);
+	note = cc_group_note(g, CC_LOSS);
+	cc_unlock(g);
+	if (cut) {
+		int_key(sk, &key);
+		cc_group_tell(sk, &key, &note);
+	}
+	return part;
+}
+
+CC_HOOK(void, int_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	u32 now = cc_now_j(sk);
+	struct cc_group *g;
+
+	if (event != CA_EVENT_LOSS)
+		return;
+	g = int_group(sk);
+	if (!g)
+		return;
+	cc_lock(g);
+	if (now - (u32)g->own[INT_ACK_J] >= inet_csk(sk)->icsk_rto)
+		g->own[INT_C] = 1;
+	cc_unlock(g);
+}
+
+CC_HOOK(u32, int_undo_cwnd, struct sock *sk)
+{
+	struct tcpint *ti = inet_csk_ca(sk);
+	struct cc_group *g = int_group(sk);
+	struct cc_group_key key;
+	struct cc_note note;
+	u32 part;
+
+	if (!g)
+		return undo_default(tcp_sk(sk));
+	cc_lock(g);
+	if (ti->before) {
+		g->own[INT_C] = cc_max(g->own[INT_C], ti->before);
+		g->own[INT_SSTHRESH] = cc_max(g->own[INT_SSTHRESH], ti->ssthresh_before);
+	}
+	part = int_part(g, ti, g->own[INT_C]);
+	int_contribute(g, ti, part);
+	cc_group_post(g, &ti->member, CC_UNDO, g->own[INT_C], g->own[INT_SSTHRESH]);
+	note = cc_group_note(g, CC_UNDO);
+	cc_unlock(g);
+	ti->before = 0;
+	int_key(sk, &key);
+	cc_group_tell(sk, &key, &note);
+	return part;
+}
+
+CC_HOOK(void, int_release, struct sock *sk)
+{
+	struct tcpint *ti = inet_csk_ca(sk);
+	struct cc_group *g = int_group(sk);
+	struct cc_group_key key;
+	struct cc_note note;
+
+	if (!g)
+		return;
+	cc_lock(g);
+	int_set_active(g, ti, false);
+	g->own[INT_SEATS] &= ~int_seat_bit(ti);
+	cc_group_post(g, &ti->member, CC_LEAVE, g->own[INT_C], g->own[INT_SSTHRESH]);
+	cc_group_exit(g, &ti->member);
+	note = cc_group_note(g, CC_LEAVE);
+	cc_unlock(g);
+	int_key(sk, &key);
+	cc_group_tell(sk, &key, &note);
+}
+
+CC_REGISTER("TCP-Int: the connections to a host share one window, as aggressive as a single connection",
+	.init = CC_OP(int_init),
+	.min_tso_segs = CC_OP(int_min_tso_segs),
+	.pkts_acked = CC_OP(int_pkts_acked),
+	.cong_avoid = CC_OP(int_cong_avoid),
+	.ssthresh = CC_OP(int_ssthresh),
+	.cwnd_event = CC_OP(int_cwnd_event),
+	.undo_cwnd = CC_OP(int_undo_cwnd),
+	.release = CC_OP(int_release))

@@ -1,0 +1,226 @@
+//! One direction: in through one port, through the model, out through the other.
+
+use crate::clock::RunClock;
+use crate::frame::{Frame, Header, Store, mark_congestion};
+use crate::histogram::Histogram;
+use crate::port::{BATCH, NotSent, Port};
+use crate::recorder::{LinkSample, Outcome, PacketRecord, Recorder};
+use crate::summary::DirectionSummary;
+use std::collections::VecDeque;
+use wirepaint_link_model::{Counters, Link, LinkModel, Packet};
+use wirepaint_units::{Duration, Time};
+
+/// Frames that are read before a batch is sent: twice as many, so that under overload they wait here,
+/// where there is room, and not in the ring, which overflows.
+const READ_BUDGET: usize = 2 * BATCH;
+/// When the far end has no room it is tried again after this: in that time its CPU takes some tens of
+/// packets in.
+const RETRY: Duration = Duration::from_micros(50);
+/// Frames that found no room for so long are given up.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Why the table `packet` says that a frame which the model delivered did not arrive.
+const REFUSED: &str = "host";
+
+/// What both directions share.
+pub(crate) struct Shared {
+    pub clock: RunClock,
+    pub store: Store,
+    pub recorder: Recorder,
+    /// Departure in fact minus departure due.
+    pub lateness: Histogram,
+    /// Largest frame with its Ethernet header.
+    pub largest_frame: usize,
+}
+
+/// One direction.
+pub(crate) struct Lane {
+    pub name: &'static str,
+    pub link: Link<Frame>,
+    overhead_bytes: u32,
+    /// Frames that are due and not sent yet, with their due times; at most a batch.
+    outbox: VecDeque<(Time, Frame)>,
+    /// Since when the far end has had no room.
+    stuck_since: Option<Time>,
+    retry_at: Time,
+    lateness_since_sample: Duration,
+    received: u64,
+    oversized: u64,
+    no_memory: u64,
+    unfinished_checksums: u64,
+    refused: u64,
+    refused_bytes: u64,
+}
+
+impl Lane {
+    pub fn new(name: &'static str, link: Link<Frame>, overhead_bytes: u32) -> Lane {
+        Lane {
+            name,
+            link,
+            overhead_bytes,
+            outbox: VecDeque::with_capacity(BATCH),
+            stuck_since: None,
+            retry_at: Time::ZERO,
+            lateness_since_sample: Duration::ZERO,
+            received: 0,
+            oversized: 0,
+            no_memory: 0,
+            unfinished_checksums: 0,
+            refused: 0,
+            refused_bytes: 0,
+        }
+    }
+
+    /// Pushes what came in, at most a budget of it.
+    pub fn read(&mut self, port: &mut Port, shared: &mut Shared) {
+        for _ in 0..READ_BUDGET {
+            let more = port.receive(|frame| {
+                self.received += 1;
+                self.unfinished_checksums += u64::from(frame.unfinished_checksum);
+                if frame.wire_bytes > shared.largest_frame || frame.wire_bytes != frame.data.len() {
+                    self.oversized += 1;
+                    return;
+                }
+                let Some(slot) = shared.store.put(frame.data) else {
+                    self.no_memory += 1;
+                    return;
+                };
+                let arrival = shared.clock.arrival(frame.stamp);
+                self.link.push(arrival, Frame::new(slot, frame.data, arrival));
+            });
+            if !more {
+                break;
+            }
+        }
+        self.bury(shared);
+    }
+
+    /// Sends what is due and finds room, at most a batch.
+    pub fn send(&mut self, port: &Port, shared: &mut Shared) {
+        let now = shared.clock.now();
+        if now < self.retry_at {
+            return;
+        }
+        while self.outbox.len() < BATCH {
+            let Some(due) = self.link.pop(now) else { break };
+            self.outbox.push_back(due);
+        }
+        self.bury(shared);
+        let count = self.outbox.len();
+        if count == 0 {
+            return;
+        }
+        // SAFETY: an all-zero iovec is valid; only those that are filled are used.
+        let mut buffers: [libc::iovec; BATCH] = unsafe { std::mem::zeroed() };
+        for (buffer, (_, frame)) in buffers.iter_mut().zip(&mut self.outbox) {
+            let data = shared.store.frame_mut(frame);
+            if std::mem::take(&mut frame.marked) {
+                mark_congestion(data);
+            }
+            *buffer = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+        }
+        let before = shared.clock.now();
+        let sent = port.send(&mut buffers[..count]);
+        let after = shared.clock.now();
+        if sent != Err(NotSent::NoRoom) {
+            self.stuck_since = None;
+        }
+        match sent {
+            Ok(sent) => self.depart(sent, before, after, shared),
+            Err(NotSent::Refused) => self.refuse(1, shared),
+            Err(NotSent::NoRoom) => {
+                let since = *self.stuck_since.get_or_insert(before);
+                if after.since(since) >= PATIENCE {
+                    self.stuck_since = None;
+                    self.refuse(count, shared);
+                }
+                self.retry_at = after + RETRY;
+            }
+        }
+    }
+
+    /// Books frames that left one after the other between two times.
+    fn depart(&mut self, count: usize, before: Time, after: Time, shared: &mut Shared) {
+        let each = after.since(before).0 / count as u64;
+        for (place, (due, frame)) in self.outbox.drain(..count).enumerate() {
+            let out = before + Duration(each * place as u64);
+            let late = out.since(due);
+            shared.lateness.add(late.0);
+            self.lateness_since_sample = self.lateness_since_sample.max(late);
+            shared.end(self.name, self.overhead_bytes, &frame, Outcome::Delivered { due, out });
+        }
+    }
+
+    /// Gives frames up that the far interface does not take.
+    fn refuse(&mut self, count: usize, shared: &mut Shared) {
+        for (_, frame) in self.outbox.drain(..count) {
+            self.refused += 1;
+            self.refused_bytes += u64::from(frame.ip_bytes() + self.overhead_bytes);
+            shared.end(self.name, self.overhead_bytes, &frame, Outcome::Dropped(REFUSED));
+        }
+    }
+
+    /// Books dropped packets and gives their memory back.
+    fn bury(&mut self, shared: &mut Shared) {
+        while let Some(dropped) = self.link.take_dropped() {
+            let outcome = Outcome::Dropped(dropped.cause.name());
+            shared.end(self.name, self.overhead_bytes, &dropped.packet, outcome);
+        }
+    }
+
+    /// When there is something to do unless something arrives.
+    pub fn next_departure(&self) -> Option<Time> {
+        if self.outbox.is_empty() { self.link.next_departure() } else { Some(self.retry_at) }
+    }
+
+    /// A sample of the table `link`.
+    pub fn sample(&mut self, time: Time) -> LinkSample {
+        self.link.evaluate(time);
+        LinkSample {
+            time,
+            direction: self.name,
+            counters: self.counters(),
+            lateness_max: std::mem::take(&mut self.lateness_since_sample),
+        }
+    }
+
+    /// The model's counters; what it delivered and the far interface did not take yet is inside, what
+    /// that refused is not delivered.
+    fn counters(&self) -> Counters {
+        let mut counters = self.link.counters();
+        let waiting_bytes: u64 =
+            self.outbox.iter().map(|(_, frame)| u64::from(frame.ip_bytes() + self.overhead_bytes)).sum();
+        counters.delivered_packets -= self.refused + self.outbox.len() as u64;
+        counters.delivered_bytes -= self.refused_bytes + waiting_bytes;
+        counters.inside_packets += self.outbox.len() as u64;
+        counters
+    }
+
+    /// The books of the run; `input` is the port that the lane reads.
+    pub fn summary(&self, input: &mut Port) -> Result<DirectionSummary, crate::Error> {
+        Ok(DirectionSummary {
+            received_packets: self.received,
+            ring_drops: input.ring_drops()?,
+            backlog_drops: input.backlog_drops()?,
+            send_failures: self.refused,
+            oversized: self.oversized,
+            no_memory: self.no_memory,
+            unfinished_checksums: self.unfinished_checksums,
+            ..DirectionSummary::new(&self.counters())
+        })
+    }
+}
+
+impl Shared {
+    /// Records what became of a frame and gives its memory back.
+    fn end(&mut self, direction: &'static str, overhead_bytes: u32, frame: &Frame, outcome: Outcome) {
+        let data = self.store.frame_mut(frame);
+        self.recorder.packet(|| PacketRecord {
+            direction,
+            arrival: frame.arrival,
+            outcome,
+            wire_bytes: frame.ip_bytes() + overhead_bytes,
+            header: Header::parse(data),
+        });
+        self.store.release(frame.slot);
+    }
+}

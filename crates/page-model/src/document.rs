@@ -1,0 +1,156 @@
+//! A document while it is parsed: how far, what stops it, what waits for it.
+
+use crate::links::Links;
+use crate::page::{Cause, Element, Page};
+use crate::priority::{Priority, Seen};
+use wirepaint_units::Time;
+
+/// Something in a document's text that matters to loading, at an offset of the decoded bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// The body begins: the loader stops holding back requests of low priority.
+    Body,
+    /// A script without address.
+    Inline,
+    /// An element that loads a resource.
+    Element(u32, Element),
+}
+
+/// What the parser waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// A script to come or to run.
+    Script(u32),
+    /// The stylesheets before an inline script.
+    Sheets,
+}
+
+/// A document of a visit.
+#[derive(Debug)]
+pub struct Document {
+    /// Its resource.
+    pub resource: u32,
+    /// By offset.
+    pub items: Vec<(u64, Item)>,
+    /// Body bytes that have come, as transferred.
+    pub transferred: u64,
+    /// Decoded bytes that the page's process has.
+    pub available: u64,
+    /// Every byte has come.
+    pub complete: bool,
+    /// A task for what has come is queued.
+    pub chunk_queued: bool,
+    /// The page's process has taken over.
+    pub committed: Option<Time>,
+    /// Items that the preload scanner has passed.
+    pub scanned: usize,
+    /// Bytes that it has passed.
+    pub scanned_bytes: u64,
+    /// Items that the parser has passed.
+    pub parsed: usize,
+    /// What the parser waits for.
+    pub block: Option<Block>,
+    /// Stylesheets met and not finished.
+    pub sheets: u32,
+    /// The parser is past the body's tag.
+    pub body: bool,
+    /// The first script in the text has run, or there is none.
+    pub scripted: bool,
+    /// The parser is at the end.
+    pub ended: bool,
+    /// Scripts that run after the end, in order.
+    pub deferred: Vec<u32>,
+    /// DOMContentLoaded.
+    pub content_loaded: Option<Time>,
+    /// A layout is queued.
+    pub layout_queued: bool,
+    /// The first layout.
+    pub laid_out: Option<Time>,
+    /// Resources of style rules that wait for a layout.
+    pub styled: Vec<u32>,
+    /// Of its requests so far.
+    pub seen: Seen,
+    /// Held back, in order.
+    pub held: Vec<u32>,
+    /// Under way of low and of medium priority.
+    pub low: u32,
+    /// See `low`.
+    pub medium: u32,
+}
+
+/// Requests of low and of medium priority that are under way at a time before the body begins
+/// (`blink/renderer/platform/loader/fetch/resource_load_scheduler.h`,
+/// `kTightLimitForRendererSideResourceScheduler`; medium ones have a limit of their own).
+const TIGHT: u32 = 2;
+
+impl Document {
+    /// The document of `resource`.
+    pub fn new(page: &Page, links: &Links, resource: u32) -> Document {
+        let this = &page.resources[resource as usize];
+        let last = this.decoded_bytes;
+        let mut items: Vec<(u64, Item)> = Vec::new();
+        let known = this.document.clone().unwrap_or_default();
+        items.extend(known.inline_scripts.iter().map(|&at| (at.min(last), Item::Inline)));
+        items.push((known.body_at.min(last), Item::Body));
+        for &child in &links[resource].children {
+            let cause = page.resources[child as usize].cause;
+            if let (Some(Cause::Markup { at, .. }), Some(element)) = (cause, links[child].element) {
+                items.push((at.min(last), Item::Element(child, element)));
+            }
+        }
+        items.sort_by_key(|&(at, _)| at);
+        Document {
+            resource,
+            items,
+            transferred: 0,
+            available: 0,
+            complete: false,
+            chunk_queued: false,
+            committed: None,
+            scanned: 0,
+            scanned_bytes: 0,
+            parsed: 0,
+            block: None,
+            sheets: 0,
+            body: false,
+            scripted: known.inline_scripts.is_empty(),
+            ended: false,
+            deferred: Vec::new(),
+            content_loaded: None,
+            layout_queued: false,
+            laid_out: None,
+            styled: Vec::new(),
+            seen: Seen::default(),
+            held: Vec::new(),
+            low: 0,
+            medium: 0,
+        }
+    }
+
+    /// True when a request of `priority` may go now; counts it as under way.
+    pub fn admit(&mut self, priority: Priority) -> bool {
+        let tight = !self.body;
+        match priority {
+            Priority::High | Priority::VeryHigh => true,
+            Priority::Medium if tight && self.medium >= TIGHT => false,
+            Priority::Medium => {
+                self.medium += 1;
+                true
+            }
+            _ if tight && self.low + self.medium >= TIGHT => false,
+            _ => {
+                self.low += 1;
+                true
+            }
+        }
+    }
+
+    /// A request that was admitted with `priority` is over.
+    pub fn over(&mut self, priority: Priority) {
+        match priority {
+            Priority::High | Priority::VeryHigh => {}
+            Priority::Medium => self.medium -= 1,
+            _ => self.low -= 1,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Browsers and their servers above byte streams: which connections a page load opens, what it asks
+//! for and when, and in which order the answers come.
+//!
+//! Reads no clock, does no I/O, starts no thread, never sees a segment: lengths go in and out.
+//!
+//! ```text
+//! Visit ─┬─► renderer   parser, preload scanner, scripts, stylesheets, layout: who is asked for when
+//!        └─► network    socket pools, HTTP/1.1 and HTTP/2, TLS flights ─► server   priorities
+//!            page, settings: what is asked for      rows: what was seen
+//! ```
+//!
+//! Start at [`Visit`].
+
+mod agenda;
+mod document;
+mod headers;
+mod links;
+mod network;
+mod noise;
+pub mod page;
+mod pipe;
+mod priority;
+mod renderer;
+pub mod rows;
+mod server;
+pub mod settings;
+mod tls;
+mod visit;
+
+pub use page::Page;
+pub use priority::Priority;
+pub use rows::Rows;
+pub use server::Backlog;
+pub use settings::Settings;
+pub use visit::{Action, Prepared, Visit};

@@ -1,0 +1,75 @@
+//! How the resources of a page hang together.
+
+use crate::page::{Cause, Element, Kind, Page};
+
+/// Of one resource.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// What it causes.
+    pub children: Vec<u32>,
+    /// What it redirects to.
+    pub redirect: Option<u32>,
+    /// Where the redirects that lead to it began; itself without redirects.
+    pub root: u32,
+    /// Where the redirects that begin with it end; itself without redirects.
+    pub tail: u32,
+    /// The element of a document that names its root, as far as what came in the end is of its kind.
+    pub element: Option<Element>,
+    /// True for a stylesheet that another one imports.
+    pub imported: bool,
+}
+
+/// How the resources of a page hang together, by resource.
+#[derive(Clone, Debug)]
+pub struct Links(Vec<Link>);
+
+impl std::ops::Index<u32> for Links {
+    type Output = Link;
+
+    fn index(&self, resource: u32) -> &Link {
+        &self.0[resource as usize]
+    }
+}
+
+impl Links {
+    /// Of a page that [`Page::check`] accepts.
+    pub fn new(page: &Page) -> Links {
+        let count = page.resources.len() as u32;
+        let mut links: Vec<Link> = (0..count)
+            .map(|number| Link {
+                children: Vec::new(),
+                redirect: page.redirect_of(number),
+                root: number,
+                tail: page.tail(number),
+                element: None,
+                imported: false,
+            })
+            .collect();
+        for number in 0..count {
+            let at = number as usize;
+            let cause = page.resources[at].cause;
+            if let Some(cause) = cause {
+                links[cause.by() as usize].children.push(number);
+            }
+            if let Some(Cause::Redirect { by }) = cause {
+                let Link { root, element, imported, .. } = links[by as usize];
+                (links[at].root, links[at].element, links[at].imported) = (root, element, imported);
+                continue;
+            }
+            let kind = page.resources[links[at].tail as usize].kind;
+            links[at].imported = matches!(cause, Some(Cause::Import { .. })) && kind == Kind::Css;
+            if let Some(Cause::Markup { by, element, .. }) = cause
+                && links[by as usize].redirect.is_none()
+            {
+                links[at].element = Some(match element {
+                    Element::Stylesheet if kind != Kind::Css => Element::Other,
+                    Element::Script | Element::AsyncScript | Element::DeferredScript if kind != Kind::Js => {
+                        Element::Other
+                    }
+                    fits => fits,
+                });
+            }
+        }
+        Links(links)
+    }
+}

@@ -1,0 +1,517 @@
+//! The browser's network process and the servers: connections, who uses them, what is on them.
+//!
+//! A model of Chromium's socket pools (`net/socket`), its HTTP/2 sessions and its limit on delayable
+//! requests (`services/network/resource_scheduler`), as the testbed drives it: cold, no proxy, no QUIC.
+//!
+//! ```text
+//! ask ─► delayable? ─► group of the origin ─► idle connection, session, or connect
+//!                                                 │ TCP ─► TLS ─► request ─► Server ─► answer
+//! Note::{Data, Done} ◄───────────────────────────┘
+//! ```
+//!
+//! - DEVIATION: no flow-control windows of HTTP/2. Chromium grants 15 MiB to a connection and 6 MiB to a
+//!   stream, more than a path of recorded pages holds.
+//! - DEVIATION: a server's write reaches the kernel whole or not at all; Linux may take a part.
+//! - DEVIATION: no TLS 1.2 and no HTTP/3: the testbed's browser and servers agree on TLS 1.3.
+
+use crate::agenda::Agenda;
+use crate::headers::{Compression, Headers};
+use crate::noise::Noise;
+use crate::page::{Kind, Page};
+use crate::pipe::{Piece, Pipe};
+use crate::priority::Priority;
+use crate::rows::{Chunk, Connection as Row};
+use crate::server::{Backlog, Down, Server};
+use crate::settings::Settings;
+use crate::tls;
+use crate::visit::Action;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wirepaint_units::{Duration, Time};
+
+mod connections;
+mod serving;
+
+/// A second connect begins when the first has not succeeded within this time
+/// (`net/socket/client_socket_pool.h`, `kMaxConnectRetryIntervalMs`).
+const BACKUP: Duration = Duration::from_millis(250);
+/// Most delayable requests under way (`kDefaultMaxNumDelayableRequestsPerClient`), of them to one
+/// origin as many as its connections may carry. Not counted are those to servers that are known to
+/// schedule by priority.
+const DELAYABLE: usize = 10;
+
+/// What bytes from the browser mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Up {
+    Hello,
+    Finished,
+    Control,
+    Request(u32),
+    /// A request's new urgency.
+    Raise(u32, u8),
+}
+
+/// What the network process has to tell of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Some of a document's body has come.
+    Data(u32, u64),
+    /// The answer is complete.
+    Done(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The name is being looked up.
+    Resolving,
+    /// SYN sent.
+    Connecting,
+    /// TCP connected, TLS not done.
+    Securing,
+    /// Takes requests.
+    Ready,
+    Closed,
+}
+
+#[derive(Debug)]
+struct Connection {
+    group: usize,
+    stage: Stage,
+    resumed: bool,
+    http2: bool,
+    up: Pipe<Up>,
+    down: Pipe<Down>,
+    server: Server,
+    /// Time for which the server has an alarm in the agenda.
+    alarm: Option<Time>,
+    compression: Compression,
+    /// Preface and settings were sent.
+    opened_session: bool,
+    /// HTTP/1.1: requests under way.
+    busy: u8,
+    /// HTTP/1.1: when it was last used; zero for never.
+    used: Time,
+}
+
+/// Requests to one origin that may share connections.
+#[derive(Debug)]
+struct Group {
+    origin: u32,
+    pool: u32,
+    /// Requests without a connection, in order of asking.
+    waiting: Vec<u32>,
+    connections: Vec<usize>,
+    session: Option<usize>,
+    /// A ticket has come, so that further connections can resume.
+    ticket: bool,
+}
+
+/// A request as the network process sees it.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    priority: Priority,
+    group: usize,
+    /// Bytes of the body yet to come.
+    left: u64,
+    head: bool,
+    delayable: bool,
+    stage: Progress,
+    /// Connection that carries it.
+    pub connection: Option<u32>,
+    /// True for the first request of its connection.
+    pub first: bool,
+    /// The request entered the network process's queue.
+    pub queued: Option<Time>,
+    /// The request was written.
+    pub sent: Option<Time>,
+    /// First byte of the answer.
+    pub first_byte: Option<Time>,
+    /// Last byte of the answer.
+    pub last_byte: Option<Time>,
+    /// Bytes of the answer on the wire without TLS, head included.
+    pub encoded: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Unknown,
+    /// Held back because there are too many delayable ones.
+    Delayed,
+    Waiting,
+    OnWire,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Resolved(usize),
+    /// The browser answers the server's part of the handshake, or sends its own hello.
+    Hello(usize),
+    Finish(usize),
+    /// A group's first connect is late.
+    Backup(usize),
+    /// A think time is over.
+    Server(usize),
+}
+
+/// Network process and servers of one visit.
+#[derive(Debug)]
+pub struct Network {
+    page: Arc<Page>,
+    headers: Arc<Headers>,
+    settings: Settings,
+    noise: Noise,
+    agenda: Agenda<Event>,
+    groups: Vec<Group>,
+    connections: Vec<Connection>,
+    /// Rows of the table `connection`.
+    pub rows: Vec<Row>,
+    /// Rows of the table `chunk`.
+    pub chunks: Vec<Chunk>,
+    /// By resource.
+    pub transfers: Vec<Transfer>,
+    delayed: Vec<u32>,
+    /// Origins that are known to schedule by priority.
+    schedules: Vec<bool>,
+    /// What the caller has to do.
+    pub actions: VecDeque<Action>,
+    /// What the page is told.
+    pub notes: VecDeque<Note>,
+    pieces: Vec<Piece<Down>>,
+}
+
+impl Network {
+    /// Before the first request.
+    pub fn new(page: Arc<Page>, headers: Arc<Headers>, settings: Settings, noise: Noise) -> Network {
+        let transfer = Transfer {
+            priority: Priority::Low,
+            group: 0,
+            left: 0,
+            head: false,
+            delayable: false,
+            stage: Progress::Unknown,
+            connection: None,
+            first: false,
+            queued: None,
+            sent: None,
+            first_byte: None,
+            last_byte: None,
+            encoded: 0,
+        };
+        Network {
+            transfers: vec![transfer; page.resources.len()],
+            schedules: vec![false; page.origins.len()],
+            page,
+            headers,
+            settings,
+            noise,
+            agenda: Agenda::default(),
+            groups: Vec::new(),
+            connections: Vec::new(),
+            rows: Vec::new(),
+            chunks: Vec::new(),
+            delayed: Vec::new(),
+            actions: VecDeque::new(),
+            notes: VecDeque::new(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// A request of the page.
+    pub fn ask(&mut self, now: Time, request: u32, priority: Priority) {
+        let group = self.group(request);
+        let known = self.schedules[self.groups[group].origin as usize];
+        let resource = &self.page.resources[request as usize];
+        let bodiless = resource.method == "HEAD" || matches!(resource.status, 204 | 304);
+        let transfer = &mut self.transfers[request as usize];
+        transfer.priority = priority;
+        transfer.group = group;
+        transfer.left = if bodiless { 0 } else { resource.wire_bytes };
+        transfer.delayable = priority < Priority::High && !known;
+        transfer.stage = Progress::Delayed;
+        self.delayed.push(request);
+        self.start_delayed(now);
+    }
+
+    /// The page has changed its mind about a request's priority.
+    pub fn raise(&mut self, now: Time, request: u32, priority: Priority) {
+        let transfer = &mut self.transfers[request as usize];
+        transfer.priority = priority;
+        match (transfer.stage, transfer.connection) {
+            (Progress::Delayed, _) => {
+                transfer.delayable &= priority < Priority::High;
+                self.start_delayed(now);
+            }
+            (Progress::OnWire, Some(number)) => {
+                let connection = &mut self.connections[number as usize];
+                if connection.http2 {
+                    let raise = Up::Raise(request, priority.urgency());
+                    let bytes = connection.up.write(&[(raise, tls::PRIORITY_FRAME, 0)]);
+                    self.rows[number as usize].bytes_sent += bytes;
+                    self.actions.push_back(Action::ClientWrite { connection: number, bytes });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The client's side of a connection is established.
+    pub fn connected(&mut self, now: Time, number: u32) {
+        let at = number as usize;
+        self.rows[at].connected = Some(now);
+        if self.connections[at].stage != Stage::Connecting {
+            return;
+        }
+        self.connections[at].stage = Stage::Securing;
+        if self.rows[at].encrypted {
+            let work = self.noise.vary(self.settings.compute.tls_ns);
+            self.agenda.at(now + work, Event::Hello(at));
+        } else {
+            self.ready(now, at);
+        }
+    }
+
+    /// `bytes` more of the server's have arrived at the client in order.
+    pub fn client_received(&mut self, now: Time, number: u32, bytes: u64) {
+        let at = number as usize;
+        let row = &mut self.rows[at];
+        row.bytes_received += bytes;
+        row.last_received = Some(now);
+        let (transfers, chunks) = (&mut self.transfers, &mut self.chunks);
+        let connection = &mut self.connections[at];
+        connection.down.arrive(bytes, |meaning, bytes| {
+            if let Down::Head(request) | Down::Body(request) = meaning {
+                let transfer = &mut transfers[request as usize];
+                transfer.first_byte.get_or_insert(now);
+                Chunk { request, connection: number, time: now, bytes }.add_to(chunks);
+            }
+        });
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.extend(std::iter::from_fn(|| connection.down.read()));
+        for piece in pieces.drain(..) {
+            self.read(now, at, piece);
+        }
+        self.pieces = pieces;
+    }
+
+    /// `bytes` more of the client's have arrived at the server in order.
+    pub fn server_received(&mut self, now: Time, number: u32, bytes: u64) {
+        let at = number as usize;
+        self.connections[at].up.arrive(bytes, |_, _| {});
+        while let Some(piece) = self.connections[at].up.read() {
+            if piece.last {
+                self.serve(now, at, piece.meaning);
+            }
+        }
+        self.server_writes(now, at);
+    }
+
+    /// What the kernel holds of a connection at the server, whenever it has changed.
+    pub fn server_acknowledged(&mut self, now: Time, number: u32, backlog: Backlog) {
+        self.connections[number as usize].server.acknowledged(backlog);
+        self.server_writes(now, number as usize);
+    }
+
+    /// The next time at which something happens of itself.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.agenda.next()
+    }
+
+    /// Does what is due.
+    pub fn timeout(&mut self, now: Time) {
+        while let Some((_, event)) = self.agenda.due(now) {
+            match event {
+                Event::Resolved(at) => self.open(now, at),
+                Event::Hello(at) => self.hello(at),
+                Event::Finish(at) => {
+                    if self.connections[at].stage == Stage::Securing {
+                        self.rows[at].tls_done = Some(now);
+                        self.client_raw(at, Up::Finished, tls::CLIENT_FINISHED);
+                        self.ready(now, at);
+                    }
+                }
+                Event::Backup(group) => self.backup(now, group),
+                Event::Server(at) => {
+                    self.connections[at].alarm = None;
+                    self.server_writes(now, at);
+                }
+            }
+        }
+    }
+
+    // Requests.
+
+    fn group(&mut self, request: u32) -> usize {
+        let resource = &self.page.resources[request as usize];
+        let address = self.page.origins[resource.origin as usize].address;
+        let same = |group: &Group| {
+            group.pool == resource.pool
+                && (group.origin == resource.origin
+                    || self.settings.coalesce
+                        && group.session.is_some()
+                        && self.page.origins[group.origin as usize].address == address)
+        };
+        if let Some(found) = self.groups.iter().position(same) {
+            return found;
+        }
+        self.groups.push(Group {
+            origin: resource.origin,
+            pool: resource.pool,
+            waiting: Vec::new(),
+            connections: Vec::new(),
+            session: None,
+            ticket: false,
+        });
+        self.groups.len() - 1
+    }
+
+    /// Starts what is held back, by priority, as far as the limits allow.
+    fn start_delayed(&mut self, now: Time) {
+        if self.delayed.is_empty() {
+            return;
+        }
+        let Settings { connections_per_origin, pipeline, .. } = self.settings;
+        let per_origin = usize::from(connections_per_origin) * usize::from(pipeline);
+        self.delayed.sort_by_key(|&request| std::cmp::Reverse(self.transfers[request as usize].priority));
+        let mut left = std::mem::take(&mut self.delayed);
+        left.retain(|&request| {
+            let transfer = &self.transfers[request as usize];
+            if transfer.delayable {
+                let origin = self.groups[transfer.group].origin;
+                let under_way = self.transfers.iter().filter(|other| {
+                    other.delayable && matches!(other.stage, Progress::Waiting | Progress::OnWire)
+                });
+                let (mut all, mut here) = (0, 0);
+                for other in under_way {
+                    all += 1;
+                    here += usize::from(self.groups[other.group].origin == origin);
+                }
+                if all >= DELAYABLE || here >= per_origin {
+                    return true;
+                }
+            }
+            self.queue(now, request);
+            false
+        });
+        self.delayed = left;
+    }
+
+    fn queue(&mut self, now: Time, request: u32) {
+        let transfer = &mut self.transfers[request as usize];
+        transfer.stage = Progress::Waiting;
+        transfer.queued = Some(now);
+        let group = transfer.group;
+        self.groups[group].waiting.push(request);
+        self.dispatch(now, group);
+        self.connect_as_needed(now, group);
+    }
+
+    /// Puts waiting requests on connections that take one.
+    fn dispatch(&mut self, now: Time, group: usize) {
+        if let Some(session) = self.groups[group].session {
+            for request in std::mem::take(&mut self.groups[group].waiting) {
+                self.send(now, session, request);
+            }
+            return;
+        }
+        while !self.groups[group].waiting.is_empty() {
+            // The one used last, so that its window is open; a fresh one after all used ones.
+            let free = |&at: &usize| {
+                let connection = &self.connections[at];
+                let pipeline = if connection.used == Time::ZERO { 1 } else { self.settings.pipeline };
+                connection.stage == Stage::Ready && connection.busy < pipeline
+            };
+            let key = |&at: &usize| (self.connections[at].busy, std::cmp::Reverse(self.connections[at].used));
+            let Some(at) = self.groups[group].connections.iter().copied().filter(free).min_by_key(key) else {
+                return;
+            };
+            let request = self.next_waiting(group);
+            self.send(now, at, request);
+        }
+    }
+
+    /// The waiting request of the highest priority, the oldest of them.
+    fn next_waiting(&mut self, group: usize) -> u32 {
+        let waiting = &self.groups[group].waiting;
+        let urgency = |&at: &usize| self.transfers[waiting[at] as usize].priority.urgency();
+        let best = (0..waiting.len()).min_by_key(urgency).expect("the caller has looked");
+        self.groups[group].waiting.remove(best)
+    }
+
+    /// Writes a request.
+    fn send(&mut self, now: Time, at: usize, request: u32) {
+        let connection = &mut self.connections[at];
+        let resource = &self.page.resources[request as usize];
+        let mut bytes = 0;
+        if connection.http2 {
+            if !connection.opened_session {
+                connection.opened_session = true;
+                bytes += connection.up.write(&[(Up::Control, tls::CLIENT_PREFACE, 0)]);
+            }
+            let head = connection.compression.request(&self.headers, request, resource.kind);
+            let body = if resource.post_bytes > 0 { resource.post_bytes + 9 } else { 0 };
+            bytes += connection.up.write(&[(Up::Request(request), head + body, 0)]);
+        } else {
+            let head = self.headers.request_plain(request);
+            bytes += connection.up.write(&[(Up::Request(request), head + resource.post_bytes, 0)]);
+            connection.busy += 1;
+            connection.used = now;
+        }
+        self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
+        let row = &mut self.rows[at];
+        let transfer = &mut self.transfers[request as usize];
+        transfer.first = row.objects == 0;
+        transfer.connection = Some(at as u32);
+        transfer.sent = Some(now);
+        transfer.stage = Progress::OnWire;
+        row.bytes_sent += bytes;
+        row.objects += 1;
+        row.first_request.get_or_insert(now);
+    }
+
+    fn client_raw(&mut self, at: usize, meaning: Up, bytes: u64) {
+        self.connections[at].up.write_raw(meaning, bytes);
+        self.rows[at].bytes_sent += bytes;
+        self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
+    }
+
+    /// The browser reads a piece of what a server sent.
+    fn read(&mut self, now: Time, at: usize, piece: Piece<Down>) {
+        match piece.meaning {
+            Down::Flight => {
+                let work = self.noise.vary(self.settings.compute.tls_ns);
+                self.agenda.at(now + work, Event::Finish(at));
+            }
+            Down::Control => {
+                let group = self.connections[at].group;
+                self.groups[group].ticket = true;
+            }
+            Down::Head(request) => {
+                self.transfers[request as usize].head = true;
+                self.received(now, at, request, 0);
+            }
+            Down::Body(request) => self.received(now, at, request, u64::from(piece.bytes)),
+        }
+    }
+
+    fn received(&mut self, now: Time, at: usize, request: u32, bytes: u64) {
+        let transfer = &mut self.transfers[request as usize];
+        transfer.left -= bytes;
+        if bytes > 0 && self.page.resources[request as usize].kind == Kind::Html {
+            self.notes.push_back(Note::Data(request, bytes));
+        }
+        if transfer.left > 0 || transfer.stage == Progress::Done {
+            return;
+        }
+        transfer.stage = Progress::Done;
+        transfer.last_byte = Some(now);
+        self.rows[at].last_byte = Some(now);
+        self.notes.push_back(Note::Done(request));
+        self.start_delayed(now);
+        if !self.connections[at].http2 {
+            self.connections[at].busy -= 1;
+            self.connections[at].used = now;
+            self.dispatch(now, self.connections[at].group);
+        }
+    }
+}

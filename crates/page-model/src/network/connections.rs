@@ -1,0 +1,130 @@
+//! Connections of the browser: when one is opened, how it becomes ready, when it is given up.
+
+use super::{BACKUP, Connection, Event, Group, Network, Stage, Up};
+use crate::headers::Compression;
+use crate::pipe::Pipe;
+use crate::rows::Connection as Row;
+use crate::server::Server;
+use crate::settings::Http;
+use crate::tls;
+use crate::visit::Action;
+use wirepaint_units::{Duration, Time};
+
+impl Network {
+    pub(super) fn connect_as_needed(&mut self, now: Time, group: usize) {
+        loop {
+            let Group { waiting, connections, session, .. } = &self.groups[group];
+            let of = |stages: &[Stage]| {
+                connections.iter().filter(|&&at| stages.contains(&self.connections[at].stage)).count()
+            };
+            let coming = of(&[Stage::Resolving, Stage::Connecting, Stage::Securing]);
+            let open = coming + of(&[Stage::Ready]);
+            let most = usize::from(self.settings.connections_per_origin);
+            if session.is_some() || waiting.len() <= coming || open >= most {
+                return;
+            }
+            if open == 0 {
+                self.agenda.at(now + self.settings.dns_ns + BACKUP, Event::Backup(group));
+            }
+            self.connect(now, group);
+        }
+    }
+
+    pub(super) fn backup(&mut self, now: Time, group: usize) {
+        let Group { waiting, connections, .. } = &self.groups[group];
+        let stage = |at: usize| self.connections[at].stage;
+        let coming = |stage| matches!(stage, Stage::Connecting | Stage::Securing);
+        let first = connections.iter().copied().find(|&at| coming(stage(at)));
+        let most = usize::from(self.settings.connections_per_origin);
+        let open = connections.iter().filter(|&&at| stage(at) != Stage::Closed).count();
+        match first {
+            None => {}
+            Some(_) if waiting.is_empty() => {}
+            Some(at) if stage(at) == Stage::Securing || open >= most => {
+                self.agenda.at(now + BACKUP, Event::Backup(group));
+            }
+            Some(_) => self.connect(now, group),
+        }
+    }
+
+    pub(super) fn connect(&mut self, now: Time, group: usize) {
+        let at = self.connections.len();
+        let origin = self.groups[group].origin;
+        let encrypted = self.page.origins[origin as usize].encrypted;
+        let http2 = encrypted && self.settings.http == Http::H2;
+        self.connections.push(Connection {
+            group,
+            stage: Stage::Resolving,
+            resumed: false,
+            http2,
+            up: Pipe::new(encrypted.then_some(16_384)),
+            down: Pipe::new(encrypted.then_some(self.settings.record_bytes)),
+            server: Server::new(http2),
+            alarm: None,
+            compression: Compression::new(&self.headers),
+            opened_session: false,
+            busy: 0,
+            used: Time::ZERO,
+        });
+        self.rows.push(Row::new(at as u32, origin, encrypted, http2, now));
+        self.groups[group].connections.push(at);
+        if self.settings.dns_ns == Duration::ZERO {
+            self.open(now, at);
+        } else {
+            self.agenda.at(now + self.settings.dns_ns, Event::Resolved(at));
+        }
+    }
+
+    pub(super) fn open(&mut self, now: Time, at: usize) {
+        if self.connections[at].stage == Stage::Resolving {
+            self.connections[at].stage = Stage::Connecting;
+            self.rows[at].opened = now;
+            let connection = at as u32;
+            self.actions.push_back(Action::Connect { connection, origin: self.rows[at].origin });
+        }
+    }
+
+    pub(super) fn hello(&mut self, at: usize) {
+        if self.connections[at].stage != Stage::Securing {
+            return;
+        }
+        let group = &self.groups[self.connections[at].group];
+        let resumed = group.ticket && self.settings.resume;
+        self.connections[at].resumed = resumed;
+        let padding = self.noise.below(4);
+        let host = &self.page.origins[self.rows[at].origin as usize].host;
+        let bytes = tls::client_hello(host, padding, resumed);
+        self.client_raw(at, Up::Hello, bytes);
+    }
+
+    /// The connection can take requests.
+    pub(super) fn ready(&mut self, now: Time, at: usize) {
+        self.connections[at].stage = Stage::Ready;
+        let group = self.connections[at].group;
+        if self.connections[at].http2 {
+            self.schedules[self.groups[group].origin as usize] = true;
+            if self.groups[group].session.is_none() {
+                self.groups[group].session = Some(at);
+                // The other requests' own connects are given up, the oldest first.
+                let spare = self.groups[group].waiting.len().saturating_sub(1);
+                let coming: Vec<usize> = self.groups[group].connections.clone();
+                let coming = coming
+                    .into_iter()
+                    .filter(|&other| !matches!(self.connections[other].stage, Stage::Ready | Stage::Closed));
+                for other in coming.take(spare).collect::<Vec<_>>() {
+                    self.close(now, other);
+                }
+            }
+        }
+        self.dispatch(now, group);
+    }
+
+    pub(super) fn close(&mut self, now: Time, at: usize) {
+        let opened = self.connections[at].stage != Stage::Resolving;
+        self.connections[at].stage = Stage::Closed;
+        self.rows[at].closed = Some(now);
+        if opened {
+            self.actions.push_back(Action::Close { connection: at as u32 });
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The servers: what they do with what the browser sent.
+
+use super::{Event, Network, Stage, Up};
+use crate::pipe::RECORD_OVERHEAD;
+use crate::priority::incremental;
+use crate::server::{Down, Rank};
+use crate::tls;
+use crate::visit::Action;
+use wirepaint_units::Time;
+
+impl Network {
+    /// A server reads a piece of what the browser sent.
+    pub(super) fn serve(&mut self, now: Time, at: usize, meaning: Up) {
+        let connection = &mut self.connections[at];
+        match meaning {
+            Up::Hello => {
+                let host = &self.page.origins[self.rows[at].origin as usize].host;
+                let bytes = tls::server_flight(host, connection.resumed);
+                connection.down.write_raw(Down::Flight, bytes);
+                self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+            }
+            Up::Finished => {
+                // Each is a write, and a segment, of its own: they take room in the first window.
+                let settings = connection.http2.then_some(tls::SERVER_SETTINGS + RECORD_OVERHEAD);
+                for bytes in [tls::TICKETS].into_iter().chain(settings) {
+                    connection.down.write_raw(Down::Control, bytes);
+                    self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+                }
+            }
+            Up::Control => {
+                let bytes = connection.down.write(&[(Down::Control, tls::SETTINGS_ACK, 0)]);
+                self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+            }
+            Up::Raise(request, urgency) => connection.server.raise(request, urgency),
+            Up::Request(request) => {
+                let resource = &self.page.resources[request as usize];
+                let transfer = &mut self.transfers[request as usize];
+                let head = if connection.http2 {
+                    connection.compression.answer(&self.headers, request)
+                } else {
+                    self.headers.answer_plain(request)
+                };
+                let body = transfer.left;
+                let frames = if connection.http2 { body.div_ceil(16_375) * 9 } else { 0 };
+                transfer.encoded = head + body + frames;
+                let begins = now + resource.think_ns + self.noise.vary(self.settings.compute.answer_ns);
+                let urgency = transfer.priority.urgency();
+                let rank = Rank { urgency, incremental: incremental(resource.kind) };
+                connection.server.ask(request, rank, begins, head, body);
+            }
+        }
+    }
+
+    /// Lets a server write as much as it can, and sets its alarm.
+    pub(super) fn server_writes(&mut self, now: Time, at: usize) {
+        let connection = &mut self.connections[at];
+        if connection.stage == Stage::Closed {
+            return;
+        }
+        loop {
+            let bytes = connection.server.write(now, &mut connection.down);
+            if bytes == 0 {
+                break;
+            }
+            self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+        }
+        if let Some(next) = connection.server.next_timeout().filter(|&next| next > now)
+            && connection.alarm.is_none_or(|alarm| next < alarm)
+        {
+            connection.alarm = Some(next);
+            self.agenda.at(next, Event::Server(at));
+        }
+    }
+}

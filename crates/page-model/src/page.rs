@@ -1,0 +1,269 @@
+//! A page as a browser meets it: its resources, and what makes the browser ask for each.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+use wirepaint_units::Duration;
+
+/// A page. `resources[0]` is the navigation; a cause comes before its effects.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// Who answers.
+    pub origins: Vec<Origin>,
+    /// Requests, in an order in which causes come first.
+    pub resources: Vec<Resource>,
+}
+
+/// One address and port, and whom it answers for.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Host name.
+    pub host: String,
+    /// Address of the server.
+    pub address: Ipv4Addr,
+    /// Port of the server.
+    pub port: u16,
+    /// True for TLS.
+    pub encrypted: bool,
+}
+
+/// One request and its answer.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resource {
+    /// HTTP method.
+    #[serde(default = "get")]
+    pub method: String,
+    /// Full address.
+    pub url: String,
+    /// Position of its origin.
+    pub origin: u32,
+    /// Requests to an origin share its connections when this number is the same. A browser keeps
+    /// requests without credentials, and those of another site's frames, on connections of their own.
+    #[serde(default)]
+    pub pool: u32,
+    /// HTTP status.
+    pub status: u16,
+    /// How the page uses it.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// Headers of the answer.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// Bytes of the body on the wire, after content-encoding.
+    pub wire_bytes: u64,
+    /// Bytes of the body before content-encoding.
+    pub decoded_bytes: u64,
+    /// Bytes of the request's body.
+    #[serde(default)]
+    pub post_bytes: u64,
+    /// Time the server takes between the request's last byte and the answer's first.
+    #[serde(default)]
+    pub think_ns: Duration,
+    /// What asks for it; null for the navigation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// The page's own word on its priority (`fetchpriority`): true for high, false for low.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub urgent: Option<bool>,
+    /// True for an image that paints in the first view port.
+    #[serde(default)]
+    pub in_viewport: bool,
+    /// True when the load event does not wait for it.
+    #[serde(default)]
+    pub after_load: bool,
+    /// Time that the main thread spends on it once it has arrived; null for what is usual for its
+    /// type and size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_ns: Option<Duration>,
+    /// Of a document: what its text holds beside the elements that ask for resources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<Document>,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+/// How a page uses a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A document or a frame.
+    Html,
+    /// A stylesheet.
+    Css,
+    /// A script.
+    Js,
+    /// An image.
+    Image,
+    /// A font.
+    Font,
+    /// Audio or video.
+    Media,
+    /// A fetch, a post, a beacon.
+    Data,
+    /// Anything else.
+    Other,
+}
+
+/// Places in a document's text, as offsets into the decoded bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Where the body begins.
+    pub body_at: u64,
+    /// Where scripts without an address stand, in order.
+    #[serde(default)]
+    pub inline_scripts: Vec<u64>,
+}
+
+/// What makes the browser ask for a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Cause {
+    /// The answer of resource `by` redirects to it.
+    Redirect {
+        /// The redirecting resource.
+        by: u32,
+    },
+    /// An element in the text of document `by`.
+    Markup {
+        /// The document.
+        by: u32,
+        /// Offset of the element in the decoded document.
+        at: u64,
+        /// What kind of element.
+        element: Element,
+    },
+    /// Stylesheet `by` imports it.
+    Import {
+        /// The stylesheet.
+        by: u32,
+    },
+    /// An element is styled with it by stylesheet `by`: asked for when the page is laid out.
+    Style {
+        /// The stylesheet; a document for a style sheet within its text.
+        by: u32,
+    },
+    /// A script asks for it, at the earliest `after_ns` after the last byte of `by` has arrived.
+    Script {
+        /// The script, the document whose text holds the script, or the data that it waited for.
+        by: u32,
+        /// Time from the cause's last byte to the request.
+        #[serde(default)]
+        after_ns: Duration,
+    },
+}
+
+impl Cause {
+    /// The causing resource.
+    pub fn by(self) -> u32 {
+        match self {
+            Cause::Redirect { by }
+            | Cause::Markup { by, .. }
+            | Cause::Import { by }
+            | Cause::Style { by }
+            | Cause::Script { by, .. } => by,
+        }
+    }
+}
+
+/// How an element of a document loads what it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Element {
+    /// A stylesheet: scripts after it and the first paint wait for it.
+    Stylesheet,
+    /// A script at which the parser stops.
+    Script,
+    /// A script that runs when it has come.
+    AsyncScript,
+    /// A script that runs when the document is parsed; modules too.
+    DeferredScript,
+    /// An image.
+    Image,
+    /// An image or frame that is asked for when it comes near the view port.
+    Lazy,
+    /// A frame.
+    Frame,
+    /// A preload: asked for as early as the scanner sees it, used by something else.
+    Preload,
+    /// Anything else that neither the parser nor the first paint waits for.
+    Other,
+}
+
+/// Why a page was refused: key, what was found, what is accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: found {found}, accepted: {accepted}")]
+pub struct PageError {
+    /// Key in the page.
+    pub key: String,
+    /// What it held.
+    pub found: String,
+    /// What it may hold.
+    pub accepted: String,
+}
+
+impl Page {
+    /// Refuses a page whose parts do not fit together.
+    pub fn check(&self) -> Result<(), PageError> {
+        let refuse = |key: String, found: String, accepted: String| Err(PageError { key, found, accepted });
+        if self.resources.is_empty() {
+            return refuse("resources".to_owned(), "none".to_owned(), "at least the navigation".to_owned());
+        }
+        for (i, resource) in self.resources.iter().enumerate() {
+            if resource.origin as usize >= self.origins.len() {
+                let accepted = format!("a position in origins, below {}", self.origins.len());
+                return refuse(format!("resources[{i}].origin"), resource.origin.to_string(), accepted);
+            }
+            match resource.cause {
+                None if i > 0 => {
+                    let accepted = "a cause; only the first resource, the navigation, has none".to_owned();
+                    return refuse(format!("resources[{i}].cause"), "null".to_owned(), accepted);
+                }
+                Some(_) if i == 0 => {
+                    let accepted = "null: the first resource is the navigation".to_owned();
+                    return refuse("resources[0].cause".to_owned(), "a cause".to_owned(), accepted);
+                }
+                Some(cause) if cause.by() as usize >= i => {
+                    let accepted = format!("a resource before it, below {i}");
+                    return refuse(format!("resources[{i}].cause.by"), cause.by().to_string(), accepted);
+                }
+                Some(Cause::Redirect { by }) if self.redirect_of(by) != Some(i as u32) => {
+                    let accepted = "a resource that redirects to no other one".to_owned();
+                    return refuse(format!("resources[{i}].cause.by"), by.to_string(), accepted);
+                }
+                Some(Cause::Markup { by, .. }) if self.resources[by as usize].kind != Kind::Html => {
+                    let accepted = "an html resource, since only documents hold elements".to_owned();
+                    return refuse(format!("resources[{i}].cause.by"), by.to_string(), accepted);
+                }
+                _ => {}
+            }
+        }
+        let document = self.tail(0);
+        if self.resources[document as usize].kind != Kind::Html {
+            let found = format!("{:?}", self.resources[document as usize].kind).to_lowercase();
+            let accepted = "html: what the navigation leads to".to_owned();
+            return refuse(format!("resources[{document}].type"), found, accepted);
+        }
+        Ok(())
+    }
+
+    /// The resource that `resource` redirects to.
+    pub(crate) fn redirect_of(&self, resource: u32) -> Option<u32> {
+        let leads = |other: &Resource| matches!(other.cause, Some(Cause::Redirect { by }) if by == resource);
+        self.resources.iter().position(leads).map(|at| at as u32)
+    }
+
+    /// The last of the resources that `resource` redirects to; itself where it does not.
+    pub(crate) fn tail(&self, resource: u32) -> u32 {
+        let mut tail = resource;
+        while let Some(next) = self.redirect_of(tail) {
+            tail = next;
+        }
+        tail
+    }
+}

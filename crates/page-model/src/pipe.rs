@@ -1,0 +1,173 @@
+//! One direction of a connection, as lengths: what was written, and what the bytes meant.
+//!
+//! Contents are never carried. The writer leaves a [`Piece`] for each run of bytes that means one
+//! thing; the reader gets it back when the bytes that it needs have arrived: over TLS those up to
+//! the end of the record.
+
+use std::collections::VecDeque;
+
+/// Bytes that TLS adds to a record: header 5, content type 1, AEAD tag 16 (RFC 8446, 5.2).
+pub const RECORD_OVERHEAD: u64 = 22;
+
+/// A run of bytes with one meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<T> {
+    /// Number of the byte behind it in the stream.
+    end: u64,
+    /// The reader can use it when so many bytes of the stream have arrived.
+    ready: u64,
+    /// What it means.
+    pub meaning: T,
+    /// Payload in it.
+    pub bytes: u32,
+    /// It is the last one of what was written with this meaning.
+    pub last: bool,
+}
+
+/// One direction of a connection.
+#[derive(Debug)]
+pub struct Pipe<T> {
+    written: u64,
+    arrived: u64,
+    /// Largest plaintext of a record; none for plain TCP.
+    record: Option<u64>,
+    /// Not yet read in full; the first `counted` have arrived in full.
+    pieces: VecDeque<Piece<T>>,
+    counted: usize,
+}
+
+/// Plain TCP has no records; a reader takes what is there, at most so much at a time.
+const PLAIN_STEP: u64 = 4_096;
+
+impl<T: Copy> Pipe<T> {
+    /// An empty direction; `record` is the largest plaintext of a TLS record, none for plain TCP.
+    pub fn new(record: Option<u32>) -> Pipe<T> {
+        Pipe { written: 0, arrived: 0, record: record.map(u64::from), pieces: VecDeque::new(), counted: 0 }
+    }
+
+    /// Writes a message of the TLS handshake, which has its records counted in; returns `bytes`.
+    pub fn write_raw(&mut self, meaning: T, bytes: u64) -> u64 {
+        self.written += bytes;
+        self.pieces.push_back(Piece {
+            end: self.written,
+            ready: self.written,
+            meaning,
+            bytes: bytes as u32,
+            last: true,
+        });
+        bytes
+    }
+
+    /// Writes `parts` at once: meaning, plaintext bytes, and how many of them count as payload, which
+    /// are the last of the part. Returns the bytes on the wire.
+    pub fn write(&mut self, parts: &[(T, u64, u64)]) -> u64 {
+        let before = self.written;
+        let (step, overhead) = match self.record {
+            Some(record) => (record, RECORD_OVERHEAD),
+            None => (PLAIN_STEP, 0),
+        };
+        let mut left: u64 = parts.iter().map(|part| part.1).sum();
+        let mut room = 0; // of the record that is being filled
+        let mut record_end = self.written;
+        for &(meaning, mut plain, payload) in parts {
+            let mut ahead = plain - payload; // bytes of this part that are no payload
+            while plain > 0 {
+                if room == 0 {
+                    room = left.min(step);
+                    left -= room;
+                    record_end = self.written + room + overhead;
+                }
+                let take = plain.min(room);
+                plain -= take;
+                room -= take;
+                let idle = ahead.min(take);
+                ahead -= idle;
+                self.written += take;
+                if room == 0 {
+                    self.written = record_end;
+                }
+                let bytes = (take - idle) as u32;
+                let last = plain == 0;
+                self.pieces.push_back(Piece { end: self.written, ready: record_end, meaning, bytes, last });
+            }
+        }
+        self.written - before
+    }
+
+    /// `bytes` more have arrived in order. `seen` is told of each piece that they belong to, and how
+    /// many of them.
+    pub fn arrive(&mut self, bytes: u64, mut seen: impl FnMut(T, u64)) {
+        let mut at = self.arrived;
+        self.arrived += bytes;
+        debug_assert!(self.arrived <= self.written, "more bytes arrived than were written");
+        while let Some(piece) = self.pieces.get(self.counted) {
+            let until = piece.end.min(self.arrived);
+            if until > at {
+                seen(piece.meaning, until - at);
+            }
+            at = until.max(at);
+            if piece.end > self.arrived {
+                break;
+            }
+            self.counted += 1;
+        }
+    }
+
+    /// The next piece that the reader can use.
+    pub fn read(&mut self) -> Option<Piece<T>> {
+        if self.pieces.front()?.ready > self.arrived || self.counted == 0 {
+            return None;
+        }
+        self.counted -= 1;
+        self.pieces.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readable(pipe: &mut Pipe<u8>) -> Vec<(u8, u32)> {
+        std::iter::from_fn(|| pipe.read()).map(|piece| (piece.meaning, piece.bytes)).collect()
+    }
+
+    #[test]
+    fn a_record_is_readable_when_all_of_it_has_come() {
+        let mut pipe = Pipe::new(Some(16_384));
+        assert_eq!(pipe.write(&[(1, 50, 0), (2, 20_009, 20_000)]), 20_059 + 2 * 22);
+        pipe.arrive(16_405, |_, _| {});
+        assert_eq!(readable(&mut pipe), []);
+        pipe.arrive(1, |_, _| {});
+        assert_eq!(readable(&mut pipe), [(1, 0), (2, 16_384 - 50 - 9)]);
+        pipe.arrive(20_059 + 44 - 16_406, |_, _| {});
+        assert_eq!(readable(&mut pipe), [(2, 20_009 - 16_384 + 50)]);
+    }
+
+    #[test]
+    fn arriving_bytes_are_told_by_what_they_belong_to() {
+        let mut pipe = Pipe::new(Some(100));
+        pipe.write(&[(1, 30, 30), (2, 70, 70)]);
+        let mut seen = Vec::new();
+        for bytes in [10, 50, 62] {
+            pipe.arrive(bytes, |meaning, bytes| seen.push((meaning, bytes)));
+        }
+        assert_eq!(seen, [(1, 10), (1, 20), (2, 30), (2, 62)]);
+    }
+
+    #[test]
+    fn a_part_of_several_records_has_one_last_piece() {
+        let mut pipe = Pipe::new(Some(100));
+        let bytes = pipe.write(&[(1, 250, 0), (2, 10, 0)]);
+        pipe.arrive(bytes, |_, _| {});
+        let lasts = std::iter::from_fn(|| pipe.read()).map(|piece| (piece.meaning, piece.last));
+        assert_eq!(lasts.collect::<Vec<_>>(), [(1, false), (1, false), (1, true), (2, true)]);
+    }
+
+    #[test]
+    fn plain_bytes_are_readable_without_records() {
+        let mut pipe = Pipe::new(None);
+        assert_eq!(pipe.write(&[(1, 10_000, 9_900)]), 10_000);
+        pipe.arrive(4_096, |_, _| {});
+        assert_eq!(readable(&mut pipe), [(1, 3_996)]);
+    }
+}

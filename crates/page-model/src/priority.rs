@@ -1,0 +1,89 @@
+//! Urgency of requests: Chromium's five levels, and what it says of them on the wire.
+
+use crate::page::{Cause, Element, Kind, Resource};
+
+/// Chromium's priorities of a request, least first (`blink::ResourceLoadPriority`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Beacons and prefetches.
+    VeryLow,
+    /// Images, asynchronous scripts.
+    Low,
+    /// The first images, scripts after them.
+    Medium,
+    /// Scripts, fetches, visible images.
+    High,
+    /// Documents, stylesheets, fonts.
+    VeryHigh,
+}
+
+impl Priority {
+    /// The name that DevTools uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Priority::VeryLow => "VeryLow",
+            Priority::Low => "Low",
+            Priority::Medium => "Medium",
+            Priority::High => "High",
+            Priority::VeryHigh => "VeryHigh",
+        }
+    }
+
+    /// Urgency of RFC 9218, 0 first.
+    pub fn urgency(self) -> u8 {
+        Priority::VeryHigh as u8 - self as u8
+    }
+}
+
+/// True for what Chromium marks as usable piece by piece (RFC 9218, `i`).
+pub fn incremental(kind: Kind) -> bool {
+    matches!(kind, Kind::Html | Kind::Image | Kind::Data | Kind::Media)
+}
+
+/// How many of a document's first images are raised above the others.
+const FIRST_IMAGES: u32 = 5;
+/// Images of fewer bytes than this are too small to be raised: about 100 by 100 pixels.
+const SMALL_IMAGE_BYTES: u64 = 1_000;
+
+/// What of a document's earlier requests decides the priority of the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    images: u32,
+    raised: u32,
+}
+
+impl Seen {
+    /// Priority of a request when the browser comes to know of it; call once for each, in order.
+    pub fn initial(&mut self, resource: &Resource) -> Priority {
+        let element = match resource.cause {
+            Some(Cause::Markup { element, .. }) => Some(element),
+            _ => None,
+        };
+        let usual = match resource.kind {
+            Kind::Html | Kind::Css => Priority::VeryHigh,
+            Kind::Font if element == Some(Element::Preload) => Priority::High,
+            Kind::Font => Priority::VeryHigh,
+            Kind::Js => match element {
+                Some(Element::Script) if self.images == 0 => Priority::High,
+                Some(Element::Script) => Priority::Medium,
+                Some(Element::Preload) => Priority::High,
+                _ => Priority::Low,
+            },
+            Kind::Data => Priority::High,
+            Kind::Image => {
+                let first = element == Some(Element::Image)
+                    && self.raised < FIRST_IMAGES
+                    && resource.wire_bytes >= SMALL_IMAGE_BYTES;
+                self.images += u32::from(element.is_some());
+                self.raised += u32::from(first);
+                if first { Priority::Medium } else { Priority::Low }
+            }
+            Kind::Media | Kind::Other => Priority::Low,
+        };
+        match resource.urgent {
+            Some(true) => usual.max(Priority::High),
+            Some(false) => usual.min(Priority::Low),
+            None => usual,
+        }
+    }
+}

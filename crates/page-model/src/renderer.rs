@@ -1,0 +1,553 @@
+//! The page's process: documents, scripts, stylesheets, layout, and when each request is asked for.
+//!
+//! A model of Blink as far as loading goes. One main thread does one task after another:
+//!
+//! - The preload scanner sees all text that has come, whatever the parser waits for, and asks for
+//!   what the elements name; frames, and what scripts and stylesheets name, it does not see.
+//! - The parser stops at a script until that has run. A script runs when the stylesheets before it
+//!   are there. Asynchronous scripts run when they come, deferred ones after the parser's end; then
+//!   comes DOMContentLoaded.
+//! - Until the body begins, requests below high priority are held back ([`Document::admit`]).
+//! - Layout waits for the body and all stylesheets met so far. It asks for images and fonts of
+//!   style rules, raises images in the view port, and is followed by the first paint.
+//! - The load event waits for every resource that is not marked `after_load`: for what scripts fetch
+//!   until it is asked for, for all else until it has come.
+//!
+//! - DEVIATION: no geometry. The page says which images are in the view port; lazy ones are asked for
+//!   when the parser meets them.
+//! - DEVIATION: frames of other sites have no process of their own; their work shares the main thread.
+//! - DEVIATION: scripts cost time by their size, or what the page says; what they do is not known.
+
+use crate::agenda::Agenda;
+use crate::document::{Block, Document, Item};
+use crate::links::Links;
+use crate::noise::Noise;
+use crate::page::{Cause, Element, Kind, Page, Resource};
+use crate::priority::Priority;
+use crate::rows;
+use crate::settings::Compute;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wirepaint_units::{Duration, Time};
+
+mod requests;
+
+/// What the page wants of the network process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// A request.
+    Ask(u32, Priority),
+    /// A request is more urgent than it was.
+    Raise(u32, Priority),
+    /// The page is loaded and every request answered.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// Text of a document has come.
+    Chunk(usize),
+    /// A resource has come that is no document and no script.
+    Finish(u32),
+    /// A script runs.
+    Run(u32),
+    /// A timer of a script, or a fetch that is over, asks for a resource.
+    Make(u32),
+    Layout(usize),
+    Load,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A task may begin.
+    Ready(Task),
+    /// The running task is over.
+    Over,
+}
+
+/// Until when the load event waits for a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    Finished,
+    Discovered,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The document that asks for it; none for the navigation.
+    owner: Option<usize>,
+    /// What the load event waits for.
+    holds_load: Hold,
+    discovered: Option<Time>,
+    priority: Priority,
+    /// A script's timer for it is set.
+    planned: bool,
+    /// Priority with which it counts as under way.
+    admitted: Option<Priority>,
+    /// Its last byte, when it has come.
+    last_byte: Option<Time>,
+    /// A parser-blocking or deferred script, or a stylesheet, or anything else has had its effect.
+    finished: Option<Time>,
+}
+
+/// The page's process of one visit.
+#[derive(Debug)]
+pub struct Renderer {
+    page: Arc<Page>,
+    links: Arc<Links>,
+    compute: Compute,
+    noise: Noise,
+    states: Vec<State>,
+    documents: Vec<Document>,
+    /// The document of a resource, when it is one.
+    document_of: Vec<Option<usize>>,
+    agenda: Agenda<Event>,
+    tasks: VecDeque<Task>,
+    running: Option<Task>,
+    /// Resources that the load event waits for.
+    awaited: usize,
+    /// Resources in all that have not finished.
+    unfinished: usize,
+    /// Requests that follow the load event, with their delays.
+    after_load: Vec<(u32, Duration)>,
+    started: Time,
+    loaded: Option<Time>,
+    /// What the network process is to do.
+    pub wishes: VecDeque<Wish>,
+}
+
+impl Renderer {
+    /// Before the navigation.
+    pub fn new(page: Arc<Page>, links: Arc<Links>, compute: Compute, noise: Noise) -> Renderer {
+        let count = page.resources.len();
+        let mut documents = Vec::new();
+        let mut document_of = vec![None; count];
+        let mut states: Vec<State> = Vec::with_capacity(count);
+        for (number, resource) in page.resources.iter().enumerate() {
+            let number = number as u32;
+            let by = resource.cause.map(|cause| cause.by() as usize);
+            let owner = by.and_then(|by| document_of[by].or(states[by].owner));
+            states.push(State {
+                owner,
+                holds_load: match resource.kind {
+                    _ if links[number].root == 0 => Hold::Finished,
+                    _ if resource.after_load || by.is_some_and(|by| states[by].holds_load == Hold::Never) => {
+                        Hold::Never
+                    }
+                    Kind::Data => Hold::Discovered,
+                    Kind::Media | Kind::Other if is_scripted(resource) => Hold::Discovered,
+                    _ => Hold::Finished,
+                },
+                discovered: None,
+                priority: Priority::Low,
+                planned: false,
+                admitted: None,
+                last_byte: None,
+                finished: None,
+            });
+            if resource.kind == Kind::Html && links[number].redirect.is_none() {
+                document_of[number as usize] = Some(documents.len());
+                documents.push(Document::new(&page, &links, number));
+            }
+        }
+        Renderer {
+            awaited: states.iter().filter(|state| state.holds_load != Hold::Never).count(),
+            unfinished: count,
+            page,
+            links,
+            compute,
+            noise,
+            states,
+            documents,
+            document_of,
+            agenda: Agenda::default(),
+            tasks: VecDeque::new(),
+            running: None,
+            after_load: Vec::new(),
+            started: Time::ZERO,
+            loaded: None,
+            wishes: VecDeque::new(),
+        }
+    }
+
+    /// Navigation start.
+    pub fn start(&mut self, now: Time) {
+        self.started = now;
+        self.discover(now, 0);
+    }
+
+    /// `bytes` of a document's body have come.
+    pub fn data(&mut self, now: Time, resource: u32, bytes: u64) {
+        let Some(number) = self.document_of[resource as usize] else { return };
+        let this = &self.page.resources[resource as usize];
+        let document = &mut self.documents[number];
+        document.transferred += bytes;
+        let all = u128::from(this.wire_bytes.max(1));
+        let share = u128::from(this.decoded_bytes) * u128::from(document.transferred) / all;
+        document.available = (share as u64).min(this.decoded_bytes);
+        self.chunk(now, number);
+    }
+
+    /// A resource has come in full; `last_byte` is when the network had it.
+    pub fn arrived(&mut self, now: Time, resource: u32, last_byte: Time) {
+        let at = resource as usize;
+        self.states[at].last_byte = Some(last_byte);
+        if let (Some(owner), Some(priority)) = (self.states[at].owner, self.states[at].admitted) {
+            self.documents[owner].over(priority);
+            self.release(owner);
+        }
+        if let Some(target) = self.links[resource].redirect {
+            self.finished(now, resource);
+            self.discover(now, target);
+        } else if let Some(number) = self.document_of[at] {
+            let document = &mut self.documents[number];
+            document.complete = true;
+            document.available = self.page.resources[at].decoded_bytes;
+            self.chunk(now, number);
+        } else if self.page.resources[at].kind == Kind::Js {
+            match self.links[resource].element {
+                Some(Element::Script | Element::DeferredScript) => {
+                    if let Some(owner) = self.states[at].owner {
+                        self.parse(now, owner);
+                    }
+                }
+                _ => self.queue(now, Task::Run(resource)),
+            }
+        } else {
+            self.queue(now, Task::Finish(resource));
+        }
+    }
+
+    /// When [`Renderer::timeout`] has something to do.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.agenda.next()
+    }
+
+    /// Does what is due.
+    pub fn timeout(&mut self, now: Time) {
+        while let Some((time, event)) = self.agenda.due(now) {
+            match event {
+                Event::Ready(task) => self.queue(time, task),
+                Event::Over => {
+                    if let Some(task) = self.running.take() {
+                        self.perform(time, task);
+                    }
+                    self.next_task(time);
+                }
+            }
+        }
+    }
+
+    /// Requests that the page has asked for: resource, when it knew of it, priority.
+    pub fn requests(&self) -> impl Iterator<Item = (u32, Time, Priority)> + '_ {
+        let known =
+            |(number, state): (usize, &State)| Some((number as u32, state.discovered?, state.priority));
+        self.states.iter().enumerate().filter_map(known)
+    }
+
+    /// What the page has shown so far.
+    pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
+        let document = self.documents.first();
+        let paint = self.compute.paint_ns;
+        let first_paint = document.and_then(|document| document.laid_out).map(|at| at + paint);
+        let visible = |object: &&rows::Object| self.page.resources[object.resource as usize].in_viewport;
+        let painted = |object: &rows::Object| Some(self.states[object.resource as usize].finished? + paint);
+        let largest = objects
+            .iter()
+            .filter(visible)
+            .filter(|object| self.page.resources[object.resource as usize].kind == Kind::Image)
+            .max_by_key(|object| self.page.resources[object.resource as usize].wire_bytes);
+        let last = objects.iter().filter(visible).filter_map(|object| object.last_byte).max();
+        rows::Page {
+            navigation_start: self.started,
+            base: document.map_or(0, |document| document.resource),
+            first_paint,
+            largest_contentful_paint: first_paint.max(largest.and_then(painted)),
+            viewport_complete: first_paint.max(last),
+            dom_content_loaded: document.and_then(|document| document.content_loaded),
+            load_event: self.loaded,
+        }
+    }
+
+    // The main thread.
+
+    fn queue(&mut self, now: Time, task: Task) {
+        self.tasks.push_back(task);
+        self.next_task(now);
+    }
+
+    fn next_task(&mut self, now: Time) {
+        if self.running.is_some() {
+            return;
+        }
+        if let Some(task) = self.tasks.pop_front() {
+            self.running = Some(task);
+            let cost = self.noise.vary(self.cost(task));
+            self.agenda.at(now + cost, Event::Over);
+        }
+    }
+
+    fn cost(&self, task: Task) -> Duration {
+        let Compute { finish_ns, .. } = self.compute;
+        let of_size = |resource: u32, per_kib: Duration| {
+            let Resource { compute_ns, decoded_bytes, .. } = &self.page.resources[resource as usize];
+            compute_ns.unwrap_or(finish_ns + Duration(per_kib.0 * decoded_bytes / 1024))
+        };
+        match task {
+            Task::Chunk(number) => {
+                let Document { available, scanned_bytes, .. } = self.documents[number];
+                Duration(self.compute.html_ns_per_kib.0 * (available - scanned_bytes) / 1024)
+            }
+            Task::Run(resource) => of_size(resource, self.compute.js_ns_per_kib),
+            Task::Finish(resource) => match self.page.resources[resource as usize].kind {
+                Kind::Css => of_size(resource, self.compute.css_ns_per_kib),
+                _ => of_size(resource, Duration::ZERO),
+            },
+            Task::Make(_) | Task::Load => finish_ns,
+            Task::Layout(_) => self.compute.layout_ns,
+        }
+    }
+
+    fn perform(&mut self, now: Time, task: Task) {
+        match task {
+            Task::Chunk(number) => {
+                self.documents[number].chunk_queued = false;
+                self.scan(now, number);
+                self.parse(now, number);
+                if self.documents[number].complete && self.documents[number].scripted {
+                    self.effects(now, self.documents[number].resource);
+                }
+            }
+            Task::Run(resource) => {
+                self.finished(now, resource);
+                self.effects(now, resource);
+                let root = self.links[resource].root;
+                if let Some(owner) = self.states[resource as usize].owner {
+                    if self.documents[owner].block == Some(Block::Script(root)) {
+                        self.documents[owner].block = None;
+                        self.documents[owner].parsed += 1;
+                    }
+                    self.parse(now, owner);
+                }
+            }
+            Task::Finish(resource) => {
+                self.finished(now, resource);
+                self.effects(now, resource);
+                self.sheet_done(now, resource);
+            }
+            Task::Make(resource) => self.discover(now, resource),
+            Task::Layout(number) => self.lay_out(now, number),
+            Task::Load => {
+                self.loaded = Some(now);
+                for (resource, after) in std::mem::take(&mut self.after_load) {
+                    self.agenda.at(now + after, Event::Ready(Task::Make(resource)));
+                }
+                self.check_done();
+            }
+        }
+    }
+
+    // Documents.
+
+    /// Queues the parsing of what has come of a document.
+    fn chunk(&mut self, now: Time, number: usize) {
+        let commit = if number == 0 { self.compute.commit_ns } else { self.compute.frame_commit_ns };
+        let document = &mut self.documents[number];
+        if document.chunk_queued {
+            return;
+        }
+        document.chunk_queued = true;
+        let noise = &mut self.noise;
+        let from = *document.committed.get_or_insert_with(|| now + noise.vary(commit));
+        if from > now {
+            self.agenda.at(from, Event::Ready(Task::Chunk(number)));
+        } else {
+            self.queue(now, Task::Chunk(number));
+        }
+    }
+
+    /// The preload scanner.
+    fn scan(&mut self, now: Time, number: usize) {
+        self.documents[number].scanned_bytes = self.documents[number].available;
+        while let Some(&(at, item)) = self.documents[number].items.get(self.documents[number].scanned) {
+            if at > self.documents[number].available {
+                return;
+            }
+            self.documents[number].scanned += 1;
+            if let Item::Element(resource, element) = item
+                && !matches!(element, Element::Frame | Element::Lazy)
+            {
+                self.discover(now, resource);
+            }
+        }
+    }
+
+    /// The parser, as far as it gets.
+    fn parse(&mut self, now: Time, number: usize) {
+        loop {
+            let document = &mut self.documents[number];
+            if document.block == Some(Block::Sheets) && document.sheets == 0 {
+                document.block = None;
+            }
+            if let Some(Block::Script(script)) = document.block {
+                self.run_when_ready(now, number, script);
+                return;
+            }
+            if document.block.is_some() || document.ended || document.committed.is_none_or(|at| at > now) {
+                break;
+            }
+            let Some(&(at, item)) = document.items.get(document.parsed) else {
+                if document.complete {
+                    self.end(now, number);
+                }
+                break;
+            };
+            if at > document.available {
+                break;
+            }
+            match item {
+                Item::Inline if document.sheets > 0 => {
+                    document.block = Some(Block::Sheets);
+                    break;
+                }
+                Item::Element(script, Element::Script) => {
+                    document.block = Some(Block::Script(script));
+                    self.discover(now, script);
+                    continue;
+                }
+                Item::Inline => self.inline(now, number),
+                Item::Body => {
+                    document.body = true;
+                    self.release(number);
+                    self.want_layout(now, number);
+                }
+                Item::Element(resource, element) => {
+                    self.discover(now, resource);
+                    let loaded = self.states[self.links[resource].tail as usize].finished.is_some();
+                    let document = &mut self.documents[number];
+                    match element {
+                        Element::Stylesheet if !loaded => {
+                            document.sheets += 1;
+                        }
+                        Element::DeferredScript => document.deferred.push(resource),
+                        _ => {}
+                    }
+                }
+            }
+            self.documents[number].parsed += 1;
+        }
+        self.run_deferred(now, number);
+    }
+
+    /// Runs the script that the parser waits for, when it and the stylesheets before it are there.
+    fn run_when_ready(&mut self, now: Time, number: usize, script: u32) {
+        let tail = self.links[script].tail;
+        let state = &self.states[tail as usize];
+        let queued = self.tasks.contains(&Task::Run(tail)) || self.running == Some(Task::Run(tail));
+        if state.finished.is_some() {
+            // It had run before the parser came to it; nothing is left to wait for.
+            self.documents[number].block = None;
+            self.documents[number].parsed += 1;
+            self.parse(now, number);
+        } else if state.last_byte.is_some() && self.documents[number].sheets == 0 && !queued {
+            self.queue(now, Task::Run(tail));
+        }
+    }
+
+    /// The parser is at the end of the text.
+    fn end(&mut self, now: Time, number: usize) {
+        self.documents[number].ended = true;
+        self.want_layout(now, number);
+        if !self.documents[number].scripted {
+            self.inline(now, number);
+        }
+    }
+
+    /// After the parser's end: deferred scripts in order, then DOMContentLoaded.
+    fn run_deferred(&mut self, now: Time, number: usize) {
+        let document = &self.documents[number];
+        if !document.ended || document.content_loaded.is_some() {
+            return;
+        }
+        let next = document.deferred.iter().map(|&script| self.links[script].tail);
+        let next = { next }.find(|&tail| self.states[tail as usize].finished.is_none());
+        match next {
+            Some(tail) => {
+                let queued = self.tasks.contains(&Task::Run(tail)) || self.running == Some(Task::Run(tail));
+                if self.states[tail as usize].last_byte.is_some() && document.sheets == 0 && !queued {
+                    self.queue(now, Task::Run(tail));
+                }
+            }
+            None => {
+                let resource = document.resource;
+                self.documents[number].content_loaded = Some(now);
+                self.finished(now, resource);
+                self.effects(now, resource);
+            }
+        }
+    }
+
+    /// The document's own scripts have run: what they ask for at once is asked for.
+    fn inline(&mut self, now: Time, number: usize) {
+        if std::mem::replace(&mut self.documents[number].scripted, true) {
+            return;
+        }
+        self.effects(now, self.documents[number].resource);
+    }
+
+    /// What waits for a resource as a stylesheet waits no longer.
+    fn sheet_done(&mut self, now: Time, sheet: u32) {
+        let Some(owner) = self.states[sheet as usize].owner else { return };
+        let link = &self.links[sheet];
+        if link.imported {
+            self.documents[owner].sheets -= 1;
+        } else if link.element == Some(Element::Stylesheet) {
+            let document = &mut self.documents[owner];
+            let met = |(_, item): &(u64, Item)| *item == Item::Element(link.root, Element::Stylesheet);
+            if document.items[..document.parsed].iter().any(met) {
+                document.sheets -= 1;
+            }
+        } else {
+            return;
+        }
+        self.want_layout(now, owner);
+        self.parse(now, owner);
+    }
+
+    // Layout.
+
+    fn want_layout(&mut self, now: Time, number: usize) {
+        let document = &mut self.documents[number];
+        if document.body && document.sheets == 0 && !document.layout_queued {
+            document.layout_queued = true;
+            self.queue(now, Task::Layout(number));
+        }
+    }
+
+    fn lay_out(&mut self, now: Time, number: usize) {
+        let document = &mut self.documents[number];
+        document.layout_queued = false;
+        document.laid_out.get_or_insert(now);
+        for resource in std::mem::take(&mut document.styled) {
+            self.discover(now, resource);
+        }
+        for at in 0..self.states.len() {
+            let resource = &self.page.resources[at];
+            let state = &mut self.states[at];
+            let loading = state.discovered.is_some() && state.last_byte.is_none();
+            if resource.in_viewport
+                && loading
+                && state.owner == Some(number)
+                && state.priority < Priority::High
+            {
+                state.priority = Priority::High;
+                self.wishes.push_back(Wish::Raise(at as u32, Priority::High));
+            }
+        }
+    }
+}
+
+fn is_scripted(resource: &Resource) -> bool {
+    matches!(resource.cause, Some(Cause::Script { .. }))
+}

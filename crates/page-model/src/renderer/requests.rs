@@ -1,0 +1,132 @@
+//! What the page asks for: how it comes to know of a resource, and what follows from one.
+
+use super::{Event, Hold, Renderer, State, Task, Wish};
+use crate::page::Cause;
+use crate::priority::Priority;
+use wirepaint_units::{Duration, Time};
+
+impl Renderer {
+    /// The page comes to know of a resource.
+    pub(super) fn discover(&mut self, now: Time, resource: u32) {
+        let page = self.page.clone();
+        let this = &page.resources[resource as usize];
+        let State { discovered, owner, .. } = self.states[resource as usize];
+        let root = self.links[resource].root;
+        if discovered.is_some() {
+            return;
+        }
+        let priority = match owner {
+            None => Priority::VeryHigh,
+            Some(owner) if root == resource => self.documents[owner].seen.initial(this),
+            Some(_) => self.states[root as usize].priority,
+        };
+        let state = &mut self.states[resource as usize];
+        (state.discovered, state.priority) = (Some(now), priority);
+        if state.holds_load == Hold::Discovered {
+            self.let_go(now);
+        }
+        let Some(owner) = owner else {
+            self.wishes.push_back(Wish::Ask(resource, priority));
+            return;
+        };
+        if self.links[resource].imported && root == resource {
+            // What waits for the importing stylesheet waits for this one too.
+            self.documents[owner].sheets += 1;
+        }
+        self.documents[owner].held.push(resource);
+        self.release(owner);
+    }
+
+    /// Asks for what is held back, as far as the loader lets it, the most urgent first.
+    pub(super) fn release(&mut self, number: usize) {
+        let document = &mut self.documents[number];
+        let states = &mut self.states;
+        document.held.sort_by_key(|&resource| std::cmp::Reverse(states[resource as usize].priority));
+        let mut held = std::mem::take(&mut document.held);
+        held.retain(|&resource| {
+            let state = &mut states[resource as usize];
+            if !document.admit(state.priority) {
+                return true;
+            }
+            state.admitted = Some(state.priority);
+            self.wishes.push_back(Wish::Ask(resource, state.priority));
+            false
+        });
+        document.held = held;
+    }
+
+    /// What a resource that has run or come leads to.
+    pub(super) fn effects(&mut self, now: Time, resource: u32) {
+        let mut chain = resource;
+        loop {
+            let links = self.links.clone();
+            for &child in &links[chain].children {
+                self.effect(now, resource, child);
+            }
+            match self.page.resources[chain as usize].cause {
+                Some(Cause::Redirect { by }) => chain = by,
+                _ => return,
+            }
+        }
+    }
+
+    pub(super) fn effect(&mut self, now: Time, parent: u32, child: u32) {
+        if self.states[child as usize].discovered.is_some() {
+            return;
+        }
+        let owner = self.states[child as usize].owner;
+        match (self.page.resources[child as usize].cause, owner) {
+            (Some(Cause::Style { .. }), Some(owner)) => {
+                self.documents[owner].styled.push(child);
+                self.want_layout(now, owner);
+            }
+            (Some(Cause::Script { after_ns, .. }), _) => self.script_asks(now, parent, child, after_ns),
+            (Some(Cause::Markup { by, .. }), _) if self.document_of[by as usize].is_some() => {}
+            (Some(Cause::Redirect { .. }), _) => {}
+            _ => self.discover(now, child),
+        }
+    }
+
+    /// A script asks for a resource, `after` its cause's last byte.
+    pub(super) fn script_asks(&mut self, now: Time, parent: u32, child: u32, after: Duration) {
+        if after == Duration::ZERO && !self.page.resources[child as usize].after_load {
+            return self.discover(now, child);
+        }
+        // The document that holds the script may still be arriving: its end asks again.
+        let Some(from) = self.states[parent as usize].last_byte else { return };
+        if std::mem::replace(&mut self.states[child as usize].planned, true) {
+            return;
+        }
+        if self.page.resources[child as usize].after_load && self.loaded.is_none() {
+            self.after_load.push((child, after));
+        } else {
+            self.agenda.at(now.max(from + after), Event::Ready(Task::Make(child)));
+        }
+    }
+
+    pub(super) fn finished(&mut self, now: Time, resource: u32) {
+        let state = &mut self.states[resource as usize];
+        if state.finished.replace(now).is_some() {
+            return;
+        }
+        self.unfinished -= 1;
+        if state.holds_load == Hold::Finished {
+            self.let_go(now);
+        }
+        self.check_done();
+    }
+
+    /// The load event waits for one thing less.
+    pub(super) fn let_go(&mut self, now: Time) {
+        self.awaited -= 1;
+        if self.awaited == 0 {
+            self.queue(now, Task::Load);
+        }
+    }
+
+    pub(super) fn check_done(&mut self) {
+        if self.unfinished == 0 && self.loaded.is_some() {
+            self.wishes.push_back(Wish::Done);
+        }
+    }
+}

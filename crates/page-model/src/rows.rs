@@ -1,0 +1,159 @@
+//! What a visit leaves behind: rows of the trace's tables page, object, chunk and connection.
+//!
+//! Times are the run's. What the transport alone knows (ports, congestion control, round-trip
+//! times, retransmissions) is not here.
+
+use crate::priority::Priority;
+use wirepaint_units::{Duration, Time};
+
+/// A page visit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Navigation start.
+    pub navigation_start: Time,
+    /// Resource that answered with the document, after redirects.
+    pub base: u32,
+    /// First paint; the same as the first contentful paint, since a page that paints has text.
+    pub first_paint: Option<Time>,
+    /// Estimate: the first contentful paint, or the paint of the largest image in the view port.
+    pub largest_contentful_paint: Option<Time>,
+    /// Last object of the first view port loaded and painted.
+    pub viewport_complete: Option<Time>,
+    /// DOMContentLoaded.
+    pub dom_content_loaded: Option<Time>,
+    /// Load event.
+    pub load_event: Option<Time>,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Position of the resource in the page.
+    pub resource: u32,
+    /// Last priority.
+    pub priority: Priority,
+    /// What asked for it, as the trace names it: parser, script, preload, redirect or other.
+    pub initiator_type: &'static str,
+    /// Position of the resource that asked for it.
+    pub initiator: Option<u32>,
+    /// Connection that carried it.
+    pub connection: Option<u32>,
+    /// True for the first request of its connection.
+    pub first_on_connection: bool,
+    /// The page knew of it.
+    pub discovered: Time,
+    /// It waited for a connection from here.
+    pub queued: Option<Time>,
+    /// Request written.
+    pub sent: Option<Time>,
+    /// First byte of the answer.
+    pub first_byte: Option<Time>,
+    /// Last byte of the answer.
+    pub last_byte: Option<Time>,
+    /// Bytes of the answer as transferred, head included, without TLS.
+    pub encoded_bytes: u64,
+}
+
+/// Bytes of an object arriving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Resource.
+    pub request: u32,
+    /// Connection.
+    pub connection: u32,
+    /// Arrival of the last of them.
+    pub time: Time,
+    /// Bytes on the wire, TLS included.
+    pub bytes: u64,
+}
+
+impl Chunk {
+    /// Adds to `chunks`, or to the last of them when that is of the same object and millisecond: as
+    /// exact as the testbed's.
+    pub(crate) fn add_to(self, chunks: &mut Vec<Chunk>) {
+        const STEP: Duration = Duration::from_millis(1);
+        match chunks.last_mut() {
+            Some(last)
+                if (last.request, last.connection) == (self.request, self.connection)
+                    && last.time.0 / STEP.0 == self.time.0 / STEP.0 =>
+            {
+                last.time = self.time;
+                last.bytes += self.bytes;
+            }
+            _ => chunks.push(self),
+        }
+    }
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Number, unique in the visit, from 0 in order of opening.
+    pub connection: u32,
+    /// Position of the origin that it was opened for.
+    pub origin: u32,
+    /// True with TLS.
+    pub encrypted: bool,
+    /// True for HTTP/2.
+    pub http2: bool,
+    /// SYN sent.
+    pub opened: Time,
+    /// TCP handshake done.
+    pub connected: Option<Time>,
+    /// TLS handshake done.
+    pub tls_done: Option<Time>,
+    /// First request sent.
+    pub first_request: Option<Time>,
+    /// Last byte of an answer received.
+    pub last_byte: Option<Time>,
+    /// Last byte of any kind received.
+    pub last_received: Option<Time>,
+    /// Closed by the browser during the visit.
+    pub closed: Option<Time>,
+    /// Bytes received by the client, TLS included.
+    pub bytes_received: u64,
+    /// Bytes sent by the client, TLS included.
+    pub bytes_sent: u64,
+    /// Requests that it carried; a connection without any is surplus.
+    pub objects: u32,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        connection: u32,
+        origin: u32,
+        encrypted: bool,
+        http2: bool,
+        opened: Time,
+    ) -> Connection {
+        Connection {
+            connection,
+            origin,
+            encrypted,
+            http2,
+            opened,
+            connected: None,
+            tls_done: None,
+            first_request: None,
+            last_byte: None,
+            last_received: None,
+            closed: None,
+            bytes_received: 0,
+            bytes_sent: 0,
+            objects: 0,
+        }
+    }
+}
+
+/// Everything that a visit leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// The visit.
+    pub page: Page,
+    /// Requests in the order in which the page knew of them.
+    pub objects: Vec<Object>,
+    /// Arrivals in order of time.
+    pub chunks: Vec<Chunk>,
+    /// Connections in the order of opening.
+    pub connections: Vec<Connection>,
+}

@@ -1,0 +1,186 @@
+//! What happens next: a small 4-ary heap ordered by time, then by the order of asking.
+//!
+//! The heap stays small because an owner (a link, an endpoint) has one pending entry: its
+//! [`Alarm`]. An alarm that moves later is not cancelled. It goes off at its old time, and its owner
+//! looks again; one that moves earlier leaves a stale entry behind, which [`Alarm::goes_off`] tells.
+
+use wirepaint_units::Time;
+
+/// Bits of an entry that hold the event.
+const EVENT_BITS: u32 = 28;
+/// Children of a node.
+const ARITY: usize = 4;
+
+/// Names an event; below 2^28. The caller decides what it means.
+pub type EventId = u32;
+
+/// The pending events of one run.
+///
+/// An entry is one number: time in the upper 64 bits, then 36 bits of a running number (7e10
+/// events), then the event. So comparing entries is comparing numbers, and equal times keep the
+/// order of asking.
+#[derive(Debug, Default)]
+pub struct Agenda {
+    heap: Vec<u128>,
+    /// The root was taken and its place not filled yet: the next push may do it at once.
+    hole: bool,
+    asked: u64,
+}
+
+impl Agenda {
+    /// An event at a time.
+    pub fn push(&mut self, time: Time, event: EventId) {
+        debug_assert!(event >> EVENT_BITS == 0, "event {event} has more than {EVENT_BITS} bits");
+        let low = self.asked << EVENT_BITS | u64::from(event);
+        self.asked += 1;
+        let entry = u128::from(time.0) << 64 | u128::from(low);
+        if self.hole {
+            self.hole = false;
+            self.sift_down(entry);
+        } else {
+            self.heap.push(entry);
+            self.sift_up(self.heap.len() - 1, entry);
+        }
+    }
+
+    /// The earliest event, taken out.
+    pub fn pop(&mut self) -> Option<(Time, EventId)> {
+        self.fill_hole();
+        let entry = *self.heap.first()?;
+        self.hole = true;
+        Some((Time((entry >> 64) as u64), entry as u32 & ((1 << EVENT_BITS) - 1)))
+    }
+
+    /// Number of pending events.
+    pub fn len(&self) -> usize {
+        self.heap.len() - usize::from(self.hole)
+    }
+
+    /// True when nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn fill_hole(&mut self) {
+        if self.hole {
+            self.hole = false;
+            let last = self.heap.pop().expect("a hole is a place");
+            if !self.heap.is_empty() {
+                self.sift_down(last);
+            }
+        }
+    }
+
+    fn sift_up(&mut self, mut at: usize, entry: u128) {
+        while at > 0 {
+            let parent = (at - 1) / ARITY;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.heap[at] = self.heap[parent];
+            at = parent;
+        }
+        self.heap[at] = entry;
+    }
+
+    /// Places an entry from the root downwards.
+    fn sift_down(&mut self, entry: u128) {
+        let mut at = 0;
+        loop {
+            let first = at * ARITY + 1;
+            let end = (first + ARITY).min(self.heap.len());
+            if first >= end {
+                break;
+            }
+            let mut least = first;
+            for child in first + 1..end {
+                if self.heap[child] < self.heap[least] {
+                    least = child;
+                }
+            }
+            if entry <= self.heap[least] {
+                break;
+            }
+            self.heap[at] = self.heap[least];
+            at = least;
+        }
+        self.heap[at] = entry;
+    }
+}
+
+/// The one pending entry of an owner.
+#[derive(Clone, Copy, Debug)]
+pub struct Alarm(Time);
+
+impl Default for Alarm {
+    fn default() -> Alarm {
+        Alarm(Time::MAX)
+    }
+}
+
+impl Alarm {
+    /// Sees to it that `event` comes up at `deadline` or earlier.
+    pub fn set(&mut self, agenda: &mut Agenda, deadline: Option<Time>, event: EventId) {
+        if let Some(deadline) = deadline.filter(|deadline| *deadline < self.0) {
+            self.0 = deadline;
+            agenda.push(deadline, event);
+        }
+    }
+
+    /// Whether the entry that came up at `now` is the pending one; it is used up then.
+    pub fn goes_off(&mut self, now: Time) -> bool {
+        let pending = self.0 == now;
+        if pending {
+            self.0 = Time::MAX;
+        }
+        pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn events_come_by_time_and_equal_times_in_the_order_of_asking(
+            steps in prop::collection::vec(prop::option::of(0_u64..50), 0..400)
+        ) {
+            let mut agenda = Agenda::default();
+            let mut sorted = Vec::new();
+            for (number, step) in (0_u32..).zip(steps) {
+                match step {
+                    Some(time) => {
+                        agenda.push(Time(time), number);
+                        sorted.push((Time(time), number));
+                    }
+                    None => {
+                        sorted.sort_unstable();
+                        let first = (!sorted.is_empty()).then(|| sorted.remove(0));
+                        prop_assert_eq!(agenda.pop(), first);
+                    }
+                }
+                prop_assert_eq!(agenda.len(), sorted.len());
+            }
+            sorted.sort_unstable();
+            for entry in sorted {
+                prop_assert_eq!(agenda.pop(), Some(entry));
+            }
+            prop_assert!(agenda.pop().is_none() && agenda.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_alarm_that_moved_earlier_goes_off_once() {
+        let (mut agenda, mut alarm) = (Agenda::default(), Alarm::default());
+        alarm.set(&mut agenda, Some(Time(9)), 7);
+        alarm.set(&mut agenda, Some(Time(5)), 7);
+        alarm.set(&mut agenda, Some(Time(8)), 7);
+        let mut heard = Vec::new();
+        while let Some((time, _)) = agenda.pop() {
+            heard.push((time.0, alarm.goes_off(time)));
+        }
+        assert_eq!(heard, [(5, true), (9, false)]);
+    }
+}

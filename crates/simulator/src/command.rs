@@ -1,0 +1,115 @@
+//! The verb `simulate`: many runs in one process, on all cores.
+
+use crate::engine::Engine;
+use crate::error::Error;
+use serde_json::json;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+use wirepaint_run::{Run, RunError};
+
+/// What is still to be done: run files, runs of a JSONL file, or paths that arrive on stdin.
+type Queue<'a> = Box<dyn Iterator<Item = Result<Job, String>> + Send + 'a>;
+
+/// A run description and where it came from, which errors name.
+struct Job {
+    place: PathBuf,
+    text: Vec<u8>,
+}
+
+/// Carries out every run that `inputs` name and prints one JSON line per run as it completes:
+/// its [`Summary`](crate::summary::Summary) and the input's name as `run`, or `run`, `error` and
+/// `exit_code`.
+///
+/// An input is a run description, a file of one description a line (`.jsonl`), or `-`: paths of run
+/// descriptions on stdin, one a line, taken as they come. Exit code 0: all done; 2: a description
+/// was refused; 1: a run failed.
+pub fn command(inputs: &[PathBuf], workers: usize) -> ExitCode {
+    ExitCode::from(carry_out(inputs, workers, std::io::stdout()))
+}
+
+/// The same with the lines written to `lines`; returns the exit code.
+pub fn carry_out(inputs: &[PathBuf], workers: usize, lines: impl Write + Send) -> u8 {
+    let lines = Mutex::new(lines);
+    let queue: Mutex<Queue> = Mutex::new(Box::new(inputs.iter().flat_map(|input| jobs(input))));
+    let worst = AtomicU8::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let job = queue.lock().expect("no worker panics with the queue").next();
+                    let Some(job) = job else { return };
+                    let code = match job {
+                        Ok(job) => one(&job, &lines),
+                        Err(error) => {
+                            eprintln!("{error}");
+                            2
+                        }
+                    };
+                    // 2 outranks 1 as elsewhere: what is wrong with the input comes first.
+                    worst.fetch_max(code, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    worst.into_inner()
+}
+
+/// The runs of one input.
+fn jobs(input: &Path) -> Queue<'static> {
+    let read = |path: PathBuf| match std::fs::read(&path) {
+        Ok(text) => Ok(Job { place: path, text }),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    };
+    if input == Path::new("-") {
+        let lines = std::io::BufReader::new(std::io::stdin()).lines();
+        return Box::new(lines.map(move |line| match line {
+            Ok(path) => read(PathBuf::from(path)),
+            Err(error) => Err(format!("stdin: {error}")),
+        }));
+    }
+    if input.extension().is_none_or(|ending| ending != "jsonl") {
+        return Box::new(std::iter::once(read(input.to_owned())));
+    }
+    let file = match std::fs::File::open(input) {
+        Ok(file) => file,
+        Err(error) => return Box::new(std::iter::once(Err(format!("{}: {error}", input.display())))),
+    };
+    let name = input.display().to_string();
+    let lines = std::io::BufReader::new(file).lines().enumerate();
+    Box::new(lines.map(move |(index, line)| match line {
+        Ok(text) => Ok(Job { place: format!("{name}:{}", index + 1).into(), text: text.into_bytes() }),
+        Err(error) => Err(format!("{name}: {error}")),
+    }))
+}
+
+/// Carries a run out, prints its line and returns its exit code.
+fn one(job: &Job, lines: &Mutex<impl Write>) -> u8 {
+    let (line, code) = match simulate(job) {
+        Ok(line) => (line, 0),
+        Err(error) => {
+            eprintln!("{error}");
+            let code = error.exit_code();
+            (json!({"run": job.place, "error": error.to_string(), "exit_code": code}), code)
+        }
+    };
+    let mut lines = lines.lock().expect("no worker panics while it writes");
+    // A reader that is gone needs no lines; the traces are written all the same.
+    let _ = writeln!(lines, "{line}").and_then(|()| lines.flush());
+    code
+}
+
+fn simulate(job: &Job) -> Result<serde_json::Value, Error> {
+    let run = Run::parse(&job.text, &job.place)?;
+    let mut engine = Engine::new(&run, &job.place)?;
+    let summary = engine.run();
+    std::fs::create_dir_all(&run.trace_dir)
+        .map_err(|source| RunError::Io { path: run.trace_dir.clone(), source })?;
+    engine.write_tables(&run.trace_dir)?;
+    let mut line = json!({"run": job.place});
+    let fields = serde_json::to_value(summary).expect("a summary is plain data");
+    line.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    Ok(line)
+}

@@ -1,0 +1,352 @@
+//! The links of a run and the packets on them.
+//!
+//! A packet's body stays in one place while it travels; what moves from queue to queue is a
+//! [`Parcel`] of 20 bytes. Each link is a FIFO with one pending event, so a packet costs one event
+//! per link. A link with reordering jitter keeps its packets in order of their due times by itself.
+
+use crate::agenda::{Agenda, Alarm, EventId};
+use wirepaint_link_model::config::{Capacity, Counted, Direction, Jitter, Loss, Queue};
+use wirepaint_link_model::{ConfigError, Counters, Drop, Link, LinkModel, Packet};
+use wirepaint_units::{Duration, Time};
+
+/// Index of a link.
+pub type LinkId = usize;
+/// Index of a route.
+pub type RouteId = u32;
+/// Index of a TCP endpoint.
+pub type EndpointId = u32;
+
+/// What links must know of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope {
+    /// Length of the IP packet.
+    pub ip_bytes: u16,
+    /// May be marked instead of dropped.
+    pub ecn_capable: bool,
+    /// As what a link's script counts it.
+    pub counted: Option<Counted>,
+}
+
+/// A packet as the links see it.
+#[derive(Clone, Copy, Debug)]
+struct Parcel {
+    slot: u32,
+    to: EndpointId,
+    route: RouteId,
+    envelope: Envelope,
+    hop: u8,
+    marked: bool,
+}
+
+impl Packet for Parcel {
+    fn ip_bytes(&self) -> u32 {
+        u32::from(self.envelope.ip_bytes)
+    }
+    fn is_ecn_capable(&self) -> bool {
+        self.envelope.ecn_capable
+    }
+    fn mark_congestion(&mut self) {
+        self.marked = true;
+    }
+    fn flow(&self) -> u64 {
+        u64::from(self.to)
+    }
+    fn counted_as(&self) -> Option<Counted> {
+        self.envelope.counted
+    }
+}
+
+/// A packet at the end of its route.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival<B> {
+    /// For whom.
+    pub to: EndpointId,
+    /// What was sent.
+    pub body: B,
+    /// A link set Congestion Experienced.
+    pub marked: bool,
+}
+
+/// A packet that crossed a watched link, or did not.
+#[derive(Clone, Copy, Debug)]
+pub struct Crossing<B> {
+    /// The link.
+    pub link: LinkId,
+    /// Arrival at the link.
+    pub entered: Time,
+    /// Departure, or why there was none.
+    pub left: Result<Time, Drop>,
+    /// Wire bytes: IP bytes plus the link's overhead.
+    pub wire_bytes: u32,
+    /// For whom.
+    pub to: EndpointId,
+    /// The packet.
+    pub body: B,
+}
+
+#[derive(Debug)]
+struct Lane {
+    link: Link<Parcel>,
+    alarm: Alarm,
+    overhead_bytes: u32,
+    watched: bool,
+}
+
+/// A body in a cache line of its own: where many packets are under way, each is one cache miss.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Slot<B>(B);
+
+/// The links, the routes over them and all packets under way.
+///
+/// An event of a link is its index on the [`Agenda`]. When it comes up, take
+/// [`next_arrival`](Self::next_arrival) until `None`.
+#[derive(Debug)]
+pub struct Fabric<B> {
+    lanes: Vec<Lane>,
+    routes: Vec<Box<[LinkId]>>,
+    slots: Vec<Slot<B>>,
+    /// Of each slot: arrival at the present link, if that is watched.
+    entered: Vec<Time>,
+    free: Vec<u32>,
+    crossings: Vec<Crossing<B>>,
+    hops: u64,
+}
+
+impl<B: Copy> Fabric<B> {
+    /// Links from their configurations and seeds; an error comes with the number of its link.
+    pub fn new<'a>(
+        links: impl Iterator<Item = (&'a Direction, u64)>,
+    ) -> Result<Fabric<B>, (LinkId, ConfigError)> {
+        let lanes = links
+            .enumerate()
+            .map(|(number, (config, seed))| {
+                Ok(Lane {
+                    link: Link::new(config, seed).map_err(|error| (number, error))?,
+                    alarm: Alarm::default(),
+                    overhead_bytes: config.overhead_bytes,
+                    watched: false,
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Fabric {
+            lanes,
+            routes: Vec::new(),
+            slots: Vec::new(),
+            entered: Vec::new(),
+            free: Vec::new(),
+            crossings: Vec::new(),
+            hops: 0,
+        })
+    }
+
+    /// A link without bottleneck, delay or loss: the path between two neighbours.
+    pub fn wire() -> Direction {
+        Direction {
+            capacity: Capacity::Unlimited,
+            delay_ns: Duration::ZERO,
+            jitter: Jitter::None,
+            loss: Loss::None,
+            queue: Queue::Droptail { packets: None, bytes: None },
+            scripted: Vec::new(),
+            changes: Vec::new(),
+            overhead_bytes: 0,
+        }
+    }
+
+    /// Adds a route: at least one link, in order, at most 255.
+    pub fn add_route(&mut self, links: Vec<LinkId>) -> RouteId {
+        assert!((1..=255).contains(&links.len()) && links.iter().all(|link| *link < self.lanes.len()));
+        self.routes.push(links.into());
+        (self.routes.len() - 1) as RouteId
+    }
+
+    /// Keeps a record of every packet on the link.
+    pub fn watch(&mut self, link: LinkId) {
+        self.lanes[link].watched = true;
+    }
+
+    /// Records of watched links so far, in order of departure or drop.
+    pub fn crossings(&self) -> &[Crossing<B>] {
+        &self.crossings
+    }
+
+    /// Packets that entered a link so far, over all links.
+    pub fn hops(&self) -> u64 {
+        self.hops
+    }
+
+    /// Packets under way.
+    pub fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// What happened on a link until `now`.
+    pub fn counters(&mut self, link: LinkId, now: Time) -> Counters {
+        let link = &mut self.lanes[link].link;
+        link.evaluate(now);
+        link.counters()
+    }
+
+    /// Sends a packet on a route.
+    pub fn send(
+        &mut self,
+        now: Time,
+        agenda: &mut Agenda,
+        route: RouteId,
+        to: EndpointId,
+        body: B,
+        envelope: Envelope,
+    ) {
+        let slot = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Slot(body);
+                index
+            }
+            None => {
+                self.slots.push(Slot(body));
+                self.entered.push(now);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let parcel = Parcel { slot, to, route, envelope, hop: 0, marked: false };
+        self.enter(now, agenda, self.routes[route as usize][0], parcel);
+    }
+
+    /// The next packet that ends its route on this link by `now`; others go on to their next link.
+    pub fn next_arrival(&mut self, now: Time, agenda: &mut Agenda, link: LinkId) -> Option<Arrival<B>> {
+        while let Some((due, mut parcel)) = self.lanes[link].link.pop(now) {
+            if self.lanes[link].watched {
+                self.record(link, &parcel, Ok(due));
+            }
+            parcel.hop += 1;
+            match self.routes[parcel.route as usize].get(usize::from(parcel.hop)) {
+                Some(&next) => self.enter(due, agenda, next, parcel),
+                None => {
+                    self.free.push(parcel.slot);
+                    let Slot(body) = self.slots[parcel.slot as usize];
+                    if let Some(next) = self.lanes[link].link.front() {
+                        prefetch(&self.slots[next.slot as usize]);
+                    }
+                    return Some(Arrival { to: parcel.to, body, marked: parcel.marked });
+                }
+            }
+        }
+        self.settle(agenda, link);
+        None
+    }
+
+    /// Whether the event of a link that came up at `now` is its pending one.
+    pub fn goes_off(&mut self, link: LinkId, now: Time) -> bool {
+        self.lanes[link].alarm.goes_off(now)
+    }
+
+    fn enter(&mut self, now: Time, agenda: &mut Agenda, link: LinkId, parcel: Parcel) {
+        self.hops += 1;
+        let lane = &mut self.lanes[link];
+        if lane.watched {
+            self.entered[parcel.slot as usize] = now;
+        }
+        lane.link.push(now, parcel);
+        self.settle(agenda, link);
+    }
+
+    /// Takes what the link dropped and asks to be called when its next packet departs.
+    fn settle(&mut self, agenda: &mut Agenda, link: LinkId) {
+        while let Some(dropped) = self.lanes[link].link.take_dropped() {
+            if self.lanes[link].watched {
+                self.record(link, &dropped.packet, Err(dropped.cause));
+            }
+            self.free.push(dropped.packet.slot);
+        }
+        let lane = &mut self.lanes[link];
+        lane.alarm.set(agenda, lane.link.next_departure(), link as EventId);
+    }
+
+    fn record(&mut self, link: LinkId, parcel: &Parcel, left: Result<Time, Drop>) {
+        let slot = parcel.slot as usize;
+        self.crossings.push(Crossing {
+            link,
+            entered: self.entered[slot],
+            left,
+            wire_bytes: parcel.ip_bytes() + self.lanes[link].overhead_bytes,
+            to: parcel.to,
+            body: self.slots[slot].0,
+        });
+    }
+}
+
+/// Calls a value into the cache, for an event that is soon to come.
+fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint; the program reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Event;
+    use proptest::prelude::*;
+    use wirepaint_units::BitRate;
+
+    fn lane(bit_per_s: u64, delay_us: u64) -> Direction {
+        Direction {
+            capacity: Capacity::Rate { bit_per_s: BitRate(bit_per_s) },
+            delay_ns: Duration::from_micros(delay_us),
+            ..Fabric::<u32>::wire()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packets_of_a_route_arrive_once_in_order_and_not_before_they_can(
+            rates in prop::collection::vec((100_000_u64..10_000_000, 0_u64..50_000), 1..4),
+            sent in prop::collection::vec((0_u64..5_000_000, 40_u16..1500), 1..60),
+        ) {
+            let lanes: Vec<Direction> = rates.iter().map(|(rate, delay)| lane(*rate, *delay)).collect();
+            let mut fabric = Fabric::new(lanes.iter().map(|lane| (lane, 1))).unwrap();
+            let mut agenda = Agenda::default();
+            let route = fabric.add_route((0..lanes.len()).collect());
+            let (mut now, mut arrived) = (Time::ZERO, Vec::new());
+            let mut earliest = Vec::new();
+            let mut gaps = sent.iter().enumerate();
+            let mut next = Some(Time::ZERO);
+            loop {
+                let pending = agenda.pop();
+                // Packets are sent between events, in order of time.
+                while let Some(at) = next.filter(|at| pending.is_none_or(|(time, _)| *at <= time)) {
+                    let Some((number, (gap, bytes))) = gaps.next() else { next = None; break };
+                    let envelope = Envelope { ip_bytes: *bytes, ecn_capable: false, counted: None };
+                    fabric.send(at, &mut agenda, route, 0, number as u32, envelope);
+                    let way = rates.iter().map(|(rate, delay)| {
+                        BitRate(*rate).transmission_time(u64::from(*bytes)).0 + delay * 1000
+                    });
+                    // Each link rounds its transmission to a nanosecond.
+                    earliest.push(at.0 + way.sum::<u64>() - rates.len() as u64);
+                    next = Some(at + Duration(*gap));
+                }
+                let Some((time, event)) = pending else {
+                    if agenda.is_empty() { break } else { continue }
+                };
+                prop_assert!(time >= now, "time ran back");
+                now = time;
+                let Event::Link(link) = Event::of(event) else { unreachable!("only links") };
+                if fabric.goes_off(link, now) {
+                    while let Some(arrival) = fabric.next_arrival(now, &mut agenda, link) {
+                        prop_assert!(now.0 >= earliest[arrival.body as usize]);
+                        arrived.push(arrival.body);
+                    }
+                }
+            }
+            prop_assert_eq!(arrived, (0..sent.len() as u32).collect::<Vec<_>>());
+            prop_assert_eq!(fabric.under_way(), 0);
+            prop_assert_eq!(fabric.hops(), (sent.len() * lanes.len()) as u64);
+        }
+    }
+}

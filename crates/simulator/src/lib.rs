@@ -1,0 +1,32 @@
+//! The simulated run: links, TCP endpoints, flows and page visits under a virtual clock.
+//!
+//! ```text
+//! command ── many runs, one thread each
+//!   engine ── one run: description -> event loop -> trace
+//!     app ── what uses connections: flow, page
+//!     world ── connections: TCP endpoints and their timers      settings: sysctls
+//!       fabric ── packets over links and routes
+//!       agenda ── what happens next
+//!     record, summary ── what is kept of it
+//! ```
+//!
+//! A run is one thread with one seed: it repeats byte for byte, whatever runs beside it.
+//! Start at [`Engine`].
+
+pub mod agenda;
+pub mod app;
+mod command;
+mod engine;
+mod error;
+pub mod fabric;
+mod flow;
+pub mod page;
+mod record;
+mod settings;
+mod summary;
+pub mod world;
+
+pub use command::{carry_out, command};
+pub use engine::Engine;
+pub use error::Error;
+pub use summary::{Fault, FlowSummary, LinkSummary, Summary};

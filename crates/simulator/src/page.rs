@@ -1,0 +1,195 @@
+//! Page visits: the page model over TCP endpoints.
+
+use crate::app::App;
+use crate::fabric::EndpointId;
+use crate::world::{ConnectionId, Dial, World, client_end, is_client, server_end};
+use wirepaint_page_model::{Action, Backlog, Page, Prepared, Rows, Visit};
+use wirepaint_run::simulation::Visit as Asked;
+use wirepaint_units::Time;
+
+pub mod rows;
+
+/// A page visit while the run goes on.
+pub struct Load {
+    user_agent: String,
+    name: String,
+    visit: Visit,
+    prepared: Prepared,
+    /// What is common to its connections; address and port are an origin's.
+    dial: Dial,
+    start: Time,
+    deadline: Time,
+    stage: Stage,
+    /// By the visit's number; the world's ids ascend with it.
+    connections: Vec<Carried>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    Loading,
+    Done,
+    /// The deadline came first.
+    GivenUp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    id: ConnectionId,
+    /// The page model knows that it is established.
+    connected: bool,
+    /// Bytes that the send buffer of the client, and of the server, had no room for.
+    pending: [u64; 2],
+    backlog: Option<Backlog>,
+}
+
+impl Load {
+    /// A visit as asked, of a page that [`Page::check`] accepts.
+    pub fn new(asked: &Asked, seed: u64, dial: Dial) -> Load {
+        let prepared = Prepared::new(asked.page.clone());
+        Load {
+            user_agent: asked.user_agent.clone(),
+            name: asked.name.clone(),
+            visit: Visit::new(&prepared, asked.settings.clone(), seed),
+            prepared,
+            dial,
+            start: asked.start_ns,
+            deadline: asked.start_ns + asked.timeout_ns,
+            stage: Stage::Waiting,
+            connections: Vec::new(),
+        }
+    }
+
+    /// The page.
+    pub fn page(&self) -> &Page {
+        self.prepared.page()
+    }
+
+    /// What was seen so far. Connections have the visit's numbers.
+    pub fn rows(&self) -> Rows {
+        self.visit.rows()
+    }
+
+    /// The world's id of a connection of the visit.
+    pub fn connection(&self, number: u32) -> ConnectionId {
+        self.connections[number as usize].id
+    }
+
+    /// True once the page is loaded and every request answered.
+    pub fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    /// Carries out what the page model asks for, until it asks for nothing more.
+    fn act(&mut self, world: &mut World) {
+        while let Some(action) = self.visit.poll() {
+            match action {
+                Action::Connect { connection, origin } => {
+                    debug_assert_eq!(connection as usize, self.connections.len());
+                    let origin = &self.prepared.page().origins[origin as usize];
+                    let dial = Dial {
+                        server_address: origin.address,
+                        server_port: origin.port,
+                        ..self.dial.clone()
+                    };
+                    let id = world.connect(dial);
+                    let carried = Carried { id, connected: false, pending: [0; 2], backlog: None };
+                    self.connections.push(carried);
+                }
+                Action::ClientWrite { connection, bytes } => self.write(world, connection, false, bytes),
+                Action::ServerWrite { connection, bytes } => self.write(world, connection, true, bytes),
+                Action::Close { connection } => {
+                    let id = self.connections[connection as usize].id;
+                    world.close(client_end(id));
+                    world.close(server_end(id));
+                }
+                Action::Done => self.stage = Stage::Done,
+            }
+        }
+    }
+
+    fn write(&mut self, world: &mut World, number: u32, server: bool, bytes: u64) {
+        let carried = &mut self.connections[number as usize];
+        let endpoint = if server { server_end(carried.id) } else { client_end(carried.id) };
+        let pending = &mut carried.pending[usize::from(server)];
+        *pending += bytes;
+        *pending -= world.write(endpoint, *pending);
+        if server {
+            // The page model has counted these bytes as unsent; whatever it is told now is news to it.
+            carried.backlog = None;
+            self.tell_backlog(world, number);
+        }
+    }
+
+    /// Tells the page model what the server's kernel holds, when that has changed.
+    fn tell_backlog(&mut self, world: &World, number: u32) {
+        let carried = &mut self.connections[number as usize];
+        let tcp = world.tcp(server_end(carried.id));
+        let sock = tcp.sock();
+        let pending = carried.pending[1];
+        let backlog = Backlog {
+            unsent: tcp.unsent() + pending,
+            window: u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache),
+            room: if pending > 0 { 0 } else { tcp.writable() },
+        };
+        if carried.backlog != Some(backlog) {
+            carried.backlog = Some(backlog);
+            self.visit.server_acknowledged(world.now, number, backlog);
+        }
+    }
+}
+
+impl App for Load {
+    fn next(&self) -> Option<Time> {
+        match self.stage {
+            Stage::Waiting => Some(self.start),
+            Stage::Loading => Some(self.visit.next_timeout().map_or(self.deadline, |t| t.min(self.deadline))),
+            Stage::Done | Stage::GivenUp => None,
+        }
+    }
+
+    fn wake(&mut self, world: &mut World) {
+        if self.stage == Stage::Waiting {
+            if world.now < self.start {
+                return;
+            }
+            self.stage = Stage::Loading;
+            self.visit.start(world.now);
+        }
+        self.visit.timeout(world.now);
+        self.act(world);
+        if self.stage == Stage::Loading && world.now >= self.deadline {
+            self.stage = Stage::GivenUp;
+        }
+    }
+
+    fn activity(&mut self, world: &mut World, endpoint: EndpointId) {
+        let id = endpoint / 2;
+        let found = self.connections.binary_search_by_key(&id, |carried| carried.id);
+        let Ok(number) = found else { return };
+        let side = usize::from(!is_client(endpoint));
+        if self.connections[number].pending[side] > 0 {
+            self.write(world, number as u32, side == 1, 0);
+        }
+        let bytes = world.read(endpoint);
+        if is_client(endpoint) {
+            if !self.connections[number].connected && world.tcp(endpoint).is_established() {
+                self.connections[number].connected = true;
+                self.visit.connected(world.now, number as u32);
+            }
+            if bytes > 0 {
+                self.visit.client_received(world.now, number as u32, bytes);
+            }
+        } else {
+            if bytes > 0 {
+                self.visit.server_received(world.now, number as u32, bytes);
+            }
+            self.tell_backlog(world, number as u32);
+        }
+        self.act(world);
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Done | Stage::GivenUp)
+    }
+}

@@ -1,0 +1,292 @@
+//! Whole runs: what is asked for as JSON, what comes of it.
+
+use parquet::file::serialized_reader::SerializedFileReader;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use wirepaint_run::Run;
+use wirepaint_simulator::{Engine, Summary};
+
+/// One direction of a path of `mbit` and `delay_ms`, with a drop-tail queue of `queue` packets.
+fn direction(mbit: f64, delay_ms: f64, queue: u64, loss: f64) -> Value {
+    json!({
+        "capacity": {"kind": "rate", "bit_per_s": (mbit * 1e6) as u64},
+        "delay_ns": (delay_ms * 1e6) as u64,
+        "queue": {"kind": "droptail", "packets": queue},
+        "loss": {"kind": "independent", "probability": loss},
+    })
+}
+
+fn network(down: Value, up: Value) -> Value {
+    json!({"down": down, "up": up, "client_interface": "c1", "server_interface": "s1"})
+}
+
+fn described(network: Value, simulation: Value) -> Value {
+    json!({
+        "format": 1, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "network": network,
+        "congestion": [{"algorithm": "std", "name": "std"}, {"algorithm": "fld", "name": "fld"}],
+        "simulation": simulation,
+    })
+}
+
+fn engine(description: &Value) -> Result<Engine, String> {
+    let place = Path::new("run.json");
+    let run = Run::parse(description.to_string().as_bytes(), place).map_err(|e| e.to_string())?;
+    Engine::new(&run, place).map_err(|e| e.to_string())
+}
+
+fn simulate(description: &Value) -> Summary {
+    engine(description).unwrap().run()
+}
+
+fn bulk(bytes: u64) -> Value {
+    json!({"kind": {"kind": "bulk", "bytes": bytes}, "congestion": "std"})
+}
+
+#[test]
+fn a_bulk_flow_fills_the_bottleneck() {
+    let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let summary =
+        simulate(&described(path, json!({"flows": [bulk(5_000_000)], "until_ns": 60_000_000_000_u64})));
+    let flow = &summary.flows[0];
+    assert_eq!((flow.received_bytes, summary.unfinished), (5_000_000, 0));
+    // 1448 of 1514 bytes of a frame are payload: 4.18 s at 10 Mbit/s, and slow start before.
+    let seconds = flow.ended.unwrap() as f64 / 1e9;
+    assert!((4.2..4.6).contains(&seconds), "{seconds} s");
+    assert!(summary.faults.is_empty(), "{:?}", summary.faults);
+}
+
+fn flow_ends(summary: &Summary) -> Vec<(u64, Option<u64>)> {
+    summary.flows.iter().map(|flow| (flow.received_bytes, flow.ended)).collect()
+}
+
+#[test]
+fn flows_over_several_hops_take_the_sum_of_the_delays() {
+    let hop = || direction(100.0, 10.0, 1000, 0.0);
+    let flow = json!({
+        "kind": {"kind": "bulk", "bytes": 1000}, "congestion": "std",
+        "route": {"down": ["a", "b"], "up": ["c"]},
+    });
+    let links = json!({"a": hop(), "b": hop(), "c": hop()});
+    let summary = simulate(&described(
+        Value::Null,
+        json!({"links": links, "flows": [flow], "until_ns": 10_u64.pow(10)}),
+    ));
+    // SYN 10 ms, SYN-ACK 20 ms, ACK 10 ms, data 20 ms, and some transmission times of 12 to 85 us.
+    let ended = summary.flows[0].ended.unwrap();
+    assert!((60_000_000..60_500_000).contains(&ended), "{ended} ns");
+    assert_eq!(summary.links["a"].delivered_packets, summary.links["b"].offered_packets);
+}
+
+#[test]
+fn a_constant_rate_is_kept_idles_and_changes() {
+    let rates = json!([
+        {"at_ns": 0, "bit_per_s": 512_000}, {"at_ns": 2_000_000_000_u64, "bit_per_s": 0},
+        {"at_ns": 3_000_000_000_u64, "bit_per_s": 128_000}, {"at_ns": 4_000_000_000_u64, "bit_per_s": 0},
+    ]);
+    let flow = json!({"kind": {"kind": "cbr", "write_bytes": 1000, "rates": rates}, "congestion": "std"});
+    let path = network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
+    let summary = simulate(&described(path, json!({"flows": [flow], "until_ns": 10_u64.pow(10)})));
+    // 64 writes a second for two seconds, none for one, 16 in the last.
+    assert_eq!(flow_ends(&summary)[0].0, (2 * 64 + 16) * 1000);
+    let ended = summary.flows[0].ended.unwrap() as f64 / 1e9;
+    assert!((4.0..4.05).contains(&ended), "{ended} s");
+}
+
+#[test]
+fn a_request_waits_for_the_answer_before_it_and_its_pause() {
+    let kind = json!({
+        "kind": "request_response", "request_bytes": 100, "response_bytes": 1000, "count": 5,
+        "pause_ns": 1_000_000_000_u64,
+    });
+    let path = network(direction(100.0, 10.0, 100, 0.0), direction(100.0, 10.0, 100, 0.0));
+    let flows = json!([{"kind": kind, "congestion": "std"}]);
+    let summary = simulate(&described(path, json!({"flows": flows, "until_ns": 10_u64.pow(11)})));
+    assert_eq!(summary.flows[0].received_bytes, 5000);
+    // Handshake 20 ms, five exchanges of a round trip, four pauses of a second.
+    let ended = summary.flows[0].ended.unwrap() as f64 / 1e9;
+    assert!((4.12..4.13).contains(&ended), "{ended} s");
+}
+
+#[test]
+fn a_group_takes_its_new_route_from_its_time_on() {
+    let fast = || direction(100.0, 5.0, 1000, 0.0);
+    let links = json!({"slow": direction(1.0, 5.0, 1000, 0.0), "back": fast()});
+    let route = |down: &str| json!({"down": [down], "up": ["back"]});
+    let flow = |group: &str| {
+        json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "congestion": "std", "group": group,
+               "route": {"down": ["down"], "up": ["back"]}})
+    };
+    let reroute = json!({"at_ns": 20_000_000, "group": "moved", "route": route("slow")});
+    let simulation = json!({
+        "links": links, "flows": [flow("moved"), flow("")], "reroutes": [reroute], "until_ns": 10_u64.pow(11),
+    });
+    let summary = simulate(&described(network(fast(), fast()), simulation));
+    let ends = flow_ends(&summary);
+    assert!(ends[0].1.unwrap() > 15_000_000_000, "1 Mbit/s carries 2 MB in 16 s: {ends:?}");
+    assert!(ends[1].1.unwrap() < 2_000_000_000, "the other flow stays: {ends:?}");
+}
+
+#[test]
+fn a_client_that_sends_fills_the_way_up() {
+    let path = network(direction(100.0, 10.0, 100, 0.0), direction(2.0, 10.0, 100, 0.0));
+    let flow = json!({"kind": {"kind": "bulk", "bytes": 500_000}, "congestion": "std", "sender": "client"});
+    let summary = simulate(&described(path, json!({"flows": [flow], "until_ns": 10_u64.pow(11)})));
+    assert!(summary.links["up"].delivered_bytes > 500_000 && summary.links["down"].delivered_bytes < 100_000);
+    assert!(summary.flows[0].ended.unwrap() > 2_000_000_000);
+}
+
+#[test]
+fn a_flow_without_end_stops_with_the_run_or_at_its_own_time() {
+    let path = || network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
+    let endless = json!({"kind": {"kind": "bulk"}, "congestion": "std"});
+    let stopped = json!({"kind": {"kind": "bulk"}, "congestion": "std", "stop_ns": 1_000_000_000});
+    let summary = simulate(&described(path(), json!({"flows": [endless], "until_ns": 3_000_000_000_u64})));
+    assert_eq!((summary.duration, summary.unfinished), (3_000_000_000, 1));
+    let summary = simulate(&described(path(), json!({"flows": [stopped], "until_ns": 10_u64.pow(11)})));
+    assert_eq!(summary.unfinished, 0);
+    // What the send buffer holds at the stop is still sent.
+    let ended = summary.flows[0].ended.unwrap();
+    assert!((1_000_000_000..3_000_000_000).contains(&ended), "{ended} ns");
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused_in_one_line() {
+    let path = || network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
+    let refusal = |simulation: Value| engine(&described(path(), simulation)).err().unwrap();
+    let with = |flow: Value| refusal(json!({"flows": [flow], "until_ns": 1}));
+    let cases = [
+        (
+            with(json!({"kind": {"kind": "bulk"}, "congestion": "cubik"})),
+            "run.json: simulation.flows[0].congestion: found \"cubik\", accepted: fld, std",
+        ),
+        (
+            with(json!({"kind": {"kind": "bulk", "bytes": 0}, "congestion": "std"})),
+            "run.json: simulation.flows[0].kind.bytes: found 0, accepted: at least 1, or null for no end",
+        ),
+        (
+            with(json!({"kind": {"kind": "bulk"}, "congestion": "std", "route": {"down": ["x"], "up": []}})),
+            "run.json: simulation.flows[0].route.down: found \"x\", accepted: down, up",
+        ),
+        (
+            refusal(json!({"links": {"up": direction(1.0, 1.0, 1, 0.0)}, "until_ns": 1})),
+            "run.json: simulation.links: found \"up\", accepted: names other than those of the network, down and up",
+        ),
+        (
+            refusal(json!({"links": {"x": direction(1.0, 1.0, 1, 2.0)}, "until_ns": 1})),
+            "run.json: link \"x\": loss.probability: found 2, accepted: ",
+        ),
+        (
+            refusal(json!({"tables": ["packets"], "until_ns": 1})),
+            "run.json: simulation.tables: found \"packets\", accepted: page, object, ",
+        ),
+        (
+            refusal(json!({"tables": ["packet"], "packet_links": ["x"], "until_ns": 1})),
+            "run.json: simulation.packet_links: found \"x\", accepted: down, up",
+        ),
+    ];
+    for (found, expected) in cases {
+        assert!(found.starts_with(expected) && !found.contains('\n'), "{found}\n{expected}");
+    }
+    let nothing = engine(&json!({"format": 1, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
+    assert!(nothing.err().unwrap().contains("simulation: found nothing"));
+}
+
+/// Writes `runs` as one JSONL file, carries them out with so many workers and returns every byte.
+fn trace_bytes(folder: &Path, runs: &[Value], workers: usize) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = folder.join(workers.to_string());
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut lines = String::new();
+    for (number, run) in runs.iter().enumerate() {
+        let mut run = run.clone();
+        run["trace_dir"] = json!(folder.join(number.to_string()));
+        lines += &format!("{run}\n");
+    }
+    let file = folder.join("runs.jsonl");
+    std::fs::write(&file, lines).unwrap();
+    let mut lines = Vec::new();
+    assert_eq!(wirepaint_simulator::carry_out(&[file], workers, &mut lines), 0);
+    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), runs.len());
+    let mut files = Vec::new();
+    for number in 0..runs.len() {
+        for entry in std::fs::read_dir(folder.join(number.to_string())).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            files.push((path.strip_prefix(&folder).unwrap().to_owned(), bytes));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn one_worker_and_two_write_the_same_bytes() {
+    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-{}", std::process::id()));
+    let runs: Vec<Value> = (0..20)
+        .map(|seed| {
+            let path = network(direction(5.0, 20.0, 30, 0.02), direction(5.0, 20.0, 30, 0.01));
+            let fld = json!({"kind": {"kind": "bulk", "bytes": 80_000}, "congestion": "fld"});
+            let simulation = json!({"flows": [bulk(100_000), fld], "until_ns": 10_u64.pow(11)});
+            let mut run = described(path, simulation);
+            run["seed"] = json!(seed);
+            run
+        })
+        .collect();
+    let (one, two) = (trace_bytes(&folder, &runs, 1), trace_bytes(&folder, &runs, 2));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(one.len(), 20 * 5, "connection, tcp, link, flow, host");
+    assert!(one == two, "the traces differ");
+    let ends: std::collections::BTreeSet<&[u8]> =
+        one.iter().filter(|(name, _)| name.ends_with("tcp.parquet")).map(|(_, bytes)| &bytes[..]).collect();
+    assert_eq!(ends.len(), 20, "each seed has losses of its own");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever the path, what ends does end, every packet is accounted for, and a second run of the
+    /// same description is the same. (Time running back is a debug assertion of the engine.)
+    #[test]
+    fn every_run_ends_and_conserves_its_packets(
+        mbit in 0.2_f64..50.0, delay_ms in 0.0_f64..200.0, queue in 4_u64..200, loss in 0.0_f64..0.05,
+        up_mbit in 0.2_f64..50.0, jitter_ms in 0_u64..20, reorder: bool, seed: u64,
+        sizes in prop::collection::vec(1_u64..200_000, 1..5),
+    ) {
+        let mut down = direction(mbit, delay_ms, queue, loss);
+        down["jitter"] = json!({"kind": "uniform", "range_ns": jitter_ms * 1_000_000, "reorder": reorder});
+        let flows: Vec<Value> = sizes.iter().map(|bytes| bulk(*bytes)).collect();
+        let simulation = json!({"flows": flows, "until_ns": 10_u64.pow(13)});
+        let mut run = described(network(down, direction(up_mbit, delay_ms, queue, loss)), simulation);
+        run["seed"] = json!(seed);
+        let summary = simulate(&run);
+        prop_assert_eq!(summary.unfinished, 0, "does not end: {}", run);
+        prop_assert!(summary.faults.is_empty(), "{:?}: {}", summary.faults, run);
+        let received: Vec<u64> = summary.flows.iter().map(|flow| flow.received_bytes).collect();
+        prop_assert_eq!(&received, &sizes, "{}", run);
+        let again = serde_json::to_value(simulate(&run)).unwrap();
+        prop_assert_eq!(serde_json::to_value(summary).unwrap(), again, "{}", run);
+    }
+}
+
+#[test]
+fn connections_to_one_network_share_a_group_and_its_events_are_a_table() {
+    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-groups-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = network(direction(10.0, 20.0, 30, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let flow = json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "congestion": "together"});
+    let mut asked = described(path, json!({"flows": [flow, flow, flow], "until_ns": 60_000_000_000_u64}));
+    asked["congestion"] =
+        json!([{"algorithm": "heracles", "name": "together"}, {"algorithm": "std", "name": "std"}]);
+    let mut engine = engine(&asked).unwrap();
+    let summary = engine.run();
+    assert_eq!(summary.unfinished, 0);
+    engine.write_tables(&folder).unwrap();
+    let file = std::fs::File::open(folder.join("group.parquet")).unwrap();
+    let rows = SerializedFileReader::new(file).unwrap().into_iter().map(|row| row.unwrap().to_string());
+    let rows: Vec<String> = rows.collect();
+    assert!(rows[0].contains("algorithm: \"heracles\""), "{}", rows[0]);
+    for needed in ["event: \"join\"", "event: \"loss\"", "members: 3,", "connection: 2,"] {
+        assert!(rows.iter().any(|row| row.contains(needed)), "no row with {needed}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,498 @@
+//! One side of a connection: its state, the application's calls and the end.
+
+use crate::clock::{Clock, run_time};
+use crate::config::{Config, LossDetection, Peer};
+use crate::loss::Rack;
+use crate::output::GSO_MAX;
+use crate::receiver::Receiver;
+use crate::rtt::{RTO_INIT, RttEstimator};
+use crate::sacks::Rate;
+use crate::sample::{Event, Info, Sample};
+use crate::scoreboard::Scoreboard;
+use crate::segment::{Segment, flags};
+use crate::timers::Timers;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wirepaint_congestion_native::{CaState, Connection, INFINITE_SSTHRESH, TcpSock};
+use wirepaint_units::Time;
+
+/// Bytes of the send buffer per segment of the window (tcp_sndbuf_expand): a power of two that
+/// holds segment, headers and `struct skb_shared_info`, and `struct sk_buff`.
+const SNDBUF_PER_SEGMENT: u64 = 4_096 + 256;
+
+/// Stages of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    Closed,
+}
+
+/// The end of what we send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fin {
+    /// The application may still write.
+    Open,
+    /// It has closed; the FIN waits behind the data.
+    Queued,
+    /// Sent.
+    Sent,
+}
+
+/// What the other side agreed to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Agreed {
+    pub sack: bool,
+    pub timestamps: bool,
+    pub ecn: bool,
+}
+
+/// One side of a TCP connection. See the crate's description for the calling contract.
+pub struct Endpoint {
+    pub(crate) config: Arc<Config>,
+    /// Socket and congestion control.
+    pub(crate) cc: Connection,
+    pub(crate) stage: Stage,
+    pub(crate) failed: bool,
+    pub(crate) clock: Clock,
+    pub(crate) out: VecDeque<Segment>,
+    pub(crate) agreed: Agreed,
+    pub(crate) rcv: Receiver,
+    // Numbers of what we send. The SYN is 0.
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    /// One past the last byte written.
+    pub(crate) written: u64,
+    pub(crate) fin: Fin,
+    /// Payload of a full segment.
+    pub(crate) mss: u32,
+    // The other side's window.
+    pub(crate) snd_wnd: u64,
+    pub(crate) max_window: u64,
+    pub(crate) wl1: u64,
+    /// End of the last segment that was smaller than a full one (Minshall's variant of Nagle).
+    pub(crate) small_end: u64,
+    pub(crate) sndbuf: u64,
+    pub(crate) wants_space: bool,
+    // Retransmission.
+    pub(crate) board: Scoreboard,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) rack: Rack,
+    /// Segments sent that may be retransmitted, repeats included.
+    pub(crate) transmissions: u32,
+    pub(crate) timers: Timers,
+    /// One past the highest number SACKed, where anything is.
+    pub(crate) highest_sack: u64,
+    pub(crate) reordering: u32,
+    pub(crate) reorderings_seen: u32,
+    pub(crate) duplicates_seen: u32,
+    pub(crate) high_seq: u64,
+    /// Every segment below is SACKed or held for lost (RFC 6675).
+    pub(crate) lost_below: u32,
+    pub(crate) undo_marker: Option<u64>,
+    /// Retransmissions that no duplicate report has answered; -1 where there were none to undo.
+    pub(crate) undo_retrans: i64,
+    /// Timestamp of the first retransmission of the episode; 0 before it.
+    pub(crate) retrans_stamp: u32,
+    pub(crate) tlp_high: Option<u64>,
+    pub(crate) tlp_retransmitted: bool,
+    pub(crate) frto: bool,
+    pub(crate) prr_delivered: u32,
+    pub(crate) prr_out: u32,
+    /// Timeouts since data were last acknowledged.
+    pub(crate) timeouts: u32,
+    pub(crate) total_timeouts: u32,
+    pub(crate) handshake_retransmissions: u32,
+    pub(crate) cwnd_usage_end: u64,
+    pub(crate) cwnd_used: u32,
+    // Delivery rate.
+    pub(crate) first_tx_us: u64,
+    pub(crate) last_rate: Rate,
+    // ECN.
+    pub(crate) send_cwr: bool,
+    /// The timestamp that the last segment echoed; `None` where it had none.
+    pub(crate) echoed: Option<u32>,
+    pub(crate) samples: Option<Vec<Sample>>,
+}
+
+/// What the receiving half must know of this side.
+macro_rules! context {
+    ($endpoint:expr) => {
+        $crate::receiver::Context {
+            config: &$endpoint.config,
+            clock: $endpoint.clock,
+            rto: u64::from($endpoint.cc.tp.icsk_rto),
+            srtt_us: $endpoint.rtt.srtt_us,
+        }
+    };
+}
+pub(crate) use context;
+
+impl Endpoint {
+    /// Connects: the SYN waits in [`transmit`](Self::transmit).
+    pub fn client(config: &Arc<Config>, peer: Peer, now: Time) -> Endpoint {
+        let mut endpoint = Endpoint::new(config, peer, Stage::SynSent, now);
+        endpoint.send_syn();
+        endpoint.arm_handshake(RTO_INIT);
+        endpoint
+    }
+
+    /// Waits for a SYN.
+    pub fn server(config: &Arc<Config>, peer: Peer, now: Time) -> Endpoint {
+        Endpoint::new(config, peer, Stage::Listen, now)
+    }
+
+    fn new(config: &Arc<Config>, peer: Peer, stage: Stage, now: Time) -> Endpoint {
+        let clock = Clock::at(now);
+        let congestion = config.congestion.clone();
+        let mut cc = match peer.groups {
+            Some(groups) => Connection::among(congestion, groups),
+            None => Connection::new(congestion),
+        };
+        let tp = &mut cc.tp;
+        tp.set_addresses(peer.local, peer.remote);
+        tp.cc_netns = peer.host;
+        tp.cc_random_state = peer.seed;
+        tp.snd_cwnd = 10;
+        tp.snd_ssthresh = INFINITE_SSTHRESH;
+        tp.snd_cwnd_clamp = u32::MAX;
+        tp.icsk_rto = RTO_INIT as u32;
+        tp.sk_pacing_rate = u64::MAX;
+        tp.sk_max_pacing_rate = config.max_pacing_rate.unwrap_or(u64::MAX);
+        tp.sk_pacing_status = u32::from(config.max_pacing_rate.is_some());
+        tp.sk_pacing_shift = 10;
+        tp.cc_rtt_min_us = u32::MAX;
+        let mut endpoint = Endpoint {
+            cc,
+            stage,
+            failed: false,
+            clock,
+            out: VecDeque::new(),
+            agreed: Agreed::default(),
+            rcv: Receiver::new(config),
+            una: 0,
+            nxt: 1,
+            written: 1,
+            fin: Fin::Open,
+            mss: config.mss,
+            snd_wnd: 0,
+            max_window: 0,
+            wl1: 0,
+            small_end: 0,
+            sndbuf: config.sndbuf.unwrap_or(config.wmem[1]),
+            wants_space: false,
+            board: Scoreboard::new(),
+            rtt: RttEstimator::default(),
+            rack: Rack::default(),
+            transmissions: 0,
+            timers: Timers::default(),
+            highest_sack: 0,
+            reordering: config.reordering,
+            reorderings_seen: 0,
+            duplicates_seen: 0,
+            high_seq: 0,
+            lost_below: 0,
+            undo_marker: None,
+            undo_retrans: -1,
+            retrans_stamp: 0,
+            tlp_high: None,
+            tlp_retransmitted: false,
+            frto: false,
+            prr_delivered: 0,
+            prr_out: 0,
+            timeouts: 0,
+            total_timeouts: 0,
+            handshake_retransmissions: 0,
+            cwnd_usage_end: 0,
+            cwnd_used: 0,
+            first_tx_us: 0,
+            last_rate: Rate::default(),
+            send_cwr: false,
+            echoed: None,
+            samples: None,
+            config: config.clone(),
+        };
+        endpoint.refresh(now);
+        endpoint
+    }
+
+    // ---- the path -----------------------------------------------------------------------------
+
+    /// The next segment to put on the path; call until it says `None`.
+    pub fn transmit(&mut self, _now: Time) -> Option<Segment> {
+        self.out.pop_front()
+    }
+
+    /// A segment arrives.
+    pub fn receive(&mut self, now: Time, segment: &Segment) {
+        self.refresh(now);
+        match self.stage {
+            Stage::Established => self.receive_established(segment),
+            Stage::SynSent => self.receive_syn_ack(segment),
+            Stage::Listen if segment.has(flags::SYN) && !segment.has(flags::ACK) => self.accept_syn(segment),
+            Stage::SynReceived => self.receive_handshake_ack(segment),
+            // A lost last ACK makes the other side repeat its FIN.
+            Stage::Closed if !self.failed && segment.sequence_space() > 0 => self.send_ack(),
+            Stage::Listen | Stage::Closed => {}
+        }
+    }
+
+    // ---- the application ----------------------------------------------------------------------
+
+    /// The application writes; the bytes that the send buffer took.
+    ///
+    /// Where it took fewer, write again when [`is_writable`](Self::is_writable).
+    pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
+        self.refresh(now);
+        if self.fin != Fin::Open {
+            return 0;
+        }
+        let taken = bytes.min(self.writable());
+        self.wants_space = taken < bytes;
+        if taken == 0 {
+            return 0;
+        }
+        self.check_application_limited();
+        self.restart_after_idle();
+        self.written += taken;
+        self.note_write_seq();
+        if self.stage == Stage::Established {
+            self.push_pending();
+        }
+        taken
+    }
+
+    /// Bytes that a write takes at most: the buffer is filled by whole bursts (tcp_xmit_size_goal), and
+    /// where there is room at all, the last one finds some (sk_stream_memory_free).
+    pub fn writable(&self) -> u64 {
+        let room = self.sndbuf.saturating_sub(self.unacknowledged());
+        if self.fin != Fin::Open || self.unsent() >= self.config.notsent_lowat {
+            return 0;
+        }
+        let mss = u64::from(self.mss);
+        let burst = (GSO_MAX.min(self.max_window / 2) / mss).max(1) * mss;
+        room.div_ceil(burst).saturating_mul(burst)
+    }
+
+    /// True where poll() would wake a writer: a third of the buffer is free, and half of
+    /// TCP_NOTSENT_LOWAT (sk_stream_is_writeable, tcp_stream_memory_free).
+    pub fn is_writable(&self) -> bool {
+        let queued = self.unacknowledged();
+        self.fin == Fin::Open
+            && self.sndbuf.saturating_sub(queued) >= queued / 2
+            && self.unsent().saturating_mul(2) < self.config.notsent_lowat
+    }
+
+    /// Bytes written and not sent once.
+    pub fn unsent(&self) -> u64 {
+        self.written - self.nxt.min(self.written)
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.written - self.una.max(1).min(self.written)
+    }
+
+    /// Bytes that arrived in order and were not read.
+    pub fn readable(&self) -> u64 {
+        self.rcv.readable()
+    }
+
+    /// The application reads so many bytes, or what there is; how many it got.
+    pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
+        self.refresh(now);
+        let taken = bytes.min(self.rcv.readable());
+        if taken > 0 && self.rcv.read(taken, context!(self)) {
+            self.send_ack();
+        }
+        taken
+    }
+
+    /// The application writes no more: a FIN follows the data.
+    pub fn close(&mut self, now: Time) {
+        self.refresh(now);
+        if self.fin != Fin::Open || self.stage == Stage::Closed {
+            return;
+        }
+        if matches!(self.stage, Stage::Listen | Stage::SynSent) {
+            return self.end(false);
+        }
+        self.fin = Fin::Queued;
+        self.note_write_seq();
+        if self.stage == Stage::Established {
+            self.push_pending();
+        }
+    }
+
+    /// The connection ends here and now, without a word to the other side.
+    pub fn abort(&mut self, now: Time) {
+        self.refresh(now);
+        if self.stage != Stage::Closed {
+            self.end(true);
+        }
+    }
+
+    /// True from the end of the handshake until both sides have closed.
+    pub fn is_established(&self) -> bool {
+        self.stage == Stage::Established
+    }
+
+    /// True once both sides have closed, or the connection failed.
+    pub fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    /// True where the connection was given up: too many timeouts, or [`abort`](Self::abort).
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// True once all that the other side will ever send has arrived.
+    pub fn is_finished(&self) -> bool {
+        self.rcv.finished()
+    }
+
+    /// The sender's side of the socket, as the congestion control sees it.
+    pub fn sock(&self) -> &TcpSock {
+        &self.cc.tp
+    }
+
+    /// Changes the congestion control of the living connection (setsockopt TCP_CONGESTION).
+    pub fn switch(&mut self, now: Time, congestion: Arc<wirepaint_congestion_native::Instance>) {
+        self.refresh(now);
+        self.cc.switch(congestion);
+    }
+
+    /// What TCP_INFO would say.
+    pub fn info(&self) -> Info {
+        let tp = &self.cc.tp;
+        let rate = &self.last_rate;
+        let known = |value: u32| (value != u32::MAX).then_some(value);
+        Info {
+            state: self.ca_state(),
+            srtt_us: (self.rtt.srtt_us > 0).then_some((self.rtt.srtt_us >> 3) as u32),
+            min_rtt_us: known(self.rtt.min.get()),
+            rto_us: u64::from(tp.icsk_rto) * crate::clock::JIFFY_US,
+            delivered: tp.delivered,
+            lost: tp.lost,
+            retransmitted: tp.total_retrans,
+            bytes_acked: tp.bytes_acked,
+            pacing_rate: tp.sk_pacing_rate,
+            delivery_rate: rate.bytes_per_second(self.mss),
+            reordering: self.reordering,
+            timeouts: self.total_timeouts,
+        }
+    }
+
+    /// Compares the socket's counters with the retransmission queue, segment by segment. For tests:
+    /// it walks the whole queue.
+    pub fn check(&self) -> Result<(), String> {
+        let tp = &self.cc.tp;
+        let [out, sacked, lost, retransmitted] = self.board.count();
+        let counted = [out, if self.agreed.sack { sacked } else { tp.sacked_out }, lost, retransmitted];
+        let kept = [tp.packets_out, tp.sacked_out, tp.lost_out, tp.retrans_out];
+        if kept != counted {
+            return Err(format!("out, SACKed, lost, retransmitted: {kept:?} kept, {counted:?} in the queue"));
+        }
+        if tp.sacked_out + tp.lost_out > tp.packets_out {
+            return Err(format!("more left the network than was sent: {kept:?}"));
+        }
+        if tp.snd_cwnd == 0 {
+            return Err("the window is zero".to_owned());
+        }
+        if tp.packets_out > 0 && self.timers.pending == crate::timers::Pending::Nothing {
+            return Err("segments are outstanding and no timer is set".to_owned());
+        }
+        Ok(())
+    }
+
+    /// From now on samples are taken; see [`drain_samples`](Self::drain_samples).
+    pub fn take_samples(&mut self) {
+        self.samples.get_or_insert_default();
+    }
+
+    /// The samples since the last call, in order of time.
+    pub fn drain_samples(&mut self) -> impl Iterator<Item = Sample> {
+        self.samples.iter_mut().flat_map(|samples| samples.drain(..))
+    }
+
+    /// The connection ends.
+    pub(crate) fn end(&mut self, failed: bool) {
+        let opened = !matches!(self.stage, Stage::Listen | Stage::SynSent | Stage::SynReceived);
+        self.stage = Stage::Closed;
+        self.failed = failed;
+        self.timers.disarm();
+        self.timers.pacing_ns = u64::MAX;
+        if opened {
+            self.cc.release();
+        }
+    }
+
+    // ---- small things that all parts use --------------------------------------------------------
+
+    /// tcp_mstamp_refresh.
+    pub(crate) fn refresh(&mut self, now: Time) {
+        self.clock = Clock::at(now);
+        let tp = &mut self.cc.tp;
+        tp.tcp_clock_cache = self.clock.ns;
+        tp.tcp_mstamp = self.clock.us();
+        tp.cc_clock_us = self.clock.us();
+        tp.cc_jiffies = self.clock.jiffies() as u32;
+    }
+
+    pub(crate) fn ca_state(&self) -> CaState {
+        match self.cc.tp.icsk_ca_state {
+            0 => CaState::Open,
+            1 => CaState::Disorder,
+            2 => CaState::Cwr,
+            3 => CaState::Recovery,
+            _ => CaState::Loss,
+        }
+    }
+
+    pub(crate) fn uses_rack(&self) -> bool {
+        self.config.loss_detection == LossDetection::Rack
+    }
+
+    pub(crate) fn note_write_seq(&mut self) {
+        self.cc.tp.write_seq = (self.written + u64::from(self.fin != Fin::Open)) as u32;
+    }
+
+    /// tcp_sndbuf_expand.
+    pub(crate) fn expand_sndbuf(&mut self) {
+        if self.config.sndbuf.is_some() {
+            return;
+        }
+        let windows = u64::from(self.cc.sndbuf_expand());
+        let segments = u64::from(self.cc.tp.snd_cwnd.max(10).max(self.reordering + 1));
+        let wanted = (windows * segments * SNDBUF_PER_SEGMENT).min(self.config.wmem[2]);
+        self.sndbuf = self.sndbuf.max(wanted);
+    }
+
+    pub(crate) fn sample(&mut self, event: Event) {
+        let Some(samples) = &mut self.samples else { return };
+        let tp = &self.cc.tp;
+        let state = match tp.icsk_ca_state {
+            0 => CaState::Open,
+            1 => CaState::Disorder,
+            2 => CaState::Cwr,
+            3 => CaState::Recovery,
+            _ => CaState::Loss,
+        };
+        samples.push(Sample {
+            time: run_time(self.clock.ns),
+            event,
+            state,
+            cwnd: tp.snd_cwnd,
+            ssthresh: tp.snd_ssthresh,
+            srtt_us: tp.srtt_us,
+            in_flight: tp.in_flight(),
+            delivered: tp.delivered,
+            lost: tp.lost,
+            retransmitted: tp.total_retrans,
+            pacing_rate: tp.sk_pacing_rate,
+        });
+    }
+}

@@ -1,0 +1,56 @@
+//! TCP endpoints without sockets, as Linux 6.18 implements them.
+//!
+//! An [`Endpoint`] is one side of a connection. It reads no clock and sends nothing itself:
+//!
+//! * time goes in with every call and never runs back;
+//! * after each call, ask [`Endpoint::transmit`] until it says `None`: what it gives goes on the path;
+//! * [`Endpoint::next_timeout`] says when to call [`Endpoint::timeout`]. Calling it early or once too
+//!   often is harmless, so a timer need not be cancelled: look again when it fires.
+//!
+//! Bytes have no contents, only lengths: the application [`write`](Endpoint::write)s so many and
+//! [`read`](Endpoint::read)s so many. The congestion control is one of `congestion/`, called as the
+//! kernel calls it.
+//!
+//! * [`Config`]: sysctls and socket options; [`Segment`]: what travels;
+//! * `endpoint` (the application's side), `handshake`, `input` (an ACK from arrival to answer),
+//!   `sacks` and `scoreboard` (what is known of each segment), `recovery` (state machine, undo, PRR),
+//!   `loss` (RACK, RFC 6675, NewReno), `output` (sending), `timers`, `receiver` and `reassembly` (the
+//!   other half): each function names its counterpart in Linux where it has one.
+//!
+//! `DEVIATION` marks where Linux does something else, with the reason. What concerns no single place:
+//!
+//! * DEVIATION: nothing waits in the sending host. Linux holds a flow to about a millisecond of
+//!   data between socket and device (TCP small queues), which shows when several ACKs arrive
+//!   within microseconds; on a path with a bottleneck they do not.
+//! * DEVIATION: the application takes no CPU time. While Linux's reader copies, arriving segments wait
+//!   (the backlog) and are acknowledged together, and its receive buffer grows a little less.
+//! * DEVIATION: segments are never merged when they are sent again (tcp_retrans_try_collapse), so small
+//!   writes that are lost are repaired one by one.
+//! * DEVIATION: jiffies begin with the run; on Linux their phase is random, and timers shift by up to 4 ms
+//!   (32 ms beyond a quarter of a second).
+//! * DEVIATION: the client's SYN-ACK calls no hook of the congestion control before `init`.
+//! * Left out, as the testbed uses none of it: fast open, urgent data, path MTU discovery, keep-alive,
+//!   TCP_CORK, TCP_USER_TIMEOUT, resets, SACK reneging, autocorking.
+
+mod clock;
+mod config;
+mod endpoint;
+mod handshake;
+mod input;
+mod loss;
+mod output;
+mod reassembly;
+mod receiver;
+mod recovery;
+mod rtt;
+mod sacks;
+mod sample;
+mod scoreboard;
+mod segment;
+mod timers;
+
+pub use clock::BOOT_NS;
+pub use config::{Config, Ecn, LossDetection, Peer};
+pub use endpoint::Endpoint;
+pub use sample::{Event, Info, Sample};
+pub use segment::{Segment, flags};

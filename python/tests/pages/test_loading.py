@@ -1,0 +1,138 @@
+"""What makes a browser ask for each resource."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirepaint.pages import PreparedPage, prepare, shipped
+from wirepaint.pages.loading import load_graph
+
+VIEWPORT = (1280, 800)
+HTML = """<!doctype html><html><head><link rel="stylesheet" href="/s.css">
+<script>first()</script><script src="https://b.test/plain.js"></script>
+<script defer src="/deferred.js" fetchpriority="low"></script><script async src="/async.js"></script>
+<link rel="preload" as="font" href="https://b.test/f.woff2" crossorigin>
+</head><body><img src="/a.png"><img loading="lazy" src="/later.png">
+<div style="background-image: url('/hero.jpg')"></div>
+<noscript><img src="/never.png"></noscript><iframe src="/frame.html"></iframe></body></html>"""
+CSS = "@import '/more.css'; .x { background: url(/rule.png) }"
+
+
+def _prepared(tmp_path: Path, found: dict[str, tuple[str, str]], bodies: dict[str, str]) -> PreparedPage:
+    """A page at a.test with recorded bodies; ``found``: type and recorded cause of each further address."""
+    listed = {"https://a.test/": ("html", "navigation")} | found
+    resources: list[dict[str, Any]] = []
+    responses: list[dict[str, Any]] = []
+    for number, (url, (kind, cause)) in enumerate(listed.items()):
+        file = tmp_path / str(number)
+        text = bodies.get(url, "")
+        file.write_bytes(gzip.compress(text.encode()) if text else b"x")
+        headers = [["content-encoding", "gzip"]] if text else []
+        by = None if number == 0 else 0
+        resources.append(
+            {
+                "id": number,
+                "url": url,
+                "type": kind,
+                "headers": headers,
+                "wire_bytes": file.stat().st_size,
+                "decoded_bytes": len(text) or 1,
+                "cause": {"by": by, "kind": cause, "after_ms": 7.0 if by == 0 else 0.0},
+            }
+        )
+        responses.append({"method": "GET", "url": url, "status": 200, "headers": headers, "body": str(file)})
+    origins = [("https", "a.test", 443), ("https", "b.test", 443)]
+    return PreparedPage("page", "https://a.test/", origins, responses, resources)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> dict[str, dict[str, Any]]:
+    found = {
+        "https://a.test/s.css": ("css", "parser"),
+        "https://b.test/plain.js": ("js", "parser"),
+        "https://a.test/deferred.js": ("js", "parser"),
+        "https://a.test/async.js": ("js", "parser"),
+        "https://b.test/f.woff2": ("font", "parser"),
+        "https://a.test/a.png": ("image", "parser"),
+        "https://a.test/later.png": ("image", "parser"),
+        "https://a.test/hero.jpg": ("image", "parser"),
+        "https://a.test/never.png": ("image", "script"),
+        "https://a.test/frame.html": ("html", "parser"),
+        "https://a.test/more.css": ("css", "css"),
+        "https://a.test/rule.png": ("image", "css"),
+        "https://b.test/data.json": ("data", "script"),
+    }
+    prepared = _prepared(tmp_path, found, {"https://a.test/": HTML, "https://a.test/s.css": CSS})
+    return {entry["url"]: entry for entry in load_graph(prepared, VIEWPORT)["resources"]}
+
+
+def test_elements_are_found_where_they_stand(graph: dict[str, dict[str, Any]]) -> None:
+    found = {
+        url.rpartition("/")[2]: (cause["element"], HTML[cause["at"] :].split()[0].strip("<"))
+        for url, entry in graph.items()
+        if (cause := entry.get("cause")) and cause["kind"] == "markup"
+    }
+    assert found == {
+        "s.css": ("stylesheet", "link"),
+        "plain.js": ("script", "script"),
+        "deferred.js": ("deferred_script", "script"),
+        "async.js": ("async_script", "script"),
+        "f.woff2": ("preload", "link"),
+        "a.png": ("image", "img"),
+        "later.png": ("lazy", "img"),
+        "hero.jpg": ("other", "div"),
+        "frame.html": ("frame", "iframe"),
+    }
+
+
+def test_the_body_and_scripts_in_the_text_are_found(graph: dict[str, dict[str, Any]]) -> None:
+    document = graph["https://a.test/"]["document"]
+    assert HTML[document["body_at"] :].startswith("<body>")
+    (script,) = document["inline_scripts"]
+    assert HTML[script:].startswith("<script>first()")
+
+
+def test_what_stylesheets_name_is_imported_or_styled(graph: dict[str, dict[str, Any]]) -> None:
+    sheet = list(graph).index("https://a.test/s.css")
+    assert graph["https://a.test/more.css"]["cause"] == {"kind": "import", "by": sheet}
+    assert graph["https://a.test/rule.png"]["cause"] == {"kind": "style", "by": sheet}
+
+
+def test_what_no_text_names_is_asked_for_by_a_script_as_recorded(graph: dict[str, dict[str, Any]]) -> None:
+    assert graph["https://a.test/never.png"]["cause"] == {"kind": "script", "by": 0, "after_ns": 7_000_000}
+
+
+def test_requests_without_credentials_are_in_a_pool_of_their_own(graph: dict[str, dict[str, Any]]) -> None:
+    pools = {url.rpartition("/")[2]: entry["pool"] for url, entry in graph.items()}
+    assert {name for name, pool in pools.items() if pool} == {"f.woff2", "data.json"}
+
+
+def test_the_word_of_the_page_on_urgency_is_passed_on(graph: dict[str, dict[str, Any]]) -> None:
+    assert [url for url, entry in graph.items() if "urgent" in entry] == ["https://a.test/deferred.js"]
+    assert graph["https://a.test/deferred.js"]["urgent"] is False
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_request_of_a_shipped_page_has_a_cause_that_comes_first(name: str, tmp_path: Path) -> None:
+    prepared = prepare(shipped()[name], tmp_path)
+    built = load_graph(prepared, VIEWPORT)
+    assert len(built["resources"]) == len(prepared.resources)
+    assert "cause" not in built["resources"][0]
+    for number, entry in enumerate(built["resources"][1:], 1):
+        assert 0 <= entry["cause"]["by"] < number
+        origin = built["origins"][entry["origin"]]
+        assert entry["url"].startswith(f"{'https' if origin['encrypted'] else 'http'}://{origin['host']}")
+
+
+def test_a_synthesised_page_is_asked_for_by_its_elements_and_its_driver(tmp_path: Path) -> None:
+    built = load_graph(prepare(shipped()["blog-small"], tmp_path), VIEWPORT)["resources"]
+    assert built[4]["cause"]["element"] == "stylesheet"
+    assert built[1]["cause"]["element"] == "async_script"
+    driven = built[11]["cause"]
+    assert (driven["kind"], driven["by"], driven["after_ns"]) == ("script", 1, 2_000_000)
+    assert built[0]["document"]["inline_scripts"], "the driver stands in the text"
+    assert sum(entry["in_viewport"] for entry in built) > 0

@@ -1,0 +1,143 @@
+"""Page visits in the simulator: through the pool, by the real program, without root or browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from wirepaint import pages
+from wirepaint.errors import RunFailed
+from wirepaint.evaluation import plan
+from wirepaint.metrics import table
+from wirepaint.results import Results, trace
+from wirepaint.runners import pool, simulator
+from wirepaint.runners.progress import Lines
+
+EVALUATION = """
+title = "Simulated"
+backend = "simulator"
+[scenarios]
+network = ["lte"]
+congestion = ["cubic", "reno", "fld"]
+http = ["h1", "h2"]
+[[user_agents]]
+pages = ["photos"]
+visits = 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def carried_out(folder: Path, text: str = EVALUATION) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / "evaluation.toml"
+    file.write_text(text)
+    planned = plan(file)
+    pool.carry_out(planned, folder / "results", pool.backend(planned.resolved["backend"]), Lines())
+    return folder / "results"
+
+
+def test_every_visit_loads_every_object_and_has_the_metrics_of_a_load(tmp_path: Path):
+    results = Results.open(carried_out(tmp_path))
+    runs = results.runs()
+    assert set(runs["verdict"]) == {"valid"} and set(runs["backend"]) == {"simulator"}
+    measured = table(results).filter(~pl.col("warmup"))
+    assert measured.height == 3 * 2 * 2
+    expected = len(pages.load(pages.shipped()["photos"]).resources)
+    assert set(measured["objects"]) == {expected}
+    for metric in ("page_load_time", "first_contentful_paint", "idle_time", "effective_concurrency"):
+        assert measured[metric].is_not_null().all(), metric
+        assert (measured[metric] > 0).all(), metric
+
+
+def test_the_run_says_what_ran_and_leaves_null_what_a_simulator_does_not_have(tmp_path: Path):
+    folder = carried_out(tmp_path)
+    row = trace.read_table(folder / "runs/lte-reno-h2.user.photos.v01", "run").row(0, named=True)
+    assert (row["backend"], row["congestion"], row["server_congestion"]) == ("simulator", "reno", "std")
+    assert row["kernel"] is row["browser"] is None
+    host = trace.read_table(folder / "runs/lte-reno-h2.user.photos.v01", "host")
+    assert host.height == 1 and all(host[column][0] is None for column in host.columns)
+    connections = trace.read_table(folder / "runs/lte-cubic-h2.user.photos.v01", "connection")
+    assert set(connections["congestion"]) == {"cubic9438"}
+    assert (connections["connected"] > connections["opened"]).all()
+
+
+def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):
+    first, second = carried_out(tmp_path / "one"), carried_out(tmp_path / "two")
+    for run in sorted((first / "runs").iterdir()):
+        for name in ("page", "object", "chunk", "connection", "tcp", "link"):
+            tables = [trace.read_table(folder / "runs" / run.name, name) for folder in (first, second)]
+            assert tables[0].height > 0, name
+            assert_frame_equal(*tables)
+
+
+def test_a_page_that_does_not_load_in_time_is_failed_and_never_a_number(tmp_path: Path):
+    with pytest.raises(RunFailed, match=r"the page did not load within 0.1 s: \d+ of \d+ objects"):
+        carried_out(tmp_path, EVALUATION.replace("backend =", 'timeout = "100 ms"\nbackend ='))
+    runs = Results.open(tmp_path / "results").runs("failed")
+    assert runs.height >= 3 and runs["verdict"].is_null().all()
+
+
+def test_a_stopped_evaluation_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ends = simulator._end
+
+    def fails_once(run, folder, said):
+        monkeypatch.setattr(simulator, "_end", ends)
+        return RunFailed("an accident")
+
+    monkeypatch.setattr(simulator, "_end", fails_once)
+    folder = carried_out(tmp_path)
+    assert Results.open(folder).runs("failed").height == 1
+    carried_out(tmp_path)
+    assert set(Results.open(folder).runs()["state"]) == {"done"}
+
+
+def test_visits_end_early_when_the_interval_is_narrow(tmp_path: Path):
+    stop = '[stop]\nvisits = 3\ninterval = "50 %"\n[scenarios]'
+    text = EVALUATION.replace("[scenarios]", stop).replace("visits = 2", "visits = 6")
+    file = tmp_path / "evaluation.toml"
+    file.write_text(text)
+    planned = plan(file)
+    pool.carry_out(planned, tmp_path / "r", pool.simulator(), Lines(), lambda times, width: len(times) >= 3)
+    runs = Results.open(tmp_path / "r").runs()
+    skipped = runs.filter(pl.col("state") == "skipped")
+    assert set(skipped["visit"]) == {4, 5, 6} and skipped.height == 3 * 6
+
+
+def test_the_settings_of_tcp_are_those_of_the_testbed():
+    namespaces = pytest.importorskip("wirepaint.runners.testbed.namespaces")
+    testbed = namespaces.BASELINE_SYSCTLS
+    assert {name: testbed[name] for name in simulator.BASELINE_SYSCTLS} == simulator.BASELINE_SYSCTLS
+
+
+def test_the_description_in_the_folder_repeats_the_run(tmp_path: Path):
+    from wirepaint import dataplane
+
+    run = next(iter((carried_out(tmp_path) / "runs").iterdir()))
+    again = json.loads((run / "run.json").read_text()) | {"trace_dir": str(tmp_path)}
+    (tmp_path / "again.json").write_text(json.dumps(again))
+    said = dataplane.call("simulate", str(tmp_path / "again.json"))
+    assert said["unfinished"] == 0 and said["faults"] == []
+    assert_frame_equal(trace.read_table(run, "object"), trace.read_table(tmp_path, "object"))
+
+
+def test_the_description_in_the_guide_runs_and_has_rows_in_its_tables(tmp_path: Path):
+    from wirepaint import dataplane
+
+    guide = (Path(__file__).parents[3] / "docs/guide/simulator.md").read_text()
+    example = json.loads(guide.partition("```json\n")[2].partition("```")[0]) | {"trace_dir": str(tmp_path)}
+    (tmp_path / "run.json").write_text(json.dumps(example))
+    said = dataplane.call("simulate", str(tmp_path / "run.json"))
+    assert (said["unfinished"], said["faults"]) == (0, [])
+    assert [flow["received_bytes"] for flow in said["flows"]] == [2_000_000, 512_000]
+    assert 0 < said["links"]["narrow"]["delivered_packets"] < said["links"]["wide"]["delivered_packets"]
+    received = trace.read_table(tmp_path, "flow").group_by("connection").agg(pl.col("received_bytes").sum())
+    assert sorted(received["received_bytes"]) == [512_000, 2_000_000]
+    assert set(trace.read_table(tmp_path, "link")["direction"]) == {"wide", "narrow", "back"}

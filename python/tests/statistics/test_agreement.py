@@ -1,0 +1,106 @@
+"""The agreement of the two back ends, over values made by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import polars as pl
+import pytest
+
+from wirepaint import figures, metrics, report
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+from wirepaint.statistics import agreement
+
+
+def visit(backend: str, congestion: str, page: str, value: float | None) -> dict[str, object]:
+    same = {"network": "lte", "http": "h2", "initial_window": 10, "proxy": "none", "user_agent": "user"}
+    return same | {
+        "backend": backend, "congestion": congestion, "page": page, "warmup": False, "page_load_time": value,
+    }  # fmt: skip
+
+
+def frame(*rows: tuple[str, str, str, list[float]]) -> pl.DataFrame:
+    return pl.DataFrame([visit(*row[:3], value) for row in rows for value in row[3]])
+
+
+def test_errors_are_shares_of_the_testbeds_median():
+    table = frame(
+        ("testbed", "cubic", "a", [90, 100, 130]), ("simulator", "cubic", "a", [110, 110, 110]),
+        ("testbed", "cubic", "b", [200]), ("simulator", "cubic", "b", [190]),
+        ("testbed", "cubic", "c", [400]), ("simulator", "cubic", "c", [480]),
+    )  # fmt: skip
+    (row,) = agreement.agree(table, ["page-load-time"])
+    assert (row.points, row.left_out, row.rho) == (3, 0, pytest.approx(1.0))
+    assert row.median_error == pytest.approx(0.10) and row.bias == pytest.approx(0.10)
+    assert row.p90_error == pytest.approx(0.18)
+
+
+def test_a_simulator_that_orders_the_pages_the_other_way_has_a_negative_correlation():
+    rows = [("testbed", "cubic", page, [value]) for page, value in zip("abcd", (1, 2, 3, 4), strict=True)]
+    rows += [("simulator", "cubic", page, [value]) for page, value in zip("abcd", (9, 7, 5, 3), strict=True)]
+    table = frame(*rows)
+    assert agreement.agree(table, ["page-load-time"])[0].rho == pytest.approx(-1.0)
+
+
+def test_the_direction_is_asked_only_where_the_testbed_decided():
+    clear, blurred = [200.0, 201, 202, 203, 204], [90.0, 100, 110, 104, 96]
+    table = frame(
+        ("testbed", "cubic", "a", [100, 101, 102, 103, 104]), ("testbed", "fld", "a", clear),
+        ("testbed", "cubic", "b", [95, 105, 100, 99, 101]), ("testbed", "fld", "b", blurred),
+        *[("simulator", "cubic", page, [100, 101, 102, 103, 104]) for page in "ab"],
+        *[("simulator", "fld", page, [90, 91, 92, 93, 94]) for page in "ab"],
+    )  # fmt: skip
+    (row,) = agreement.agree(table, ["page-load-time"])
+    assert (row.decided, row.same_sign) == (1, 0)
+
+
+def test_a_value_of_zero_has_no_relative_error():
+    table = frame(("testbed", "cubic", "a", [0]), ("simulator", "cubic", "a", [5]))
+    (row,) = agreement.agree(table, ["page-load-time"])
+    assert (row.points, row.left_out, row.median_error, row.rho) == (1, 1, None, None)
+
+
+def test_results_of_one_back_end_are_refused():
+    with pytest.raises(
+        UsageError, match=r"counted runs of the testbed only; accepted: valid runs of both back ends"
+    ):
+        agreement.agree(frame(("testbed", "cubic", "a", [1])), ["page-load-time"])
+
+
+@pytest.fixture
+def both(results_folder):
+    """Results of both back ends; the simulator is 10 % slow on the large page."""
+
+    def stretch(run):
+        return 1.1 if run.backend == "simulator" and run.page == "large" else 1.0
+
+    return results_folder(stretch, backend="both")
+
+
+def test_the_command_prints_the_table_and_with_json_every_point(both, capsys):
+    agreement.command(both)
+    out = capsys.readouterr().out
+    line = next(line for line in out.splitlines() if line.startswith("Page load time"))
+    assert re.search(r"Page load time\s+8\s", line), line
+    agreement.command(both, ["page-load-time"], json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["points"]["page-load-time"]) == 8
+    assert document["agreement"][0]["p90_error"] == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_path):
+    report.build(both, tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text()
+    assert 'id="agreement"' in html and "testbed and simulator side by side" in html
+    saved = figures.save(Results.open(both), "agreement", tmp_path / "a.csv", metric="page-load-time")
+    assert pl.read_csv(saved).height == 8
+
+
+def test_a_report_of_one_back_end_says_which_in_its_first_line_and_has_no_agreement(results_folder, tmp_path):
+    folder = results_folder(lambda run: 1.0, backend="simulator")
+    report.build(folder, tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text()
+    assert "wirepaint report · simulated: " in html and 'id="agreement"' not in html
+    assert metrics.levels(Results.open(folder), "backend") == ["simulator"]

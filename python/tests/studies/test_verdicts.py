@@ -1,0 +1,120 @@
+"""Verdicts: every kind of claim, reproduced and not, from values that can be worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from wirepaint.studies import verdicts
+from wirepaint.studies.model import Claim, Study
+
+
+def rows(first: dict[int, list[float]], second: dict[int, list[float]], column: str = "rate") -> pl.DataFrame:
+    """Values of the series a and b by x, one per seed."""
+    return pl.DataFrame(
+        [
+            {"series": series, "x": x, "seed": seed, column: value}
+            for series, points in (("a", first), ("b", second))
+            for x, values in points.items()
+            for seed, value in enumerate(values)
+        ]
+    )
+
+
+def judged(frame: pl.DataFrame, kind: str, **keys: Any) -> verdicts.Verdict:
+    given = {"x": "x", "y": "rate", "first": "a", "second": "b", "margin": 0.02} | keys
+    claim = Claim.model_validate(
+        {"id": "c", "item": "Fig. 1", "says": "s", "published": "p", "kind": kind, "sweep": "s"} | given
+    )
+    return verdicts.judge(study(claim), {"s": frame})[0]
+
+
+def study(*claims: Claim, **keys: Any) -> Study:
+    content = {
+        "title": "t", "summary": "s", "source": "s", "code": "cwv_2010", "seeds": 1, "quick_seeds": 1,
+        "setup": {}, "sweeps": {"s": {"measure": "m"}}, "figures": [], "claims": list(claims),
+    }  # fmt: skip
+    return Study.model_validate(content | keys)
+
+
+ABOVE = [12.0, 12.1, 11.9, 12.05]
+EQUAL = [10.0, 10.01, 9.99, 10.0]
+
+
+def test_more_is_reproduced_where_the_first_lies_above_at_most_points() -> None:
+    verdict = judged(rows({1: ABOVE, 2: ABOVE, 3: EQUAL}, {1: EQUAL, 2: EQUAL, 3: EQUAL}), "more")
+    assert verdict.word == "reproduced"
+    assert (
+        verdict.ours.startswith("a 11.3, b 10: difference +12.2 % [") and "above at x = 1, 2" in verdict.ours
+    )
+
+
+def test_more_is_not_reproduced_where_it_holds_at_half_of_the_points() -> None:
+    assert judged(rows({1: ABOVE, 2: EQUAL}, {1: EQUAL, 2: EQUAL}), "more").word == "not reproduced"
+
+
+def test_one_point_that_contradicts_is_enough_to_refuse_more() -> None:
+    verdict = judged(rows({1: ABOVE, 2: ABOVE, 3: EQUAL}, {1: EQUAL, 2: EQUAL, 3: ABOVE}), "more")
+    assert verdict.word == "not reproduced"
+    assert verdict.ours.endswith("above at x = 1, 2; below at x = 3")
+
+
+def test_the_other_direction_does_not_reproduce_more() -> None:
+    verdict = judged(rows({1: EQUAL}, {1: ABOVE}), "more")
+    assert (verdict.word, "-18" in verdict.ours) == ("not reproduced", True)
+
+
+def test_same_is_reproduced_within_the_margin_refused_beyond_it_and_else_undecided() -> None:
+    noise = [8.0, 12.0, 9.0, 11.0]
+    assert judged(rows({1: EQUAL}, {1: EQUAL}), "same").word == "reproduced"
+    assert judged(rows({1: ABOVE}, {1: EQUAL}), "same").word == "not reproduced"
+    assert judged(rows({1: EQUAL, 2: EQUAL, 3: ABOVE}, {1: EQUAL, 2: EQUAL, 3: EQUAL}), "same").word == (
+        "not reproduced"
+    )
+    assert judged(rows({1: noise}, {1: EQUAL}), "same").word == "undecided"
+
+
+def test_columns_in_per_cent_are_compared_in_percentage_points() -> None:
+    frame = rows({1: [0.0] * 4}, {1: [1.5] * 4}, "dropped_percent")
+    verdict = judged(frame, "same", y="dropped_percent")
+    assert verdict.word == "reproduced" and "difference -1.5 points" in verdict.ours
+
+
+def test_a_trend_needs_growth_that_never_turns() -> None:
+    def word(kind: str, *means: float) -> str:
+        points = {x: [value, value + 0.1, value - 0.1] for x, value in enumerate(means)}
+        return judged(rows(points, {}), kind, second="").word
+
+    assert word("rises", 1, 2, 3) == word("falls", 3, 2, 1) == "reproduced"
+    assert word("rises", 1, 3, 2) == word("rises", 3, 2, 1) == word("falls", 1, 1, 1) == "not reproduced"
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    verdict = judged(pl.DataFrame(), "incomparable", why="no number is given")
+    assert (verdict.word, verdict.ours) == ("not comparable", "no number is given")
+
+
+def test_a_series_without_a_value_cannot_be_compared() -> None:
+    verdict = judged(rows({1: EQUAL}, {}), "more")
+    assert (verdict.word, verdict.ours) == ("not comparable", "nothing was delivered: no value of b")
+
+
+def test_a_statement_holds_when_all_claims_behind_it_do() -> None:
+    def claim(name: str, kind: str) -> Claim:
+        keys = {"id": name, "item": name, "says": "s", "published": "p", "kind": kind, "sweep": "s"}
+        return Claim.model_validate(keys | {"x": "x", "y": "rate", "first": "a", "second": "b"})
+
+    derived = [{"item": "Table", "says": "s", "claims": names} for names in (["more"], ["more", "same"])]
+    asked = study(claim("more", "more"), claim("same", "same"), derived=derived)
+    found = verdicts.judge(asked, {"s": rows({1: ABOVE}, {1: EQUAL})})
+    assert [verdict.word for verdict in found[2:]] == ["reproduced", "not reproduced"]
+    assert found[3].ours == "same is not reproduced"
+
+
+@pytest.mark.parametrize("kind", ["more", "same"])
+def test_only_the_rows_of_the_claim_count(kind: str) -> None:
+    frame = pl.concat([rows({1: ABOVE, 2: EQUAL}, {1: EQUAL, 2: EQUAL})])
+    verdict = judged(frame, kind, between={"x": [0, 1.5]})
+    assert verdict.word == ("reproduced" if kind == "more" else "not reproduced")

@@ -1,0 +1,7 @@
+"""Congestion controls: what exists, what each does, and whether it does what its scripts say.
+
+Start at ``commands`` (the verbs of ``wirepaint cc``). ``catalogue`` finds them, ``testing`` runs their
+acknowledgement scripts in both arms and ``kernel`` is the arm of the running kernel; ``plot`` draws
+the window on the standard path, ``new`` writes a starting file. The guide is
+docs/guide/write-a-congestion-control.md.
+"""

@@ -1,0 +1,83 @@
+"""Which congestion controls exist: files of congestion/algorithms, the user's own, and Linux's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wirepaint import dataplane
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import congestion
+from wirepaint.evaluation.reading import nearest, show
+
+Entry = dict[str, Any]
+
+
+@cache
+def ours() -> dict[str, Entry]:
+    """What ships, by name."""
+    return {entry["name"]: entry for entry in dataplane.call("cc", "list")}
+
+
+def everything() -> list[Entry]:
+    """What ships, then what this kernel has built in, each with ``where`` it runs."""
+    built_in = [
+        {
+            "name": name,
+            "where": ["kernel"],
+            "summary": "built into this Linux",
+            "parameters": [],
+            "sysctls": {},
+        }
+        for name in congestion.of_kernel()
+    ]
+    return [entry | {"where": ["kernel", "native"]} for entry in ours().values()] + built_in
+
+
+def find(name: str) -> Entry:
+    """The entry of a name that ships, or of a C file; raises UsageError."""
+    if not name.endswith(".c"):
+        if name in ours():
+            return ours()[name]
+        accepted = f"{nearest(name, ours())}, or the path of a C file"
+        raise UsageError("NAME", show(name), accepted)
+    if not Path(name).is_file():
+        raise UsageError(name, "no such file", "a C file (wirepaint cc new NAME writes one)")
+    done = subprocess.run(
+        [dataplane.program(), "cc", "list", name], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise UsageError(
+            name, done.stderr.strip(), "a C file as docs/guide/write-a-congestion-control.md says"
+        )
+    return json.loads(done.stdout)[0]
+
+
+def header(name: str) -> str:
+    """The comment at the head of an algorithm's source, without its marks: what teaches it."""
+    source = Path(name).read_text() if name.endswith(".c") else source_of(name)
+    lines = []
+    inside = False
+    for line in source.splitlines():
+        if line.startswith("/* SPDX"):
+            continue
+        inside |= line.startswith("/*")
+        if not inside:
+            continue
+        if line.rstrip().endswith("*/"):
+            lines.append(
+                line.rstrip().removesuffix("*/").removeprefix("/*").removeprefix(" *").removeprefix(" ")
+            )
+            break
+        lines.append(line.removeprefix("/*").removeprefix(" *").removeprefix(" "))
+    return "\n".join(lines).strip("\n").rstrip()
+
+
+def source_of(name: str) -> str:
+    """C source of an algorithm that ships."""
+    return subprocess.run(
+        [dataplane.program(), "cc", "source", name], capture_output=True, text=True, check=True
+    ).stdout

@@ -1,0 +1,316 @@
+"""What makes a browser ask for each resource, read from the bodies that are served.
+
+A recording says who asked and how long after; how a browser gets there depends on where a document
+names the resource, by which element, and what stands before it. :func:`load_graph` reads the
+prepared bodies for that, and takes the recorded cause for what only a script knows. The result is
+what the page model loads (``crates/page-model``, type ``Page``).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import brotli
+
+from wirepaint.pages import references
+from wirepaint.pages.codings import coding_of
+from wirepaint.pages.model import Page, Resource
+from wirepaint.pages.prepare import PreparedPage
+from wirepaint.pages.synthesis.markup import _HIGH, _LOW, Driver
+
+Element = Literal[
+    "stylesheet", "script", "async_script", "deferred_script", "image", "lazy", "frame", "preload", "other"
+]
+
+_SYNTHETIC_JS_NS_PER_KIB = 2_000
+"""A synthesised script is one comment: its text is passed over."""
+_SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
+
+
+def load_graph(prepared: PreparedPage, viewport: tuple[int, int]) -> dict[str, Any]:
+    """The page as the page model takes it; ``viewport`` in CSS pixels."""
+    return _Graph(prepared, viewport).build()
+
+
+class _Graph:
+    def __init__(self, prepared: PreparedPage, viewport: tuple[int, int]) -> None:
+        kept = [{key: value for key, value in r.items() if key != "expected"} for r in prepared.resources]
+        self.page = Page.model_validate({"name": prepared.name, "url": prepared.url, "resources": kept})
+        self._bodies = [response["body"] for response in prepared.responses]
+        self._origins = prepared.origins
+        self._driver = Driver(self.page)
+        self._viewport = viewport
+        self._ids = {references.key(r.url): r.id for r in self.page.resources if r.method == "GET"}
+        self._causes: dict[int, dict[str, Any]] = {}
+        self._anonymous: set[int] = set()
+        self._urgent: dict[int, bool] = {}
+        self._visible: set[int] = set()
+        self._documents: dict[int, dict[str, Any]] = {}
+
+    def build(self) -> dict[str, Any]:
+        for resource in self.page.resources:
+            if resource.type == "html" and self._bodies[resource.id] and resource.status < 300:
+                self._read_document(resource)
+            elif resource.type == "css" and self._bodies[resource.id]:
+                self._read_sheet(resource.id, _text(self._bodies[resource.id], resource), resource.url)
+        hosts = list(dict.fromkeys(host for _, host, _ in self._origins))
+        return {
+            "origins": [
+                {
+                    "host": host,
+                    "address": _address(hosts.index(host)),
+                    "port": port,
+                    "encrypted": scheme == "https",
+                }
+                for scheme, host, port in self._origins
+            ],
+            "resources": [self._resource(resource) for resource in self.page.resources],
+        }
+
+    def _resource(self, resource: Resource) -> dict[str, Any]:
+        parts = urlsplit(resource.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        cause = self._cause(resource)
+        urgent = self._urgent.get(resource.id)
+        if cause is not None and cause["kind"] == "script" and resource.id in self._driver.driven:
+            urgent = _driven_urgency(resource)
+        built: dict[str, Any] = {
+            "method": resource.method,
+            "url": resource.url,
+            "origin": self._origins.index((parts.scheme, (parts.hostname or "").lower(), port)),
+            "pool": self._pool(resource),
+            "status": resource.status,
+            "type": resource.type,
+            "headers": resource.headers,
+            "wire_bytes": resource.wire_bytes,
+            "decoded_bytes": resource.decoded_bytes,
+            "post_bytes": resource.recorded.post_bytes if resource.method == "POST" else 0,
+            "think_ns": round(resource.think_ms * 1e6),
+            "cause": cause,
+            "urgent": urgent,
+            "in_viewport": resource.id in self._visible,
+            "after_load": resource.recorded.after_load,
+            "document": self._documents.get(resource.id),
+        }
+        if resource.synthetic and resource.type == "js":
+            built["compute_ns"] = 300_000 + resource.decoded_bytes * _SYNTHETIC_JS_NS_PER_KIB // 1024
+        return {key: value for key, value in built.items() if value is not None}
+
+    # Causes.
+
+    def _cause(self, resource: Resource) -> dict[str, Any] | None:
+        by = resource.cause.by
+        if by is None:
+            return None
+        if resource.cause.kind == "redirect":
+            return {"kind": "redirect", "by": by}
+        if found := self._causes.get(resource.id):
+            return found
+        after = resource.cause.after_ms
+        if parent := self._driver.driven.get(resource.id):
+            by, after = parent.id, self._driver.call(resource, self._after(parent, resource))[2]
+        elif resource.cause.kind == "css":
+            return {"kind": "style", "by": by}
+        return {"kind": "script", "by": by, "after_ns": round(float(str(after)) * 1e6)}
+
+    def _after(self, parent: Resource, resource: Resource) -> float:
+        return next(after for child, after in self._driver.children[parent.id] if child.id == resource.id)
+
+    def _found(self, resource: int, cause: dict[str, Any]) -> None:
+        """The first place counts, when it comes before its effect."""
+        if resource and cause["by"] < resource:
+            self._causes.setdefault(resource, cause)
+
+    def _read_document(self, resource: Resource) -> None:
+        text = _text(self._bodies[resource.id], resource)
+        reader = _Reader(text, resource.url)
+        reader.feed(text)
+        reader.close()
+        self._documents[resource.id] = {"body_at": reader.body_at, "inline_scripts": reader.inline_scripts}
+        shown = _Flow(self._viewport)
+        for at, element, url, attributes in reader.elements:
+            if (child := self._ids.get(references.key(url))) is None:
+                continue
+            first_view = resource.id == self._driver.base.id and resource.synthetic
+            if element == "image" and first_view and shown.add(attributes):
+                self._visible.add(child)
+            if child in self._causes:
+                continue
+            self._found(child, {"kind": "markup", "by": resource.id, "at": at, "element": element})
+            if "crossorigin" in attributes and attributes["crossorigin"] != "use-credentials":
+                self._anonymous.add(child)
+            if (word := attributes.get("fetchpriority")) in ("high", "low"):
+                self._urgent[child] = word == "high"
+        for sheet in reader.sheets:
+            self._read_sheet(resource.id, sheet, resource.url)
+
+    def _read_sheet(self, by: int, text: str, base: str) -> None:
+        for reference in references.in_css(text, base):
+            child = self._ids.get(references.key(reference.url))
+            if child is not None and child not in self._causes:
+                kind = "import" if self.page.resources[child].type == "css" else "style"
+                self._found(child, {"kind": kind, "by": by})
+                # Elements with the rules of a synthesised stylesheet stand at the top of the page.
+                if self.page.resources[by].synthetic or not self._visible:
+                    self._visible.add(child)
+
+    # Connections.
+
+    def _pool(self, resource: Resource) -> int:
+        """Requests with and without credentials have connections of their own (Chromium's privacy
+        mode). Frames of other sites share those of the page: the headless shell does not part them."""
+        return int(self._without_credentials(resource, self._driver.document(resource)))
+
+    def _without_credentials(self, resource: Resource, document: Resource) -> bool:
+        if _origin(resource.url) == _origin(document.url):
+            return False
+        if resource.type == "font":
+            return True
+        if resource.type == "data":
+            return not self._driver.credentials(resource)
+        return resource.id in self._anonymous
+
+
+def _address(number: int) -> str:
+    """Of the host of this number, as in the testbed."""
+    return f"10.65.{number // 250}.{number % 250 + 1}"
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _driven_urgency(resource: Resource) -> bool | None:
+    """The word that the driver passes on (``markup.Driver.call``)."""
+    if resource.type == "js" and resource.method == "GET":
+        return True if resource.priority in _HIGH else None
+    if resource.type in ("data", "media", "other") or resource.method != "GET":
+        return False if resource.priority in _LOW else None
+    return None
+
+
+def _text(body: str, resource: Resource) -> str:
+    """The decoded body as Latin-1, so that positions are byte positions."""
+    data = Path(body).read_bytes()
+    coding = coding_of(resource.header("content-encoding"))
+    if coding == "gzip":
+        data = zlib.decompressobj(47).decompress(data)
+    elif coding == "br":
+        data = brotli.decompress(data)
+    return data.decode("latin-1")
+
+
+class _Flow:
+    """Lays pictures out in lines, as a page of inline pictures would be, to tell which one sees."""
+
+    _MARGIN = 16
+    _MOST = (300, 225)
+
+    def __init__(self, viewport: tuple[int, int]) -> None:
+        self._width, self._height = viewport
+        self._x = self._line = 0
+        self._y = 150  # a heading and a few lines of text
+
+    def add(self, attributes: dict[str, str]) -> bool:
+        """True when the next picture begins within the view port."""
+        try:
+            width, height = int(attributes["width"]), int(attributes["height"])
+        except (KeyError, ValueError):
+            width, height = self._MOST
+        width, height = min(width, self._MOST[0]) + 8, min(height, self._MOST[1]) + 8
+        if self._x + width > self._width - 2 * self._MARGIN:
+            self._x, self._y, self._line = 0, self._y + self._line, 0
+        self._x += width
+        self._line = max(self._line, height)
+        return self._y < self._height
+
+
+class _Reader(HTMLParser):
+    """Elements of a document that load something, with their offsets."""
+
+    def __init__(self, text: str, base: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.elements: list[tuple[int, Element, str, dict[str, str]]] = []
+        self.inline_scripts: list[int] = []
+        self.sheets: list[str] = []
+        """Style rules within the document."""
+        self.body_at: int = len(text)
+        self._base = base
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._unseen = 0
+        self._style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        line, column = self.getpos()
+        at = self._lines[line - 1] + column
+        if tag in ("noscript", "template"):
+            self._unseen += 1
+        self._style = tag == "style"
+        if tag == "body":
+            self.body_at = min(self.body_at, at)
+        if self._unseen:
+            return
+        if "style" in attributes:
+            # The browser asks for these when it meets the element, not when it lays the page out.
+            for reference in references.in_css(attributes["style"], self._base):
+                self.elements.append((at, "other", reference.url, {}))
+        if tag == "script" and "src" not in attributes and attributes.get("type", "") in _SCRIPT_TYPES:
+            self.inline_scripts.append(at)
+        for element, raw in _loads(tag, attributes):
+            if url := references.absolute(raw.strip(), self._base):
+                self.elements.append((at, element, url, attributes))
+
+    handle_startendtag = handle_starttag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("noscript", "template") and self._unseen:
+            self._unseen -= 1
+        self._style = False
+
+    def handle_data(self, data: str) -> None:
+        if self._style and not self._unseen:
+            self.sheets.append(data)
+
+
+def _loads(tag: str, attributes: dict[str, str]) -> Iterator[tuple[Element, str]]:
+    """How an element loads, and the addresses that it names."""
+    source = attributes.get("src", "")
+    match tag:
+        case "link":
+            relation = attributes.get("rel", "").lower().split()
+            if "stylesheet" in relation:
+                shown = attributes.get("media", "all").lower() in ("", "all", "screen")
+                yield (
+                    "stylesheet" if shown and "disabled" not in attributes else "other",
+                    attributes.get("href", ""),
+                )
+            elif "preload" in relation or "modulepreload" in relation:
+                yield "preload", attributes.get("href", "")
+        case "script":
+            deferred = "defer" in attributes or attributes.get("type") == "module"
+            yield (
+                "async_script" if "async" in attributes else "deferred_script" if deferred else "script",
+                source,
+            )
+        case "img":
+            element: Element = "lazy" if attributes.get("loading") == "lazy" else "image"
+            yield element, source
+            for candidate in attributes.get("srcset", "").split(","):
+                yield element, candidate.split(" ")[0] if candidate else ""
+        case "iframe" | "frame":
+            yield "lazy" if attributes.get("loading") == "lazy" else "frame", source
+        case "video" | "audio" | "embed" | "track" | "input" | "source":
+            yield "other", source
+            yield "other", attributes.get("poster", "")
+        case "object":
+            yield "other", attributes.get("data", "")
+        case _:
+            pass

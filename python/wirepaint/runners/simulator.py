@@ -1,0 +1,170 @@
+"""The simulator: page visits under a virtual clock, many at once, without root or browser.
+
+One process of the data plane carries out all runs on all cores. It reads paths of run
+descriptions and prints a line when a run is over; here the line becomes an ``Outcome`` and the
+table ``run``. The description stays in the run's folder as ``run.json``, so that
+``wirepaint-dataplane simulate run.json`` repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirepaint import __version__, dataplane, pages
+from wirepaint.errors import RunFailed
+from wirepaint.pages.loading import load_graph
+from wirepaint.results import trace
+from wirepaint.results.outcome import Outcome
+
+if TYPE_CHECKING:
+    from wirepaint.evaluation import ResolvedRun
+    from wirepaint.runners.pool import Ends, Interruptible, Jobs
+
+BASELINE_SYSCTLS = {
+    "net.ipv4.tcp_rmem": f"4096 131072 {256 * 2**20}",
+    "net.ipv4.tcp_slow_start_after_idle": "1",
+    "net.ipv4.tcp_wmem": f"4096 16384 {256 * 2**20}",
+}
+"""Settings of TCP that the testbed makes and that are not Linux's defaults, or might not be."""
+CLIENT_CONGESTION = ("std", {})
+"""Of the browser's side, which sends little: what the testbed's client has matters as little."""
+
+
+@contextmanager
+def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
+    """Carries runs out; within it, iterate over (run, its outcome or failure) in the order of ending."""
+    workers = len(os.sched_getaffinity(0))
+    argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
+    # Errors come with the line of their run; what else the program says of itself goes to the user.
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield _ends(process, iter(jobs), 2 * workers, interruptible)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _ends(
+    process: subprocess.Popen[bytes],
+    jobs: Iterator[tuple[ResolvedRun, Path]],
+    most: int,
+    interruptible: Interruptible,
+) -> Ends:
+    """Keeps at most ``most`` runs in the process, so that what is begun and not over stays little."""
+    assert process.stdin is not None and process.stdout is not None
+    asked: dict[str, tuple[ResolvedRun, Path]] = {}
+    while True:
+        while len(asked) < most and (job := next(jobs, None)) is not None:
+            run, folder = job
+            path = folder.absolute() / "run.json"
+            try:
+                path.write_text(json.dumps(describe(run, folder.absolute())))
+            except RunFailed as failure:
+                yield run, failure
+                continue
+            asked[str(path)] = job
+            process.stdin.write(f"{path}\n".encode())
+            process.stdin.flush()
+        if not asked:
+            return
+        with interruptible():
+            line = process.stdout.readline()
+        if not line:
+            raise RunFailed(f"the simulator ended with exit code {process.wait()} and runs to do")
+        said = json.loads(line)
+        run, folder = asked.pop(said["run"])
+        yield run, _end(run, folder, said)
+
+
+def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
+    """The run description of a page visit."""
+    name, page = _page(run.page, run.viewport)
+    algorithm, parameters = run.congestion.native(folder)
+    timeout_ns = round(run.timeout_s * 1e9)
+    return {
+        "format": 1,
+        "id": "sim",
+        "seed": run.seed,
+        "trace_dir": str(folder),
+        "work_dir": str(folder),
+        "network": {
+            "down": run.network.direction("down"),
+            "up": run.network.direction("up"),
+            "client_interface": "c1",
+            "server_interface": "s1",
+            "packet_trace": run.packet_trace,
+        },
+        "congestion": [
+            {"algorithm": CLIENT_CONGESTION[0], "name": "client", "parameters": CLIENT_CONGESTION[1]},
+            {"algorithm": algorithm, "name": "server", "parameters": parameters},
+        ],
+        "simulation": {
+            "visits": [
+                {
+                    "user_agent": run.user_agent,
+                    "name": name,
+                    "timeout_ns": timeout_ns,
+                    "congestion": "server",
+                    "initial_window": run.initial_window,
+                    "page": page,
+                    "settings": {"http": run.http},
+                }
+            ],
+            "tcp": {"sysctls": BASELINE_SYSCTLS | run.sysctls},
+            "until_ns": timeout_ns,
+        },
+    }
+
+
+@lru_cache(maxsize=64)
+def _page(folder: Path, viewport: tuple[int, int]) -> tuple[str, dict[str, Any]]:
+    """Name and load graph of a page: the same for all its visits."""
+    prepared = pages.prepare(folder, pages.cache_dir())
+    return prepared.name, load_graph(prepared, viewport)
+
+
+def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
+    """What came of a run; writes its table ``run``."""
+    if "error" in said:
+        return RunFailed(said["error"])
+    (visit,) = said["visits"]
+    if said["unfinished"] or visit["loaded"] < visit["objects"]:
+        found = f"{visit['loaded']} of {visit['objects']} objects"
+        return RunFailed(f"the page did not load within {run.timeout_s:g} s: {found}")
+    reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
+    outcome = Outcome("invalid" if reasons else "valid", reasons, said["duration"])
+    connections = trace.read_table(folder, "connection")
+    row = {
+        "run_key": run.key,
+        "backend": "simulator",
+        "seed": run.seed,
+        "scenario": run.scenario,
+        "network": run.network.name,
+        "congestion": run.congestion.label,
+        "http": run.http,
+        "initial_window": run.initial_window,
+        "user_agent": run.user_agent,
+        "page": run.page_name,
+        "visit": run.visit,
+        "warmup": run.warmup,
+        "attempt": run.attempt,
+        "started_unix": time.time_ns(),
+        "duration": said["duration"],
+        "verdict": outcome.verdict,
+        "reasons": json.dumps(reasons),
+        "wirepaint": __version__,
+        "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
+        "server_congestion": connections["congestion"].first() if connections.height else None,
+        "client_congestion": CLIENT_CONGESTION[0],
+        "server_initial_window": run.initial_window,
+    }
+    trace.write_table(folder, "run", [row])
+    return outcome

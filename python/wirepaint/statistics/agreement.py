@@ -1,0 +1,200 @@
+"""How near the simulator comes to the testbed: the two back ends of one evaluation, metric by metric.
+
+A *point* is one page in one set of conditions (network, congestion control, ...), with the median
+over its visits on each back end. Over the points:
+
+- *rank correlation*: Spearman's rho. It tells whether the simulator puts pages and conditions into
+  the testbed's order.
+- *relative error* of a point: (simulator - testbed) / testbed. Its median and 90th percentile by
+  size, and its median with the sign, which tells a bias.
+- *direction*: of the differences between two levels of a compared axis that the testbed decided
+  (its 95 % interval has one sign), the share in which the simulator's difference has that sign.
+"""
+
+from __future__ import annotations
+
+import json as jsonlib
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from scipy import stats
+
+from wirepaint import metrics as measured
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+from wirepaint.statistics.compare import HEADLINE, Comparison, compare
+from wirepaint.statistics.wording import MINUS, number
+
+REAL, SIMULATED = "testbed", "simulator"
+NOTHING = "\N{EN DASH}"
+FEWEST_POINTS = 3
+"""A rank correlation of fewer points says nothing."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One metric over all points. Errors are shares of the testbed's value.
+
+    ``rho`` is None with fewer than three points or where one side is constant; ``left_out`` counts
+    points whose testbed value is 0, which have no relative error. ``decided`` and ``same_sign``
+    count differences between levels of compared axes.
+    """
+
+    metric: str
+    title: str
+    unit: str
+    points: int
+    left_out: int
+    rho: float | None
+    median_error: float | None
+    p90_error: float | None
+    bias: float | None
+    decided: int
+    same_sign: int
+
+
+def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
+    """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians), and
+    ``error``, null where the testbed's value is 0."""
+    axes = [axis for axis in measured.AXES if axis != "backend"]
+    known = frame.filter(~pl.col("warmup")).drop_nulls(metric.column)
+    sides = [
+        known.filter(pl.col("backend") == backend)
+        .group_by(axes, maintain_order=True)
+        .agg(pl.col(metric.column).cast(pl.Float64).median().alias(backend))
+        for backend in (REAL, SIMULATED)
+    ]
+    both = sides[0].join(sides[1], on=axes, maintain_order="left")
+    error = (pl.col(SIMULATED) - pl.col(REAL)) / pl.col(REAL).abs()
+    return both.with_columns(error=pl.when(pl.col(REAL) != 0).then(error))
+
+
+def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
+    """The agreement of each metric that has points; ``frame`` is :func:`wirepaint.metrics.table`."""
+    present = set(frame["backend"].drop_nulls())
+    if not {REAL, SIMULATED} <= present:
+        found = f"counted runs of the {present.pop()} only" if present else "no run that counts"
+        accepted = 'valid runs of both back ends (backend = "both"; --suspect counts suspect ones too)'
+        raise UsageError("results", found, accepted)
+    found = []
+    for name in metrics:
+        metric = measured.get(name)
+        if metric.label:
+            raise UsageError("metric", repr(name), "a metric that is a number")
+        points = pairs(frame, metric)
+        if points.is_empty():
+            continue
+        errors = points["error"].drop_nulls().to_numpy()
+        decided = _directions(frame, name)
+        found.append(
+            Agreement(
+                metric=name,
+                title=metric.title,
+                unit=metric.unit,
+                points=points.height,
+                left_out=points.height - errors.size,
+                rho=_rho(points),
+                median_error=float(np.median(np.abs(errors))) if errors.size else None,
+                p90_error=float(np.quantile(np.abs(errors), 0.9)) if errors.size else None,
+                bias=float(np.median(errors)) if errors.size else None,
+                decided=len(decided),
+                same_sign=sum(decided),
+            )
+        )
+    return found
+
+
+def _rho(points: pl.DataFrame) -> float | None:
+    if points.height < FEWEST_POINTS or min(points[side].n_unique() for side in (REAL, SIMULATED)) < 2:
+        return None
+    rho = float(stats.spearmanr(points[REAL], points[SIMULATED]).statistic)  # pyright: ignore
+    return None if math.isnan(rho) else rho
+
+
+def _directions(frame: pl.DataFrame, metric: str) -> list[bool]:
+    """For each difference that the testbed decided, whether the simulator's has its sign."""
+    same = []
+    for factor in ("congestion", "initial_window", "http"):
+        if frame[factor].n_unique() < 2:
+            continue
+        real, simulated = (
+            {_key(row): row for row in compare(part, factor, [metric])}
+            for backend in (REAL, SIMULATED)
+            if (part := frame.filter(pl.col("backend") == backend))[factor].n_unique() > 1
+        )
+        for key, row in real.items():
+            sign = _sign(row)
+            if row.page is not None and sign and key in simulated:
+                same.append(sign * simulated[key].shift.value > 0)
+    return same
+
+
+def _key(row: Comparison) -> tuple[Any, ...]:
+    conditions = {axis: level for axis, level in row.conditions.items() if axis != "backend"}
+    return row.metric, row.candidate.level, row.baseline.level, tuple(conditions.items()), row.page
+
+
+def _sign(row: Comparison) -> int:
+    """1 or -1 where the interval of the shift has one sign, else 0."""
+    low, high = row.shift.low, row.shift.high
+    if low is None or high is None or low <= 0 <= high:
+        return 0
+    return 1 if low > 0 else -1
+
+
+def command(
+    folder: Path, metric: Sequence[str] | None = None, *, suspect: bool = False, json: bool = False
+) -> None:
+    """``wirepaint agree``: prints a table, or with ``json`` one JSON document with every point."""
+    results = Results.open(folder)
+    frame = measured.table(results, ("valid", "suspect") if suspect else ("valid",))
+    if metric and "all" in metric:
+        metric = [name for name, each in measured.registry().items() if not each.label]
+    names = list(metric or HEADLINE)
+    found = agree(frame, names)
+    if json:
+        points = {row.metric: pairs(frame, measured.get(row.metric)).to_dicts() for row in found}
+        document = {"title": results.title, "agreement": [asdict(row) for row in found], "points": points}
+        print(jsonlib.dumps(document, indent=1, ensure_ascii=False))
+        return
+    show(found)
+
+
+def show(found: Sequence[Agreement]) -> None:
+    """Prints the agreement as a table on stdout."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("simulator against testbed")
+    for name in ("points", "Spearman", "median error", "90th pct", "bias", "same sign"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found:
+        table.add_row(row.title, *cells(row))
+    console = Console(width=None if Console().is_terminal else 100, highlight=False)
+    console.print(table)
+    console.print(
+        "A point is one page in one set of conditions: medians of its visits. Errors are shares of the "
+        "testbed's value. Same sign: of the differences that the testbed decided.",
+        style="dim",
+    )
+
+
+def cells(row: Agreement) -> tuple[str, ...]:
+    """Points, rank correlation, errors, bias and direction as text."""
+
+    def share(value: float | None, sign: str = "") -> str:
+        return NOTHING if value is None else f"{100 * value:{sign}.1f} %".replace("-", MINUS)
+
+    return (
+        str(row.points),
+        NOTHING if row.rho is None else number(row.rho),
+        share(row.median_error),
+        share(row.p90_error),
+        share(row.bias, "+"),
+        f"{row.same_sign} of {row.decided}" if row.decided else NOTHING,
+    )

@@ -1,0 +1,164 @@
+"""What a study's file holds."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Strict, model_validator
+
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import catalogue
+from wirepaint.evaluation.reading import Table, nearest, read_toml, refused, show, validate
+
+Point = dict[str, Any]
+"""One point of a sweep: what the study's code varies, by name."""
+
+
+class Given(Table):
+    """A value of the set-up, as the paper gives it."""
+
+    value: str
+    meaning: str
+    source: str
+
+
+class Parameter(Table):
+    """What the paper leaves open: our choice, the alternatives, and why."""
+
+    default: str
+    options: list[str] = Field(min_length=1)
+    reason: str
+
+    @model_validator(mode="after")
+    def _default_is_an_option(self) -> Parameter:
+        if self.default not in self.options:
+            raise refused(f"one of {', '.join(self.options)}", show(self.default), "default")
+        return self
+
+
+class Sweep(Table):
+    """Points to simulate: ``fixed`` at all of them, ``over`` the grid of the lists."""
+
+    measure: str
+    fixed: Point = Field(default_factory=dict)
+    over: dict[str, list[Any]] = Field(default_factory=dict)
+    seeds: int | None = Field(default=None, ge=1)
+
+    def points(self) -> list[Point]:
+        """The points, the last key of ``over`` varying fastest."""
+        grid = product(*self.over.values())
+        return [self.fixed | dict(zip(self.over, values, strict=True)) for values in grid]
+
+
+class Selection(Table):
+    """Rows of a sweep: those whose columns have the values of ``where`` and lie in ``between``."""
+
+    sweep: str
+    where: dict[str, Any] = Field(default_factory=dict)
+    between: dict[str, Annotated[tuple[float, float], Strict(False)]] = Field(default_factory=dict)
+
+
+class Figure(Selection):
+    """One plot: ``y`` over ``x``, one series per congestion control."""
+
+    id: str
+    title: str
+    caption: str
+    x: str
+    x_title: str
+    y: str
+    y_title: str
+    facet: str | None = None
+    log: bool = False
+
+
+class Claim(Selection):
+    """What the paper says, and by which rule that is tested; :mod:`wirepaint.studies.verdicts`."""
+
+    id: str
+    item: str
+    says: str
+    published: str
+    kind: Literal["more", "same", "rises", "falls", "incomparable"]
+    sweep: str = ""
+    x: str | None = None
+    y: str = ""
+    first: str = ""
+    second: str = ""
+    margin: float = Field(default=0.02, ge=0)
+    why: str = ""
+
+
+class Derived(Table):
+    """A statement that holds when the claims behind it do."""
+
+    item: str
+    says: str
+    claims: list[str] = Field(min_length=1)
+
+
+class Study(Table):
+    """A study: what was published, what is simulated, what is drawn and claimed."""
+
+    title: str
+    summary: str
+    source: str
+    code: str
+    seeds: int = Field(ge=1)
+    quick_seeds: int = Field(ge=1)
+    setup: dict[str, Given]
+    parameters: dict[str, Parameter] = Field(default_factory=dict)
+    sweeps: dict[str, Sweep]
+    figures: list[Figure]
+    claims: list[Claim]
+    derived: list[Derived] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Study:
+        for key, selections in (("figures", self.figures), ("claims", self.claims)):
+            for at, selection in enumerate(selections):
+                if selection.sweep not in self.sweeps and getattr(selection, "kind", "") != "incomparable":
+                    raise refused(
+                        nearest(selection.sweep, self.sweeps), show(selection.sweep), f"{key}[{at}].sweep"
+                    )
+        known = [claim.id for claim in self.claims]
+        for at, derived in enumerate(self.derived):
+            for claim in derived.claims:
+                if claim not in known:
+                    raise refused(nearest(claim, known), show(claim), f"derived[{at}].claims")
+        return self
+
+    def chosen(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """The parameters with ``settings`` in place of defaults; raises UsageError."""
+        for name, value in settings.items():
+            if name not in self.parameters:
+                raise UsageError("--set", show(name), nearest(name, self.parameters))
+            if value not in (options := self.parameters[name].options):
+                raise UsageError(f"--set {name}", show(value), f"one of {', '.join(options)}")
+        return {name: parameter.default for name, parameter in self.parameters.items()} | dict(settings)
+
+    def module(self) -> ModuleType:
+        """The code of the study."""
+        return importlib.import_module(f"wirepaint.studies.{self.code}")
+
+
+def load(reference: str) -> tuple[str, Study]:
+    """Name and content of a study, by its name in the catalogue or the path of a file; raises UsageError."""
+    path = catalogue.find("study", reference, Path())
+    study = validate(Study, read_toml(path), str(path))
+    try:
+        code = study.module()
+    except ModuleNotFoundError:
+        raise UsageError(f"{path}: code", show(study.code), "a module of wirepaint.studies") from None
+    for key, sweep in study.sweeps.items():
+        if sweep.measure not in code.MEASURES:
+            accepted = nearest(sweep.measure, code.MEASURES)
+            raise UsageError(f"{path}: sweeps.{key}.measure", show(sweep.measure), accepted)
+        for point in sweep.points():
+            validate(code.Asked, point, str(path), f"sweeps.{key}")
+    return catalogue.name_of(path), study

@@ -1,0 +1,99 @@
+"""What a study leaves: one HTML page, its figures as SVG, its data as CSV, its verdicts as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from wirepaint.report import svg
+from wirepaint.results import provenance
+from wirepaint.studies import drawing
+from wirepaint.studies.model import Study
+from wirepaint.studies.verdicts import Verdict
+
+CLASSES = {"reproduced": "ok", "not reproduced": "off", "undecided": "undecided", "not comparable": "not"}
+"""Style of the report for each word."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A study carried out."""
+
+    name: str
+    study: Study
+    parameters: Mapping[str, str]
+    sweeps: Mapping[str, pl.DataFrame]
+    verdicts: list[Verdict]
+    runs: int
+    seeds: int
+    seconds: float
+    command: str
+
+    @property
+    def answer(self) -> str:
+        """How many claims were reproduced, as a sentence; what follows from other claims does not count."""
+        own = self.verdicts[: len(self.study.claims)]
+        counts = {word: sum(one.word == word for one in own) for word in CLASSES}
+        parts = [f"{count} {word}" for word, count in counts.items() if count]
+        return f"Of {len(own)} claims {', '.join(parts)}."
+
+
+def write(finding: Finding, folder: Path) -> Path:
+    """Writes everything into ``folder`` and returns the page."""
+    for part in ("figures", "data"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    drawings = []
+    for figure in finding.study.figures:
+        frame = drawing.data(figure, finding.sweeps)
+        picture = vl_convert.vegalite_to_svg(drawing.chart(figure, frame).to_dict())
+        (folder / "figures" / f"figure-{figure.id}.svg").write_text(picture, encoding="utf-8")
+        frame.write_csv(folder / "figures" / f"figure-{figure.id}.csv")
+        prefix = f"figure-{figure.id}-"
+        drawings.append({"figure": figure, "svg": Markup(svg.inline(picture, figure.title, prefix))})
+    for name, rows in finding.sweeps.items():
+        rows.write_csv(folder / "data" / f"{name}.csv")
+    (folder / "verdicts.json").write_text(json.dumps(as_json(finding), indent=1, ensure_ascii=False))
+    page = folder / "index.html"
+    page.write_text(_render(finding, drawings), encoding="utf-8")
+    return page
+
+
+def as_json(finding: Finding) -> dict[str, Any]:
+    """The verdicts and all that they depend on."""
+    return {
+        "study": finding.name,
+        "command": finding.command,
+        "parameters": dict(finding.parameters),
+        "runs": finding.runs,
+        "seeds": finding.seeds,
+        "versions": provenance.versions(),
+        "verdicts": [asdict(verdict) for verdict in finding.verdicts],
+    }
+
+
+def _render(finding: Finding, drawings: list[dict[str, Any]]) -> str:
+    environment = Environment(
+        loader=PackageLoader("wirepaint.studies"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = resources.files("wirepaint.report").joinpath("static", "report.css").read_text("utf-8")
+    return environment.get_template("study.html.j2").render(
+        finding=finding,
+        study=finding.study,
+        drawings=drawings,
+        classes=CLASSES,
+        versions=provenance.versions(),
+        style=Markup(style),
+    )

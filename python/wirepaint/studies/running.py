@@ -1,0 +1,110 @@
+"""The points of a study through the simulator: every seed, on all cores, measured as they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from wirepaint import dataplane
+from wirepaint.errors import RunFailed
+from wirepaint.studies.model import Point, Study
+
+RUNS = "runs.jsonl"
+Rows = pl.DataFrame
+Progress = Callable[[int, int], None]
+"""Called with the number of runs done and of all runs."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is read from the trace of a run.
+
+    ``tables`` and ``packet_links`` are what the trace must hold; ``read`` takes the scene (the point in
+    numbers, made by the study's code) and the trace's folder, and gives rows with the column ``series``.
+    """
+
+    tables: tuple[str, ...]
+    read: Callable[[Any, Path], Rows]
+    packet_links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a point of a sweep with a seed."""
+
+    sweep: str
+    point: Point
+    seed: int
+
+
+def jobs(study: Study, quick: bool) -> list[Job]:
+    """All runs of a study; every point has the same seeds, so that points are compared pair by pair."""
+    planned = []
+    for name, sweep in study.sweeps.items():
+        seeds = study.quick_seeds if quick else study.seeds
+        seeds = min(seeds, sweep.seeds or seeds)
+        planned += [Job(name, point, seed) for point in sweep.points() for seed in range(1, seeds + 1)]
+    return planned
+
+
+def carry_out(
+    study: Study, parameters: Mapping[str, str], planned: list[Job], progress: Progress
+) -> dict[str, Rows]:
+    """The measured rows of every sweep, with the columns of its points and ``seed``.
+
+    The rows do not depend on the number of cores. Raises RunFailed where a run fails or breaks a
+    check of the simulator.
+    """
+    code = study.module()
+    scenes = [code.scene(study, parameters, job.point, job.seed) for job in planned]
+    measures: list[Measure] = [code.MEASURES[study.sweeps[job.sweep].measure] for job in planned]
+    measured: dict[int, Rows] = {}
+    with tempfile.TemporaryDirectory(prefix="wirepaint-study-") as name:
+        folder = Path(name)
+        with (folder / RUNS).open("w") as file:
+            for number, (scene, measure) in enumerate(zip(scenes, measures, strict=True)):
+                run = code.describe(study, parameters, scene)
+                run["simulation"] |= {"tables": measure.tables, "packet_links": measure.packet_links}
+                where = str(folder / str(number))
+                run |= {"format": 1, "id": str(number), "trace_dir": where, "work_dir": where}
+                file.write(json.dumps(run, separators=(",", ":")) + "\n")
+        for number in _traces(folder, planned):
+            job, trace = planned[number], folder / str(number)
+            rows = measures[number].read(scenes[number], trace)
+            point = [pl.Series(key, [value] * rows.height) for key, value in job.point.items()]
+            measured[number] = rows.hstack([*point, pl.Series("seed", [job.seed] * rows.height)])
+            shutil.rmtree(trace)
+            progress(len(measured), len(planned))
+    sweeps: dict[str, list[Rows]] = {name: [] for name in study.sweeps}
+    for number, job in enumerate(planned):
+        sweeps[job.sweep].append(measured[number])
+    return {name: pl.concat(frames) for name, frames in sweeps.items() if frames}
+
+
+def _traces(folder: Path, planned: list[Job]) -> Iterator[int]:
+    """Number of each run as it ends, its trace written."""
+    argv = [dataplane.program(), "simulate", "--workers", str(len(os.sched_getaffinity(0))), folder / RUNS]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            said = json.loads(line)
+            number = int(said["run"].rpartition(":")[2]) - 1
+            if problem := said.get("error") or said["faults"]:
+                job = planned[number]
+                raise RunFailed(f"sweep {job.sweep}, {job.point}, seed {job.seed}: {problem}")
+            yield number
+        if process.wait() != 0:
+            raise RunFailed(f"the simulator ended with exit code {process.returncode}")
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,161 @@
+"""Claims against what was measured.
+
+Runs of the same seed share their random start times, so two series are compared seed by seed: their
+difference as a share of the mean of both at that point (in percentage points where the column is in
+per cent), with a 95 % bootstrap interval of its mean. A kind is reproduced
+
+``more``    when the mean over all points lies beyond the margin with its whole interval, so does that of
+            more than half of the points, and none lies beyond the margin on the other side
+``same``    when the interval of the mean over all points lies within the margin, and that of no point
+            outside it; undecided when it is wider than that
+``rises``   when, from the smallest to the largest x, the whole interval of the growth lies above zero and
+            the means never fall (``falls`` the other way)
+``incomparable``  never: it says why there is nothing to compare
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import polars as pl
+
+from wirepaint.statistics import Interval, mean
+from wirepaint.studies.model import Claim, Derived, Selection, Study
+
+Word = Literal["reproduced", "not reproduced", "undecided", "not comparable"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim judged: ``ours`` is what was found, in words."""
+
+    id: str
+    item: str
+    says: str
+    published: str
+    ours: str
+    word: Word
+
+
+def judge(study: Study, sweeps: Mapping[str, pl.DataFrame]) -> list[Verdict]:
+    """A verdict for each claim, then for each statement that follows from claims."""
+    verdicts = {claim.id: _claim(claim, sweeps) for claim in study.claims}
+    return [*verdicts.values(), *(_derived(statement, verdicts) for statement in study.derived)]
+
+
+def select(selection: Selection, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The rows that a figure or claim is about."""
+    rows = sweeps[selection.sweep]
+    tests = [pl.col(column) == value for column, value in selection.where.items()]
+    tests += [pl.col(column).is_between(*bounds) for column, bounds in selection.between.items()]
+    return rows.filter(*tests)
+
+
+def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
+    def verdict(word: Word, ours: str) -> Verdict:
+        return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word)
+
+    if claim.kind == "incomparable":
+        return verdict("not comparable", claim.why)
+    rows = select(claim, sweeps)
+    if missing := {claim.first, claim.second} - {""} - set(rows["series"]):
+        return verdict("not comparable", f"nothing was delivered: no value of {', '.join(sorted(missing))}")
+    if claim.kind in ("rises", "falls"):
+        return verdict(*_trend(claim, rows))
+    points = _differences(claim, rows)
+    overall = mean(*points.values())
+    each = {x: mean(values) for x, values in points.items()}
+    above = [x for x, interval in each.items() if _above(interval, claim.margin)]
+    below = [x for x, interval in each.items() if _below(interval, claim.margin)]
+    if claim.kind == "more":
+        holds = _above(overall, claim.margin) and 2 * len(above) > len(each) and not below
+        word: Word = "reproduced" if holds else "not reproduced"
+    elif above or below or overall.outside(claim.margin):
+        word = "not reproduced"
+    else:
+        word = "reproduced" if overall.inside(claim.margin) else "undecided"
+    return verdict(word, _in_words(claim, rows, overall, len(each), above, below))
+
+
+def _differences(claim: Claim, rows: pl.DataFrame) -> dict[float, list[float]]:
+    """First minus second by point and seed, in shares or, for per cent, in points of 100 %."""
+    by = [claim.x] if claim.x else []
+    wide = (
+        rows.group_by(*by, "seed", "series")
+        .agg(pl.col(claim.y).mean())
+        .pivot("series", index=[*by, "seed"], values=claim.y)
+        .sort(*by, "seed")
+    )
+    difference = pl.col(claim.first) - pl.col(claim.second)
+    both = (pl.col(claim.first) + pl.col(claim.second)).mean() / 2
+    scale = pl.lit(100.0) if claim.y.endswith("_percent") else (both.over(by) if by else both)
+    shares = wide.select(*by, share=difference / scale)
+    if not claim.x:
+        return {0.0: shares["share"].to_list()}
+    return {x: part["share"].to_list() for (x,), part in shares.group_by(claim.x, maintain_order=True)}
+
+
+def _above(interval: Interval, margin: float) -> bool:
+    return interval.low is not None and interval.low > margin
+
+
+def _below(interval: Interval, margin: float) -> bool:
+    return interval.high is not None and interval.high < -margin
+
+
+def _in_words(
+    claim: Claim,
+    rows: pl.DataFrame,
+    overall: Interval,
+    points: int,
+    above: list[float],
+    below: list[float],
+) -> str:
+    means = dict(rows.group_by("series").agg(pl.col(claim.y).mean()).iter_rows())
+    unit = " points" if claim.y.endswith("_percent") else " %"
+    text = (
+        f"{claim.first} {_number(means[claim.first])}, {claim.second} {_number(means[claim.second])}: "
+        f"difference {100 * overall.value:+.1f}{unit}"
+    )
+    if overall.low is not None and overall.high is not None:
+        text += f" [{100 * overall.low:+.1f}, {100 * overall.high:+.1f}]"
+    for side, where in (("above", above), ("below", below)):
+        if where and points > 1:
+            at = ", ".join(f"{x:g}" for x in where)
+            text += f"; {side} at every point" if len(where) == points else f"; {side} at {claim.x} = {at}"
+    return text
+
+
+def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
+    assert claim.x is not None
+    sign = 1 if claim.kind == "rises" else -1
+    own = rows.filter(pl.col("series") == claim.first)
+    means = own.group_by(claim.x).agg(pl.col(claim.y).mean()).sort(claim.x)
+    ends = own.filter(pl.col(claim.x).is_in([means[claim.x][0], means[claim.x][-1]]))
+    wide = ends.pivot(claim.x, index="seed", values=claim.y, sort_columns=True).sort("seed")
+    growth = mean((wide[:, -1] - wide[:, 1]).to_list())
+    monotone = all(sign * (after - before) >= 0 for before, after in pairwise(means[claim.y]))
+    beyond = _above(growth, 0) if sign > 0 else _below(growth, 0)
+    text = f"{claim.first}: from {_number(means[claim.y][0])} to {_number(means[claim.y][-1])}"
+    return ("reproduced" if monotone and beyond else "not reproduced"), text
+
+
+def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:
+    behind = [verdicts[claim] for claim in statement.claims]
+    failed = [f"{one.item} is {one.word}" for one in behind if one.word != "reproduced"]
+    items = ", ".join(dict.fromkeys(one.item for one in behind))
+    return Verdict(
+        statement.claims[0],
+        statement.item,
+        statement.says,
+        "in words",
+        f"follows from {items}" if not failed else "; ".join(failed),
+        "not reproduced" if failed else "reproduced",
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

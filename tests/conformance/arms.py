@@ -1,0 +1,353 @@
+"""One body, two arms: the same flows on the same path in Linux over the emulator and in the simulator.
+
+A ``Flow`` is described once. Both arms write the same tables, and all that is compared is computed
+from those by the same lines. Time counts from the arrival of the first data segment at the bottleneck,
+so that it does not matter when the server's process was woken.
+
+Neither arm is one number. A host takes some tens of microseconds for a packet, TCP's clocks tick in
+milliseconds (timestamps, and with them the receiver's round-trip time) and in jiffies, and the flow
+begins somewhere between two ticks: a segment more or less in the first round trips decides much later
+things. So the simulator carries out a flow for several phases of the clocks and delays of the hosts
+(``MEMBERS``), Linux several times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from plain_flows import PORT
+
+from wirepaint import dataplane
+from wirepaint.results.trace import read_table
+from wirepaint.runners.simulator import BASELINE_SYSCTLS
+from wirepaint.runners.testbed.cells import Cells
+
+FRAME = 1514
+"""What a full segment takes of the bottleneck, in bytes."""
+MS = 1_000_000
+PHASES_NS = (0, 1_300_000, 2_600_000)
+"""Where between two ticks of the clocks (1 ms, a jiffy of 4 ms) the simulated flow begins."""
+HOST_DELAYS_NS = (10_000, 60_000, 120_000)
+"""What two hosts and the emulator add to a direction of the path; measured: 40 to 150 us a round trip."""
+WAKES_NS = (0, 250_000, 700_000)
+"""How long after the handshake the server's application writes; measured: 0.2 to 1 ms."""
+MEMBERS = [
+    (phase, delay, WAKES_NS[(i + j) % len(WAKES_NS)])
+    for i, phase in enumerate(PHASES_NS)
+    for j, delay in enumerate(HOST_DELAYS_NS)
+]
+LATE_NS = 200_000
+"""p99 lateness of the emulator beyond which a transfer is repeated once."""
+ATTEMPTS = 4
+
+
+@dataclass(frozen=True)
+class Link:
+    """A path: Mbit/s, round-trip time in ms, queue in BDP (drop-tail) or None for CoDel, random loss."""
+
+    rate: float
+    rtt: int
+    buffer: float | None = 1.0
+    loss: float = 0.0
+
+    @property
+    def name(self) -> str:
+        queue = "codel" if self.buffer is None else f"{self.buffer:g}bdp"
+        return f"{self.rate:g}M-{self.rtt}ms-{queue}" + (f"-{100 * self.loss:g}%" if self.loss else "")
+
+    @property
+    def packet_ns(self) -> float:
+        """Transmission time of a full frame."""
+        return FRAME * 8e3 / self.rate
+
+    def network(self, host_delay_ns: int = 0) -> dict[str, Any]:
+        """Both directions as a run description has them; only data meets the bottleneck."""
+        queue: dict[str, Any] = {"kind": "codel"}
+        if self.buffer is not None:
+            bdp = self.rtt * MS / self.packet_ns
+            queue = {"kind": "droptail", "packets": max(round(self.buffer * bdp), 4)}
+        delay = self.rtt * MS // 2 + host_delay_ns
+        rate = {"kind": "rate", "bit_per_s": round(self.rate * 1e6)}
+        down = {"capacity": rate, "delay_ns": delay, "queue": queue}
+        if self.loss:
+            down["loss"] = {"kind": "independent", "probability": self.loss}
+        up = {"capacity": {"kind": "unlimited"}, "delay_ns": delay, "queue": {"kind": "droptail"}}
+        return {
+            "down": down,
+            "up": up,
+            "client_interface": "c1",
+            "server_interface": "s1",
+            "packet_trace": True,
+        }
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A congestion control in both arms: ours with its parameters, or what Linux has built in."""
+
+    name: str
+    algorithm: str
+    parameters: dict[str, int] = field(default_factory=dict)
+    built_in: str | None = None
+
+
+SENDERS = {
+    sender.name: sender
+    for sender in (
+        Sender("reno", "std", {"std_flight": 1, "std_applim_growth": 0}, built_in="reno"),
+        Sender("cubic", "cubic9438", {"cubic_hystart": 1, "cubic_flight": 1}, built_in="cubic"),
+        Sender("bbr", "bbr1", built_in="bbr"),
+        Sender("std", "std"),
+        Sender("cwv", "cwv"),
+        Sender("fld", "fld"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What both arms carry out: over each of ``count`` connections the server sends so many bytes."""
+
+    link: Link
+    sender: Sender
+    bytes: int
+    seed: int = 1
+    count: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.link.name} {self.sender.name} {self.bytes / 1e3:g} kB"
+
+    def run(self, folder: Path, host_delay_ns: int = 0) -> dict[str, Any]:
+        """The run description, without what only one arm needs."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return {
+            "format": 1,
+            "id": "arms",
+            "seed": self.seed,
+            "trace_dir": str(folder),
+            "work_dir": str(folder),
+            "network": self.link.network(host_delay_ns),
+        }
+
+    def congestion(self, name: str) -> dict[str, Any]:
+        """The instance that runs under a name."""
+        return {"algorithm": self.sender.algorithm, "name": name, "parameters": self.sender.parameters}
+
+    def limit_s(self) -> float:
+        """When a transfer is given up."""
+        return 30 + 20 * self.count * self.bytes * 8 / (self.link.rate * 1e6)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a flow showed once. Times in ns from the arrival of the first data segment."""
+
+    flow: Flow
+    packets: pl.DataFrame
+    """Data segments at the bottleneck in order of arrival; ``offset`` counts a connection's bytes."""
+    tcp: pl.DataFrame
+    """The senders' samples."""
+    late_ns: int = 0
+    """p99 lateness of the emulator."""
+    unseen: int = 0
+    """ACKs that the kernel processed without BPF programs (docs/guide/congestion.md)."""
+
+    @property
+    def counts(self) -> bool:
+        """Unseen ACKs spoil what a BPF congestion control does; of Linux's own only samples are missing."""
+        return not self.unseen or self.flow.sender.built_in is not None
+
+    @classmethod
+    def of(cls, flow: Flow, folder: Path, *, late_ns: int = 0, unseen: int = 0) -> Seen:
+        """What the tables in ``folder`` show."""
+        packets = read_table(folder, "packet").filter(
+            (pl.col("direction") == "down") & (pl.col("source_port") == PORT)
+        )
+        first = packets.filter(pl.col("flags").str.contains("S")).group_by("destination_port")
+        packets = packets.join(first.agg(syn=pl.col("sequence").first()), on="destination_port")
+        data = (
+            packets.filter(pl.col("payload_bytes") > 0)
+            .with_columns(offset=(pl.col("sequence") - pl.col("syn") - 1) % 2**32)
+            .sort("time_in", maintain_order=True)
+        )
+        begin = data["time_in"][0]
+        times = pl.col("time_in", "time_due", "time_out")
+        tcp = read_table(folder, "tcp").filter(pl.col("server_port") == PORT)
+        tcp = tcp.with_columns(pl.col("time") - begin)
+        return cls(flow, data.with_columns(times - begin), tcp, late_ns, unseen)
+
+    @cached_property
+    def arrivals(self) -> pl.DataFrame:
+        """First delivery of each segment: ``destination_port``, ``offset``, ``time``, ``bytes``."""
+        delivered = self.packets.filter(pl.col("time_due").is_not_null())
+        return delivered.group_by("destination_port", "offset").agg(
+            time=pl.col("time_due").min(), bytes=pl.col("payload_bytes").max()
+        )
+
+    @property
+    def completion_ns(self) -> int:
+        """When the last byte that was missing reached the client."""
+        arrived = self.arrivals["bytes"].sum()
+        assert arrived >= self.flow.bytes * self.flow.count, f"{self.flow.name}: {arrived} bytes arrived"
+        return int(self.arrivals["time"].max())  # pyright: ignore[reportArgumentType]
+
+    @property
+    def drops(self) -> int:
+        """Data segments dropped."""
+        return self.packets["dropped"].count()
+
+    @property
+    def episodes(self) -> list[int]:
+        """When the sender entered Recovery, CWR or Loss."""
+        states = self.tcp.filter(pl.col("event") == "state").sort("time", maintain_order=True)
+        calm = ["Open", "Disorder"]
+        entered = ~pl.col("state").is_in(calm) & pl.col("state").shift(1, fill_value="Open").is_in(calm)
+        return states.filter(entered)["time"].to_list()
+
+    def crowd(self, until: int) -> dict[str, float]:
+        """Shares, delays and losses of all connections together up to a time."""
+        arrived = self.arrivals.filter(pl.col("time") <= until)
+        shares = arrived.group_by("destination_port").agg(pl.col("bytes").sum())["bytes"].to_list()
+        offered = self.packets.filter(pl.col("time_in") <= until)
+        waited = (offered["time_due"] - offered["time_in"]).drop_nulls()
+        waited = waited - waited.min()
+        return {
+            "goodput": sum(shares),
+            "Jain's index": sum(shares) ** 2 / (self.flow.count * sum(share**2 for share in shares)),
+            "queueing delay p50": float(waited.quantile(0.5) or 0),
+            "queueing delay p95": float(waited.quantile(0.95) or 0),
+            "loss rate": offered["dropped"].count() / offered.height,
+        }
+
+    def after_loss(self) -> list[int]:
+        """cwnd every 10 ms from the first reduction to the end."""
+        return self.windows(
+            range(self.episodes[0] + 1, max(self.completion_ns, self.episodes[0] + 2), 10 * MS)
+        )
+
+    @property
+    def slow_start(self) -> tuple[int, int]:
+        """Until when the first slow start lasted, and cwnd where it ended without a loss, else 0."""
+        end = (self.episodes or [self.completion_ns])[0]
+        left = self.tcp.filter(
+            (pl.col("event") == "ack") & (pl.col("time") < end) & (pl.col("ssthresh") <= pl.col("cwnd"))
+        ).sort("time", maintain_order=True)
+        return (left["time"][0], left["cwnd"][0]) if left.height else (end, 0)
+
+    @cached_property
+    def _acks(self) -> pl.DataFrame:
+        """The sender as each ACK found it."""
+        acks = self.tcp.filter(pl.col("event") == "ack").sort("time", maintain_order=True)
+        return acks.select("time", "delivered", "cwnd")
+
+    def delivered(self, times: Iterable[int]) -> list[int]:
+        """Segments that had been delivered at these times."""
+        found = [self._acks.filter(pl.col("time") <= time)["delivered"] for time in times]
+        return [series[-1] if len(series) else 0 for series in found]
+
+    def grown(self, delivered: Iterable[int]) -> list[int]:
+        """cwnd once so many segments had been delivered."""
+        found = [self._acks.filter(pl.col("delivered") >= count)["cwnd"] for count in delivered]
+        return [series[0] if len(series) else self._acks["cwnd"][-1] for series in found]
+
+    def windows(self, times: Sequence[int]) -> list[int]:
+        """cwnd at these times."""
+        rows = self._acks.select("time", "cwnd")
+        grid = pl.DataFrame({"time": times}, schema={"time": pl.Int64})
+        # A row shows the window as the ACK found it.
+        found = grid.join_asof(rows, on="time", strategy="forward")["cwnd"]
+        return found.forward_fill().fill_null(rows["cwnd"][-1]).to_list()
+
+
+def simulate(flows: Iterable[Flow], folder: Path) -> list[list[Seen]]:
+    """Carries each flow out in the simulator, once for each of ``MEMBERS``."""
+    flows = list(flows)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "runs.jsonl"
+    with file.open("w") as out:
+        for number, flow in enumerate(flows):
+            for member, (phase, delay, wake) in enumerate(MEMBERS):
+                write = phase + 3 * (flow.link.rtt * MS // 2 + delay) + wake
+                rates = [{"at_ns": write, "bit_per_s": 1}, {"at_ns": write + 1, "bit_per_s": 0}]
+                once = {"kind": "cbr", "write_bytes": flow.bytes, "rates": rates}
+                run = flow.run(folder / f"sim{number}.{member}", delay) | {
+                    "congestion": [flow.congestion("server")],
+                    "simulation": {
+                        "flows": [{"kind": once, "congestion": "server", "start_ns": phase}] * flow.count,
+                        "tcp": {"sysctls": BASELINE_SYSCTLS},
+                        "until_ns": round(flow.limit_s() * 1e9),
+                        "tables": ["packet", "tcp"],
+                    },
+                }
+                out.write(json.dumps(run) + "\n")
+    argv = [dataplane.program(), "simulate", str(file)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        assert not json.loads(line)["faults"], line
+    return [
+        [Seen.of(flow, folder / f"sim{number}.{member}") for member in range(len(MEMBERS))]
+        for number, flow in enumerate(flows)
+    ]
+
+
+def in_linux(cells: Cells, flows: Iterable[Flow], folder: Path) -> list[Seen]:
+    """Carries flows out in Linux, at the same time, each on a path of its own.
+
+    What says nothing about Linux is repeated: a transfer with unseen ACKs, and once a transfer whose
+    packets were late.
+    """
+    found: dict[int, Seen] = {}
+    flows = list(flows)
+    for attempt in range(ATTEMPTS):
+        due = [n for n in range(len(flows)) if n not in found or _must_repeat(found[n], attempt)]
+        if not due:
+            break
+        place = folder / f"linux{attempt}"
+        found |= zip(due, _at_once(cells, [flows[n] for n in due], place), strict=True)
+    return [found[n] for n in range(len(flows))]
+
+
+def _must_repeat(seen: Seen, attempt: int) -> bool:
+    sampled = not seen.unseen or seen.flow.count > 1
+    return not seen.counts or (attempt == 1 and (seen.late_ns > LATE_NS or not sampled))
+
+
+def _at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
+    load: dict[str, dict[str, Any]] = {}
+    asked = []
+    for number, flow in enumerate(flows):
+        name = flow.sender.built_in
+        if name is None:
+            own = f"{flow.sender.algorithm[:9]}.{os.getpid() % 10**5}"
+            name = load.setdefault(flow.sender.name, flow.congestion(own))["name"]
+        asked.append(
+            {
+                "run": flow.run(folder / str(number)),
+                "congestion": name,
+                "bytes": flow.bytes,
+                "count": flow.count,
+                "limit_s": flow.limit_s(),
+            }
+        )
+    arguments = {"folder": str(folder), "congestion": list(load.values()), "flows": asked}
+    limit_s = max(flow.limit_s() for flow in flows) + 30
+    said = cells.call("plain_flows:carry_out", arguments, timeout_s=limit_s, log=folder / "cell.txt")
+    return [
+        Seen.of(
+            flow,
+            folder / str(number),
+            late_ns=one["emulator"]["lateness"]["p99"],
+            unseen=sum(gap["segments"] for gap in one["probe"]["unseen"]),
+        )
+        for number, (flow, one) in enumerate(zip(flows, said, strict=True))
+    ]

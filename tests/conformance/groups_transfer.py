@@ -1,0 +1,189 @@
+"""Several connections from one server to clients of different addresses, by an exact timetable.
+
+``carry_out`` runs inside a cell. All hooks of one congestion control see the connections beside each
+other; what its groups hold is read while they are open and after they have closed.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyroute2 import IPRoute
+
+from wirepaint import dataplane
+from wirepaint.runners.testbed import namespaces
+from wirepaint.runners.testbed.process import Part
+
+SERVER, SERVER6, PORT = "10.65.0.1", "fd00::1", 5001
+MSS = 1448
+START_NS = 500_000_000
+"""The timetable's zero, from the run's epoch: everything is connected by then."""
+SETTLED_S = 0.4
+"""The last acknowledgements, FINs included, have passed the path."""
+
+
+def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
+    """Carries out the connections and returns what ``cc groups`` said and each part reported.
+
+    ``asked``: ``run`` (description without what only the cell can know), ``congestion`` (name at the
+    server), ``flows`` (triples of name, client address and initial window), ``steps`` (triples of
+    nanoseconds, name and segments to write, 0 to close), all in order of time.
+    """
+    paths = namespaces.Namespaces.create()
+    # The timetable's pauses are not to be the kernel's idle periods.
+    sysctls = {"net.ipv4.tcp_slow_start_after_idle": "0"}
+    namespaces.build(paths, [SERVER], initial_window=10, sysctls=sysctls)
+    _addresses(paths, asked["flows"])
+    folder = Path(asked["run"]["trace_dir"])
+    epoch = time.monotonic_ns()
+    run = asked["run"] | {
+        "epoch_ns": epoch,
+        "probe": {"namespace_inode": namespaces.inode(paths.server)},
+    }
+    run_file = folder / "run.json"
+    run_file.write_text(json.dumps(run))
+    with (folder / "log.txt").open("a") as log, ExitStack() as stack:
+        parts = {
+            "emulator": Part(["emulate"], run_file, log, paths.wire),
+            "probe": Part(["probe-tcp"], run_file, log),
+            "congestion": Part(["cc", "load"], run_file, log),
+        }
+        for part in parts.values():
+            stack.callback(part.kill)
+        for part in parts.values():
+            part.wait_ready()
+        with _connections(paths, asked) as connections:
+            start = max(time.monotonic_ns(), epoch + START_NS)
+            observed = _timetable(connections, asked["steps"], start)
+            time.sleep(SETTLED_S)
+            observed |= {"open": _groups(asked)}
+        time.sleep(SETTLED_S)
+        observed |= {"closed": _groups(asked), "start": start - epoch}
+        return observed | {name: part.stop() for name, part in parts.items()}
+
+
+def over_loopback(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """IPv6 connections to each of the ``addresses`` over the loopback device: what ``cc groups`` says then.
+
+    The emulated path carries IPv4 alone.
+    """
+    paths = namespaces.Namespaces.create()
+    folder = Path(asked["run"]["trace_dir"])
+    run_file = folder / "run.json"
+    run_file.write_text(json.dumps(asked["run"]))
+    with paths.inside(paths.server), (folder / "log.txt").open("a") as log, ExitStack() as stack:
+        with IPRoute() as ip:
+            [loopback] = ip.link_lookup(ifname="lo")
+            ip.link("set", index=loopback, state="up")
+            for address in (SERVER6, *asked["addresses"]):
+                ip.addr("add", index=loopback, address=address, prefixlen=128)
+        part = Part(["cc", "load"], run_file, log)
+        stack.callback(part.kill)
+        part.wait_ready()
+        listener = stack.enter_context(socket.socket(socket.AF_INET6))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, asked["congestion"].encode())
+        listener.bind((SERVER6, PORT))
+        listener.listen()
+        for address in asked["addresses"]:
+            client = stack.enter_context(socket.socket(socket.AF_INET6))
+            client.bind((address, 0))
+            client.connect((SERVER6, PORT))
+            server = stack.enter_context(listener.accept()[0])
+            for _ in range(10):
+                server.sendall(b"x")
+                client.recv(1)
+        time.sleep(SETTLED_S)
+        return _groups(asked)
+
+
+def _groups(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """What ``cc groups`` says of this run's instance."""
+    return [group for group in dataplane.call("cc", "groups") if group["congestion"] == asked["congestion"]]
+
+
+def _addresses(paths: namespaces.Namespaces, flows: list[list[Any]]) -> None:
+    """Gives the client its addresses. Each segment is to be acknowledged at once (quickack)."""
+    with paths.inside(paths.client), IPRoute() as ip:
+        [loopback], [device] = ip.link_lookup(ifname="lo"), ip.link_lookup(ifname="c0")
+        ip.route(
+            "add",
+            dst=f"{SERVER}/32",
+            oif=device,
+            gateway=namespaces.SERVER_ADDRESS,
+            metrics={"quickack": 1},
+        )
+        for _, address, _ in flows:
+            ip.addr("add", index=loopback, address=address, prefixlen=32)
+    with paths.inside(paths.server), IPRoute() as ip:
+        [device] = ip.link_lookup(ifname="s0")
+        for _, address, window in flows:
+            ip.route(
+                "add",
+                dst=f"{address}/32",
+                oif=device,
+                gateway=namespaces.CLIENT_ADDRESS,
+                metrics={"initcwnd": window},
+            )
+
+
+@contextmanager
+def _connections(
+    paths: namespaces.Namespaces, asked: dict[str, Any]
+) -> Iterator[dict[str, tuple[socket.socket, socket.socket]]]:
+    """Pairs of server's and client's socket by name. They are closed at the end."""
+    with ExitStack() as stack:
+        with paths.inside(paths.server):
+            listener = stack.enter_context(socket.socket())
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, asked["congestion"].encode())
+        listener.bind((SERVER, PORT))
+        listener.listen()
+        pairs = {}
+        for name, address, _ in asked["flows"]:
+            with paths.inside(paths.client):
+                client = stack.enter_context(socket.socket())
+            client.bind((address, 0))
+            client.connect((SERVER, PORT))
+            server = stack.enter_context(listener.accept()[0])
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            pairs[name] = server, client
+        yield pairs
+
+
+def _timetable(
+    connections: dict[str, tuple[socket.socket, socket.socket]], steps: list[list[Any]], start: int
+) -> dict[str, Any]:
+    """Returns the largest delay of a step and the bytes that each client received."""
+    names = {client: name for name, (_, client) in connections.items()}
+    received = dict.fromkeys(connections, 0)
+    expected = dict.fromkeys(connections, 0)
+    late = 0
+    waiting = list(steps)
+    while waiting or received != expected:
+        now = time.monotonic_ns() - start
+        while waiting and waiting[0][0] <= now:
+            at, name, segments = waiting.pop(0)
+            late = max(late, now - at)
+            server, _ = connections[name]
+            if segments:
+                server.sendall(bytes(segments * MSS))
+                expected[name] += segments * MSS
+            else:
+                server.close()
+        limit = max(waiting[0][0] - now, 0) / 1e9 if waiting else 10.0
+        readable, _, _ = select.select(names, [], [], limit)
+        if not waiting and not readable:
+            raise TimeoutError(f"{received} of {expected} bytes arrived, then nothing for 10 s")
+        for client in readable:
+            data = client.recv(4 * 2**20)
+            received[names[client]] += len(data)
+            if not data:
+                client.close()
+                del names[client]
+    return {"late": late, "received": received}

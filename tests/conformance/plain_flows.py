@@ -1,0 +1,147 @@
+"""Flows as any application would carry them out: the server writes, the client reads, nothing is tuned.
+
+``carry_out`` runs inside a cell and carries out several flows at once, each on a path of its own. The
+buffers grow as Linux lets them, ACKs are delayed as Linux delays them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from wirepaint.runners.testbed import namespaces
+from wirepaint.runners.testbed.process import Part
+
+ADDRESS, PORT = "10.65.0.1", 5001
+ZEROS = memoryview(bytes(2**20))
+"""What the server's application offers at once; the send buffer takes what it has room for."""
+QUIET_NS = 300_000_000
+"""How long a transfer is watched after its last byte: the last ACKs reach the server."""
+APPLICATION_PRIORITY = 5
+"""Of the process with both applications: they are to be woken when there is something to do, whatever
+else the machine does. Less than the emulator's."""
+
+
+def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Carries out flows and returns what the emulator and the probe of each reported.
+
+    ``asked``: ``folder``, ``congestion`` (instances to load) and ``flows``, each with ``run`` (description
+    without what only the cell can know), ``congestion`` (name at the server, read back), ``count``
+    (connections), ``bytes`` of each and ``limit_s``.
+    """
+    folder = Path(asked["folder"])
+    with (folder / "log.txt").open("a") as log, ExitStack() as stack:
+        paths = [_Path(one, log, stack) for one in asked["flows"]]
+        if asked["congestion"]:
+            file = folder / "congestion.json"
+            file.write_text(json.dumps(asked["flows"][0]["run"] | {"congestion": asked["congestion"]}))
+            loaded = Part(["cc", "load"], file, log)
+            stack.callback(loaded.kill)
+            loaded.wait_ready()
+        poll = stack.enter_context(select.epoll())
+        connections = [connection for path in paths for connection in path.connect(poll, stack)]
+        actors = {connection.client.fileno(): connection for connection in connections}
+        actors |= {path.listener.fileno(): path for path in paths}
+        priority = os.sched_param(APPLICATION_PRIORITY)
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, priority)
+        limit = time.monotonic() + max(one["limit_s"] for one in asked["flows"])
+        while any(connection.missing for connection in connections):
+            if time.monotonic() > limit:
+                raise TimeoutError(f"{[connection.missing for connection in connections]} bytes are missing")
+            for fd, _ in poll.poll(0.1):
+                actors[fd].act(fd, poll, actors)
+        time.sleep(QUIET_NS / 1e9)
+        return [path.report() for path in paths]
+
+
+class _Path:
+    """Namespaces, emulator, probe, and a server that sends to whoever connects."""
+
+    def __init__(self, asked: dict[str, Any], log: IO[str], stack: ExitStack) -> None:
+        self._asked = asked
+        self._stack = stack
+        self._paths = namespaces.Namespaces.create()
+        stack.callback(self._paths.close)
+        namespaces.build(self._paths, [ADDRESS], initial_window=10)
+        # As in wirepaint.runners.testbed.transfer: or a few ACKs go unseen where the machine is busy.
+        with self._paths.inside(self._paths.server):
+            namespaces.steer_receive("s0", 0)
+        probe = {"namespace_inode": namespaces.inode(self._paths.server)}
+        file = Path(asked["run"]["trace_dir"]) / "run.json"
+        file.write_text(json.dumps(asked["run"] | {"epoch_ns": time.monotonic_ns(), "probe": probe}))
+        self._parts = {
+            "emulator": Part(["emulate"], file, log, self._paths.wire),
+            "probe": Part(["probe-tcp"], file, log),
+        }
+        for part in self._parts.values():
+            stack.callback(part.kill)
+
+    def connect(self, poll: select.epoll, stack: ExitStack) -> list[_Client]:
+        """Listens and begins to connect; what follows is for ``poll``."""
+        for part in self._parts.values():
+            part.wait_ready()
+        with self._paths.inside(self._paths.server):
+            self.listener = stack.enter_context(socket.socket())
+        self.listener.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_CONGESTION, self._asked["congestion"].encode()
+        )
+        self.listener.bind((ADDRESS, PORT))
+        self.listener.listen(1000)
+        self.listener.setblocking(False)
+        poll.register(self.listener, select.EPOLLIN)
+        clients = []
+        for _ in range(self._asked["count"]):
+            with self._paths.inside(self._paths.client):
+                clients.append(_Client(stack.enter_context(socket.socket()), self._asked["bytes"], poll))
+        return clients
+
+    def act(self, _: int, poll: select.epoll, actors: dict[int, Any]) -> None:
+        """Accepts; reads back the congestion control."""
+        accepted = self._stack.enter_context(self.listener.accept()[0])
+        used = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+        assert used == self._asked["congestion"], f"{used} instead of {self._asked['congestion']}"
+        actors[accepted.fileno()] = server = _Server(accepted, self._asked["bytes"], poll)
+        server.act(accepted.fileno(), poll, actors)
+
+    def report(self) -> dict[str, Any]:
+        """Stops the parts."""
+        return {name: part.stop() for name, part in self._parts.items()}
+
+
+class _Client:
+    """Reads whatever comes."""
+
+    def __init__(self, sock: socket.socket, expected: int, poll: select.epoll) -> None:
+        self.client, self.missing = sock, expected
+        sock.setblocking(False)
+        poll.register(sock, select.EPOLLIN)
+        with suppress(BlockingIOError):
+            sock.connect((ADDRESS, PORT))
+
+    def act(self, _fd: int, _poll: select.epoll, _actors: dict[int, Any]) -> None:
+        with suppress(BlockingIOError):
+            self.missing -= len(self.client.recv(2**20))
+
+
+class _Server:
+    """Writes as much as goes whenever there is room."""
+
+    def __init__(self, sock: socket.socket, total: int, poll: select.epoll) -> None:
+        self._sock, self._unsent = sock, total
+        sock.setblocking(False)
+        poll.register(sock, select.EPOLLOUT)
+
+    def act(self, fd: int, poll: select.epoll, _actors: dict[int, Any]) -> None:
+        with suppress(BlockingIOError):
+            while self._unsent:
+                self._unsent -= self._sock.send(ZEROS[: self._unsent])
+            # The simulated server closes, which ends Nagle's waiting. This one stays open: the probe's
+            # tracepoint needs an established connection.
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            poll.unregister(fd)

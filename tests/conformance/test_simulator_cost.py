@@ -1,0 +1,62 @@
+"""What a packet costs the simulator, in instructions: they repeat on any machine, seconds do not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirepaint import dataplane
+
+MOST_PER_HOP = 3_900
+"""A quarter above what was measured (3,130): with one link each way, each hop is also a TCP endpoint's."""
+
+
+def description(folder: Path, seconds: int) -> dict[str, Any]:
+    """32 bulk flows over 100 Mbit/s and 100 ms one way, with a queue of one BDP."""
+    link = {
+        "capacity": {"kind": "rate", "bit_per_s": 100_000_000},
+        "delay_ns": 100_000_000,
+        "queue": {"kind": "droptail", "bytes": 2_500_000},
+    }
+    flow = {"kind": {"kind": "bulk"}, "congestion": "cc"}
+    flows = [flow | {"client": i, "server": i, "start_ns": i * 10_000_000} for i in range(32)]
+    return {
+        "format": 1,
+        "id": "cost",
+        "seed": 1,
+        "trace_dir": str(folder),
+        "work_dir": str(folder),
+        "network": {"down": link, "up": link, "client_interface": "", "server_interface": ""},
+        "congestion": [{"algorithm": "cubic9438", "name": "cc"}],
+        "simulation": {"flows": flows, "until_ns": seconds * 10**9, "tables": ["host"]},
+    }
+
+
+def counted(folder: Path, seconds: int) -> tuple[int, int]:
+    """Instructions of the whole program, and packet-hops, of so many simulated seconds."""
+    run = folder / f"{seconds}.json"
+    run.write_text(json.dumps(description(folder, seconds)))
+    argv = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    argv += [str(dataplane.program()), "simulate", "--workers", "1", str(run)]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    collected = re.search(r"Collected : (\d+)", done.stderr)
+    assert collected, done.stderr
+    return int(collected[1]), json.loads(done.stdout)["packet_hops"]
+
+
+def test_a_packet_hop_costs_no_more_instructions_than_it_did(tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is missing: apt-get install valgrind")
+    if "debug" in dataplane.program().resolve().parts:
+        pytest.skip("the data plane is a debug build: `make setup` makes a release build")
+    # The difference of two lengths leaves out what starting and writing cost.
+    few, many = counted(tmp_path, 4), counted(tmp_path, 8)
+    hops = many[1] - few[1]
+    assert hops > 30_000
+    assert (many[0] - few[0]) / hops <= MOST_PER_HOP
