@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 from proc import alive, children
 
 from wirepaint.errors import RunFailed
-from wirepaint.runners.testbed import namespaces, process
+from wirepaint.runners.testbed import namespaces, process, receive
 from wirepaint.runners.testbed.cells import SCRATCH, Cells
 
 pytestmark = pytest.mark.usefixtures("root")
@@ -49,6 +51,25 @@ def crowd_and_return(marker: str) -> dict[str, Any]:
     return {"pid": os.getpid(), "processes": len(list(Path("/proc").glob("[0-9]*")))}
 
 
+def build(_: None) -> tuple[str, list[int]]:
+    """Runs inside a cell: the name of the thread with the server's TCP input, and how it is scheduled."""
+    paths = namespaces.Namespaces.create()
+    namespaces.build(paths, ["10.65.0.1"], initial_window=10)
+    with paths.inside(paths.server):
+        name = receive._thread_of("s0")  # pyright: ignore[reportPrivateUsage]
+    time.sleep(0.5)
+    return name, list(range(receive.other_cpus()))
+
+
+def kernel_threads() -> dict[str, int]:
+    found = {}
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if (name := comm.read_text().strip()).startswith("napi/"):
+                found[name] = int(comm.parent.name)
+    return found
+
+
 def processes(marker: str) -> list[str]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -59,6 +80,29 @@ def processes(marker: str) -> list[str]:
         if marker in command.split():
             found.append(command)
     return found
+
+
+def test_the_servers_tcp_input_runs_on_a_real_time_thread_off_the_emulators_cpu(tmp_path: Path) -> None:
+    seen: dict[str, tuple[int, set[int]]] = {}
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            for name, pid in kernel_threads().items():
+                with contextlib.suppress(OSError):
+                    seen[name] = os.sched_getscheduler(pid), os.sched_getaffinity(pid)
+            time.sleep(0.05)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with Cells() as cells:
+            name, cpus = cells.call(f"{__name__}:build", None, timeout_s=20, log=tmp_path / "log")
+    finally:
+        over.set()
+        watcher.join()
+    assert seen[name] == (os.SCHED_FIFO, set(cpus))
+    assert name not in kernel_threads()
 
 
 def gone(marker: str, within_s: float = 3.0) -> bool:

@@ -20,6 +20,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -33,6 +34,12 @@ from wirepaint.runners.testbed import linux
 
 SCRATCH = Path("/dev/shm")
 """Inside a cell: a tmpfs of its own."""
+
+_REALTIME_PRIORITY = 40
+"""Of kernel threads that do a host's work: below the emulator's."""
+_MOST_BYTES = 64
+_outside: socket.socket | None = None
+"""In a cell: to its middle, which is outside."""
 
 _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
@@ -160,19 +167,24 @@ def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
     try:
         linux.die_with_parent(launcher)
         linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC)
-        gate_reader, gate_writer = os.pipe2(os.O_CLOEXEC)
+        # The cell mounts its own over it.
+        proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         cell = os.fork()
         if cell == 0:
-            os.close(gate_writer)
+            near.close()
             linux.die_with_parent()
             # getppid() is 0 across a PID namespace: a middle that died before the call above is
-            # seen by its end of the pipe.
-            if os.read(gate_reader, 1) != b"g":
+            # seen by its end of the socket.
+            if far.recv(_MOST_BYTES) != b"go":
                 os._exit(1)
-            _cell(request, writer)
-        os.close(gate_reader)
+            _cell(request, writer, far)
+        far.close()
         os.close(writer)
-        os.write(gate_writer, b"g")
+        near.send(b"go")
+        while asked := near.recv(_MOST_BYTES):
+            thread, cpus = asked.decode().split()
+            near.send(b"y" if _make_realtime(proc, thread, int(cpus)) else b"n")
         _, status = os.waitpid(cell, 0)
         if os.WIFSIGNALED(status):
             os.kill(os.getpid(), os.WTERMSIG(status))
@@ -183,8 +195,39 @@ def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
         os._exit(code)
 
 
-def _cell(request: dict[str, Any], writer: int) -> None:
+def make_realtime(thread: str, cpus: int) -> bool:
+    """Gives the kernel thread of that name real-time priority on the first ``cpus`` CPUs.
+
+    False where it cannot be had. Kernel threads are seen in the first PID namespace alone: in a cell
+    its middle is asked.
+    """
+    if _outside is not None:
+        _outside.send(f"{thread} {cpus}".encode())
+        return _outside.recv(_MOST_BYTES) == b"y"
+    proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _make_realtime(proc, thread, cpus)
+    finally:
+        os.close(proc)
+
+
+def _make_realtime(proc: int, thread: str, cpus: int) -> bool:
+    for pid in filter(str.isdecimal, os.listdir(proc)):
+        with contextlib.suppress(OSError):
+            comm = os.open(f"{pid}/comm", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+            with os.fdopen(comm) as file:
+                if file.read().rstrip("\n") != thread:
+                    continue
+            os.sched_setscheduler(int(pid), os.SCHED_FIFO, os.sched_param(_REALTIME_PRIORITY))
+            os.sched_setaffinity(int(pid), range(cpus))
+            return True
+    return False
+
+
+def _cell(request: dict[str, Any], writer: int, outside: socket.socket) -> None:
     """PID 1: calls the function, writes its answer, and takes everything with it when it ends."""
+    global _outside
+    _outside = outside
     try:
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)

@@ -283,10 +283,6 @@ def _shape(paths: namespaces.Namespaces, mss: int) -> None:
             for name in names:
                 [index] = ip.link_lookup(ifname=name)
                 ip.link("set", index=index, mtu=mtu, gso_max_segs=1)
-    # The emulator's own task processes what the server receives: on top of other tasks some kernels run
-    # no BPF program (docs/guide/congestion.md, "Unseen ACKs"), and windows matter here, not microseconds.
-    with paths.inside(paths.server):
-        namespaces.steer_receive("s0", 0)
     with paths.inside(paths.client), IPRoute() as ip:
         [index] = ip.link_lookup(ifname="c0")
         ip.route(

@@ -1,0 +1,82 @@
+"""Where Linux processes what a device receives: the TCP input of the hosts behind the emulator.
+
+Left alone, it runs on the CPU, and in the task, that sent: the emulator's.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pyroute2 import IPRoute
+from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST, genlmsg
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.generic import GenericNetlinkSocket
+
+from wirepaint.runners.testbed import cells, linux
+
+
+def on_other_cpus(name: str) -> None:
+    """Moves it by receive packet steering to all CPUs but the last one, the emulator's.
+
+    It comes as a software interrupt on top of whatever task runs there.
+    """
+    _set_queue(name, "queues/rx-0/rps_cpus", f"{(1 << other_cpus()) - 1:x}")
+
+
+def on_a_thread(name: str) -> bool:
+    """Moves it to a kernel thread of real-time priority (threaded NAPI), where the kernel can.
+
+    The device is up and has generic receive offload, which brings it NAPI. Needs Linux 6.8, to ask
+    for the thread, and to run in the first PID namespace or below a launcher there. False where the kernel
+    cannot; then nothing was changed.
+    """
+    try:
+        _set_queue(name, "threaded", "1")
+        if cells.make_realtime(_thread_of(name), other_cpus()):
+            return True
+        _set_queue(name, "threaded", "0")
+    except (OSError, NetlinkError, LookupError):
+        pass
+    return False
+
+
+def other_cpus() -> int:
+    """How many CPUs there are but the emulator's."""
+    return max((os.cpu_count() or 1) - 1, 1)
+
+
+def _set_queue(name: str, file: str, value: str) -> None:
+    # sysfs shows the devices of the namespace in which it was mounted.
+    with tempfile.TemporaryDirectory() as folder:
+        linux.mount("sysfs", folder, "sysfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+        try:
+            (Path(folder) / f"class/net/{name}" / file).write_text(value)
+        finally:
+            linux.unmount(folder)
+
+
+class _Napi(genlmsg):
+    """What the kernel's netlink family ``netdev`` says of a NAPI instance (linux/netdev.h)."""
+
+    nla_map = (
+        ("NETDEV_A_NAPI_UNSPEC", "none"),
+        ("NETDEV_A_NAPI_IFINDEX", "uint32"),
+        ("NETDEV_A_NAPI_ID", "uint32"),
+    )
+
+
+_NAPI_GET = 11
+
+
+def _thread_of(name: str) -> str:
+    """Name of the thread, which no other has; raises ``LookupError`` where the device has no NAPI."""
+    with IPRoute() as ip, GenericNetlinkSocket() as netlink:
+        [index] = ip.link_lookup(ifname=name)
+        netlink.bind("netdev", _Napi)
+        ask = _Napi()
+        ask["cmd"], ask["version"], ask["attrs"] = _NAPI_GET, 1, [("NETDEV_A_NAPI_IFINDEX", index)]
+        for napi in netlink.nlm_request(ask, msg_type=netlink.prid, msg_flags=NLM_F_REQUEST | NLM_F_DUMP):
+            return f"napi/{name}-{napi.get_attr('NETDEV_A_NAPI_ID')}"
+    raise LookupError(f"{name} has no NAPI")
