@@ -106,6 +106,19 @@ def test_over_all_networks_each_network_and_page_is_a_stratum():
     assert overall.shift_rel.high - overall.shift_rel.low < rows[0].shift_rel.high - rows[0].shift_rel.low
 
 
+def test_what_was_measured_and_what_was_simulated_are_never_taken_together():
+    measured, simulated = (
+        evaluation(lambda network, page, e=e: e, backend=pl.lit(backend))
+        for e, backend in ((-0.05, "testbed"), (0.3, "simulator"))
+    )
+    both = compare(pl.concat([measured, simulated]), "congestion", ["page-load-time"])
+    assert {row.conditions.get("backend") for row in both} == {"testbed", "simulator"}
+    alone = [row for row in compare(measured, "congestion", ["page-load-time"]) if row.conditions]
+    beside = [row for row in both if row.conditions["backend"] == "testbed"]
+    assert [(row.verdict, row.shift) for row in beside] == [(row.verdict, row.shift) for row in alone]
+    assert {row.family for row in beside} == {2, 6}, "two networks; three pages on each"
+
+
 def test_other_axes_that_vary_are_held_equal():
     h1, h2 = (
         evaluation(lambda network, page, e=e: e, http=pl.lit(http))

@@ -105,7 +105,7 @@ def compare(
     ``margin`` is the share within which two levels count as the same.
 
     Holm's correction takes together all rows over all pages, and for each metric its rows of
-    single pages.
+    single pages. What was measured and what was simulated are never taken together.
     """
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
     axes = [axis for axis in measured.AXES if axis in frame.columns]
@@ -176,7 +176,7 @@ class _Pair:
             yield self._row(keys, conditions)
             if by_page and len(keys) > 1:
                 yield from (self._row([key], conditions, page=key[-1]) for key in keys)
-        if len(groups) > 1:
+        if len(groups) > 1 and "backend" not in self.others:
             yield self._row(self.both, {})
 
     def _row(self, keys: Sequence[_Key], conditions: dict[str, str], page: str | None = None) -> Comparison:
@@ -235,9 +235,10 @@ def _relative(strata: Sequence[ranks.Stratum]) -> Interval:
 
 def _judged(rows: list[Comparison]) -> list[Comparison]:
     """The rows with corrected p values and verdicts."""
-    families: dict[str | None, list[int]] = {}
+    families: dict[tuple[str | None, str | None], list[int]] = {}
     for index, row in enumerate(rows):
-        families.setdefault(row.metric if row.page else None, []).append(index)
+        family = row.metric if row.page else None, row.conditions.get("backend")
+        families.setdefault(family, []).append(index)
     judged = list(rows)
     for members in families.values():
         corrected = holm([rows[index].p for index in members])
