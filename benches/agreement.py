@@ -1,11 +1,17 @@
 """The simulator beside Linux: the same flows on the same paths, all tolerances.
 
-    sudo .venv/bin/python benches/agreement.py [--only PART] [--link NAME] [--sender NAME] [-o FOLDER]
+    sudo .venv/bin/python benches/agreement.py [--only PART] [--links NAME ...] [--senders NAME ...]
+                                               [--sizes KB ...] [-o FOLDER]
 
-Each flow runs in Linux over the emulator (``--repeats`` times) and in the simulator (several phases of
-the clocks and host delays; tests/conformance/arms.py says why). Prints one line per flow, then how many
-flows are within each tolerance, then many flows at once and flows with random loss; with ``-o`` the
-table as JSON and an overlay of the windows of each flow as SVG.
+Begins with the link alone. Then each flow of a matrix runs in Linux over the emulator (``--repeats``
+times, several flows side by side) and in the simulator (several phases of the clocks and host delays;
+tests/conformance/arms.py says why): one line per flow, then for each tolerance how many flows are within
+it, by the medians of both arms or, where the runs of an arm lie further apart than the tolerance, by their
+ranges. Ends with many flows at once, random loss, and messages at a constant rate.
+
+With ``-o``, what Linux did is kept in the folder: the command begun again goes on where it ended, and after
+a change of the simulator only that runs anew. The folder also gets the table as JSON and an overlay of the
+windows of each flow as SVG.
 """
 
 from __future__ import annotations
@@ -16,7 +22,8 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +33,9 @@ sys.path.append(str(CONFORMANCE))
 os.environ["PYTHONPATH"] = str(CONFORMANCE)
 
 import arms  # noqa: E402
-from arms import MS, SENDERS, Flow, Link, Seen  # noqa: E402
-from tolerances import compare  # noqa: E402
+import link_alone  # noqa: E402
+from arms import FRAME, MS, SENDERS, Flow, Link, Messages, Seen  # noqa: E402
+from tolerances import Finding, compare  # noqa: E402
 
 from wirepaint.runners.testbed.cells import Cells  # noqa: E402
 
@@ -39,28 +47,99 @@ LINKS = [
     *(Link(100, 100, 0.25), Link(5, 100, None), Link(20, 60, None), Link(50, 30, None)),
     *(Link(10, 40, 1, 0.01), Link(20, 100, 1, 0.01), Link(5, 200, 2, 0.01), Link(50, 20, None, 0.01)),
 ]
+ONE_BY_ONE = ("std", "cubic", "bbr", "cwv", "fld")
 KILOBYTES = [10, 100, 1000, 5000, 20_000]
 CROWDS = [(Link(20, 60, 1), 32, 1_000_000), (Link(50, 100, 0.5), 32, 2_000_000)]
 """Many flows at once: link, flows, bytes of each."""
+MESSAGE_LINK = Link(5, 60)
+MESSAGE_RATES = (1.6, 4.5)
+"""Payload, in Mbit/s."""
 SEEDS = 20
 """Times that a flow with random loss runs in each arm."""
-LONGEST_S = 15
-"""A flow that takes longer at the full rate is left out."""
-TOGETHER = 6
-"""Flows that run in Linux at the same time."""
+LONGEST_S = 60
+"""A flow that would take longer is left out."""
+TOGETHER, TOGETHER_MBIT = 10, 80
+"""Flows that run in Linux at the same time: so many at most, which carry so much at most (or one)."""
 WIDTH, HEIGHT = 720, 240
 
 
-def flows(options: argparse.Namespace) -> Iterator[Flow]:
-    """The matrix, as far as it was asked for."""
-    for link in LINKS:
-        for sender in ("std", "cubic", "bbr", "cwv", "fld"):
-            for kilobytes in KILOBYTES:
-                flow = Flow(link, SENDERS[sender], kilobytes * 1000)
-                asked = (options.link in (None, link.name), options.sender in (None, sender))
-                short = flow.bytes * 8 / (link.rate * 1e6) <= options.longest
-                if all(asked) and short and options.kb in (None, kilobytes):
-                    yield flow
+def expected_s(flow: Flow) -> float:
+    """About how long a transfer takes: at the full rate, or at what random loss leaves a Reno-like sender
+    (1.22 segments a round trip over the root of the loss rate: Mathis et al., CCR 1997)."""
+    link = flow.link
+    rate = link.rate * 1e6
+    if link.loss and flow.sender.name != "bbr":
+        rate = min(rate, 1.22 * FRAME * 8 / (link.rtt / 1e3) / link.loss**0.5)
+    return flow.count * flow.bytes * 8 / rate + 5 * link.rtt / 1e3
+
+
+def matrix(options: argparse.Namespace) -> list[Flow]:
+    """The flows that were asked for and are not too long."""
+    flows = [
+        Flow(link, SENDERS[sender], 1000 * kilobytes)
+        for link in LINKS
+        if link.name in options.links
+        for sender in options.senders
+        for kilobytes in options.sizes
+    ]
+    short = [flow for flow in flows if expected_s(flow) <= LONGEST_S]
+    if len(short) < len(flows):
+        names = ", ".join(
+            dict.fromkeys(f"{flow.link.name} {flow.bytes // 1000} kB" for flow in flows if flow not in short)
+        )
+        print(f"left out, longer than {LONGEST_S} s: {names}")
+    return short
+
+
+def batches(flows: Iterable[Flow]) -> Iterator[list[Flow]]:
+    """Flows that can run side by side and take about as long."""
+    batch: list[Flow] = []
+    for flow in sorted(flows, key=expected_s):
+        rate = sum(8 * one.bytes / 1e6 / expected_s(one) for one in (*batch, flow))
+        if batch and (len(batch) == TOGETHER or rate > TOGETHER_MBIT):
+            yield batch
+            batch = []
+        batch.append(flow)
+    if batch:
+        yield batch
+
+
+class Linux:
+    """What Linux did with each flow, kept in a folder."""
+
+    def __init__(self, cells: Cells, folder: Path) -> None:
+        self._cells, self._folder = cells, folder
+
+    def _place(self, flow: Flow, repeat: int) -> Path:
+        count = f"{flow.count}x-" if flow.count > 1 else ""
+        rate = f"-{flow.messages.rate:g}M" if flow.messages else ""
+        return self._folder / f"{count}{flow.name.replace(' ', '-')}{rate}-seed{flow.seed}" / str(repeat)
+
+    def carry_out(self, flows: Iterable[Flow], repeats: int) -> None:
+        """Carries out what is not kept yet."""
+        for repeat in range(repeats):
+            due = [flow for flow in flows if not self._place(flow, repeat).exists()]
+            done = 0
+            for batch in batches(due):
+                with tempfile.TemporaryDirectory() as scratch:
+                    for seen in arms.in_linux(self._cells, batch, Path(scratch)):
+                        seen.keep(self._place(seen.flow, repeat))
+                done += len(batch)
+                print(f"Linux, repeat {repeat + 1}: {done} of {len(due)} flows", file=sys.stderr, flush=True)
+
+    def seen(self, flow: Flow, repeats: int) -> list[Seen]:
+        """What Linux did. Transfers with ACKs that no BPF program saw are left out, and those whose packets
+        were late where there are others."""
+        kept = [Seen.kept(flow, self._place(flow, repeat)) for repeat in range(repeats)]
+        counted = [seen for seen in kept if seen.counts]
+        return [seen for seen in counted if not seen.late] or counted
+
+
+def simulate(flows: Iterable[Flow]) -> Iterator[tuple[Flow, list[Seen]]]:
+    """Carries out flows in the simulator, a few at a time."""
+    for batch in batches(flows):
+        with tempfile.TemporaryDirectory() as scratch:
+            yield from zip(batch, arms.simulate(batch, Path(scratch)), strict=True)
 
 
 def overlay(linux: Sequence[Seen], simulated: Sequence[Seen]) -> str:
@@ -87,144 +166,192 @@ def overlay(linux: Sequence[Seen], simulated: Sequence[Seen]) -> str:
     )
 
 
-def row(linux: Sequence[Seen], simulated: Sequence[Seen]) -> dict[str, Any]:
-    """What the arms showed of a flow."""
+def beside(linux: Sequence[Seen], simulated: Sequence[Seen]) -> dict[str, Any]:
+    """Compares what the arms showed of a flow; prints a line."""
     flow = linux[0].flow
+    findings = compare(linux, simulated)
     times = [statistics.median(seen.completion_ns for seen in arm) / 1e9 for arm in (linux, simulated)]
+    drops = [statistics.median(seen.drops for seen in arm) for arm in (linux, simulated)]
+    print(
+        f"{flow.link.name:20}{flow.sender.name:8}{flow.bytes // 1000:>6}{times[0]:>9.3f} s{times[1]:>9.3f} s"
+        f"{100 * (times[1] / times[0] - 1):>+8.2f}%  {drops[0]:g}/{drops[1]:g}"
+        + "".join(f"  {finding}" for finding in findings if not finding.holds),
+        flush=True,
+    )
     return {
         "link": flow.link.name,
         "sender": flow.sender.name,
         "bytes": flow.bytes,
         "linux_s": times[0],
         "simulator_s": times[1],
-        "error": times[1] / times[0] - 1,
-        "drops": [statistics.median(seen.drops for seen in arm) for arm in (linux, simulated)],
+        "drops": drops,
         "late_us": max(seen.late_ns for seen in linux) / 1e3,
-        "findings": [vars(finding) | {"holds": finding.holds} for finding in compare(linux, simulated)],
+        "findings": [
+            {
+                "what": finding.what,
+                "error": finding.error,
+                "gap": finding.gap,
+                "limit": finding.limit,
+                "unit": finding.unit,
+                "by_medians": finding.by_medians,
+                "holds": finding.holds,
+            }
+            for finding in findings
+        ],
     }
 
 
-def measure(
-    cells: Cells, together: Sequence[Flow], repeats: int, folder: Path
-) -> Iterator[tuple[list[Seen], list[Seen]]]:
-    """Both arms of a few flows. What Linux did with ACKs that no BPF program saw is left out."""
-    simulated = arms.simulate(together, folder / "simulated")
-    linux = [arms.in_linux(cells, together, folder / str(repeat)) for repeat in range(repeats)]
-    for number, ours in enumerate(simulated):
-        yield [seen[number] for seen in linux if seen[number].counts], ours
+def one_by_one(linux: Linux, options: argparse.Namespace, folder: Path) -> None:
+    """The matrix: a line per flow, and the tables."""
+    flows = matrix(options)
+    linux.carry_out(flows, options.repeats)
+    print(f"{'link':20}{'sender':8}{'kB':>6}{'Linux':>11}{'simulator':>11}{'error':>9}  drops")
+    rows = []
+    for flow, simulated in simulate(flows):
+        seen = linux.seen(flow, options.repeats)
+        if not seen:
+            print(f"{flow.name}: ACKs went unseen each time", flush=True)
+            continue
+        rows.append(beside(seen, simulated))
+        sampled = [[one for one in arm if one.sampled] for arm in (seen, simulated)]
+        if all(sampled):
+            (folder / f"{flow.name.replace(' ', '-')}.svg").write_text(overlay(*sampled))
+    (folder / "agreement.json").write_text(json.dumps(rows, indent=1))
+    by_tolerance: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        for found in row["findings"]:
+            by_tolerance[found["what"]].append(row | found)
+    summarise("tolerance", by_tolerance)
+    by_size: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in sorted(by_tolerance["completion"], key=lambda row: row["bytes"]):
+        by_size[f"{row['bytes'] // 1000} kB"].append(row)
+    summarise("completion of", by_size)
 
 
-def one_by_one(cells: Cells, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Carries the matrix out; prints a line and gives the row of each flow."""
-    todo = list(flows(options))
-    if options.output:
-        options.output.mkdir(parents=True, exist_ok=True)
-    print(f"{'link':20}{'sender':8}{'kB':>6}{'Linux':>10}{'simulator':>11}{'error':>9}  drops")
-    for start in range(0, len(todo), TOGETHER):
-        together = todo[start : start + TOGETHER]
-        with tempfile.TemporaryDirectory() as scratch:
-            arms_of_each = measure(cells, together, options.repeats, Path(scratch))
-            for flow, (linux, simulated) in zip(together, arms_of_each, strict=True):
-                if not linux:
-                    print(f"{flow.name}: ACKs went unseen each time", flush=True)
-                    continue
-                one = row(linux, simulated)
-                beyond = [
-                    f"  {found['what']} {found['found']:.3g}{found['unit']} > {found['limit']:.3g}"
-                    for found in one["findings"]
-                    if not found["holds"]
-                ]
-                print(
-                    f"{one['link']:20}{one['sender']:8}{one['bytes'] // 1000:>6}{one['linux_s']:>8.3f} s"
-                    f"{one['simulator_s']:>9.3f} s{100 * one['error']:>+8.2f}%"
-                    f"  {one['drops'][0]:g}/{one['drops'][1]:g}{''.join(beyond)}",
-                    flush=True,
-                )
-                if options.output:
-                    name = flow.name.replace(" ", "-")
-                    (options.output / f"{name}.svg").write_text(overlay(linux, simulated))
-                yield one
+def summarise(head: str, rows: dict[str, list[dict[str, Any]]]) -> None:
+    """How many findings hold, by sender, and how large the errors of the medians are."""
+    print(f"\nwithin the tolerance: by the medians + by the ranges, of all\n{head:34}", end="")
+    senders = list(dict.fromkeys(one["sender"] for found in rows.values() for one in found))
+    print("".join(f"{name:>12}" for name in (*senders, "all", "median", "p90", "worst")))
+    for name, found in rows.items():
+        line = ""
+        for sender in (*senders, None):
+            mine = [one for one in found if sender in (None, one["sender"])]
+            medians = sum(one["by_medians"] for one in mine)
+            ranges = sum(one["holds"] for one in mine) - medians
+            line += f"{medians}+{ranges}/{len(mine)}".rjust(12)
+        errors = sorted(abs(one["error"]) for one in found)
+        shown = (statistics.median(errors), errors[(len(errors) - 1) * 9 // 10], errors[-1])
+        unit = found[0]["unit"].replace(" round trips", " RTT").replace(" segments", " seg")
+        print(f"{name:34}{line}{''.join(f'{error:.3g}{unit}'.rjust(12) for error in shown)}")
 
 
-def crowds(cells: Cells, repeats: int) -> None:
+def crowds(linux: Linux, options: argparse.Namespace) -> None:
     """Prints how many flows at once lie beside each other."""
     for link, count, size in CROWDS:
         for sender in ("reno", "cubic"):
             flow = Flow(link, SENDERS[sender], size, count=count)
-            with tempfile.TemporaryDirectory() as scratch:
-                [(linux, simulated)] = measure(cells, [flow], repeats, Path(scratch))
-                found = "; ".join(map(str, compare(linux, simulated))) if linux else "ACKs went unseen"
-                print(f"{count} flows, {flow.name}: {found}", flush=True)
+            linux.carry_out([flow], options.repeats)
+            [(_, simulated)] = simulate([flow])
+            found = "; ".join(map(str, compare(linux.seen(flow, options.repeats), simulated)))
+            print(f"{count} flows, {flow.name}: {found}", flush=True)
 
 
-def chance(cells: Cells, options: argparse.Namespace) -> None:
+def messages(linux: Linux, options: argparse.Namespace) -> None:
+    """Prints the delays of messages at a constant rate: a third of the capacity, close to it."""
+    for rate in MESSAGE_RATES:
+        for sender in ("cubic", "std"):
+            flow = Flow(MESSAGE_LINK, SENDERS[sender], 1_000_000, messages=Messages(1000, rate))
+            linux.carry_out([flow], options.repeats)
+            [(_, simulated)] = simulate([flow])
+            theirs = linux.seen(flow, options.repeats)
+            delays = [
+                "/".join(
+                    f"{statistics.median(one.delay_ms(share) for one in arm):.2f}" for share in (0.5, 0.99)
+                )
+                for arm in (theirs, simulated)
+            ]
+            found = "; ".join(map(str, compare(theirs, simulated)))
+            print(
+                f"{MESSAGE_LINK.name} {sender}, {rate:g} Mbit/s in messages: p50/p99 {delays[0]} ms,"
+                f" simulator {delays[1]} ms; {found}",
+                flush=True,
+            )
+
+
+def links(cells: Cells) -> None:
+    """Prints what the link of each kind of queue did with the same arrivals in both arms."""
+    for link in link_alone.LINKS:
+        with tempfile.TemporaryDirectory() as scratch:
+            crossed = link_alone.cross(cells, link, Path(scratch))
+        print(
+            f"link alone, {link.name}: {crossed.packets.height} packets, {crossed.drops} dropped,"
+            f" {crossed.otherwise_dropped} otherwise in the simulator; {crossed.otherwise_due} due at another"
+            f" time, departure in fact p99 {crossed.late_p99_ns / 1e3:.0f} us later",
+            flush=True,
+        )
+
+
+def chance(linux: Linux, options: argparse.Namespace) -> None:
     """Prints mean completion times where loss is random, over as many seeds, with their standard errors."""
     for link in LINKS:
-        if not link.loss or options.link not in (None, link.name):
+        if not link.loss or link.name not in options.links:
             continue
-        for sender in ("cubic", "fld"):
-            kind = SENDERS[sender]
-            todo = [Flow(link, kind, 1_000_000, seed=seed) for seed in range(1, SEEDS + 1)]
-            times: tuple[list[float], list[float]] = ([], [])
-            for start in range(0, SEEDS, TOGETHER):
-                with tempfile.TemporaryDirectory() as scratch:
-                    for linux, simulated in measure(cells, todo[start : start + TOGETHER], 1, Path(scratch)):
-                        if linux:
-                            times[0].append(linux[0].completion_ns / 1e9)
-                            times[1].append(statistics.fmean(one.completion_ns for one in simulated) / 1e9)
-            means = [statistics.fmean(arm) for arm in times]
-            error = sum(statistics.variance(arm) / len(arm) for arm in times) ** 0.5
-            limit = 2 * error + 0.02 * means[0]
+        for sender in options.senders:
+            flows = [Flow(link, SENDERS[sender], 1_000_000, seed=seed) for seed in range(1, SEEDS + 1)]
+            linux.carry_out(flows, 1)
+            pairs = [(linux.seen(flow, 1), simulated) for flow, simulated in simulate(flows)]
+            means = [
+                [
+                    statistics.fmean(seen.completion_ns for seen in pair[arm]) / 1e9
+                    for pair in pairs
+                    if pair[0]
+                ]
+                for arm in (0, 1)
+            ]
+            error = sum(statistics.variance(arm) / len(arm) for arm in means) ** 0.5
+            overall = [statistics.fmean(arm) for arm in means]
+            limit = 2 * error + 0.02 * overall[0]
+            mean = Finding.of("mean completion", [[one] for one in overall], limit, " s")
             print(
-                f"{link.name} {sender}, {len(times[0])} seeds: {means[0]:.3f} s, simulator {means[1]:.3f} s,"
-                f" apart {abs(means[1] - means[0]):.3f} s"
-                f" ({'within' if abs(means[1] - means[0]) <= limit else 'BEYOND'} {limit:.3f} s)",
+                f"{link.name} {sender}, {len(means[0])} seeds: {overall[0]:.3f} s,"
+                f" simulator {overall[1]:.3f} s; {mean}",
                 flush=True,
             )
 
 
 def main() -> None:
-    """Prints one line per flow and the table of tolerances, then crowds and random loss."""
+    """Carries out the parts that were asked for."""
     parser = argparse.ArgumentParser(description="The simulator beside Linux, flow by flow")
-    parser.add_argument("--link", choices=[link.name for link in LINKS], help="only this path")
-    parser.add_argument("--sender", choices=SENDERS, help="only this congestion control")
-    parser.add_argument("--kb", type=int, choices=KILOBYTES, help="only flows of so many kB")
+    names = [link.name for link in LINKS]
+    parser.add_argument(
+        "--links", nargs="+", choices=names, default=names, metavar="LINK", help="these paths"
+    )
+    parser.add_argument("--senders", nargs="+", choices=ONE_BY_ONE, default=ONE_BY_ONE, help="these controls")
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, choices=KILOBYTES, default=KILOBYTES, help="kB of a flow"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="times that Linux carries out each flow")
-    parser.add_argument("--longest", type=float, default=LONGEST_S, help="seconds at the full rate")
-    parser.add_argument("--only", choices=["flows", "crowds", "chance"], help="only one of the three parts")
-    parser.add_argument("-o", "--output", type=Path, help="folder for table and overlays")
+    parts = ["links", "flows", "crowds", "chance", "messages"]
+    parser.add_argument("--only", choices=parts, help="only one part")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="folder for what Linux did, the table, the overlays"
+    )
     options = parser.parse_args()
-    with Cells() as cells:
+    with Cells() as cells, tempfile.TemporaryDirectory() as scratch:
+        folder = options.output or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        linux = Linux(cells, folder / "linux")
+        if options.only in (None, "links"):
+            links(cells)
         if options.only in (None, "flows"):
-            rows = list(one_by_one(cells, options))
-            summarise(rows)
-            if options.output:
-                (options.output / "agreement.json").write_text(json.dumps(rows, indent=1))
+            one_by_one(linux, options, folder)
         if options.only in (None, "crowds"):
-            crowds(cells, options.repeats)
+            crowds(linux, options)
         if options.only in (None, "chance"):
-            chance(cells, options)
-
-
-def summarise(rows: Sequence[dict[str, Any]]) -> None:
-    """How many flows are within each tolerance, by sender; the error of completion times."""
-    print(f"\n{'tolerance':36}" + "".join(f"{name:>10}" for name in ("std", "cubic", "bbr", "cwv", "fld")))
-    for what in dict.fromkeys(found["what"] for one in rows for found in one["findings"]):
-        line = ""
-        for sender in ("std", "cubic", "bbr", "cwv", "fld"):
-            holds = [
-                found["holds"]
-                for one in rows
-                if one["sender"] == sender
-                for found in one["findings"]
-                if found["what"] == what
-            ]
-            line += f"{sum(holds)}/{len(holds)}".rjust(10)
-        print(f"{what:36}{line}")
-    errors = sorted(abs(one["error"]) for one in rows)
-    if errors:
-        p90 = errors[min(len(errors) * 9 // 10, len(errors) - 1)]
-        print(f"error of completion, medians: {100 * statistics.median(errors):.2f} %, p90 {100 * p90:.2f} %")
+            chance(linux, options)
+        if options.only in (None, "messages"):
+            messages(linux, options)
 
 
 if __name__ == "__main__":

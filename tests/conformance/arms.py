@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ MEMBERS = [
     for j, delay in enumerate(HOST_DELAYS_NS)
 ]
 LATE_NS = 200_000
-"""p99 lateness of the emulator beyond which a transfer is repeated once."""
+"""p99 lateness of the emulator beyond which a transfer is repeated once, or a 500th of the round trip."""
 ATTEMPTS = 4
 
 
@@ -113,14 +114,29 @@ SENDERS = {
 
 
 @dataclass(frozen=True)
+class Messages:
+    """Writes of equal size at a constant rate of payload, in Mbit/s."""
+
+    bytes: int
+    rate: float
+
+    @property
+    def interval_ns(self) -> int:
+        """Between two writes."""
+        return round(self.bytes * 8e3 / self.rate)
+
+
+@dataclass(frozen=True)
 class Flow:
-    """What both arms carry out: over each of ``count`` connections the server sends so many bytes."""
+    """What both arms carry out: over each of ``count`` connections the server sends so many bytes, as fast
+    as TCP lets it or as messages."""
 
     link: Link
     sender: Sender
     bytes: int
     seed: int = 1
     count: int = 1
+    messages: Messages | None = None
 
     @property
     def name(self) -> str:
@@ -142,9 +158,20 @@ class Flow:
         """The instance that runs under a name."""
         return {"algorithm": self.sender.algorithm, "name": name, "parameters": self.sender.parameters}
 
+    def application(self, write_ns: int) -> dict[str, Any]:
+        """The simulated server: what it writes, from a time on."""
+        if self.messages is None:
+            rates = [{"at_ns": write_ns, "bit_per_s": 1}, {"at_ns": write_ns + 1, "bit_per_s": 0}]
+            return {"kind": "cbr", "write_bytes": self.bytes, "rates": rates}
+        end = write_ns + self.bytes // self.messages.bytes * self.messages.interval_ns
+        rate = round(self.messages.rate * 1e6)
+        rates = [{"at_ns": write_ns, "bit_per_s": rate}, {"at_ns": end, "bit_per_s": 0}]
+        return {"kind": "cbr", "write_bytes": self.messages.bytes, "rates": rates}
+
     def limit_s(self) -> float:
         """When a transfer is given up."""
-        return 30 + 20 * self.count * self.bytes * 8 / (self.link.rate * 1e6)
+        rate = self.messages.rate if self.messages else self.link.rate
+        return 30 + 20 * self.count * self.bytes * 8 / (rate * 1e6)
 
 
 @dataclass(frozen=True)
@@ -160,6 +187,13 @@ class Seen:
     """p99 lateness of the emulator."""
     unseen: int = 0
     """ACKs that the kernel processed without BPF programs (docs/guide/congestion.md)."""
+    delays_ns: tuple[int, ...] = ()
+    """From the server's write of each message to the client's read of its last byte."""
+
+    @property
+    def late(self) -> bool:
+        """The emulator sent packets so late that the transfer is worth repeating."""
+        return self.late_ns > max(LATE_NS, self.flow.link.rtt * MS // 500)
 
     @property
     def counts(self) -> bool:
@@ -167,8 +201,18 @@ class Seen:
         return not self.unseen or self.flow.sender.built_in is not None
 
     @classmethod
-    def of(cls, flow: Flow, folder: Path, *, late_ns: int = 0, unseen: int = 0) -> Seen:
-        """What the tables in ``folder`` show."""
+    def of(
+        cls,
+        flow: Flow,
+        folder: Path,
+        *,
+        late_ns: int = 0,
+        unseen: int = 0,
+        delays_ns: Iterable[int] = (),
+        written_ns: int = 0,
+    ) -> Seen:
+        """What the tables in ``folder`` show; without ``delays_ns``, those of messages of which the first
+        was written at ``written_ns`` of the run and that are read as soon as they are complete."""
         packets = read_table(folder, "packet").filter(
             (pl.col("direction") == "down") & (pl.col("source_port") == PORT)
         )
@@ -183,7 +227,41 @@ class Seen:
         times = pl.col("time_in", "time_due", "time_out")
         tcp = read_table(folder, "tcp").filter(pl.col("server_port") == PORT)
         tcp = tcp.with_columns(pl.col("time") - begin)
-        return cls(flow, data.with_columns(times - begin), tcp, late_ns, unseen)
+        seen = cls(flow, data.with_columns(times - begin), tcp, late_ns, unseen, tuple(delays_ns))
+        if flow.messages and not seen.delays_ns:
+            return replace(seen, delays_ns=seen.delays_from(written_ns - begin, flow.messages))
+        return seen
+
+    def delays_from(self, written_ns: int, messages: Messages) -> tuple[int, ...]:
+        """Of messages of which the first was written at a time, by when all bytes up to the last of each
+        had reached the client."""
+        ends = pl.DataFrame({"end": range(messages.bytes, self.flow.bytes + 1, messages.bytes)})
+        arrived = self.arrivals.sort("offset").select(
+            end=pl.col("offset") + pl.col("bytes"), read=pl.col("time").cum_max()
+        )
+        complete = ends.join_asof(
+            arrived.with_columns(pl.col("end").cast(pl.Int64)), on="end", strategy="forward"
+        )
+        written = written_ns + messages.interval_ns * pl.int_range(pl.len())
+        return tuple(complete.select(pl.col("read") - written)["read"].to_list())
+
+    def keep(self, folder: Path) -> None:
+        """Writes what was seen into a folder of its own, whole or not at all."""
+        part = folder.with_name(folder.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        self.packets.write_parquet(part / "packets.parquet")
+        self.tcp.write_parquet(part / "tcp.parquet")
+        numbers = {"late_ns": self.late_ns, "unseen": self.unseen, "delays_ns": self.delays_ns}
+        (part / "seen.json").write_text(json.dumps(numbers))
+        part.rename(folder)
+
+    @classmethod
+    def kept(cls, flow: Flow, folder: Path) -> Seen:
+        """What ``keep`` wrote."""
+        packets, tcp = (pl.read_parquet(folder / f"{name}.parquet") for name in ("packets", "tcp"))
+        said = json.loads((folder / "seen.json").read_text())
+        return cls(flow, packets, tcp, said["late_ns"], said["unseen"], tuple(said["delays_ns"]))
 
     @cached_property
     def arrivals(self) -> pl.DataFrame:
@@ -199,6 +277,10 @@ class Seen:
         arrived = self.arrivals["bytes"].sum()
         assert arrived >= self.flow.bytes * self.flow.count, f"{self.flow.name}: {arrived} bytes arrived"
         return int(self.arrivals["time"].max())  # pyright: ignore[reportArgumentType]
+
+    def delay_ms(self, quantile: float) -> float:
+        """Quantile of the delays of its messages."""
+        return float(pl.Series(self.delays_ns).quantile(quantile) or 0) / MS
 
     @property
     def drops(self) -> int:
@@ -249,6 +331,12 @@ class Seen:
         acks = self.tcp.filter(pl.col("event") == "ack").sort("time", maintain_order=True)
         return acks.select("time", "delivered", "cwnd")
 
+    @property
+    def sampled(self) -> bool:
+        """The sender was seen at each ACK. (At none where all was sent, and the connection closed, before
+        the first.)"""
+        return not self.unseen and self._acks.height > 0
+
     def delivered(self, times: Iterable[int]) -> list[int]:
         """Segments that had been delivered at these times."""
         found = [self._acks.filter(pl.col("time") <= time)["delivered"] for time in times]
@@ -275,14 +363,12 @@ def simulate(flows: Iterable[Flow], folder: Path) -> list[list[Seen]]:
     file = folder / "runs.jsonl"
     with file.open("w") as out:
         for number, flow in enumerate(flows):
-            for member, (phase, delay, wake) in enumerate(MEMBERS):
-                write = phase + 3 * (flow.link.rtt * MS // 2 + delay) + wake
-                rates = [{"at_ns": write, "bit_per_s": 1}, {"at_ns": write + 1, "bit_per_s": 0}]
-                once = {"kind": "cbr", "write_bytes": flow.bytes, "rates": rates}
+            for member, (phase, delay, _) in enumerate(MEMBERS):
+                kind = flow.application(_written_ns(flow, member))
                 run = flow.run(folder / f"sim{number}.{member}", delay) | {
                     "congestion": [flow.congestion("server")],
                     "simulation": {
-                        "flows": [{"kind": once, "congestion": "server", "start_ns": phase}] * flow.count,
+                        "flows": [{"kind": kind, "congestion": "server", "start_ns": phase}] * flow.count,
                         "tcp": {"sysctls": BASELINE_SYSCTLS},
                         "until_ns": round(flow.limit_s() * 1e9),
                         "tables": ["packet", "tcp"],
@@ -295,16 +381,25 @@ def simulate(flows: Iterable[Flow], folder: Path) -> list[list[Seen]]:
     for line in done.stdout.splitlines():
         assert not json.loads(line)["faults"], line
     return [
-        [Seen.of(flow, folder / f"sim{number}.{member}") for member in range(len(MEMBERS))]
+        [
+            Seen.of(flow, folder / f"sim{number}.{member}", written_ns=_written_ns(flow, member))
+            for member in range(len(MEMBERS))
+        ]
         for number, flow in enumerate(flows)
     ]
+
+
+def _written_ns(flow: Flow, member: int) -> int:
+    """When the simulated server's application writes first: once the handshake is over, and it awake."""
+    phase, delay, wake = MEMBERS[member]
+    return phase + 3 * (flow.link.rtt * MS // 2 + delay) + wake
 
 
 def in_linux(cells: Cells, flows: Iterable[Flow], folder: Path) -> list[Seen]:
     """Carries flows out in Linux, at the same time, each on a path of its own.
 
     What says nothing about Linux is repeated: a transfer with unseen ACKs, and once a transfer whose
-    packets were late.
+    packets were late; of the two the less late one counts.
     """
     found: dict[int, Seen] = {}
     flows = list(flows)
@@ -313,16 +408,19 @@ def in_linux(cells: Cells, flows: Iterable[Flow], folder: Path) -> list[Seen]:
         if not due:
             break
         place = folder / f"linux{attempt}"
-        found |= zip(due, _at_once(cells, [flows[n] for n in due], place), strict=True)
+        again = at_once(cells, [flows[n] for n in due], place)
+        for n, seen in zip(due, again, strict=True):
+            found[n] = min(found.get(n, seen), seen, key=lambda seen: (seen.unseen > 0, seen.late_ns))
     return [found[n] for n in range(len(flows))]
 
 
 def _must_repeat(seen: Seen, attempt: int) -> bool:
     sampled = not seen.unseen or seen.flow.count > 1
-    return not seen.counts or (attempt == 1 and (seen.late_ns > LATE_NS or not sampled))
+    return not seen.counts or (attempt == 1 and (seen.late or not sampled))
 
 
-def _at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
+def at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
+    """Carries flows out once; the tables of each are in a subfolder of its number."""
     load: dict[str, dict[str, Any]] = {}
     asked = []
     for number, flow in enumerate(flows):
@@ -337,6 +435,8 @@ def _at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
                 "bytes": flow.bytes,
                 "count": flow.count,
                 "limit_s": flow.limit_s(),
+                "messages": flow.messages
+                and {"bytes": flow.messages.bytes, "interval_ns": flow.messages.interval_ns},
             }
         )
     arguments = {"folder": str(folder), "congestion": list(load.values()), "flows": asked}
@@ -348,6 +448,7 @@ def _at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
             folder / str(number),
             late_ns=one["emulator"]["lateness"]["p99"],
             unseen=sum(gap["segments"] for gap in one["probe"]["unseen"]),
+            delays_ns=one["delays_ns"],
         )
         for number, (flow, one) in enumerate(zip(flows, said, strict=True))
     ]

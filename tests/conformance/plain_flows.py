@@ -10,7 +10,9 @@ import json
 import os
 import select
 import socket
+import threading
 import time
+from bisect import bisect_left
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -29,11 +31,13 @@ else the machine does. Less than the emulator's."""
 
 
 def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Carries out flows and returns what the emulator and the probe of each reported.
+    """Carries out flows and returns what the emulator and the probe of each reported, and ``delays_ns`` of
+    its messages.
 
     ``asked``: ``folder``, ``congestion`` (instances to load) and ``flows``, each with ``run`` (description
     without what only the cell can know), ``congestion`` (name at the server, read back), ``count``
-    (connections), ``bytes`` of each and ``limit_s``.
+    (connections), ``bytes`` of each, ``limit_s`` and ``messages`` (``bytes``, ``interval_ns``), or None where
+    the server writes as much as goes.
     """
     folder = Path(asked["folder"])
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
@@ -69,9 +73,6 @@ class _Path:
         self._paths = namespaces.Namespaces.create()
         stack.callback(self._paths.close)
         namespaces.build(self._paths, [ADDRESS], initial_window=10)
-        # As in wirepaint.runners.testbed.transfer: or a few ACKs go unseen where the machine is busy.
-        with self._paths.inside(self._paths.server):
-            namespaces.steer_receive("s0", 0)
         probe = {"namespace_inode": namespaces.inode(self._paths.server)}
         file = Path(asked["run"]["trace_dir"]) / "run.json"
         file.write_text(json.dumps(asked["run"] | {"epoch_ns": time.monotonic_ns(), "probe": probe}))
@@ -99,6 +100,7 @@ class _Path:
         for _ in range(self._asked["count"]):
             with self._paths.inside(self._paths.client):
                 clients.append(_Client(stack.enter_context(socket.socket()), self._asked["bytes"], poll))
+        self._clients = clients
         return clients
 
     def act(self, _: int, poll: select.epoll, actors: dict[int, Any]) -> None:
@@ -106,19 +108,32 @@ class _Path:
         accepted = self._stack.enter_context(self.listener.accept()[0])
         used = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
         assert used == self._asked["congestion"], f"{used} instead of {self._asked['congestion']}"
+        if self._asked["messages"]:
+            self._writer = _Writer(accepted, self._asked["bytes"], self._asked["messages"])
+            return
         actors[accepted.fileno()] = server = _Server(accepted, self._asked["bytes"], poll)
         server.act(accepted.fileno(), poll, actors)
 
     def report(self) -> dict[str, Any]:
         """Stops the parts."""
-        return {name: part.stop() for name, part in self._parts.items()}
+        delays_ns = []
+        if self._asked["messages"]:
+            (client,) = self._clients
+            size = self._asked["messages"]["bytes"]
+            ends = range(size, self._asked["bytes"] + 1, size)
+            received = [so_far for _, so_far in client.reads]
+            reads = [client.reads[bisect_left(received, end)][0] for end in ends]
+            delays_ns = [read - write for read, write in zip(reads, self._writer.times_ns, strict=True)]
+        return {name: part.stop() for name, part in self._parts.items()} | {"delays_ns": delays_ns}
 
 
 class _Client:
     """Reads whatever comes."""
 
     def __init__(self, sock: socket.socket, expected: int, poll: select.epoll) -> None:
-        self.client, self.missing = sock, expected
+        self.client, self.missing, self._expected = sock, expected, expected
+        self.reads: list[tuple[int, int]] = []
+        """When it had read how many bytes."""
         sock.setblocking(False)
         poll.register(sock, select.EPOLLIN)
         with suppress(BlockingIOError):
@@ -127,6 +142,7 @@ class _Client:
     def act(self, _fd: int, _poll: select.epoll, _actors: dict[int, Any]) -> None:
         with suppress(BlockingIOError):
             self.missing -= len(self.client.recv(2**20))
+            self.reads.append((time.monotonic_ns(), self._expected - self.missing))
 
 
 class _Server:
@@ -145,3 +161,21 @@ class _Server:
             # tracepoint needs an established connection.
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             poll.unregister(fd)
+
+
+class _Writer:
+    """Writes messages at their times, whatever has become of those before, in a thread of its own."""
+
+    def __init__(self, sock: socket.socket, total: int, messages: dict[str, int]) -> None:
+        self._sock, self._count, self._messages = sock, total // messages["bytes"], messages
+        self.times_ns: list[int] = []
+        threading.Thread(target=self._write, daemon=True).start()
+
+    def _write(self) -> None:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(APPLICATION_PRIORITY))
+        due = time.monotonic_ns()
+        for _ in range(self._count):
+            time.sleep(max(due - time.monotonic_ns(), 0) / 1e9)
+            self.times_ns.append(time.monotonic_ns())
+            self._sock.sendall(ZEROS[: self._messages["bytes"]])
+            due += self._messages["interval_ns"]

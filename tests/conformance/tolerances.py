@@ -11,91 +11,151 @@ from arms import MS, Seen
 
 @dataclass(frozen=True)
 class Finding:
-    """How a figure of the simulator lies beside Linux's."""
+    """How a figure of the simulator lies beside Linux's, each arm having run several times."""
 
     what: str
-    found: float
-    """Distance, in the unit of ``limit``."""
+    linux: tuple[float, ...]
+    simulated: tuple[float, ...]
     limit: float
-    unit: str
+    """Largest distance, in ``unit``."""
+    unit: str = ""
+    share: bool = False
+    """The distance is counted in per cent of Linux's median."""
+
+    @classmethod
+    def of(
+        cls,
+        what: str,
+        arms: Iterable[Iterable[float]],
+        limit: float,
+        unit: str = "",
+        *,
+        share: bool = False,
+    ) -> Finding:
+        """``arms``: what Linux showed, what the simulator showed."""
+        linux, simulated = (tuple(map(float, arm)) for arm in arms)
+        return cls(what, linux, simulated, limit, unit, share)
+
+    def _counted(self, distance: float) -> float:
+        usual = abs(statistics.median(self.linux))
+        return 100 * distance / usual if self.share and usual else distance
+
+    @property
+    def error(self) -> float:
+        """Of the simulator's median, with its sign."""
+        return self._counted(statistics.median(self.simulated) - statistics.median(self.linux))
+
+    @property
+    def gap(self) -> float:
+        """Between the two ranges; 0 where they overlap."""
+        apart = (min(self.simulated) - max(self.linux), min(self.linux) - max(self.simulated))
+        return self._counted(max(*apart, 0.0))
+
+    @property
+    def by_medians(self) -> bool:
+        """The medians are near enough."""
+        return abs(self.error) <= self.limit
+
+    @property
+    def scattered(self) -> bool:
+        """The runs of one arm are further apart than the arms may be: its median says little."""
+        return any(self._counted(max(arm) - min(arm)) > self.limit for arm in (self.linux, self.simulated))
 
     @property
     def holds(self) -> bool:
-        return self.found <= self.limit
+        """The medians are near enough or, of scattered runs, the ranges."""
+        return self.by_medians or (self.scattered and self.gap <= self.limit)
 
     def __str__(self) -> str:
-        sign = "within" if self.holds else "BEYOND"
-        return f"{self.what}: {self.found:.3g}{self.unit} ({sign} {self.limit:.3g}{self.unit})"
-
-
-def _gap(ours: Iterable[float], theirs: Iterable[float]) -> float:
-    """Distance between two ranges; 0 where they overlap."""
-    ours, theirs = list(ours), list(theirs)
-    return max(min(ours) - max(theirs), min(theirs) - max(ours), 0.0)
+        verdict = "within" if self.by_medians else "within by ranges" if self.holds else "BEYOND"
+        return f"{self.what}: {self.error:+.3g}{self.unit} ({verdict} {self.limit:.3g}{self.unit})"
 
 
 def compare(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[Finding]:
-    """The tolerances for one flow, between the ranges of both arms."""
-    flow = linux[0].flow
-    times = [seen.completion_ns for seen in linux]
-    usual = statistics.median(times)
-    lossy = any(seen.drops for seen in (*linux, *simulated))
-    share = 0.01 if not lossy else 0.02 if flow.bytes >= 5_000_000 else 0.05
+    """The tolerances for what both arms carried out."""
+    flow, both = linux[0].flow, (linux, simulated)
+    if flow.messages:
+        return _compare_messages(linux, simulated)
+    usual = statistics.median(seen.completion_ns for seen in linux)
+    lossy = any(seen.drops for arm in both for seen in arm)
     least = flow.link.packet_ns / 2 + MS
-    gap = _gap((seen.completion_ns for seen in simulated), times)
-    findings = [Finding("completion", 100 * gap / usual, 100 * max(share, least / usual), " %")]
+    allowed = 0.01 if not lossy else 0.02 if flow.bytes >= 5_000_000 else 0.05
+    times = [[seen.completion_ns for seen in arm] for arm in both]
+    findings = [Finding.of("completion", times, 100 * max(allowed, least / usual), " %", share=True)]
     if flow.count > 1:
         return findings + _compare_crowds(linux, simulated)
-    linux = [seen for seen in linux if not seen.unseen]
-    return findings + (_compare_windows(linux, simulated) if linux else [])
+    linux = [seen for seen in linux if seen.sampled]
+    simulated = [seen for seen in simulated if seen.sampled]
+    return findings + (_compare_windows(linux, simulated) if linux and simulated else [])
 
 
 def _compare_windows(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[Finding]:
     """The tolerances for the window of one flow."""
-    flow, rtt = linux[0].flow, linux[0].flow.link.rtt * MS
-    bbr = flow.sender.name == "bbr"
-    findings = []
+    flow, both = linux[0].flow, (linux, simulated)
+    rtt = flow.link.rtt * MS
+    findings = [_slow_start(linux, simulated)]
+    findings.append(Finding.of("reductions", [[len(seen.episodes) for seen in arm] for arm in both], 1))
+    if flow.sender.name == "bbr":
+        # It answers a loss by its model of the path, not by a reduction.
+        return findings
+    exits = [[seen.slow_start[1] for seen in arm if seen.slow_start[1]] for arm in both]
+    if all(exits):
+        findings.append(Finding.of("window at HyStart's exit", exits, 10, " %", share=True))
+    if all(seen.episodes for arm in both for seen in arm):
+        firsts = [[seen.episodes[0] / rtt for seen in arm] for arm in both]
+        findings.append(Finding.of("first reduction", firsts, 1, " round trips"))
+        what = "mean window after the first loss"
+        means = [[statistics.fmean(seen.after_loss()) for seen in arm] for arm in both]
+        if flow.sender.name == "fld":
+            # Its window is what as many losses left of it: a few of 200 more or less are much of the rest.
+            whole = max(max(seen.after_loss()) for seen in linux)
+            means = [[100 * mean / whole for mean in arm] for arm in means]
+            findings.append(Finding.of(what, means, 10, " %"))
+        else:
+            findings.append(Finding.of(what, means, 5, " %", share=True))
+    return findings
 
-    # Slow start, at each round trip before anybody leaves it. BBR's follows its estimate of the bandwidth.
+
+def _slow_start(linux: Sequence[Seen], simulated: Sequence[Seen]) -> Finding:
+    """The window at each round trip before anybody leaves slow start: where the arms are furthest apart."""
+    flow = linux[0].flow
+    rtt = flow.link.rtt * MS
     ends = [seen.slow_start[0] for seen in (*linux, *simulated)]
     boundaries = simulated[0].delivered(range(rtt // 2, min(ends) - rtt // 2, rtt))
-    pairs = [(ours.grown(boundaries), theirs.grown(boundaries)) for ours in simulated for theirs in linux]
-    most = max((max(windows) for windows, _ in pairs if windows), default=0)
-    apart = min(max((abs(a - b) for a, b in zip(*pair, strict=True)), default=0) for pair in pairs)
-    findings.append(Finding("window in slow start", apart, max(2, 0.05 * most if bbr else 0), " segments"))
+    theirs, ours = ([seen.grown(boundaries) for seen in arm] for arm in (linux, simulated))
+    most = max((window for windows in theirs for window in windows), default=0)
+    # BBR's follows its estimate of the bandwidth.
+    limit = max(2, 0.05 * most if flow.sender.name == "bbr" else 0)
+    at_each = [
+        Finding.of("window in slow start", arms, limit, " segments")
+        for arms in zip(zip(*theirs, strict=True), zip(*ours, strict=True), strict=True)
+    ]
+    nothing = Finding.of("window in slow start", ([0], [0]), limit, " segments")
+    return max(at_each, key=lambda finding: (not finding.holds, abs(finding.error)), default=nothing)
 
-    counts = [[len(seen.episodes) for seen in arm] for arm in (simulated, linux)]
-    findings.append(Finding("reductions", _gap(*counts), 1, ""))
-    exits = [[seen.slow_start[1] for seen in arm if seen.slow_start[1]] for arm in (simulated, linux)]
-    if not bbr and all(exits):
-        left = 100 * _gap(*exits) / statistics.median(exits[1])
-        findings.append(Finding("window at HyStart's exit", left, 10, " %"))
-    # BBR answers a loss by its model of the path, not by a reduction.
-    if not bbr and all(seen.episodes for seen in (*linux, *simulated)):
-        firsts = [[seen.episodes[0] for seen in arm] for arm in (simulated, linux)]
-        findings.append(Finding("first reduction", _gap(*firsts) / rtt, 1, " round trips"))
-        means = [[statistics.fmean(seen.after_loss()) for seen in arm] for arm in (simulated, linux)]
-        # FLD's window is what as many losses left of it: a few of 200 more or less are much of the rest.
-        whole = max(max(seen.after_loss()) for seen in linux) if flow.sender.name == "fld" else 0
-        apart = 100 * _gap(*means) / (whole or statistics.median(means[1]))
-        findings.append(Finding("mean window after the first loss", apart, 10 if whole else 5, " %"))
-    return findings
+
+def _compare_messages(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[Finding]:
+    """The tolerances for messages at a constant rate."""
+    p50, p99 = (
+        [[seen.delay_ms(share) for seen in arm] for arm in (linux, simulated)] for share in (0.5, 0.99)
+    )
+    return [
+        Finding.of("message delay p50", p50, 0.2, " ms"),
+        Finding.of("message delay p99", p99, 5, " %", share=True),
+    ]
 
 
 def _compare_crowds(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[Finding]:
     """The tolerances for many flows at once, over the first half of the transfer."""
     until = min(seen.completion_ns for seen in (*linux, *simulated)) // 2
-    ours, theirs = ([seen.crowd(until) for seen in arm] for arm in (simulated, linux))
-    findings = []
-    for what, limit, relative in (
-        ("goodput", 1, True),
-        ("Jain's index", 0.05, False),
-        ("queueing delay p50", 10, True),
-        ("queueing delay p95", 10, True),
-        ("loss rate", 15, True),
-    ):
-        gap = _gap((one[what] for one in ours), (one[what] for one in theirs))
-        usual = statistics.median(one[what] for one in theirs)
-        found = 100 * gap / usual if relative and usual else gap
-        findings.append(Finding(what, found, limit, " %" if relative else ""))
-    return findings
+    crowds = [[seen.crowd(until) for seen in arm] for arm in (linux, simulated)]
+    return [
+        Finding.of(what, [[one[what] for one in arm] for arm in crowds], limit, unit, share=bool(unit))
+        for what, limit, unit in (
+            ("goodput", 1, " %"),
+            ("Jain's index", 0.05, ""),
+            ("queueing delay p50", 10, " %"),
+            ("queueing delay p95", 10, " %"),
+            ("loss rate", 15, " %"),
+        )
+    ]

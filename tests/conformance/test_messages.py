@@ -1,0 +1,33 @@
+"""A constant rate over TCP: from the server's write of a message to the client's read, in both arms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import arms
+import pytest
+from arms import SENDERS, Flow, Link, Messages
+from tolerances import compare
+
+from wirepaint.runners.testbed.cells import Cells
+
+REPEATS = 3
+ATTEMPTS = 3
+"""The wake-ups of applications are part of a delay: Linux is asked again where the machine was too busy."""
+
+
+@pytest.mark.parametrize("rate", [1.6, 4.5], ids=["a third of the capacity", "close to the capacity"])
+@pytest.mark.parametrize("sender", ["cubic", "std"])
+def test_messages_take_as_long_as_in_linux(cells: Cells, sender: str, rate: float, tmp_path: Path) -> None:
+    flow = Flow(Link(5, 60), SENDERS[sender], 1_000_000, messages=Messages(1000, rate))
+    (simulated,) = arms.simulate([flow], tmp_path / "simulated")
+    assert all(len(seen.delays_ns) == 1000 for seen in simulated)
+    beyond = ["ACKs went unseen each time"]
+    for attempt in range(ATTEMPTS):
+        linux = arms.in_linux(cells, [flow] * REPEATS, tmp_path / str(attempt))
+        assert all(len(seen.delays_ns) == 1000 for seen in linux)
+        if counted := [seen for seen in linux if seen.counts]:
+            beyond = [str(finding) for finding in compare(counted, simulated) if not finding.holds]
+        if not beyond:
+            break
+    assert not beyond
