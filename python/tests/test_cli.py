@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wirepaint import cli
-from wirepaint.errors import Incomplete, MachineLacks, RunFailed
+from wirepaint import cli, dataplane
+from wirepaint.errors import Incomplete, MachineLacks, RunFailed, UsageError
 
 NETWORK = """
 title = "Two up, one down"
@@ -89,6 +89,29 @@ def test_every_error_has_its_exit_code_and_one_line(error, code, capsys, monkeyp
     err = capsys.readouterr().err
     assert err.startswith("wirepaint: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["study", "run", "cwv-2010", "-o", "file"],
+        ["cc", "new", "mine", "-o", "file"],
+        ["cc", "show", "fld", "--plot", "file/x.svg"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_place_that_cannot_be_written_is_no_fault_of_ours(arguments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("in the way")
+    assert cli.invoke(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and err.startswith("wirepaint: file"), err
+
+
+def test_a_data_plane_that_is_not_where_it_was_said_to_be_is_named(monkeypatch):
+    monkeypatch.setenv("WIREPAINT_DATAPLANE", "/nowhere")
+    with pytest.raises(UsageError, match="WIREPAINT_DATAPLANE: found '/nowhere'; accepted: the path"):
+        dataplane.program()
 
 
 def test_a_fault_of_ours_shows_its_traceback_when_asked(monkeypatch):

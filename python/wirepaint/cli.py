@@ -427,6 +427,8 @@ def invoke(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("WIREPAINT_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.filename is not None:
+            return _fail(f"{error.filename}: {error.strerror}", UsageError.exit_code)
         hint = "a fault of wirepaint; WIREPAINT_DEBUG=1 shows where"
         return _fail(f"{type(error).__name__}: {error} ({hint})", 1)
 

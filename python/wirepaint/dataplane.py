@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from wirepaint.errors import MachineLacks, RunFailed
+from wirepaint.errors import MachineLacks, RunFailed, UsageError
 
 PROGRAM = "wirepaint-dataplane"
 
@@ -19,6 +19,8 @@ PROGRAM = "wirepaint-dataplane"
 def program() -> Path:
     """Path of the program: ``$WIREPAINT_DATAPLANE``, else beside this Python, else on ``PATH``."""
     if override := os.environ.get("WIREPAINT_DATAPLANE"):
+        if shutil.which(override) is None:
+            raise UsageError("WIREPAINT_DATAPLANE", repr(override), f"the path of the program {PROGRAM}")
         return Path(override)
     beside = Path(sysconfig.get_path("scripts")) / PROGRAM
     if beside.exists():

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from wirepaint.studies import verdicts
 from wirepaint.studies.model import Claim, Study
@@ -61,9 +62,20 @@ def test_one_point_that_contradicts_is_enough_to_refuse_more() -> None:
     assert verdict.ours.endswith("above at x = 1, 2; below at x = 3")
 
 
+def test_more_is_undecided_where_the_interval_holds_the_margin_and_no_point_contradicts() -> None:
+    assert judged(rows({1: [8.0, 12.5, 9.0, 13.0]}, {1: EQUAL}), "more").word == "undecided"
+    assert judged(rows({1: EQUAL}, {1: EQUAL}), "more").word == "not reproduced", "all within the margin"
+
+
 def test_the_other_direction_does_not_reproduce_more() -> None:
     verdict = judged(rows({1: EQUAL}, {1: ABOVE}), "more")
     assert (verdict.word, "-18" in verdict.ours) == ("not reproduced", True)
+
+
+def test_a_difference_that_rounds_to_zero_has_no_minus() -> None:
+    assert judged(rows({1: [9.9999] * 3}, {1: [10.0] * 3}), "same").ours == (
+        "a 10, b 10: difference +0.0 % [+0.0, +0.0]"
+    )
 
 
 def test_same_is_reproduced_within_the_margin_refused_beyond_it_and_else_undecided() -> None:
@@ -101,16 +113,36 @@ def test_a_series_without_a_value_cannot_be_compared() -> None:
     assert (verdict.word, verdict.ours) == ("not comparable", "nothing was delivered: no value of b")
 
 
+def test_a_seed_without_a_value_is_told_and_never_left_out() -> None:
+    verdict = judged(rows({1: ABOVE, 2: ABOVE[:3]}, {1: EQUAL, 2: EQUAL}), "more")
+    assert (verdict.word, verdict.ours) == ("not comparable", "not every seed has both values at x = 2")
+
+
 def test_a_statement_holds_when_all_claims_behind_it_do() -> None:
     def claim(name: str, kind: str) -> Claim:
         keys = {"id": name, "item": name, "says": "s", "published": "p", "kind": kind, "sweep": "s"}
         return Claim.model_validate(keys | {"x": "x", "y": "rate", "first": "a", "second": "b"})
 
-    derived = [{"item": "Table", "says": "s", "claims": names} for names in (["more"], ["more", "same"])]
-    asked = study(claim("more", "more"), claim("same", "same"), derived=derived)
-    found = verdicts.judge(asked, {"s": rows({1: ABOVE}, {1: EQUAL})})
-    assert [verdict.word for verdict in found[2:]] == ["reproduced", "not reproduced"]
-    assert found[3].ours == "same is not reproduced"
+    behind = {"one": ["more"], "two": ["more", "same"], "three": ["more", "nothing"]}
+    derived = [
+        {"id": name, "item": "Table", "says": "s", "claims": claims} for name, claims in behind.items()
+    ]
+    claims = claim("more", "more"), claim("same", "same"), claim("nothing", "incomparable")
+    found = verdicts.judge(study(*claims, derived=derived), {"s": rows({1: ABOVE}, {1: EQUAL})})
+    assert {verdict.id: verdict.word for verdict in found[3:]} == {
+        "one": "reproduced",
+        "two": "not reproduced",
+        "three": "not comparable",
+    }
+    assert found[4].ours == "same is not reproduced"
+
+
+def test_a_name_that_stands_twice_is_refused() -> None:
+    claim = {"id": "c", "item": "Fig. 1", "says": "s", "published": "p", "kind": "incomparable"}
+    with pytest.raises(ValidationError) as caught:
+        study(*(Claim.model_validate(claim) for _ in range(2)))
+    [error] = caught.value.errors()
+    assert "names that each stand once" in str(error["ctx"])
 
 
 @pytest.mark.parametrize("kind", ["more", "same"])

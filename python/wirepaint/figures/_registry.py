@@ -60,7 +60,7 @@ class Drawing:
             case ".pdf":
                 path.write_bytes(vl_convert.vegalite_to_pdf(self.spec))
             case ".png":
-                path.write_bytes(vl_convert.vegalite_to_png(self.spec, scale=2))
+                path.write_bytes(png(self.spec))
             case ".csv":
                 self.frame.drop("label", strict=False).write_csv(path)
             case ".json":
@@ -68,6 +68,11 @@ class Drawing:
             case suffix:
                 raise UsageError(str(path), f"suffix {suffix!r}", ", ".join(SUFFIXES))
         return path
+
+
+def png(spec: dict[str, Any]) -> bytes:
+    """A specification as a picture on white, so that it can be read on a dark page too."""
+    return vl_convert.vegalite_to_png(spec | {"config": spec["config"] | {"background": "white"}}, scale=2)
 
 
 @cache

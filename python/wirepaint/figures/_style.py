@@ -37,7 +37,9 @@ class Style:
         return alt.Shape("series:N", scale=self._scale(SHAPES), legend=self._legend(legend), title=None)
 
     def dash(self, legend: bool = True) -> alt.StrokeDash:
-        return alt.StrokeDash("series:N", scale=self._scale(DASHES), legend=self._legend(legend), title=None)
+        # Wide enough to show a dash; around a filled point it would be a blot.
+        shown = alt.Legend(orient="top", symbolStrokeWidth=2) if legend else None
+        return alt.StrokeDash("series:N", scale=self._scale(DASHES), legend=shown, title=None)
 
     def rows(self) -> alt.Row:
         """One row of plots per condition."""
@@ -58,7 +60,7 @@ class Style:
 
     @staticmethod
     def _legend(legend: bool) -> alt.Legend | None:
-        return alt.Legend(orient="top", symbolStrokeWidth=2) if legend else None
+        return alt.Legend(orient="top") if legend else None
 
 
 def finish(chart: Any) -> Any:

@@ -60,6 +60,8 @@ def run(
     from wirepaint.studies import model, page, running, verdicts
 
     own_name, loaded = model.load(name)
+    folder = output or Path("results") / own_name
+    folder.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before the work
     parameters = loaded.chosen(_settings(settings or []))
     planned = running.jobs(loaded, quick)
     began = time.monotonic()
@@ -76,7 +78,7 @@ def run(
         time.monotonic() - began,
         f"wirepaint study run {shlex.quote(name)}{' --quick' if quick else ''}{chosen}",
     )
-    written = page.write(finding, output or Path("results") / own_name)
+    written = page.write(finding, folder)
     if json:
         print(jsonlib.dumps(page.as_json(finding), indent=1, ensure_ascii=False))
     else:

@@ -14,7 +14,7 @@ from wirepaint.statistics import Interval, mean
 from wirepaint.studies.model import Figure
 from wirepaint.studies.verdicts import select
 
-SIZE = {"width": 620, "height": 300}
+SIZE = {"width": 480, "height": 270}
 MOST_POINTS = 40
 """With more points than this on a curve, it is drawn without marks and intervals."""
 
@@ -41,7 +41,7 @@ def chart(figure: Figure, frame: pl.DataFrame) -> Any:
     for value in frame[figure.facet].unique(maintain_order=True):
         title = alt.Title(f"{figure.facet} {value}", anchor="start", fontSize=13)
         panel = _panel(figure, frame.filter(pl.col(figure.facet) == value))
-        panels.append(panel.properties(width=SIZE["width"] * 0.7, height=SIZE["height"], title=title))
+        panels.append(panel.properties(width=SIZE["width"] * 0.92, height=SIZE["height"], title=title))
     return finish(alt.hconcat(*panels))
 
 
@@ -53,7 +53,7 @@ def _panel(figure: Figure, frame: pl.DataFrame) -> Any:
     y = alt.Y("y:Q", title=figure.y_title, scale=scale)
     base = alt.Chart(frame)
     line = base.mark_line(strokeWidth=2, interpolate="step-after" if dense else "linear")
-    layers = [line.encode(x, y, color=style.colour(), strokeDash=style.dash())]
+    layers = [line.encode(x, y, color=style.colour(), strokeDash=style.dash(legend=dense))]
     if not dense:
         low = alt.Y("low:Q", title=figure.y_title, scale=scale)
         layers.append(base.mark_rule(strokeWidth=1.5).encode(x, low, alt.Y2("high:Q"), color=style.colour()))

@@ -97,6 +97,7 @@ class Claim(Selection):
 class Derived(Table):
     """A statement that holds when the claims behind it do."""
 
+    id: str
     item: str
     says: str
     claims: list[str] = Field(min_length=1)
@@ -127,6 +128,9 @@ class Study(Table):
                         nearest(selection.sweep, self.sweeps), show(selection.sweep), f"{key}[{at}].sweep"
                     )
         known = [claim.id for claim in self.claims]
+        ids = [*known, *(derived.id for derived in self.derived)]
+        if again := [name for name in ids if ids.count(name) > 1]:
+            raise refused("names that each stand once", show(again[0]), "claims.id, derived.id")
         for at, derived in enumerate(self.derived):
             for claim in derived.claims:
                 if claim not in known:

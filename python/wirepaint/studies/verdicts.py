@@ -5,7 +5,8 @@ difference as a share of the mean of both at that point (in percentage points wh
 per cent), with a 95 % bootstrap interval of its mean. A kind is reproduced
 
 ``more``    when the mean over all points lies beyond the margin with its whole interval, so does that of
-            more than half of the points, and none lies beyond the margin on the other side
+            more than half of the points, and none lies beyond the margin on the other side; undecided
+            when no point speaks against it and the interval of the mean holds the margin
 ``same``    when the interval of the mean over all points lies within the margin, and that of no point
             outside it; undecided when it is wider than that
 ``rises``   when, from the smallest to the largest x, the whole interval of the growth lies above zero and
@@ -60,19 +61,26 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
 
     if claim.kind == "incomparable":
         return verdict("not comparable", claim.why)
-    rows = select(claim, sweeps)
+    rows = select(claim, sweeps).drop_nulls(claim.y)
     if missing := {claim.first, claim.second} - {""} - set(rows["series"]):
         return verdict("not comparable", f"nothing was delivered: no value of {', '.join(sorted(missing))}")
     if claim.kind in ("rises", "falls"):
         return verdict(*_trend(claim, rows))
     points = _differences(claim, rows)
+    if lacking := [f"{x:g}" for x, values in points.items() if None in values]:
+        return verdict(
+            "not comparable", f"not every seed has both values at {claim.x} = {', '.join(lacking)}"
+        )
     overall = mean(*points.values())
     each = {x: mean(values) for x, values in points.items()}
     above = [x for x, interval in each.items() if _above(interval, claim.margin)]
     below = [x for x, interval in each.items() if _below(interval, claim.margin)]
     if claim.kind == "more":
-        holds = _above(overall, claim.margin) and 2 * len(above) > len(each) and not below
-        word: Word = "reproduced" if holds else "not reproduced"
+        word: Word = "not reproduced"
+        if not below and _above(overall, claim.margin) and 2 * len(above) > len(each):
+            word = "reproduced"
+        elif not below and not _above(overall, claim.margin) and not _within(overall, claim.margin):
+            word = "undecided"
     elif above or below or overall.outside(claim.margin):
         word = "not reproduced"
     else:
@@ -106,6 +114,10 @@ def _below(interval: Interval, margin: float) -> bool:
     return interval.high is not None and interval.high < -margin
 
 
+def _within(interval: Interval, margin: float) -> bool:
+    return interval.high is not None and interval.high <= margin
+
+
 def _in_words(
     claim: Claim,
     rows: pl.DataFrame,
@@ -118,10 +130,10 @@ def _in_words(
     unit = " points" if claim.y.endswith("_percent") else " %"
     text = (
         f"{claim.first} {_number(means[claim.first])}, {claim.second} {_number(means[claim.second])}: "
-        f"difference {100 * overall.value:+.1f}{unit}"
+        f"difference {_percent(overall.value)}{unit}"
     )
     if overall.low is not None and overall.high is not None:
-        text += f" [{100 * overall.low:+.1f}, {100 * overall.high:+.1f}]"
+        text += f" [{_percent(overall.low)}, {_percent(overall.high)}]"
     for side, where in (("above", above), ("below", below)):
         if where and points > 1:
             at = ", ".join(f"{x:g}" for x in where)
@@ -147,14 +159,20 @@ def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:
     behind = [verdicts[claim] for claim in statement.claims]
     failed = [f"{one.item} is {one.word}" for one in behind if one.word != "reproduced"]
     items = ", ".join(dict.fromkeys(one.item for one in behind))
+    words = {one.word for one in behind}
+    order: tuple[Word, ...] = ("not reproduced", "not comparable", "undecided", "reproduced")
     return Verdict(
-        statement.claims[0],
+        statement.id,
         statement.item,
         statement.says,
         "in words",
         f"follows from {items}" if not failed else "; ".join(failed),
-        "not reproduced" if failed else "reproduced",
+        next(word for word in order if word in words),
     )
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # + 0.0: no negative zero
 
 
 def _number(value: float) -> str:
