@@ -128,11 +128,8 @@ class Linux:
                 print(f"Linux, repeat {repeat + 1}: {done} of {len(due)} flows", file=sys.stderr, flush=True)
 
     def seen(self, flow: Flow, repeats: int) -> list[Seen]:
-        """What Linux did. Transfers with ACKs that no BPF program saw are left out, and those whose packets
-        were late where there are others."""
-        kept = [Seen.kept(flow, self._place(flow, repeat)) for repeat in range(repeats)]
-        counted = [seen for seen in kept if seen.counts]
-        return [seen for seen in counted if not seen.late] or counted
+        """What Linux did, as far as it is worth comparing."""
+        return arms.worth_comparing(Seen.kept(flow, self._place(flow, repeat)) for repeat in range(repeats))
 
 
 def simulate(flows: Iterable[Flow]) -> Iterator[tuple[Flow, list[Seen]]]:

@@ -414,6 +414,13 @@ def in_linux(cells: Cells, flows: Iterable[Flow], folder: Path) -> list[Seen]:
     return [found[n] for n in range(len(flows))]
 
 
+def worth_comparing(seen: Iterable[Seen]) -> list[Seen]:
+    """Without transfers that had ACKs which no BPF program saw, and without those whose packets were late
+    where there are others."""
+    counted = [one for one in seen if one.counts]
+    return [one for one in counted if not one.late] or counted
+
+
 def _must_repeat(seen: Seen, attempt: int) -> bool:
     sampled = not seen.unseen or seen.flow.count > 1
     return not seen.counts or (attempt == 1 and (seen.late or not sampled))

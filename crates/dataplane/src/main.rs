@@ -33,6 +33,12 @@ enum Verb {
         #[arg(long)]
         workers: Option<usize>,
     },
+    /// Send packets over the direction down of a run's network in virtual time: one JSON object a line on
+    /// stdin, what became of each on stdout.
+    Cross {
+        /// The run description.
+        run: PathBuf,
+    },
     /// Measure what a path between two network namespaces gives.
     Probe {
         /// What to measure, as a JSON object.
@@ -106,6 +112,10 @@ fn main() -> ExitCode {
         Verb::Simulate { runs, workers } => {
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
             wirepaint_simulator::command(&runs, workers.unwrap_or_else(cores))
+        }
+        Verb::Cross { run } => {
+            let lines = std::io::BufWriter::new(std::io::stdout().lock());
+            ExitCode::from(wirepaint_simulator::cross::command(&run, std::io::stdin().lock(), lines))
         }
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),

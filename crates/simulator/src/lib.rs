@@ -1,7 +1,7 @@
 //! The simulated run: links, TCP endpoints, flows and page visits under a virtual clock.
 //!
 //! ```text
-//! command ── many runs, one thread each
+//! command ── many runs, one thread each                    cross ── given packets over one link
 //!   engine ── one run: description -> event loop -> trace
 //!     app ── what uses connections: flow, page
 //!     world ── connections: TCP endpoints and their timers      settings: sysctls
@@ -16,6 +16,7 @@
 pub mod agenda;
 pub mod app;
 mod command;
+pub mod cross;
 mod engine;
 mod error;
 pub mod fabric;
