@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
 _ATTRIBUTES = {
     "script": ("src",), "img": ("src", "srcset"), "source": ("src", "srcset"), "iframe": ("src",),
@@ -26,6 +26,8 @@ _CSS = re.compile(
     r"""/\*.*?\*/|@import\s+(?P<q>["'])(?P<import>.*?)(?P=q)|url\(\s*(?P<r>["']?)(?P<url>.*?)(?P=r)\s*\)""",
     re.S | re.I,
 )
+_EMPTY_SEGMENT = re.compile("(?<=/)(?=/)")
+_HELD = "\N{OBJECT REPLACEMENT CHARACTER}"
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*[^\s,])[^,]*")
 
 
@@ -62,12 +64,26 @@ def icons(text: str, base: str) -> set[str]:
     return parser.icons | {urljoin(base, "/favicon.ico")}
 
 
+def join(base: str, url: str) -> str:
+    """``url`` against ``base`` (RFC 3986, section 5.2); raises ValueError for what is no address.
+
+    ``urljoin`` drops empty segments of a path (``a//b``), browsers keep them.
+    """
+
+    def held(address: str) -> str:
+        if "//" not in (parts := urlsplit(address)).path:
+            return address
+        return urlunsplit(parts._replace(path=_EMPTY_SEGMENT.sub(_HELD, parts.path)))
+
+    return urljoin(held(base), held(url)).replace(_HELD, "")
+
+
 def absolute(url: str, base: str) -> str | None:
     """``url`` against ``base`` without fragment, as it is requested; None where nothing is requested."""
     if not url or url.startswith("#"):
         return None
     try:
-        joined = urldefrag(urljoin(base, "".join(url.split("\n")).strip())).url
+        joined = urldefrag(join(base, "".join(url.split("\n")).strip())).url
         parts = urlsplit(joined)
     except ValueError:
         return None
@@ -115,7 +131,7 @@ class _Parser(HTMLParser):
             self._unseen += 1
         self._style = tag == "style"
         if tag == "base" and values.get("href"):
-            self._base = urljoin(self._base, values["href"] or "")
+            self._base = join(self._base, values["href"] or "")
         if self._unseen:
             return
         wanted = _ATTRIBUTES.get(tag, ())

@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
+from wirepaint.pages import references
 from wirepaint.pages.causes import plain
 from wirepaint.pages.har import Entry, Log, RecordedPage
 from wirepaint.pages.model import Kind
@@ -163,7 +164,7 @@ def _why_left_out(entry: Entry, path: Path) -> str | None:
 def _location(entry: Entry) -> str:
     target = entry.header("location") or entry.response.redirect_url
     try:
-        return urljoin(entry.request.url, target) if target else ""
+        return references.join(entry.request.url, target) if target else ""
     except ValueError:
         return ""
 
