@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ import polars as pl
 
 from wirepaint import dataplane
 from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed import linux
 from wirepaint.studies.model import Point, Study
 
 RUNS = "runs.jsonl"
+REMOVE_AT_END = 'cat >/dev/null; rm -rf -- "$0" || { sleep 1; rm -rf -- "$0"; }'
+"""A shell that removes the folder ``$0`` once its input ends; a simulator may write while it is killed."""
 Rows = pl.DataFrame
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
@@ -68,8 +72,7 @@ def carry_out(
     scenes = [code.scene(study, parameters, job.point, job.seed) for job in planned]
     measures: list[Measure] = [code.MEASURES[study.sweeps[job.sweep].measure] for job in planned]
     measured: dict[int, Rows] = {}
-    with tempfile.TemporaryDirectory(prefix="wirepaint-study-") as name:
-        folder = Path(name)
+    with _scratch() as folder:
         with (folder / RUNS).open("w") as file:
             for number, (scene, measure) in enumerate(zip(scenes, measures, strict=True)):
                 run = code.describe(study, parameters, scene)
@@ -90,10 +93,26 @@ def carry_out(
     return {name: pl.concat(frames) for name, frames in sweeps.items() if frames}
 
 
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A temporary folder that goes when this process ends, even by kill -9."""
+    folder = Path(tempfile.mkdtemp(prefix="wirepaint-study-"))
+    argv = ["sh", "-c", REMOVE_AT_END, folder]
+    # A session of its own: Ctrl-C and a closed terminal do not reach it.
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True):
+        yield folder
+
+
 def _traces(folder: Path, planned: list[Job]) -> Iterator[int]:
     """Number of each run as it ends, its trace written."""
     argv = [dataplane.program(), "simulate", "--workers", str(len(os.sched_getaffinity(0))), folder / RUNS]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    parent = os.getpid()
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: linux.die_with_parent(parent),
+    )
     assert process.stdout is not None
     try:
         for line in process.stdout:
