@@ -6,6 +6,8 @@
 //!
 //! DEVIATION: received segments are never merged or dropped to save memory (tcp_collapse,
 //! tcp_prune_queue): the window is never offered beyond the buffer, so it does not come to that.
+//! DEVIATION: while many segments wait out of order the window offered is larger than Linux's (205 kB or more
+//! instead of 147 to 164 kB with 90 segments waiting), probably because the reader takes no time.
 //! DEVIATION: sequence checks beyond the window (PAWS, challenge ACKs) are left out: nobody attacks.
 
 mod window;
