@@ -69,10 +69,10 @@ def transfer(cells: Cells, name: str, folder: Path) -> dict[str, float]:
     asked = {
         "folder": str(folder),
         "congestion": [{"algorithm": name, "name": registered}] if own else [],
-        "connections": [
+        "transfers": [
             {
                 "name": "one",
-                "congestion": registered,
+                "connections": [{"congestion": registered, "initial_window": 10, "mss": MSS}],
                 "network": {
                     "down": DIRECTION,
                     "up": DIRECTION,
@@ -80,18 +80,24 @@ def transfer(cells: Cells, name: str, folder: Path) -> dict[str, float]:
                     "server_interface": "s1",
                 },
                 "rtt_ns": 2 * DIRECTION["delay_ns"],
-                "initial_window": 10,
-                "mss": MSS,
                 "sysctls": {},
-                "acts": [{"kind": "write", "segments": SEGMENTS, "delivered": 0, "sent": 0, "after_us": 0}],
-                "until": {"delivered": SEGMENTS, "sent": 0},
+                "acts": [
+                    {
+                        "kind": "write",
+                        "connection": 0,
+                        "segments": SEGMENTS,
+                        "reached": [[0, 0]],
+                        "after_us": 0,
+                    }
+                ],
+                "until": {"reached": [[SEGMENTS, 0]]},
                 "limit_s": 60,
             }
         ],
     }
     call = "wirepaint.runners.testbed.transfer:carry_out"
     [seen] = cells.call(call, asked, timeout_s=90, log=folder / "log.txt")
-    last, received = seen["arrivals"][-1]
+    last, received = seen["connections"][0]["arrivals"][-1]
     runs = [hook["runs"] for hook in seen["hooks"] if not hook["hook"].endswith("min_tso_segs")]
     acks = max(runs, default=SEGMENTS)
     return {

@@ -92,11 +92,11 @@ def compare(cells: Cells, pair: Pair, path: Path12, folder: Path, seed: int) -> 
     one = {
         "network": path.network(),
         "rtt_ns": path.rtt * 1_000_000,
-        "initial_window": 10,
-        "mss": MSS,
         "sysctls": {},
-        "acts": [{"kind": "write", "segments": segments, "delivered": 0, "sent": 0, "after_us": 0}],
-        "until": {"delivered": segments, "sent": 0},
+        "acts": [
+            {"kind": "write", "connection": 0, "segments": segments, "reached": [[0, 0]], "after_us": 0}
+        ],
+        "until": {"reached": [[segments, 0]]},
         "limit_s": 20 * SECONDS,
         "seed": seed,
     }
@@ -104,14 +104,14 @@ def compare(cells: Cells, pair: Pair, path: Path12, folder: Path, seed: int) -> 
     asked = {
         "folder": str(folder),
         "congestion": [{"algorithm": pair.ours, "name": own, "parameters": pair.parameters}],
-        "connections": [
-            one | {"name": "ours", "congestion": own},
-            one | {"name": "linux", "congestion": pair.peer},
+        "transfers": [
+            one | {"name": name, "connections": [{"congestion": used, "initial_window": 10, "mss": MSS}]}
+            for name, used in (("ours", own), ("linux", pair.peer))
         ],
     }
     call = "wirepaint.runners.testbed.transfer:carry_out"
     seen = cells.call(call, asked, timeout_s=30 * SECONDS, log=folder / "log.txt")
-    ours, peer = (_times(transfer["arrivals"], segments * MSS) for transfer in seen)
+    ours, peer = (_times(transfer["connections"][0]["arrivals"], segments * MSS) for transfer in seen)
     return {
         "ours_s": ours[0],
         "linux_s": peer[0],

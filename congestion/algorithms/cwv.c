@@ -50,7 +50,7 @@ enum { CWV_RTO, CWV_RTT };
 enum { CWV_THREE_QUARTERS, CWV_OLD_CWND };
 enum { CWV_FULL, CWV_KERNEL };
 
-CC_PARAM(cwv_unit, CWV_RTO, 0, 1, "the window decays once per: 0 RTO, 1 smoothed RTT")
+CC_PARAM(cwv_unit, CWV_RTO, 0, 1, "the window decays once per: 0 RTO, 1 smoothed RTT; idle begins at an RTO")
 CC_PARAM(cwv_floor, 1, 0, 65535, "segments that remain after idle; 0 is the initial window")
 CC_PARAM(cwv_ssthresh, CWV_THREE_QUARTERS, 0, 1,
 	 "ssthresh remembers: 0 three quarters of the old cwnd, 1 all of it")
@@ -113,14 +113,14 @@ CC_HOOK(u32, cwv_min_tso_segs, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct cwv *cwv = inet_csk_ca(sk);
-	u32 idle = cc_idle_j(sk), unit = cwv_unit_j(sk);
+	u32 idle = cc_idle_j(sk), rto = cc_max(inet_csk(sk)->icsk_rto, 1);
 	u32 floor = param(sk, cwv_floor);
 
 	/* Sending may be tried more than once after one idle period. */
-	if (idle >= unit && cwv->restarted != tp->lsndtime) {
+	if (idle >= rto && cwv->restarted != tp->lsndtime) {
 		floor = cc_min(floor ? floor : cwv->initial_window, tp->snd_cwnd);
 		cwv_remember(sk);
-		tp->snd_cwnd = cc_max(cwv_window(tp) >> cc_min(idle / unit, 31), floor);
+		tp->snd_cwnd = cc_max(cwv_window(tp) >> cc_min(idle / cwv_unit_j(sk), 31), floor);
 		cwv->restarted = tp->lsndtime;
 		cwv_validated(sk);
 	}

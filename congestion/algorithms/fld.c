@@ -69,11 +69,13 @@ CC_PARAM(fld_gate, 3, 0, 16, "slow start needs a flight above cwnd/N; 0 grows un
 /* A Relentless episode, from ssthresh() to COMPLETE_CWR, undo or timeout. */
 struct fld {
 	u32 prior;		/* cwnd at its start */
-	u32 lost0;		/* segments marked lost by then */
+	u32 lost0;		/* segments marked lost by then, unless an earlier episode counted them */
 	u32 lost_entry;		/* tp->lost by then */
 	u32 retrans_entry;	/* tp->total_retrans by then */
+	u32 counted;		/* tp->lost at the end of the last reduction, whatever its kind */
 	struct cc_marks marks;
 	bool in_episode;
+	bool all_counted;	/* what is marked lost at its start was counted before */
 	bool ece;		/* the ACK at hand carries an ECN echo */
 };
 CC_STATE(struct fld);
@@ -111,7 +113,9 @@ static inline u32 fld_relentless(struct sock *sk)
 		losses = fld->lost0 + (tp->lost - fld->lost_entry);
 	if (!param(sk, fld_lost_rtx))
 		losses -= cc_min(losses, fld->marks.repeats);
-	losses = cc_max(losses, 1);
+	/* Nothing is new where all was counted; where nothing is marked, something was. */
+	if (!fld->all_counted)
+		losses = cc_max(losses, 1);
 	return fld->prior > losses + 2 ? fld->prior - losses : 2;
 }
 
@@ -144,7 +148,8 @@ CC_HOOK(u32, fld_ssthresh, struct sock *sk)
 		return fld_half(tp->snd_cwnd);
 
 	fld->prior = tp->snd_cwnd;
-	fld->lost0 = tp->lost_out;
+	fld->lost0 = cc_min(tp->lost_out, tp->lost - fld->counted);
+	fld->all_counted = tp->lost_out && !fld->lost0;
 	fld->lost_entry = tp->lost;
 	fld->retrans_entry = tp->total_retrans;
 	fld->marks.repeats = 0;
@@ -192,7 +197,10 @@ CC_HOOK(void, fld_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (event == CA_EVENT_LOSS) {
 		fld_timeout(sk);
-	} else if (event == CA_EVENT_COMPLETE_CWR && fld->in_episode) {
+	} else if (event == CA_EVENT_COMPLETE_CWR) {
+		fld->counted = tp->lost;
+		if (!fld->in_episode)
+			return;
 		tp->snd_ssthresh = cc_min(tp->snd_ssthresh, fld_relentless(sk));
 		tp->snd_cwnd = tp->snd_ssthresh;
 		fld->in_episode = false;
@@ -202,8 +210,12 @@ CC_HOOK(void, fld_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 /* A timeout within a window that was already reduced raises no CA_EVENT_LOSS. */
 CC_HOOK(void, fld_set_state, struct sock *sk, u8 new_state)
 {
-	if (new_state == TCP_CA_Loss)
-		fld_timeout(sk);
+	struct fld *fld = inet_csk_ca(sk);
+
+	if (new_state != TCP_CA_Loss)
+		return;
+	fld->counted = tcp_sk(sk)->lost;
+	fld_timeout(sk);
 }
 
 CC_HOOK(u32, fld_undo_cwnd, struct sock *sk)

@@ -12,7 +12,8 @@
  *			W = max(pipeACK, FlightSize); ssthresh = W / 2 during recovery, at
  *			its end cwnd = (W - R) / 2 with R segments retransmitted, at least
  *			1; ssthresh = max(cwnd, 2); pipeACK undefined
- *	  each 300 s	ssthresh = max(ssthresh, 3/4 cwnd); cwnd = max(cwnd / 2, IW)
+ *	  each period	ssthresh = max(ssthresh, 3/4 cwnd); cwnd = max(cwnd / 2, IW);
+ *			a period is newcwv_nvp_s
  *	timeout		ssthresh = FlightSize / 2, at least 2; cwnd = 1; pipeACK undefined
  *	undo		cwnd and pipeACK return
  *
@@ -24,7 +25,7 @@
  *	max(3 RTT, 1 s)	pipeACK sampling period: long enough for a pause between bursts
  *	5 bins		of it; the RFC's example. The authors' module had 4
  *	1/2 cwnd	what a window in use is acknowledged at least per round trip
- *	300 s		non-validated period: a path is thought to stay as it is for minutes
+ *	300 s		newcwv_nvp_s, the non-validated period: a path is thought to stay as it is for minutes
  *
  * How this differs from the RFC
  *	1. A sample begins with an ACK and holds what ACKs show within one smoothed RTT of
@@ -32,7 +33,7 @@
  *	   so far counts for pipeACK.
  *	2. The phase is looked at with each ACK and before each sending. A phase that began
  *	   while nothing happened is dated back to when the last sufficient sample ran out.
- *	3. The reduction after 300 s never raises a window below the initial one.
+ *	3. The reduction after newcwv_nvp_s never raises a window below the initial one.
  *	4. R does not count segments that were retransmitted twice.
  *	5. Bursts in the non-validated phase are not limited unless newcwv_pace is set: the
  *	   kernel then paces by its own rate, 1.2 (slow start: 2) windows per RTT.
@@ -42,11 +43,11 @@
 
 CC_SYSCTL("net.ipv4.tcp_slow_start_after_idle", "0")
 
+CC_PARAM(newcwv_nvp_s, 300, 1, 3600, "seconds of the non-validated period, after each of which the window is halved")
 CC_PARAM(newcwv_pace, 0, 0, 1, "1 paces, which limits bursts of a window that was preserved")
 
 #define NEWCWV_BINS 5
 #define NEWCWV_PERIOD_MS 1000		/* least pipeACK sampling period */
-#define NEWCWV_NVP_MS 300000
 
 /* Times of cc_now_us() in ms; they wrap after 49 days. */
 struct newcwv_bin {
@@ -199,6 +200,7 @@ CC_HOOK(u32, newcwv_min_tso_segs, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct newcwv *newcwv = inet_csk_ca(sk);
+	u32 period_ms = param(sk, newcwv_nvp_s) * 1000;
 
 	if (newcwv->episode) {
 		cc_marks_after(tp, &newcwv->marks);
@@ -208,12 +210,12 @@ CC_HOOK(u32, newcwv_min_tso_segs, struct sock *sk)
 		newcwv_end_sample(sk);	/* sending resumes */
 	newcwv_update(sk);
 	for (int i = 0; i < 32; i++) {
-		if (!newcwv->nonvalidated || newcwv_now_ms(sk) - newcwv->nvp_ms < NEWCWV_NVP_MS)
+		if (!newcwv->nonvalidated || newcwv_now_ms(sk) - newcwv->nvp_ms < period_ms)
 			break;
 		raise34(tp);
 		tp->snd_cwnd = cc_min(tp->snd_cwnd,
 				      cc_max(tp->snd_cwnd >> 1, newcwv->initial_window));
-		newcwv->nvp_ms += NEWCWV_NVP_MS;
+		newcwv->nvp_ms += period_ms;
 	}
 	return 2;	/* the kernel's default */
 }

@@ -41,9 +41,16 @@ write 1
 finish
 +1.9s write 81   => cwnd 4
 
-# One RTT of 100 ms as the unit.
+# One RTT of 100 ms as the unit; less than an RTO of silence is not idle.
 cc cwv cwv_unit=1
 open iw=80 rtt=100ms rto=304ms after_idle=0
 write 80
 round        => cwnd 81, flight 0
-+150ms write 80  => cwnd 20, flight 20           # 250 ms
++150ms write 1   => cwnd 81                      # 250 ms
+round
++250ms write 81  => cwnd 10, flight 10           # 350 ms
+# A window of one segment leaves a round trip between segments, and grows.
+open iw=1 rtt=100ms rto=304ms after_idle=0
+write bulk
+round        => cwnd 2
+round        => cwnd 4

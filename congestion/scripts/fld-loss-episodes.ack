@@ -49,6 +49,18 @@ round x3     => state Open
 lose 2
 round x2     => state Open, lost 6
 
+# A recovery that begins on the ACK that ends another counts anew only what is newly lost.
+cc fld
+open iw=40
+write bulk
+lose 1
+ack 3        => ssthresh 39, retransmitted 1, state Recovery
+lose 1 at 39                                     # the retransmission
+ack 36
+lose 1 at 10                                     # of what was sent since
+round x2     => lost 3
+round x2     => state Open, ssthresh 37
+
 # Never below two segments.
 cc fld
 open iw=4

@@ -19,8 +19,8 @@ d: write 1
 a: ack 3                         => ssthresh 25, state Recovery
 group 10.1.2.0/24                => cwnd_sum 100
 b: ack 1                         => cwnd 25, ssthresh 25, state Open
-c:                               => cwnd 25, ssthresh 25
-d:                               => cwnd 25, ssthresh 25
+c: ack 1                         => cwnd 25, ssthresh 25
+d: ack 1                         => cwnd 25, ssthresh 25
 round x2
 a:                               => cwnd 25, ssthresh 25, state Open
 group 10.1.2.0/24                => members 4, cwnd_sum 100, ssthresh_sum 100

@@ -98,8 +98,8 @@ cc std
 open iw=40 rtt=100ms after_idle=0
 write bulk
 round        => cwnd 80
-switch newcwv => cc newcwv, cwnd 80
+switch newcwv newcwv_nvp_s=3 => cc newcwv, cwnd 80
 round        => cwnd 160
 write nothing
 round        => cwnd 320
-+1800s write 1       => cwnd 10
++18s write 1         => cwnd 10

@@ -1,14 +1,14 @@
 # The cache ages.
-cc tcbt tcb_max_age_s=60
+cc tcbt tcb_max_age_s=3
 open iw=40 to=10.1.1.1
 close
 open iw=10 to=10.1.1.1           => cwnd 40
-idle 30s
+idle 1.5s
 close
 open iw=10 to=10.1.1.1           => cwnd 40
 close
 open iw=10 to=10.1.1.2
-idle 61s
+idle 3.1s
 open iw=10 to=10.1.1.1           => cwnd 10, ssthresh inf
 
 # A floor of one's own choice, and a cache entry by network.
@@ -26,7 +26,7 @@ close
 cc tcbt tcb_long_only_ssthresh=1
 open iw=40 to=10.1.3.1
 write 19
-lose 3
+lose 19
 rto                              => cwnd 1, ssthresh 20
 close                            # still in slow start
 open iw=10 to=10.1.3.1           => cwnd 10, ssthresh inf
@@ -34,7 +34,7 @@ open iw=10 to=10.1.3.1           => cwnd 10, ssthresh inf
 cc tcbt
 open iw=40 to=10.1.3.1
 write 19
-lose 3
+lose 19
 rto                              => cwnd 1, ssthresh 20
 close
 open iw=10 to=10.1.3.1           => cwnd 10, ssthresh 20

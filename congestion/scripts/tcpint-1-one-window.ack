@@ -18,7 +18,7 @@ group 10.1.1.1/32                => members 3, cwnd_sum 12
 a: lose 1
 b: lose 1
 a: ack 3                         => ssthresh 2, state Recovery
-b:                               => ssthresh 2, state Recovery
+b: ack 3                         => ssthresh 2, state Recovery
 round
 a:                               => ssthresh 2
 b:                               => ssthresh 2

@@ -14,16 +14,16 @@ round x2
 group 10.1.1.1/32                => members 3, cwnd_sum 12
 open d iw=10 to=10.1.1.1         => cwnd 3
 d: write 2                       => flight 2
-a: ack 2                         => cwnd 4                          # C is 13 by now
-b:                               => cwnd 3
-c:                               => cwnd 3
+a: ack 4                         => cwnd 4                          # C is 13 by now
+b: ack 1                         => cwnd 3
+c: ack 1                         => cwnd 3
 group 10.1.1.1/32                => members 4, cwnd_sum 13
 round x2                         # d is done
 group 10.1.1.1/32                => members 4, cwnd_sum 14
 a:                               => cwnd 5
 d: close
 round
-group 10.1.1.1/32                => members 3, cwnd_sum 16
+group 10.1.1.1/32                => members 3, cwnd_sum 15
 b: close
 c: close
 a: round x2                      => cwnd 17

@@ -76,6 +76,13 @@ def run(
     )
     if json:
         _print_json({"results": str(folder), "counts": tally.counts, "failures": tally.failures})
+    elif planned.resolved["backend"] == "both":
+        from wirepaint.statistics import agreement
+
+        try:
+            agreement.command(folder)
+        except UsageError as error:
+            _say(f"No agreement of the back ends can be told: {error}")
     _say(f"{_in_words(tally)}. Results: {folder}")
     if tally.failures:
         key, cause = next(iter(tally.failures.items()))

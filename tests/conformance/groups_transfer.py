@@ -21,7 +21,7 @@ from wirepaint import dataplane
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part
 
-SERVER, SERVER6, PORT = "10.65.0.1", "fd00::1", 5001
+SERVER, PORT = "10.65.0.1", 5001
 MSS = 1448
 START_NS = 500_000_000
 """The timetable's zero, from the run's epoch: everything is connected by then."""
@@ -67,40 +67,6 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         time.sleep(SETTLED_S)
         observed |= {"closed": _groups(asked), "start": start - epoch}
         return observed | {name: part.stop() for name, part in parts.items()}
-
-
-def over_loopback(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """IPv6 connections to each of the ``addresses`` over the loopback device: what ``cc groups`` says then.
-
-    The emulated path carries IPv4 alone.
-    """
-    paths = namespaces.Namespaces.create()
-    folder = Path(asked["run"]["trace_dir"])
-    run_file = folder / "run.json"
-    run_file.write_text(json.dumps(asked["run"]))
-    with paths.inside(paths.server), (folder / "log.txt").open("a") as log, ExitStack() as stack:
-        with IPRoute() as ip:
-            [loopback] = ip.link_lookup(ifname="lo")
-            ip.link("set", index=loopback, state="up")
-            for address in (SERVER6, *asked["addresses"]):
-                ip.addr("add", index=loopback, address=address, prefixlen=128)
-        part = Part(["cc", "load"], run_file, log)
-        stack.callback(part.kill)
-        part.wait_ready()
-        listener = stack.enter_context(socket.socket(socket.AF_INET6))
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, asked["congestion"].encode())
-        listener.bind((SERVER6, PORT))
-        listener.listen()
-        for address in asked["addresses"]:
-            client = stack.enter_context(socket.socket(socket.AF_INET6))
-            client.bind((address, 0))
-            client.connect((SERVER6, PORT))
-            server = stack.enter_context(listener.accept()[0])
-            for _ in range(10):
-                server.sendall(b"x")
-                client.recv(1)
-        time.sleep(SETTLED_S)
-        return _groups(asked)
 
 
 def _groups(asked: dict[str, Any]) -> list[dict[str, Any]]:

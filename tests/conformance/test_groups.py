@@ -1,6 +1,6 @@
-"""Groups of connections in the running kernel: events, sums, the table `group`, `cc groups`.
+"""Groups of connections in the running kernel: the table `group`, and nothing left in the end.
 
-The same expectations as congestion/scripts, whose names are in the docstrings.
+Windows and sums are held by congestion/scripts (test_scripts.py).
 """
 
 from __future__ import annotations
@@ -27,18 +27,8 @@ class Together:
     """What several connections showed. Times in ns from the timetable's zero."""
 
     answer: dict[str, Any]
-    tcp: pl.DataFrame
     group: pl.DataFrame
     addresses: dict[str, str]
-
-    def window(self, name: str, at: int) -> tuple[int, int | None]:
-        """cwnd and ssthresh as the last segment before ``at`` found them."""
-        mine = self.tcp.filter(
-            (pl.col("client_address") == self.addresses[name])
-            & (pl.col("event") == "ack")
-            & (pl.col("time") < at)
-        )
-        return mine["cwnd"][-1], mine["ssthresh"][-1]
 
     def events(self) -> list[tuple[str, str, int]]:
         """Event, connection and members after it, in order."""
@@ -105,80 +95,11 @@ def together(cells: Cells, tmp_path: Path) -> Carry:
         shift = pl.col("time") - answer["start"]
         return Together(
             answer,
-            read_table(folder, "tcp").with_columns(shift),
             read_table(folder, "group").with_columns(shift),
             {flow: address for flow, (address, _) in flows.items()},
         )
 
     return carry_out
-
-
-def test_a_loss_is_shared_within_a_round_trip(together: Carry) -> None:
-    """HER-2: four flows at 29, 29, 29, 28 and one drop: ssthresh and cwnd 25 for all."""
-    flows = {name: (f"10.1.2.{n + 1}", 29 if name != "d" else 28) for n, name in enumerate("abcd")}
-    seen = together(
-        "heracles",
-        flows,
-        [
-            *((0, name, 13) for name in flows),
-            (300 * MS, "a", 13),
-            *((500 * MS, name, 1) for name in flows),  # all hear of it
-            *((700 * MS, name, 1) for name in flows),  # and show it
-        ],
-        lost=(4 * 13 + 1,),
-    )
-    [loss] = seen.group.filter(pl.col("event") == "loss").rows(named=True)
-    assert (loss["cwnd"], loss["members"], loss["cwnd_sum"]) == (25, 4, 100)
-    assert {name: seen.window(name, 480 * MS)[0] for name in "bcd"} == {"b": 29, "c": 29, "d": 28}
-    later = {name: seen.window(name, 1000 * MS) for name in flows}
-    assert later == dict.fromkeys(flows, (25, 25))
-    assert seen.members("open") == {"10.1.2.0/24 0": 4}
-    assert seen.members("closed") == {"10.1.2.0/24 0": 0}
-
-
-def test_a_leaver_sets_its_window_free(together: Carry) -> None:
-    """HER-3: 36, 36, 36, 35 (sum 143), one of 36 closes: the others have 47 within a round trip."""
-    flows = {"d": ("10.1.2.4", 35)} | {name: (f"10.1.2.{n + 1}", 44) for n, name in enumerate("abc")}
-    seen = together(
-        "heracles",
-        flows,
-        [
-            (0, "d", 17),
-            *((300 * MS, name, 17) for name in "abc"),
-            (600 * MS, "a", 17),
-            *((800 * MS, name, 1) for name in "abcd"),
-            (1000 * MS, "a", 0),
-            *((1300 * MS, name, 120) for name in "bcd"),
-        ],
-        lost=(17 + 3 * 17 + 1,),
-    )
-    [leave, *_] = seen.group.filter(pl.col("event") == "leave").sort("time").rows(named=True)
-    assert (leave["cwnd"], leave["members"], leave["cwnd_sum"]) == (47, 3, 107)
-    assert {seen.window(name, 2000 * MS)[1] for name in "bcd"} == {47}
-    soon = seen.tcp.filter(pl.col("time").is_between(1300 * MS, 1300 * MS + 2 * RTT + 50 * MS))
-    reached = soon.filter(pl.col("cwnd") == 47)["client_address"].unique()
-    assert set(reached) == {seen.addresses[name] for name in "bcd"}
-    assert seen.members("closed") == {"10.1.2.0/24 0": 0}
-
-
-def test_a_joiner_skips_slow_start(together: Carry) -> None:
-    """HER-4: a member at ssthresh 40 in congestion avoidance, a joiner at 10: 25, and the other's 25."""
-    seen = together(
-        "heracles",
-        {"a": ("10.1.2.1", 80), "b": ("10.1.2.2", 10)},
-        [
-            (0, "a", 17),
-            (300 * MS, "a", 17),
-            (600 * MS, "a", 1),
-            (700 * MS, "b", 4),
-            *((1000 * MS, name, 1) for name in "ab"),
-            *((1200 * MS, name, 1) for name in "ab"),
-        ],
-        lost=(18,),
-    )
-    assert seen.window("a", 990 * MS) == (40, 40)
-    assert seen.window("b", 2000 * MS) == (25, 25)
-    assert seen.window("a", 2000 * MS) == (40, 25)
 
 
 def test_groups_are_networks(together: Carry) -> None:
@@ -190,67 +111,6 @@ def test_groups_are_networks(together: Carry) -> None:
     assert [event for event, _, _ in seen.events()] == ["join"] * 3 + ["leave"] * 3
     assert seen.answer["congestion"]["group_events"] == seen.group.height == 6
     assert seen.answer["congestion"]["group_events_lost"] == 0
-
-
-def test_ipv6_destinations_group_by_64_bits(cells: Cells, tmp_path: Path) -> None:
-    """HER-6 with IPv6."""
-    identity = f"{random.randrange(16**5):05x}"
-    name = f"heracles.{identity}"
-    # Round-trip times over the loopback device vary beyond any range.
-    everything = {"her_rtt_lo_pct": 0, "her_rtt_hi_pct": 100_000}
-    run = {
-        "format": 1,
-        "id": f"g{identity}",
-        "seed": 1,
-        "trace_dir": str(tmp_path),
-        "work_dir": str(tmp_path),
-        "congestion": [{"algorithm": "heracles", "name": name, "parameters": everything}],
-    }
-    addresses = ["fd00:1:2:3::1", "fd00:1:2:3:ffff::1", "fd00:1:2:4::1"]
-    asked = {"run": run, "congestion": name, "addresses": addresses}
-    groups = cells.call("groups_transfer:over_loopback", asked, timeout_s=60, log=tmp_path / "cell.txt")
-    assert {group["prefix"]: group["members"] for group in groups} == {
-        "fd00:1:2:3::/64": 2,
-        "fd00:1:2:4::/64": 1,
-    }
-
-
-def test_a_connection_starts_where_those_before_it_ended(together: Carry) -> None:
-    """TCB-1: cached 40, closes at 20: 35 cached, and the next one begins there."""
-    flows = {"a": ("10.1.2.1", 40)}
-    first = together("tcbt", flows, [(0, "a", 1)])
-    assert first.answer["closed"][0]["members"] == 0
-    [join, leave] = first.group.sort("time").rows(named=True)
-    assert (join["event"], join["cwnd"]) == ("join", None)
-    assert (leave["event"], leave["cwnd"], leave["ssthresh"]) == ("leave", 40, None)
-
-
-def test_a_newcomer_shares_the_windows_of_an_ensemble(together: Carry) -> None:
-    """TCB-2: one at 40, a newcomer: 20, and the first goes to 20."""
-    flows = {"a": ("10.1.2.1", 40), "b": ("10.1.2.2", 40)}
-    seen = together(
-        "tcbe",
-        flows,
-        [*((at * MS, name, 1) for at in (0, 300) for name in "ab")],
-        parameters={"tcb_plen4": 24},
-    )
-    assert [row["cwnd"] for row in seen.group.filter(pl.col("event") == "join").rows(named=True)] == [40, 20]
-    assert seen.window("a", 900 * MS)[0] == seen.window("b", 900 * MS)[0] == 20
-    assert [(group["members"], group["cwnd_sum"]) for group in seen.answer["open"]] == [(2, 40)]
-
-
-def test_connections_share_one_window(together: Carry) -> None:
-    """INT-1: a window of 12 for three connections, 4 each."""
-    flows = {name: (f"10.1.2.{n + 1}", 12) for n, name in enumerate("abc")}
-    seen = together(
-        "tcpint",
-        flows,
-        [(0, "a", 30), (1 * MS, "b", 30), (2 * MS, "c", 30)],
-        parameters={"tcpint_plen4": 24},
-    )
-    sent_first = seen.tcp.filter(pl.col("event") == "ack").sort("time").group_by("client_address").first()
-    windows = dict(sent_first.select("client_address", "cwnd").rows())
-    assert [windows[seen.addresses[name]] for name in "abc"] == [12, 6, 4]
 
 
 @pytest.mark.parametrize("algorithm", ["heracles", "tcbt", "tcbe", "tcpint", "dcac"])

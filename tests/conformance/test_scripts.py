@@ -21,6 +21,7 @@ GUIDE = ROOT / "docs/guide/write-a-congestion-control.md"
 def in_both_arms(path: Path) -> tuple[Outcome, Outcome, list[str]]:
     """How a script went natively and in the kernel, and what is said of differences."""
     timetable, native = testing.play(str(path))
+    assert not native.unreadable, native.unreadable
     from wirepaint.cc import kernel
 
     outcome = kernel.carry_out({path.name: timetable}, lambda done, total: None)[path.name]
@@ -41,7 +42,7 @@ def test_a_wrong_expectation_is_found_in_the_kernel(root: None, tmp_path: Path) 
     script.write_text("cc std\nopen iw=10 after_idle=0\nwrite bulk\nround => cwnd 20\nround => cwnd 40\n")
     timetable, native = testing.play(str(script))
     assert native.passed
-    timetable["connections"][0]["checks"][-1]["expected"] = "50"
+    timetable["transfers"][0]["checks"][-1]["expected"] = "50"
     from wirepaint.cc import kernel
 
     outcome = kernel.carry_out({"std-1.ack": timetable}, lambda done, total: None)["std-1.ack"]

@@ -176,14 +176,22 @@ fn cells(record: &GroupRecord, epoch_ns: u64, algorithm: &str, name: &str) -> Ve
 }
 
 /// The verb `cc groups`: prints every group of every loaded congestion control on this host as JSON, a
-/// list of flat objects.
-pub fn command() -> ExitCode {
-    match all() {
-        Ok(groups) => {
+/// list of flat objects; with `each_line` in one line for each line on stdin.
+pub fn command(each_line: bool) -> ExitCode {
+    let printed = if each_line {
+        std::io::stdin().lines().map_while(Result::ok).try_for_each(|_| {
+            println!("{}", serde_json::to_string(&all()?).expect("groups are plain data"));
+            Ok(())
+        })
+    } else {
+        all().map(|groups| {
             println!("{}", serde_json::to_string_pretty(&groups).expect("groups are plain data"));
-            ExitCode::SUCCESS
-        }
+        })
+    };
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let error: GroupError = error;
             eprintln!("{error}");
             ExitCode::FAILURE
         }

@@ -31,6 +31,7 @@
 //! a: close
 //! ```
 
+use crate::concurrent::Wire;
 use crate::sender::{Config, Sender};
 use crate::{Group, Groups, INFINITE_SSTHRESH, Instance, concurrent, external, find};
 use std::collections::BTreeMap;
@@ -71,6 +72,24 @@ pub struct Played {
     pub exchange: Vec<Exchange>,
     /// Checks in order, also those that did not hold.
     pub checks: Vec<Check>,
+    /// Looks at groups, in order.
+    pub looks: Vec<Look>,
+    /// Place of a connection in `connections`, and the instance and prefix of a group that it was in.
+    pub memberships: Vec<(usize, Arc<Instance>, String)>,
+}
+
+/// A look at a group.
+pub struct Look {
+    /// Place in the order of all that happened.
+    pub order: u64,
+    /// The script's clock.
+    pub at_us: u64,
+    /// Whose group it is.
+    pub instance: Arc<Instance>,
+    /// The group's prefix.
+    pub prefix: String,
+    /// Its slot.
+    pub slot: u8,
 }
 
 /// A connection of a script.
@@ -109,6 +128,12 @@ pub struct Check {
     pub connection: usize,
     /// Entries of the connection's journal by then.
     pub entries: usize,
+    /// Place in the order of all that happened.
+    pub order: u64,
+    /// The script's clock.
+    pub at_us: u64,
+    /// Place in [`Played::looks`] where the check is about a group.
+    pub look: Option<usize>,
     /// Data segments delivered, sent and retransmitted by then.
     pub delivered: u32,
     /// Retransmissions included.
@@ -165,6 +190,7 @@ pub fn play(path: &Path) -> Result<Played, ScriptError> {
     if script.played.checks.is_empty() {
         return Err(error(0, "the script checks nothing".to_owned()));
     }
+    script.note_memberships();
     Ok(script.played)
 }
 
@@ -175,6 +201,7 @@ struct Script {
     line: usize,
     instance: Option<Arc<Instance>>,
     groups: Rc<Groups>,
+    wire: Rc<Wire>,
     /// The connection that an event or check is about.
     current: usize,
     /// Prefix and slot of the group that checks are about.
@@ -202,6 +229,10 @@ impl Script {
                 check.split_once(' ').ok_or_else(|| format!("check {check:?} has no value"))?;
             let found = self.observe(key)?;
             let connection = self.current;
+            let order = self.wire.next();
+            let at_us =
+                self.played.connections.iter().map(|opened| opened.sender.now_us()).max().unwrap_or(0);
+            let look = if is_of_group(key) { Some(self.look(order, at_us)?) } else { None };
             let sender = self.sender()?;
             let tp = &sender.connection.tp;
             let check = Check {
@@ -209,6 +240,9 @@ impl Script {
                 event: event.to_owned(),
                 connection,
                 entries: sender.journal.len(),
+                order,
+                at_us,
+                look,
                 delivered: tp.delivered,
                 sent: tp.data_segs_out,
                 retransmitted: tp.total_retrans,
@@ -219,6 +253,29 @@ impl Script {
             self.played.checks.push(check);
         }
         Ok(())
+    }
+
+    /// Notes that the group is looked at; checks of one line look once.
+    fn look(&mut self, order: u64, at_us: u64) -> Result<usize, String> {
+        let (Some((prefix, slot)), Some(instance)) = (self.group.clone(), self.instance.clone()) else {
+            return Err("`group PREFIX` must come first".to_owned());
+        };
+        let same = self.played.checks.last().filter(|last| last.line == self.line);
+        if let Some(look) = same.and_then(|last| last.look) {
+            return Ok(look);
+        }
+        self.played.looks.push(Look { order, at_us, instance, prefix, slot });
+        Ok(self.played.looks.len() - 1)
+    }
+
+    /// Says who was in which group, by what the groups recorded.
+    fn note_memberships(&mut self) {
+        for (instance, record) in self.groups.take_records() {
+            let port = record.remote().port();
+            let place = self.played.connections.iter().position(|opened| opened.config.to.port() == port);
+            let prefix = record.key.to_string();
+            self.played.memberships.extend(place.map(|place| (place, instance, prefix)));
+        }
     }
 
     /// The living connection of a name.
@@ -364,7 +421,8 @@ impl Script {
         let place = self.played.connections.len();
         config.to.set_port(config.to.port() + place as u16);
         let groups = Rc::clone(&self.groups);
-        let sender = Sender::open_among(instance.clone(), config, groups, now.unwrap_or(START_US));
+        let wire = Rc::clone(&self.wire);
+        let sender = Sender::open_among(instance.clone(), config, groups, wire, now.unwrap_or(START_US));
         let opened = Opened { line: self.line, name: name.to_owned(), lives: true, instance, config, sender };
         self.played.connections.push(opened);
         self.current = place;
@@ -451,7 +509,7 @@ impl Script {
     }
 
     fn observe(&mut self, key: &str) -> Result<String, String> {
-        if let "members" | "cwnd_sum" | "ssthresh_sum" = key {
+        if is_of_group(key) {
             let group = self.observe_group()?;
             return Ok(match key {
                 "members" => group.members.into(),
@@ -497,6 +555,10 @@ impl Script {
             .map(|key| format!("{key} {}", self.observe(key).unwrap_or_default()))
             .join(", ")
     }
+}
+
+fn is_of_group(key: &str) -> bool {
+    ["members", "cwnd_sum", "ssthresh_sum"].contains(&key)
 }
 
 /// An algorithm by its name or file, with parameters given as `name=value`.

@@ -11,6 +11,7 @@
 //! sk_pacing_rate says; the receiver's window only changes, and timeouts and tail-loss probes only
 //! happen, when the script says so.
 
+use crate::concurrent::Wire;
 use crate::rate::{Rate, Stamp, check_app_limited};
 use crate::timetable::{Entry, What};
 use crate::{AckSample, CaEvent, CaState, Connection, Groups, INFINITE_SSTHRESH, Instance, ack_flags};
@@ -149,17 +150,28 @@ pub struct Sender {
     pub rounds: u64,
     /// What the application and the path did so far, for a timetable.
     pub journal: Vec<Entry>,
+    /// Place of each transmission in the order of all that happened.
+    pub transmissions: Vec<u64>,
+    /// True once the kernel's own restart after idle has changed a window.
+    pub restarted: bool,
+    wire: Rc<Wire>,
 }
 
 impl Sender {
     /// A connection that has just been established and has nothing to send.
     pub fn open(instance: Arc<Instance>, config: Config) -> Sender {
         // Not zero: jiffies and times of "never" must differ from the start.
-        Sender::open_among(instance, config, Groups::new(), 1_000_000)
+        Sender::open_among(instance, config, Groups::new(), Rc::default(), 1_000_000)
     }
 
-    /// As [`open`](Self::open), at a time and together with the other connections of `groups`.
-    pub fn open_among(instance: Arc<Instance>, config: Config, groups: Rc<Groups>, now_us: u64) -> Sender {
+    /// As [`open`](Self::open), at a time and together with the other connections of `groups` and `wire`.
+    pub fn open_among(
+        instance: Arc<Instance>,
+        config: Config,
+        groups: Rc<Groups>,
+        wire: Rc<Wire>,
+        now_us: u64,
+    ) -> Sender {
         let mut connection = Connection::among(instance, groups);
         connection.tp.set_addresses((local_address(config.to), 443).into(), config.to);
         let tp = &mut connection.tp;
@@ -198,9 +210,13 @@ impl Sender {
             timeouts: 0,
             rounds: 0,
             journal: Vec::new(),
+            transmissions: Vec::new(),
+            restarted: false,
+            wire,
         };
         sender.set_clock(sender.now_us);
         sender.connection.tp.lsndtime = sender.connection.tp.cc_jiffies;
+        sender.note(What::Open);
         sender.connection.init();
         sender
     }
@@ -403,6 +419,7 @@ impl Sender {
     fn note(&mut self, what: What) {
         let tp = &self.connection.tp;
         self.journal.push(Entry {
+            order: self.wire.next(),
             at_us: self.now_us,
             delivered: tp.delivered,
             sent: tp.data_segs_out,
@@ -529,10 +546,10 @@ impl Sender {
         let sent = &mut self.queue[(segment - self.first) as usize];
         sent.sent_us = self.now_us;
         sent.stamp = stamp;
-        // ACKs come at least a microsecond apart, as RACK tells transmissions apart by their times.
         let earliest = self.path.back().map_or(0, |last| last.due_us + 1);
-        let due_us = earliest.max(self.now_us + self.rtt_us);
+        let due_us = earliest.max(self.wire.due_us(self.now_us, self.rtt_us));
         let number = self.connection.tp.data_segs_out;
+        self.transmissions.push(self.wire.next());
         self.path.push_back(Transmission { segment, due_us, number });
         if self.rtt_us > self.config.rtt_us {
             self.note(What::Delay(number, self.rtt_us - self.config.rtt_us));
@@ -595,9 +612,10 @@ impl Sender {
         self.connection.cwnd_event(CaEvent::CwndRestart);
         let ssthresh = self.current_ssthresh();
         let tp = &mut self.connection.tp;
-        tp.snd_ssthresh = ssthresh;
         let floor = self.config.initial_window.min(cwnd);
         let halvings = idle.saturating_sub(1) / tp.icsk_rto;
+        self.restarted |= (cwnd >> halvings.min(31)).max(floor) != cwnd || tp.snd_ssthresh != ssthresh;
+        tp.snd_ssthresh = ssthresh;
         tp.snd_cwnd = (cwnd >> halvings.min(31)).max(floor);
         tp.snd_cwnd_stamp = tp.cc_jiffies;
     }

@@ -4,15 +4,17 @@
 //! path did to which data packet, are noted in a journal; [`timetable`] turns the journal into
 //! instructions for the running kernel behind the emulator, where nothing can be told to the sender:
 //!
-//! * applications write and switch once so many segments have been delivered and sent, and so long
-//!   after that;
+//! * connections that know of each other share a path, on which data leaves in the order in which it was
+//!   sent;
+//! * applications open, write, switch and close once so many segments have been delivered and sent on
+//!   each of these connections, and so long after that;
 //! * packets are dropped, held or marked by their number, and acknowledgements by theirs;
 //! * each check says at which point of the connection it is to be observed.
 //!
 //! What a path cannot be told (a drop in the sender's own queue) is listed under `impossible`.
 
-use crate::script::{Check, Exchange, Opened, Played};
-use crate::{Instance, external, sender::Config};
+use crate::script::{Check, Exchange, Look, Opened, Played};
+use crate::{Instance, external};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +27,8 @@ const LONGEST_PAUSE_US: u64 = 5_000;
 
 /// Something that the application or the path did.
 pub struct Entry {
+    /// Place in the order of all that happened in the script.
+    pub order: u64,
     /// The sender's clock.
     pub at_us: u64,
     /// Segments delivered before it.
@@ -39,6 +43,8 @@ pub struct Entry {
 
 /// What the application or the path did. Packets have the numbers of their transmissions, from 1.
 pub enum What {
+    /// The connection is established and has its congestion control.
+    Open,
     /// The application wrote so many segments, or without end.
     Write(Option<u64>),
     /// The application has nothing more to write; what was not sent is forgotten.
@@ -74,79 +80,400 @@ pub enum What {
     Switch(Arc<Instance>),
 }
 
-/// A played script, as JSON: `exchange` (the events with the sender after them) and `connections`, each
-/// with what the application and the path are to do and with the checks.
+/// A played script, as JSON: `exchange` (the events with the sender after them) and `transfers`, each
+/// with the connections that know of each other, what applications and the path are to do, and the
+/// checks.
 pub fn timetable(played: &Played) -> Value {
-    let connections = played.connections.iter().enumerate().map(|(index, opened)| {
-        let checks = played.checks.iter().filter(|check| check.connection == index);
-        let beside = played.connections.iter().filter(|other| Arc::ptr_eq(&other.instance, &opened.instance));
-        let among_others = beside.count() > 1 && shares(&opened.instance);
-        connection(opened, &checks.collect::<Vec<_>>(), among_others)
-    });
+    let transfers = together(played).into_iter().map(|members| Transfer::new(played, members).described());
     let exchange = played
         .exchange
         .iter()
         .map(|Exchange { line, event, sender }| json!({"line": line, "event": event, "sender": sender}));
     json!({
         "exchange": exchange.collect::<Vec<_>>(),
-        "connections": connections.collect::<Vec<_>>(),
+        "transfers": transfers.collect::<Vec<_>>(),
     })
 }
 
-/// Whether connections of an instance know of each other.
-fn shares(instance: &Instance) -> bool {
-    external::source(&external::name_or_path(instance.algorithm))
-        .is_ok_and(|text| text.contains("cc_group.h"))
+/// Connections by places, those that were in groups of one prefix together.
+fn together(played: &Played) -> Vec<Vec<usize>> {
+    let mut transfer: Vec<usize> = (0..played.connections.len()).collect();
+    let same = |one: &Membership, other: &Membership| Arc::ptr_eq(&one.1, &other.1) && one.2 == other.2;
+    for (index, member) in played.memberships.iter().enumerate() {
+        for other in played.memberships[..index].iter().filter(|other| same(member, other)) {
+            let (from, to) = (transfer[member.0], transfer[other.0]);
+            transfer.iter_mut().filter(|place| **place == from).for_each(|place| *place = to);
+        }
+    }
+    let mut transfers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, transfer) in transfer.into_iter().enumerate() {
+        transfers.entry(transfer).or_default().push(place);
+    }
+    transfers.into_values().collect()
 }
 
-fn connection(opened: &Opened, checks: &[&Check], among_others: bool) -> Value {
-    let Config { initial_window, mss, rtt_us, rto_us, after_idle, .. } = opened.config;
-    let journal = &opened.sender.journal;
-    let any = |wanted: fn(&What) -> bool| journal.iter().any(|entry| wanted(&entry.what));
+/// Connections that know of each other, on one path.
+struct Transfer<'a> {
+    opened: Vec<&'a Opened>,
+    /// Events of all until the last check is seen, each with the place of its connection.
+    journal: Vec<(usize, &'a Entry)>,
+    checks: Vec<(usize, &'a Check)>,
+    /// Looks at groups, by their places in [`Played::looks`].
+    looks: BTreeMap<usize, &'a Look>,
+    /// Each connection's data packets, by their numbers on the path.
+    numbers: Vec<Vec<u32>>,
+    /// Of the path; single connections may be longer.
+    rtt_us: u64,
+    /// The time that this takes.
+    takes_us: u64,
+}
+
+impl<'a> Transfer<'a> {
+    fn new(played: &'a Played, members: Vec<usize>) -> Transfer<'a> {
+        let opened: Vec<&Opened> = members.iter().map(|place| &played.connections[*place]).collect();
+        let ours = |look: &Look| {
+            let groups = || played.memberships.iter();
+            let in_it =
+                |member: &&Membership| Arc::ptr_eq(&member.1, &look.instance) && member.2 == look.prefix;
+            // Where nobody was ever in the group the check goes with its connection.
+            groups().find(in_it).map(|member| members.contains(&member.0))
+        };
+        let mut checks = Vec::new();
+        let mut looks = BTreeMap::new();
+        for check in &played.checks {
+            let look = check.look.map(|look| &played.looks[look]);
+            let place = members.iter().position(|place| *place == check.connection);
+            if look.and_then(ours).unwrap_or(place.is_some()) {
+                checks.push((place.unwrap_or(0), check));
+                looks.extend(check.look.zip(look));
+            }
+        }
+        let rtt_us = opened.iter().map(|opened| opened.config.rtt_us).min().expect("there is a connection");
+        let mut journal: Vec<(usize, &Entry)> = Vec::new();
+        for (place, opened) in opened.iter().enumerate() {
+            journal.extend(opened.sender.journal.iter().map(|entry| (place, entry)));
+        }
+        journal.sort_by_key(|(_, entry)| entry.order);
+        let (begin, end) = (journal[0].1.at_us, opened.iter().map(|opened| opened.sender.now_us()).max());
+        // The ACKs that show what the last check is about are the last that matter.
+        let last = checks.last().map_or((0, 0), |(_, check)| (check.order, check.at_us + 2 * rtt_us));
+        journal.retain(|(_, entry)| entry.order < last.0 || entry.at_us <= last.1);
+        let takes_us = end.unwrap_or(begin).min(last.1).saturating_sub(begin);
+        let numbers = numbers(&opened);
+        Transfer { opened, journal, checks, looks, numbers, rtt_us, takes_us }
+    }
+
+    fn described(&self) -> Value {
+        let (down, up) = self.path();
+        json!({
+            "line": self.opened[0].line,
+            "connections": self.opened.iter().map(|opened| json!({
+                "line": opened.line,
+                "congestion": described(&opened.instance),
+                "to": opened.config.to.ip().to_string(),
+                "initial_window": opened.config.initial_window,
+                "mss": opened.config.mss,
+            })).collect::<Vec<_>>(),
+            "rtt_us": self.rtt_us,
+            "rto_us": self.opened[0].config.rto_us,
+            "spacing_us": self.spacing_us(),
+            "after_idle": self.after_idle(),
+            "ecn": self.any(|what| matches!(what, What::Arrive { ece: true, .. })),
+            "tail_loss_probe": self.any(|what| matches!(what, What::Probe)),
+            "acts": self.acts(),
+            "until": {"reached": self.reached(u64::MAX), "us": self.takes_us},
+            "down": down,
+            "up": up,
+            "checks": self.checks.iter().map(|(place, check)| self.observation(*place, check)).collect::<Vec<_>>(),
+            "impossible": self.impossible(),
+        })
+    }
+
+    fn any(&self, wanted: impl Fn(&What) -> bool) -> bool {
+        self.journal.iter().any(|(_, entry)| wanted(&entry.what))
+    }
+
+    fn several(&self) -> bool {
+        self.opened.len() > 1
+    }
+
+    /// Several connections are established before they are opened and must not be idle by then, so the
+    /// kernel's restart is off where it changed nothing.
+    fn after_idle(&self) -> bool {
+        let restarted = || self.opened.iter().any(|opened| opened.sender.restarted);
+        self.opened[0].config.after_idle && (!self.several() || restarted())
+    }
+
+    fn impossible(&self) -> Vec<String> {
+        let mut why: BTreeSet<&str> = BTreeSet::new();
+        let mut refuse = |when: bool, reason| when.then(|| why.insert(reason));
+        let paced = self.opened.iter().any(|opened| opened.sender.connection.has_cong_control());
+        refuse(paced, "paces itself in the kernel: the script's sender sends whole windows at once");
+        refuse(
+            self.any(|what| matches!(what, What::LocalDrop)),
+            "local-drop: the queue of the sender's own host cannot be told which segment to refuse",
+        );
+        refuse(
+            self.any(|what| matches!(what, What::ReceiveWindow)),
+            "rwnd: Linux's receiver chooses its window itself",
+        );
+        refuse(self.takes_us > LONGEST_TRANSFER_US, "takes more than a minute of real time");
+        let beside = |opened: &&Opened| !opened.lives && !opened.closed() && !opened.sender.finished();
+        refuse(
+            self.several() && self.opened.iter().any(beside),
+            "a connection goes on beside those after it in the kernel: close it",
+        );
+        let stretched = |what: &What| matches!(what, What::Arrive { data, .. } if data.len() > 1);
+        refuse(self.several() && self.any(stretched), "stretch: of a single connection only");
+        for (place, entry) in &self.journal {
+            let steered = matches!(
+                entry.what,
+                What::Lose(_) | What::Hold(_) | What::Delay(..) | What::Arrive { ece: true, .. }
+            );
+            refuse(
+                steered && !is_ipv4(self.opened[*place]),
+                "the emulator tells packets of IPv4 apart, not those of IPv6",
+            );
+            if let What::NativeOnly(reason) = &entry.what {
+                refuse(true, reason);
+            }
+        }
+        why.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Segments delivered and sent by each connection when something happened.
+    fn reached(&self, order: u64) -> Vec<(u32, u32)> {
+        let last = self.journal.last().map_or(0, |(_, entry)| entry.order);
+        let reached = |opened: &&Opened| {
+            let next = opened.sender.journal.iter().find(|entry| entry.order >= order.min(last + 1));
+            let tp = &opened.sender.connection.tp;
+            next.map_or((tp.delivered, tp.data_segs_out), |entry| (entry.delivered, entry.sent))
+        };
+        self.opened.iter().map(reached).collect()
+    }
+
+    /// What applications do, and looks at groups, in order. Each act comes once each connection has
+    /// `reached` so many segments delivered and sent, and `after_us` later.
+    fn acts(&self) -> Vec<Value> {
+        let mut acts = BTreeMap::new();
+        let mut written = vec![0; self.opened.len()];
+        for (at, (place, entry)) in self.journal.iter().enumerate() {
+            let mut act = match &entry.what {
+                // The first is opened by the listener's congestion control.
+                What::Open if at > 0 => {
+                    json!({"kind": "open", "congestion": described(&self.opened[*place].instance)})
+                }
+                What::Write(amount) => {
+                    let segments = segments(self.opened[*place], entry, *amount, written[*place]);
+                    written[*place] += segments;
+                    json!({"kind": "write", "segments": segments})
+                }
+                What::Switch(instance) => json!({"kind": "switch", "congestion": described(instance)}),
+                What::Close => json!({"kind": "close"}),
+                _ => continue,
+            };
+            act["connection"] = (*place).into();
+            acts.insert(entry.order, self.timed(act, entry.order, entry.at_us));
+        }
+        for look in self.looks.values() {
+            let act = json!({"kind": "look"});
+            acts.insert(look.order, self.timed(act, look.order, look.at_us));
+        }
+        acts.into_values().collect()
+    }
+
+    fn timed(&self, mut act: Value, order: u64, at_us: u64) -> Value {
+        let earlier = |(_, entry): &&(usize, &Entry)| entry.order < order && advances(&entry.what);
+        let since = self.journal.iter().rfind(earlier);
+        act["reached"] = json!(self.reached(order));
+        act["after_us"] = since.map_or(0, |(_, entry)| at_us.saturating_sub(entry.at_us)).into();
+        act
+    }
+
+    /// What happens to which data packet on the way down, and to which acknowledgement on the way up.
+    fn path(&self) -> (Vec<Value>, Vec<Value>) {
+        let mut held: BTreeMap<u32, u64> = self.pauses();
+        let mut dropped = BTreeSet::new();
+        let mut marked = BTreeSet::new();
+        let mut waiting: Vec<(u32, u64)> = Vec::new();
+        let mut up = Vec::new();
+        for (place, opened) in self.opened.iter().enumerate() {
+            let longer_us = opened.config.rtt_us - self.rtt_us;
+            for number in self.numbers[place].iter().filter(|_| longer_us > 0) {
+                *held.entry(*number).or_default() += longer_us;
+            }
+        }
+        // The acknowledgement that ends the handshake counts as the first.
+        let mut acknowledgements = 1;
+        for (place, entry) in &self.journal {
+            let on_path = |number: &u32| self.number(*place, *number);
+            match &entry.what {
+                What::Lose(numbers) => dropped.extend(numbers.iter().map(on_path)),
+                What::Hold(packets) => {
+                    waiting.extend(packets.iter().map(|(number, due_us)| (on_path(number), *due_us)));
+                }
+                What::Release => {
+                    for (number, due_us) in waiting.drain(..) {
+                        let late_us = entry.at_us.saturating_sub(due_us);
+                        *held.entry(number).or_default() +=
+                            real_delay_us(late_us, self.rtt_us, self.spacing_us());
+                    }
+                }
+                What::Delay(number, extra_us) => *held.entry(on_path(number)).or_default() += extra_us,
+                What::Arrive { data, ece } => {
+                    let answered = acknowledgements + data.len() as u32;
+                    up.extend(
+                        (acknowledgements + 1..answered)
+                            .map(|number| json!({"what": "bare", "nth": number, "action": {"kind": "drop"}})),
+                    );
+                    acknowledgements = answered;
+                    marked.extend(data.last().filter(|_| *ece).map(on_path));
+                }
+                _ => {}
+            }
+        }
+        // What is never released is lost.
+        dropped.extend(waiting.into_iter().map(|(number, _)| number));
+        let numbers: BTreeSet<u32> = held.keys().chain(&dropped).chain(&marked).copied().collect();
+        let down = numbers.iter().filter(|number| **number > 0).map(|number| {
+            let action = match held.get(number) {
+                _ if dropped.contains(number) => json!({"kind": "drop"}),
+                _ if marked.contains(number) => json!({"kind": "mark"}),
+                extra_us => json!({"kind": "hold", "extra_ns": 1000 * extra_us.unwrap_or(&0)}),
+            };
+            json!({"nth": number, "action": action})
+        });
+        (down.collect(), up)
+    }
+
+    /// The number on the path of a connection's data packet; 0 where the path counts none.
+    fn number(&self, place: usize, number: u32) -> u32 {
+        self.numbers[place][number as usize - 1]
+    }
+
+    /// How much later packets arrive so that an act which natively comes between two of one flight has
+    /// the time to come there: those after it wait.
+    fn pauses(&self) -> BTreeMap<u32, u64> {
+        let flight_us = self.rtt_us / 4;
+        let pause_us = LONGEST_PAUSE_US.min(self.rtt_us / 6);
+        let arrival = |(_, entry): &&(usize, &Entry)| matches!(entry.what, What::Arrive { .. });
+        let acts = self.journal.iter().filter_map(|(_, entry)| {
+            let acts = matches!(entry.what, What::Write(_) | What::Switch(_) | What::Open | What::Close);
+            acts.then_some((entry.order, entry.at_us))
+        });
+        let looks = self.looks.values().map(|look| (look.order, look.at_us));
+        let mut pauses = BTreeMap::new();
+        for (order, at_us) in acts.chain(looks) {
+            let (before, after) =
+                self.journal.split_at(self.journal.partition_point(|(_, e)| e.order < order));
+            let in_flight = before.iter().rfind(arrival).is_some_and(|(_, e)| e.at_us + flight_us > at_us);
+            for (place, later) in after.iter().filter(arrival).filter(|_| in_flight) {
+                if let What::Arrive { data, .. } = &later.what
+                    && later.at_us < at_us + flight_us
+                {
+                    for number in data {
+                        *pauses.entry(self.number(*place, *number)).or_default() += pause_us;
+                    }
+                }
+            }
+        }
+        pauses
+    }
+
+    /// Distance between packets on the real path. Natively they are a microsecond apart; in the kernel
+    /// each acknowledgement needs some time to be answered before the next one comes, and the longest
+    /// flight must still be short beside a round trip.
+    fn spacing_us(&self) -> u64 {
+        let longest = |opened: &&Opened| {
+            let journal = opened.sender.journal.iter();
+            u64::from(journal.map(|entry| entry.sent.saturating_sub(entry.delivered)).max().unwrap_or(0))
+        };
+        let flights: u64 = self.opened.iter().map(longest).sum();
+        (self.rtt_us / 5 / flights.max(1)).clamp(10, 60)
+    }
+
+    /// A check, and when it is to be looked at. `until` says what natively happened next: `arrival` (the
+    /// sender as the `repeat`-th acknowledgement after so many deliveries finds it, from 0), `act` or
+    /// `timer` (as it is before that), or `end`. `acts` is the number of writes and switches before it.
+    /// Of a group it is the look with the number `look`.
+    fn observation(&self, place: usize, check: &Check) -> Value {
+        let mut value = json!({
+            "line": check.line,
+            "event": check.event,
+            "key": check.key,
+            "expected": check.expected,
+            "native": check.found,
+        });
+        if let Some(index) = check.look {
+            let look = self.looks[&index];
+            value["group"] = json!({
+                "congestion": described(&look.instance),
+                "prefix": look.prefix,
+                "slot": look.slot,
+                "look": self.looks.keys().filter(|other| **other < index).count(),
+            });
+            return value;
+        }
+        let (before, after) = self.opened[place].sender.journal.split_at(check.entries);
+        let until = after.iter().find_map(|entry| match entry.what {
+            What::Arrive { .. } => Some("arrival"),
+            What::Write(_) | What::Switch(_) => Some("act"),
+            What::Timeout | What::Probe => Some("timer"),
+            _ => None,
+        });
+        let again =
+            |entry: &&Entry| matches!(entry.what, What::Arrive { .. }) && entry.delivered == check.delivered;
+        let acts = |entry: &&Entry| matches!(entry.what, What::Write(_) | What::Switch(_));
+        value["connection"] = place.into();
+        value["acts"] = before.iter().filter(acts).count().into();
+        value["delivered"] = check.delivered.into();
+        value["sent"] = check.sent.into();
+        value["retransmitted"] = check.retransmitted.into();
+        value["until"] = until.unwrap_or("end").into();
+        value["repeat"] = before.iter().filter(again).count().into();
+        value
+    }
+}
+
+impl Opened {
+    fn closed(&self) -> bool {
+        self.sender.journal.iter().any(|entry| matches!(entry.what, What::Close))
+    }
+}
+
+type Membership = (usize, Arc<Instance>, String);
+
+fn is_ipv4(opened: &Opened) -> bool {
+    opened.config.to.ip().is_ipv4() || opened.config.to.ip().to_canonical().is_ipv4()
+}
+
+/// Each connection's data packets by their numbers on the path, which counts those of IPv4.
+fn numbers(opened: &[&Opened]) -> Vec<Vec<u32>> {
+    let mut sent: Vec<(u64, usize)> = Vec::new();
+    for (place, opened) in opened.iter().enumerate().filter(|(_, opened)| is_ipv4(opened)) {
+        sent.extend(opened.sender.transmissions.iter().map(|order| (*order, place)));
+    }
+    sent.sort_unstable();
+    let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); opened.len()];
+    for (index, (_, place)) in sent.into_iter().enumerate() {
+        numbers[place].push(index as u32 + 1);
+    }
+    for (numbers, opened) in numbers.iter_mut().zip(opened) {
+        numbers.resize(opened.sender.transmissions.len(), 0);
+    }
+    numbers
+}
+
+/// How many segments a write is, after `written` before it: what is written without end is what was sent
+/// until the application stopped, or more than will be sent.
+fn segments(opened: &Opened, write: &Entry, amount: Option<u64>, written: u64) -> u64 {
+    let sent = |sent: u32, repeated: u32| u64::from(sent - repeated).saturating_sub(written);
     let tp = &opened.sender.connection.tp;
-    let opened_us = journal.first().map_or(tp.cc_clock_us, |entry| entry.at_us);
-    let spacing_us = spacing_us(journal, rtt_us);
-    let (down, up) = path(journal, rtt_us, spacing_us);
-    let mut impossible = Vec::new();
-    if among_others {
-        impossible.push("shares state with others: the kernel's arm carries out connections by themselves");
-    }
-    if opened.sender.connection.has_cong_control() {
-        impossible.push("paces itself in the kernel: the script's sender sends whole windows at once");
-    }
-    if any(|what| matches!(what, What::LocalDrop)) {
-        impossible
-            .push("local-drop: the queue of the sender's own host cannot be told which segment to refuse");
-    }
-    impossible.extend(journal.iter().filter_map(|entry| match &entry.what {
-        What::NativeOnly(reason) => Some(reason.as_str()),
-        _ => None,
-    }));
-    if any(|what| matches!(what, What::ReceiveWindow)) {
-        impossible.push("rwnd: Linux's receiver chooses its window itself");
-    }
-    let takes_us = tp.cc_clock_us - opened_us;
-    if takes_us > LONGEST_TRANSFER_US {
-        impossible.push("takes more than a minute of real time");
-    }
-    json!({
-        "line": opened.line,
-        "congestion": described(&opened.instance),
-        "initial_window": initial_window,
-        "mss": mss,
-        "rtt_us": rtt_us,
-        "rto_us": rto_us,
-        "spacing_us": spacing_us,
-        "after_idle": after_idle,
-        "ecn": any(|what| matches!(what, What::Arrive { ece: true, .. })),
-        "tail_loss_probe": any(|what| matches!(what, What::Probe)),
-        "acts": acts(opened),
-        "until": {"delivered": tp.delivered, "sent": tp.data_segs_out, "us": takes_us},
-        "down": down,
-        "up": up,
-        "checks": checks.iter().map(|check| observation(check, journal)).collect::<Vec<_>>(),
-        "impossible": impossible,
-    })
+    let later = || opened.sender.journal.iter().filter(|entry| entry.order > write.order);
+    let stop = || later().find(|entry| matches!(entry.what, What::StopWriting));
+    let until_stop = || stop().map(|stop| sent(stop.sent, stop.retransmitted));
+    let endless = || 3 * sent(tp.data_segs_out, tp.total_retrans) + 3 * u64::from(tp.snd_cwnd);
+    amount.or_else(until_stop).unwrap_or_else(endless)
 }
 
 fn described(instance: &Instance) -> Value {
@@ -156,40 +483,6 @@ fn described(instance: &Instance) -> Value {
         "algorithm": external::name_or_path(instance.algorithm),
         "parameters": named.zip(values).collect::<Map<String, Value>>(),
     })
-}
-
-/// What the application does. Each act comes once `delivered` segments have been delivered and
-/// `sent` sent, and `after_us` later.
-fn acts(opened: &Opened) -> Vec<Value> {
-    let journal = &opened.sender.journal;
-    let tp = &opened.sender.connection.tp;
-    let mut written = 0;
-    let mut acts = Vec::new();
-    for (index, entry) in journal.iter().enumerate() {
-        let mut act = match &entry.what {
-            What::Write(amount) => {
-                // What is written without end is what was sent until the application stopped, or
-                // more than will be sent.
-                let stop = journal[index..].iter().find(|later| matches!(later.what, What::StopWriting));
-                let sent = |sent: u32, repeated: u32| u64::from(sent - repeated).saturating_sub(written);
-                let segments = match (amount, stop) {
-                    (Some(segments), _) => *segments,
-                    (None, Some(stop)) => sent(stop.sent, stop.retransmitted),
-                    (None, None) => 3 * sent(tp.data_segs_out, tp.total_retrans) + 3 * u64::from(tp.snd_cwnd),
-                };
-                written += segments;
-                json!({"kind": "write", "segments": segments})
-            }
-            What::Switch(instance) => json!({"kind": "switch", "congestion": described(instance)}),
-            _ => continue,
-        };
-        let since = journal[..index].iter().rfind(|earlier| advances(&earlier.what));
-        act["delivered"] = entry.delivered.into();
-        act["sent"] = entry.sent.into();
-        act["after_us"] = since.map_or(0, |earlier| entry.at_us - earlier.at_us).into();
-        acts.push(act);
-    }
-    acts
 }
 
 /// True for what can be seen from outside: time is measured from there.
@@ -207,118 +500,9 @@ fn advances(what: &What) -> bool {
     )
 }
 
-/// What happens to which data packet on the way down, and to which acknowledgement on the way up.
-fn path(journal: &[Entry], rtt_us: u64, spacing_us: u64) -> (Vec<Value>, Vec<Value>) {
-    let mut held: BTreeMap<u32, u64> = pauses(journal, rtt_us);
-    let mut dropped = BTreeSet::new();
-    let mut marked = BTreeSet::new();
-    let mut waiting: Vec<(u32, u64)> = Vec::new();
-    let mut up = Vec::new();
-    // The acknowledgement that ends the handshake counts as the first.
-    let mut acknowledgements = 1;
-    for entry in journal {
-        match &entry.what {
-            What::Lose(numbers) => dropped.extend(numbers),
-            What::Hold(packets) => waiting.extend(packets),
-            What::Release => {
-                for (number, due_us) in waiting.drain(..) {
-                    let late_us = entry.at_us.saturating_sub(due_us);
-                    *held.entry(number).or_default() += real_delay_us(late_us, rtt_us, spacing_us);
-                }
-            }
-            What::Delay(number, extra_us) => *held.entry(*number).or_default() += extra_us,
-            What::Arrive { data, ece } => {
-                let answered = acknowledgements + data.len() as u32;
-                up.extend(
-                    (acknowledgements + 1..answered)
-                        .map(|number| json!({"what": "bare", "nth": number, "action": {"kind": "drop"}})),
-                );
-                acknowledgements = answered;
-                marked.extend(data.last().filter(|_| *ece));
-            }
-            _ => {}
-        }
-    }
-    // What is never released is lost.
-    dropped.extend(waiting.into_iter().map(|(number, _)| number));
-    let numbers: BTreeSet<u32> = held.keys().chain(&dropped).chain(&marked).copied().collect();
-    let down = numbers.iter().map(|number| {
-        let action = match held.get(number) {
-            _ if dropped.contains(number) => json!({"kind": "drop"}),
-            _ if marked.contains(number) => json!({"kind": "mark"}),
-            extra_us => json!({"kind": "hold", "extra_ns": 1000 * extra_us.unwrap_or(&0)}),
-        };
-        json!({"nth": number, "action": action})
-    });
-    (down.collect(), up)
-}
-
-/// How much later packets arrive so that an act which natively comes between two of one flight has the
-/// time to come there: those after it wait.
-fn pauses(journal: &[Entry], rtt_us: u64) -> BTreeMap<u32, u64> {
-    let flight_us = rtt_us / 4;
-    let mut pauses = BTreeMap::new();
-    for (index, act) in journal.iter().enumerate() {
-        let arrival = |entry: &&Entry| matches!(entry.what, What::Arrive { .. });
-        let before = journal[..index].iter().rfind(arrival);
-        let in_flight = before.is_some_and(|entry| entry.at_us + flight_us > act.at_us);
-        if !in_flight || !matches!(act.what, What::Write(_) | What::Switch(_)) {
-            continue;
-        }
-        for later in journal[index..].iter().filter(arrival) {
-            if let What::Arrive { data, .. } = &later.what
-                && later.at_us < act.at_us + flight_us
-            {
-                data.iter().for_each(|number| {
-                    *pauses.entry(*number).or_default() += LONGEST_PAUSE_US.min(rtt_us / 6)
-                });
-            }
-        }
-    }
-    pauses
-}
-
-/// Distance between packets on the real path. Natively they are a microsecond apart; in the kernel each
-/// acknowledgement needs some time to be answered before the next one comes, and the longest flight
-/// must still be short beside a round trip.
-fn spacing_us(journal: &[Entry], rtt_us: u64) -> u64 {
-    let flights = journal.iter().map(|entry| u64::from(entry.sent - entry.delivered.min(entry.sent)));
-    (rtt_us / 5 / flights.max().unwrap_or(0).max(1)).clamp(10, 60)
-}
-
 /// A delay in packets of a flight, and in round trips, on the real path: behind the same packet.
 fn real_delay_us(native_us: u64, rtt_us: u64, spacing_us: u64) -> u64 {
     let packets = native_us % rtt_us;
     let within_flight = packets < rtt_us / 4;
     if within_flight { native_us + packets * (spacing_us - 1) + spacing_us / 2 } else { native_us }
-}
-
-/// A check, and when it is to be looked at. `until` says what natively happened next: `arrival` (the
-/// sender as the `repeat`-th acknowledgement after so many deliveries finds it, from 0), `act` or
-/// `timer` (as it is before that), or `end`. `acts` is the number of acts before it.
-fn observation(check: &Check, journal: &[Entry]) -> Value {
-    let until = journal[check.entries..].iter().find_map(|entry| match entry.what {
-        What::Arrive { .. } => Some("arrival"),
-        What::Write(_) | What::Switch(_) => Some("act"),
-        What::Timeout | What::Probe => Some("timer"),
-        _ => None,
-    });
-    let repeat = journal[..check.entries]
-        .iter()
-        .filter(|entry| matches!(entry.what, What::Arrive { .. }) && entry.delivered == check.delivered)
-        .count();
-    let acts = |entry: &&Entry| matches!(entry.what, What::Write(_) | What::Switch(_));
-    json!({
-        "acts": journal[..check.entries].iter().filter(acts).count(),
-        "line": check.line,
-        "event": check.event,
-        "key": check.key,
-        "expected": check.expected,
-        "native": check.found,
-        "delivered": check.delivered,
-        "sent": check.sent,
-        "retransmitted": check.retransmitted,
-        "until": until.unwrap_or("end"),
-        "repeat": repeat,
-    })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 use std::sync::Arc;
+use wirepaint_congestion_native::concurrent::Wire;
 use wirepaint_congestion_native::sender::{Config, Sender};
 use wirepaint_congestion_native::{Connection, Group, GroupKey, Groups, Instance, concurrent, find};
 
@@ -77,6 +78,7 @@ fn member(connection: &Connection) -> Member {
 struct World {
     instance: Arc<Instance>,
     groups: Rc<Groups>,
+    wire: Rc<Wire>,
     members: Vec<(IpAddr, Sender)>,
     now_us: u64,
 }
@@ -97,7 +99,13 @@ impl World {
                     ..Config::default()
                 };
                 let groups = Rc::clone(&self.groups);
-                let sender = Sender::open_among(Arc::clone(&self.instance), config, groups, self.now_us);
+                let sender = Sender::open_among(
+                    Arc::clone(&self.instance),
+                    config,
+                    groups,
+                    Rc::clone(&self.wire),
+                    self.now_us,
+                );
                 self.members.push((to, sender));
             }
             Event::Round => {
@@ -207,7 +215,7 @@ proptest! {
         let (name, plen4, plen6, parameters) = CASES[case];
         let given = parameters.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
         let instance = find(name).unwrap().instance(&given).unwrap();
-        let mut world = World { instance, groups: Groups::new(), members: Vec::new(), now_us: 1_000_000 };
+        let mut world = World { instance, groups: Groups::new(), wire: Rc::default(), members: Vec::new(), now_us: 1_000_000 };
         for event in &events {
             world.perform(event);
             let groups = world.groups.of(&world.instance);
@@ -235,7 +243,8 @@ fn a_full_table_leaves_connections_without_a_group() {
     for network in 0..4097_u32 {
         let to = Ipv4Addr::from(0x0a00_0001 + (network << 8));
         let config = Config { to: (to, 5001).into(), ..Config::default() };
-        let mut sender = Sender::open_among(Arc::clone(&instance), config, Rc::clone(&groups), 1_000_000);
+        let mut sender =
+            Sender::open_among(Arc::clone(&instance), config, Rc::clone(&groups), Rc::default(), 1_000_000);
         sender.write(Some(20));
         sender.round();
         assert_eq!(member(&sender.connection).in_group, network < 4096, "network {network}");
@@ -249,8 +258,9 @@ fn instances_have_groups_of_their_own() {
     let config = Config::default();
     for _ in 0..2 {
         let instance = find("tcbe").unwrap().instance(&BTreeMap::new()).unwrap();
-        let first = Sender::open_among(Arc::clone(&instance), config, Rc::clone(&groups), 1_000_000);
-        let second = Sender::open_among(instance, config, Rc::clone(&groups), 1_000_000);
+        let first =
+            Sender::open_among(Arc::clone(&instance), config, Rc::clone(&groups), Rc::default(), 1_000_000);
+        let second = Sender::open_among(instance, config, Rc::clone(&groups), Rc::default(), 1_000_000);
         assert_eq!((first.connection.tp.snd_cwnd, second.connection.tp.snd_cwnd), (10, 5));
     }
 }
@@ -261,7 +271,7 @@ fn each_change_of_a_group_is_recorded_with_its_connection() {
     let groups = Groups::new();
     let config =
         Config { initial_window: 20, to: (Ipv4Addr::new(10, 1, 2, 3), 40_001).into(), ..Config::default() };
-    let mut sender = Sender::open_among(instance, config, Rc::clone(&groups), 1_000_000);
+    let mut sender = Sender::open_among(instance, config, Rc::clone(&groups), Rc::default(), 1_000_000);
     sender.write(Some(9));
     sender.round();
     sender.write(Some(9));

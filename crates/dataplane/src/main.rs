@@ -86,7 +86,11 @@ enum Cc {
         run: PathBuf,
     },
     /// Print the groups of connections of every loaded congestion control as JSON.
-    Groups,
+    Groups {
+        /// Print them in one line for each line on stdin.
+        #[arg(long)]
+        each_line: bool,
+    },
     /// Run acknowledgement scripts natively and say what differs.
     Script {
         /// Files, or names of scripts that ship.
@@ -127,7 +131,7 @@ fn main() -> ExitCode {
             wirepaint_congestion_native::command::standard_path(&name, &parameters)
         }
         Verb::Cc(Cc::Load { run }) => wirepaint_congestion_kernel::command(&run),
-        Verb::Cc(Cc::Groups) => wirepaint_congestion_kernel::groups::command(),
+        Verb::Cc(Cc::Groups { each_line }) => wirepaint_congestion_kernel::groups::command(each_line),
         Verb::Cc(Cc::Script { files, timetable: false }) => {
             wirepaint_congestion_native::command::scripts(&files)
         }

@@ -41,7 +41,7 @@ pub struct Document {
     /// A task for what has come is queued.
     pub chunk_queued: bool,
     /// The page's process has taken over.
-    pub committed: Option<Time>,
+    pub committed: bool,
     /// Items that the preload scanner has passed.
     pub scanned: usize,
     /// Bytes that it has passed.
@@ -106,7 +106,7 @@ impl Document {
             available: 0,
             complete: false,
             chunk_queued: false,
-            committed: None,
+            committed: false,
             scanned: 0,
             scanned_bytes: 0,
             parsed: 0,

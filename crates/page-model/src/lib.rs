@@ -6,7 +6,7 @@
 //! ```text
 //! Visit ─┬─► renderer   parser, preload scanner, scripts, stylesheets, layout: who is asked for when
 //!        └─► network    socket pools, HTTP/1.1 and HTTP/2, TLS flights ─► server   priorities
-//!            page, settings: what is asked for      rows: what was seen
+//!            page, settings: what is asked for      rows: what was seen      machine: what it costs
 //! ```
 //!
 //! Start at [`Visit`].
@@ -15,6 +15,7 @@ mod agenda;
 mod document;
 mod headers;
 mod links;
+mod machine;
 mod network;
 mod noise;
 pub mod page;

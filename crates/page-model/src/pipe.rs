@@ -6,9 +6,6 @@
 
 use std::collections::VecDeque;
 
-/// Bytes that TLS adds to a record: header 5, content type 1, AEAD tag 16 (RFC 8446, 5.2).
-pub const RECORD_OVERHEAD: u64 = 22;
-
 /// A run of bytes with one meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<T> {
@@ -29,8 +26,8 @@ pub struct Piece<T> {
 pub struct Pipe<T> {
     written: u64,
     arrived: u64,
-    /// Largest plaintext of a record; none for plain TCP.
-    record: Option<u64>,
+    /// Largest plaintext of a record, and what is added to it; none for plain TCP.
+    record: Option<(u64, u64)>,
     /// Not yet read in full; the first `counted` have arrived in full.
     pieces: VecDeque<Piece<T>>,
     counted: usize,
@@ -40,9 +37,11 @@ pub struct Pipe<T> {
 const PLAIN_STEP: u64 = 4_096;
 
 impl<T: Copy> Pipe<T> {
-    /// An empty direction; `record` is the largest plaintext of a TLS record, none for plain TCP.
-    pub fn new(record: Option<u32>) -> Pipe<T> {
-        Pipe { written: 0, arrived: 0, record: record.map(u64::from), pieces: VecDeque::new(), counted: 0 }
+    /// An empty direction; `record` is the largest plaintext of a TLS record and what the record adds to
+    /// it, none for plain TCP.
+    pub fn new(record: Option<(u32, u64)>) -> Pipe<T> {
+        let record = record.map(|(most, overhead)| (u64::from(most), overhead));
+        Pipe { written: 0, arrived: 0, record, pieces: VecDeque::new(), counted: 0 }
     }
 
     /// Writes a message of the TLS handshake, which has its records counted in; returns `bytes`.
@@ -62,10 +61,7 @@ impl<T: Copy> Pipe<T> {
     /// are the last of the part. Returns the bytes on the wire.
     pub fn write(&mut self, parts: &[(T, u64, u64)]) -> u64 {
         let before = self.written;
-        let (step, overhead) = match self.record {
-            Some(record) => (record, RECORD_OVERHEAD),
-            None => (PLAIN_STEP, 0),
-        };
+        let (step, overhead) = self.record.unwrap_or((PLAIN_STEP, 0));
         let mut left: u64 = parts.iter().map(|part| part.1).sum();
         let mut room = 0; // of the record that is being filled
         let mut record_end = self.written;
@@ -133,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_record_is_readable_when_all_of_it_has_come() {
-        let mut pipe = Pipe::new(Some(16_384));
+        let mut pipe = Pipe::new(Some((16_384, 22)));
         assert_eq!(pipe.write(&[(1, 50, 0), (2, 20_009, 20_000)]), 20_059 + 2 * 22);
         pipe.arrive(16_405, |_, _| {});
         assert_eq!(readable(&mut pipe), []);
@@ -145,7 +141,7 @@ mod tests {
 
     #[test]
     fn arriving_bytes_are_told_by_what_they_belong_to() {
-        let mut pipe = Pipe::new(Some(100));
+        let mut pipe = Pipe::new(Some((100, 22)));
         pipe.write(&[(1, 30, 30), (2, 70, 70)]);
         let mut seen = Vec::new();
         for bytes in [10, 50, 62] {
@@ -156,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_part_of_several_records_has_one_last_piece() {
-        let mut pipe = Pipe::new(Some(100));
+        let mut pipe = Pipe::new(Some((100, 22)));
         let bytes = pipe.write(&[(1, 250, 0), (2, 10, 0)]);
         pipe.arrive(bytes, |_, _| {});
         let lasts = std::iter::from_fn(|| pipe.read()).map(|piece| (piece.meaning, piece.last));

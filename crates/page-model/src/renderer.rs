@@ -45,6 +45,8 @@ pub enum Wish {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
+    /// The page's process takes a document over.
+    Commit(usize),
     /// Text of a document has come.
     Chunk(usize),
     /// A resource has come that is no document and no script.
@@ -55,14 +57,6 @@ enum Task {
     Make(u32),
     Layout(usize),
     Load,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// A task may begin.
-    Ready(Task),
-    /// The running task is over.
-    Over,
 }
 
 /// Until when the load event waits for a resource.
@@ -102,9 +96,11 @@ pub struct Renderer {
     documents: Vec<Document>,
     /// The document of a resource, when it is one.
     document_of: Vec<Option<usize>>,
-    agenda: Agenda<Event>,
+    agenda: Agenda<Task>,
     tasks: VecDeque<Task>,
     running: Option<Task>,
+    /// Work of the task that has just begun, until the caller takes it; see [`Renderer::ran`].
+    pub job: Option<Duration>,
     /// Resources that the load event waits for.
     awaited: usize,
     /// Resources in all that have not finished.
@@ -164,6 +160,7 @@ impl Renderer {
             agenda: Agenda::default(),
             tasks: VecDeque::new(),
             running: None,
+            job: None,
             after_load: Vec::new(),
             started: Time::ZERO,
             loaded: None,
@@ -178,7 +175,7 @@ impl Renderer {
     }
 
     /// `bytes` of a document's body have come.
-    pub fn data(&mut self, now: Time, resource: u32, bytes: u64) {
+    pub fn data(&mut self, resource: u32, bytes: u64) {
         let Some(number) = self.document_of[resource as usize] else { return };
         let this = &self.page.resources[resource as usize];
         let document = &mut self.documents[number];
@@ -186,7 +183,7 @@ impl Renderer {
         let all = u128::from(this.wire_bytes.max(1));
         let share = u128::from(this.decoded_bytes) * u128::from(document.transferred) / all;
         document.available = (share as u64).min(this.decoded_bytes);
-        self.chunk(now, number);
+        self.chunk(number);
     }
 
     /// A resource has come in full; `last_byte` is when the network had it.
@@ -204,7 +201,7 @@ impl Renderer {
             let document = &mut self.documents[number];
             document.complete = true;
             document.available = self.page.resources[at].decoded_bytes;
-            self.chunk(now, number);
+            self.chunk(number);
         } else if self.page.resources[at].kind == Kind::Js {
             match self.links[resource].element {
                 Some(Element::Script | Element::DeferredScript) => {
@@ -212,10 +209,10 @@ impl Renderer {
                         self.parse(now, owner);
                     }
                 }
-                _ => self.queue(now, Task::Run(resource)),
+                _ => self.queue(Task::Run(resource)),
             }
         } else {
-            self.queue(now, Task::Finish(resource));
+            self.queue(Task::Finish(resource));
         }
     }
 
@@ -226,17 +223,17 @@ impl Renderer {
 
     /// Does what is due.
     pub fn timeout(&mut self, now: Time) {
-        while let Some((time, event)) = self.agenda.due(now) {
-            match event {
-                Event::Ready(task) => self.queue(time, task),
-                Event::Over => {
-                    if let Some(task) = self.running.take() {
-                        self.perform(time, task);
-                    }
-                    self.next_task(time);
-                }
-            }
+        while let Some((_, task)) = self.agenda.due(now) {
+            self.queue(task);
         }
+    }
+
+    /// The main thread has done [`Renderer::job`].
+    pub fn ran(&mut self, now: Time) {
+        if let Some(task) = self.running.take() {
+            self.perform(now, task);
+        }
+        self.next_task();
     }
 
     /// Requests that the page has asked for: resource, when it knew of it, priority.
@@ -272,19 +269,18 @@ impl Renderer {
 
     // The main thread.
 
-    fn queue(&mut self, now: Time, task: Task) {
+    fn queue(&mut self, task: Task) {
         self.tasks.push_back(task);
-        self.next_task(now);
+        self.next_task();
     }
 
-    fn next_task(&mut self, now: Time) {
+    fn next_task(&mut self) {
         if self.running.is_some() {
             return;
         }
         if let Some(task) = self.tasks.pop_front() {
             self.running = Some(task);
-            let cost = self.noise.vary(self.cost(task));
-            self.agenda.at(now + cost, Event::Over);
+            self.job = Some(self.noise.vary(self.cost(task)));
         }
     }
 
@@ -295,6 +291,8 @@ impl Renderer {
             compute_ns.unwrap_or(finish_ns + Duration(per_kib.0 * decoded_bytes / 1024))
         };
         match task {
+            Task::Commit(0) => self.compute.commit_ns,
+            Task::Commit(_) => self.compute.frame_commit_ns,
             Task::Chunk(number) => {
                 let Document { available, scanned_bytes, .. } = self.documents[number];
                 Duration(self.compute.html_ns_per_kib.0 * (available - scanned_bytes) / 1024)
@@ -311,6 +309,7 @@ impl Renderer {
 
     fn perform(&mut self, now: Time, task: Task) {
         match task {
+            Task::Commit(number) => self.documents[number].committed = true,
             Task::Chunk(number) => {
                 self.documents[number].chunk_queued = false;
                 self.scan(now, number);
@@ -341,7 +340,7 @@ impl Renderer {
             Task::Load => {
                 self.loaded = Some(now);
                 for (resource, after) in std::mem::take(&mut self.after_load) {
-                    self.agenda.at(now + after, Event::Ready(Task::Make(resource)));
+                    self.agenda.at(now + after, Task::Make(resource));
                 }
                 self.check_done();
             }
@@ -351,20 +350,16 @@ impl Renderer {
     // Documents.
 
     /// Queues the parsing of what has come of a document.
-    fn chunk(&mut self, now: Time, number: usize) {
-        let commit = if number == 0 { self.compute.commit_ns } else { self.compute.frame_commit_ns };
+    fn chunk(&mut self, number: usize) {
         let document = &mut self.documents[number];
         if document.chunk_queued {
             return;
         }
         document.chunk_queued = true;
-        let noise = &mut self.noise;
-        let from = *document.committed.get_or_insert_with(|| now + noise.vary(commit));
-        if from > now {
-            self.agenda.at(from, Event::Ready(Task::Chunk(number)));
-        } else {
-            self.queue(now, Task::Chunk(number));
+        if !document.committed {
+            self.queue(Task::Commit(number));
         }
+        self.queue(Task::Chunk(number));
     }
 
     /// The preload scanner.
@@ -394,7 +389,7 @@ impl Renderer {
                 self.run_when_ready(now, number, script);
                 return;
             }
-            if document.block.is_some() || document.ended || document.committed.is_none_or(|at| at > now) {
+            if document.block.is_some() || document.ended || !document.committed {
                 break;
             }
             let Some(&(at, item)) = document.items.get(document.parsed) else {
@@ -420,7 +415,7 @@ impl Renderer {
                 Item::Body => {
                     document.body = true;
                     self.release(number);
-                    self.want_layout(now, number);
+                    self.want_layout(number);
                 }
                 Item::Element(resource, element) => {
                     self.discover(now, resource);
@@ -451,14 +446,14 @@ impl Renderer {
             self.documents[number].parsed += 1;
             self.parse(now, number);
         } else if state.last_byte.is_some() && self.documents[number].sheets == 0 && !queued {
-            self.queue(now, Task::Run(tail));
+            self.queue(Task::Run(tail));
         }
     }
 
     /// The parser is at the end of the text.
     fn end(&mut self, now: Time, number: usize) {
         self.documents[number].ended = true;
-        self.want_layout(now, number);
+        self.want_layout(number);
         if !self.documents[number].scripted {
             self.inline(now, number);
         }
@@ -476,7 +471,7 @@ impl Renderer {
             Some(tail) => {
                 let queued = self.tasks.contains(&Task::Run(tail)) || self.running == Some(Task::Run(tail));
                 if self.states[tail as usize].last_byte.is_some() && document.sheets == 0 && !queued {
-                    self.queue(now, Task::Run(tail));
+                    self.queue(Task::Run(tail));
                 }
             }
             None => {
@@ -511,17 +506,17 @@ impl Renderer {
         } else {
             return;
         }
-        self.want_layout(now, owner);
+        self.want_layout(owner);
         self.parse(now, owner);
     }
 
     // Layout.
 
-    fn want_layout(&mut self, now: Time, number: usize) {
+    fn want_layout(&mut self, number: usize) {
         let document = &mut self.documents[number];
         if document.body && document.sheets == 0 && !document.layout_queued {
             document.layout_queued = true;
-            self.queue(now, Task::Layout(number));
+            self.queue(Task::Layout(number));
         }
     }
 

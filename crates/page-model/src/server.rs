@@ -219,7 +219,7 @@ mod tests {
 
     /// Bodies in the order in which their frames are written.
     fn order(server: &mut Server) -> Vec<u32> {
-        let mut pipe = Pipe::new(Some(16_384));
+        let mut pipe = Pipe::new(Some((16_384, 22)));
         server.backlog.window = 1 << 30;
         let mut bodies = Vec::new();
         loop {
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn half_a_window_is_written_ahead_and_no_more() {
         let mut server = Server::new(true);
-        let mut pipe = Pipe::new(Some(16_384));
+        let mut pipe = Pipe::new(Some((16_384, 22)));
         ask(&mut server, 1, 3, false, 1_000_000);
         let fill = |server: &mut Server, pipe: &mut Pipe<Down>| {
             std::iter::from_fn(|| Some(server.write(NOW, pipe)).filter(|&bytes| bytes > 0)).sum::<u64>()

@@ -8,14 +8,15 @@
 use crate::agenda::Agenda;
 use crate::headers::Headers;
 use crate::links::Links;
-use crate::network::{Network, Note};
+use crate::machine::{Machine, Thread};
+use crate::network::{Network, Note, Work};
 use crate::noise::Noise;
-use crate::page::{Cause, Page};
+use crate::page::{Cause, Kind, Page};
 use crate::priority::Priority;
 use crate::renderer::{Renderer, Wish};
 use crate::rows::{Object, Rows};
 use crate::server::Backlog;
-use crate::settings::Settings;
+use crate::settings::{Compute, Settings};
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};
 
@@ -60,6 +61,24 @@ enum Event {
     Told(Note),
 }
 
+/// What follows from a thread's work.
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    /// The main thread's task is over.
+    Ran,
+    /// The network process has prepared a request.
+    Ask(u32, Priority),
+    /// The network process gets round to reading a connection.
+    Read(u32),
+    /// The network process has passed something on.
+    Tell(Note),
+    Network(Work),
+}
+
+/// Bytes of a connection that the network process reads before it turns to the next
+/// (`net/spdy/spdy_session.h`, `kYieldAfterBytesRead`).
+const READ: u64 = 32 * 1024;
+
 /// What of a page is the same for each of its visits: compute it once.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -89,8 +108,11 @@ pub struct Visit {
     network: Network,
     renderer: Renderer,
     agenda: Agenda<Event>,
-    /// The network process is busy until then.
-    network_free: Time,
+    machine: Machine<Job>,
+    /// Bytes of each connection that have come while the network process was busy.
+    unread: Vec<u64>,
+    /// Work of reading that the network process has yet to be charged for.
+    reading: Duration,
     noise: Noise,
     done: bool,
 }
@@ -105,31 +127,43 @@ impl Visit {
             renderer: Renderer::new(page.clone(), links, settings.compute.clone(), noise(2)),
             noise: noise(3),
             page,
+            machine: Machine::new(settings.compute.cores, settings.compute.aside_threads),
             settings,
             agenda: Agenda::default(),
-            network_free: Time::ZERO,
+            unread: Vec::new(),
+            reading: Duration::ZERO,
             done: false,
         }
     }
 
     /// Navigation start.
     pub fn start(&mut self, now: Time) {
+        self.aside(now, self.settings.compute.aside_visit_ns);
         self.renderer.start(now);
         self.exchange(now);
     }
 
     /// The client's side of a connection is established.
     pub fn connected(&mut self, now: Time, connection: u32) {
+        self.aside(now, self.settings.compute.aside_connection_ns);
         self.network.connected(now, connection);
         self.exchange(now);
     }
 
     /// `bytes` more have arrived in order at the client.
     pub fn client_received(&mut self, now: Time, connection: u32, bytes: u64) {
-        let work = Duration(self.settings.compute.receive_ns_per_kib.0 * bytes / 1024);
-        self.network_free = self.network_free.max(now) + work;
-        self.network.client_received(now, connection, bytes);
-        self.exchange(now);
+        let at = connection as usize;
+        self.unread.resize(self.unread.len().max(at + 1), 0);
+        let due = self.unread[at] > 0;
+        self.unread[at] += bytes;
+        if !due && bytes < READ && !self.machine.is_busy(Thread::Network) {
+            // Not worth a job of its own: what it costs is added to the next one.
+            self.reading = self.reading + self.reading_of(bytes);
+            self.read(now, connection);
+            self.exchange(now);
+        } else if !due {
+            self.plan_read(now, connection);
+        }
     }
 
     /// `bytes` more have arrived in order at the server.
@@ -150,7 +184,8 @@ impl Visit {
 
     /// When [`Visit::timeout`] has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
-        [self.network.next_timeout(), self.renderer.next_timeout(), self.agenda.next()]
+        let Visit { network, renderer, machine, agenda, .. } = self;
+        [network.next_timeout(), renderer.next_timeout(), machine.next(), agenda.next()]
             .into_iter()
             .flatten()
             .min()
@@ -158,12 +193,33 @@ impl Visit {
 
     /// Does what is due by `now`.
     pub fn timeout(&mut self, now: Time) {
+        while let Some((_, job)) = self.machine.due(now) {
+            match job {
+                Job::Ran => self.renderer.ran(now),
+                Job::Ask(request, priority) => self.network.ask(now, request, priority),
+                Job::Read(connection) => {
+                    self.read(now, connection);
+                    if self.unread[connection as usize] > 0 {
+                        self.plan_read(now, connection);
+                    }
+                }
+                Job::Tell(note) => self.agenda.at(now + self.settings.compute.pass_ns, Event::Told(note)),
+                Job::Network(work) => self.network.worked(now, work),
+            }
+            // What follows shares the cores from now on.
+            self.exchange(now);
+        }
         while let Some((_, event)) = self.agenda.due(now) {
             match event {
-                Event::Ask(request, priority) => self.network.ask(now, request, priority),
+                Event::Ask(request, priority) => {
+                    let work = self.noise.vary(self.settings.compute.request_ns);
+                    self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
+                    self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
+                }
                 Event::Raise(request, priority) => self.network.raise(now, request, priority),
-                Event::Told(Note::Data(request, bytes)) => self.renderer.data(now, request, bytes),
+                Event::Told(Note::Data(request, bytes)) => self.renderer.data(request, bytes),
                 Event::Told(Note::Done(request)) => {
+                    self.aside(now, self.aside_of(request));
                     let last_byte = self.network.transfers[request as usize].last_byte.unwrap_or(now);
                     self.renderer.arrived(now, request, last_byte);
                 }
@@ -217,20 +273,69 @@ impl Visit {
         }
     }
 
+    /// The network process will read a connection when it gets round to it.
+    fn plan_read(&mut self, now: Time, connection: u32) {
+        let work = self.reading_of(self.unread[connection as usize].min(READ));
+        let reading = std::mem::take(&mut self.reading);
+        self.machine.give(now, Thread::Network, reading + work, Some(Job::Read(connection)));
+    }
+
+    fn reading_of(&self, bytes: u64) -> Duration {
+        Duration(self.settings.compute.receive_ns_per_kib.0 * bytes / 1024)
+    }
+
+    /// The network process reads a connection.
+    fn read(&mut self, now: Time, connection: u32) {
+        let unread = &mut self.unread[connection as usize];
+        let bytes = (*unread).min(READ);
+        *unread -= bytes;
+        self.network.client_received(now, connection, bytes);
+    }
+
+    /// Work that nothing waits for.
+    fn aside(&mut self, now: Time, work: Duration) {
+        let threads = self.settings.compute.aside_threads;
+        for number in 0..threads {
+            let share = Duration(work.0 / u64::from(threads));
+            self.machine.give(now, Thread::Aside(number), share, None);
+        }
+    }
+
+    /// What others than the main thread have to do with an answer.
+    fn aside_of(&self, request: u32) -> Duration {
+        let Compute { aside_request_ns, aside_ns_per_kib, aside_js_ns_per_kib, .. } = self.settings.compute;
+        let resource = &self.page.resources[request as usize];
+        let of_script = match resource.kind {
+            // A page that says what a script takes says it of all threads.
+            Kind::Js if resource.compute_ns.is_none() => aside_js_ns_per_kib.0 * resource.decoded_bytes,
+            _ => 0,
+        };
+        Duration(aside_request_ns.0 / 2 + (aside_ns_per_kib.0 * resource.wire_bytes + of_script) / 1024)
+    }
+
     /// Passes what the processes have to tell each other.
     fn exchange(&mut self, now: Time) {
-        let compute = &self.settings.compute;
         while let Some(note) = self.network.notes.pop_front() {
-            self.agenda.at(self.network_free.max(now) + compute.pass_ns, Event::Told(note));
+            let work = match note {
+                Note::Data(..) => Duration::ZERO,
+                Note::Done(_) => self.noise.vary(self.settings.compute.respond_ns),
+            };
+            let reading = std::mem::take(&mut self.reading);
+            self.machine.give(now, Thread::Network, reading + work, Some(Job::Tell(note)));
         }
+        while let Some((thread, time, work)) = self.network.works.pop_front() {
+            self.machine.give(now, thread, time, work.map(Job::Network));
+        }
+        if let Some(time) = self.renderer.job.take() {
+            self.machine.give(now, Thread::Main, time, Some(Job::Ran));
+        }
+        let compute = &self.settings.compute;
         while let Some(wish) = self.renderer.wishes.pop_front() {
             match wish {
                 Wish::Ask(request, priority) => {
                     let first = request == 0;
                     let pass = if first { compute.launch_ns } else { compute.pass_ns };
-                    let work = self.noise.vary(compute.request_ns);
-                    self.network_free = self.network_free.max(now + pass) + work;
-                    self.agenda.at(self.network_free, Event::Ask(request, priority));
+                    self.agenda.at(now + pass, Event::Ask(request, priority));
                 }
                 Wish::Raise(request, priority) => {
                     self.agenda.at(now + compute.pass_ns, Event::Raise(request, priority));

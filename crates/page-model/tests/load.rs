@@ -5,7 +5,7 @@ mod transport;
 use proptest::prelude::*;
 use transport::{Carried, Path, carry};
 use wirepaint_page_model::page::{Cause, Document, Element, Kind, Origin, Resource};
-use wirepaint_page_model::settings::Http;
+use wirepaint_page_model::settings::{Compute, Http, Tls};
 use wirepaint_page_model::{Page, Prepared, Priority, Settings};
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -69,6 +69,32 @@ fn a_document_takes_four_round_trips_and_its_transfer() {
     let (sent, last) = (document.sent.unwrap().0, document.last_byte.unwrap().0);
     assert!((1_200_000_000..1_220_000_000).contains(&sent), "{sent}");
     assert!((1_800_000_000..1_850_000_000).contains(&last), "{last}");
+}
+
+#[test]
+fn tls_1_2_takes_no_round_trip_more_and_other_sizes() {
+    let of_version = |tls| {
+        let carried = load(page(1, 0, vec![]), Settings { tls, ..settings(Http::H2) }, geo());
+        (of(&carried, 0).sent.unwrap().0, carried.rows.connections[0].bytes_received)
+    };
+    let (new, old) = (of_version(Tls::V13), of_version(Tls::V12));
+    assert!(new.0.abs_diff(old.0) < 1_000_000, "{new:?} {old:?}");
+    // "host0.test" has 10 letters; settings, their acknowledgement and the answer are three records.
+    assert_eq!(new.1 - old.1, (1_087 + 346) - (1_021 + 195) - 3 * 7);
+}
+
+#[test]
+fn without_a_limit_the_cores_are_what_a_load_waits_for() {
+    let images = (0..40).map(|i| resource(Kind::Image, 0, 5_000 + i, markup(500 + i, Element::Image)));
+    let page = page(1, 400, images.collect());
+    let path = Path { down: BitRate(0), up: BitRate(0), delay: Duration::ZERO };
+    let time = |cores| {
+        let compute = Compute { cores, ..Compute::default() };
+        let carried = load(page.clone(), Settings { compute, ..settings(Http::H2) }, path);
+        carried.rows.page.load_event.unwrap().0
+    };
+    let (one, two, many) = (time(1), time(2), time(32));
+    assert!(one > two * 3 / 2 && two > many * 3 / 2, "{one} {two} {many}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
                 false => None,
                 true => {
                     let hosts: Vec<_> = origins.hosts.iter().map(String::as_str).collect();
-                    Some(TlsAcceptor::from(authority.config(&hosts, server.http, server.tls_record_bytes)?))
+                    Some(TlsAcceptor::from(authority.config(&hosts, server)?))
                 }
             };
             let listener = listen(origins.address, &server.congestion)?;

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
-use wirepaint_run::HttpVersion;
+use wirepaint_run::{HttpVersion, Server, Tls};
 
 /// Bytes by which rustls counts a record larger than its plaintext.
 const RECORD_HEADER: usize = 5;
@@ -56,30 +56,29 @@ impl Authority {
         attempt().map_err(refusal("the run's authority"))
     }
 
-    /// TLS 1.3 and 1.2 for the hosts of one address and port, each with a certificate of its own, so
-    /// that a browser does not put two hosts on one connection.
-    pub fn config(
-        &self,
-        hosts: &[&str],
-        http: HttpVersion,
-        record_bytes: Option<u32>,
-    ) -> Result<Arc<ServerConfig>, Failure> {
+    /// TLS as `server` says for the hosts of one address and port, each with a certificate of its own,
+    /// so that a browser does not put two hosts on one connection.
+    pub fn config(&self, hosts: &[&str], server: &Server) -> Result<Arc<ServerConfig>, Failure> {
         let mut certificates = HashMap::new();
         for host in hosts {
             certificates.insert(host.to_ascii_lowercase(), Arc::new(self.certify(host)?));
         }
         let unnamed = hosts.first().and_then(|host| certificates.get(&host.to_ascii_lowercase()).cloned());
+        let version = match server.tls {
+            Tls::V13 => &rustls::version::TLS13,
+            Tls::V12 => &rustls::version::TLS12,
+        };
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(&[version])
             .map_err(refusal("protocol versions"))?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(ByName { certificates, unnamed }));
-        config.alpn_protocols = match http {
+        config.alpn_protocols = match server.http {
             HttpVersion::H1 => vec![b"http/1.1".to_vec()],
             HttpVersion::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
         config.ticketer = self.tickets.clone();
-        config.max_fragment_size = record_bytes.map(|bytes| bytes as usize + RECORD_HEADER);
+        config.max_fragment_size = server.tls_record_bytes.map(|bytes| bytes as usize + RECORD_HEADER);
         if std::env::var_os("SSLKEYLOGFILE").is_some() {
             config.key_log = Arc::new(rustls::KeyLogFile::new());
         }

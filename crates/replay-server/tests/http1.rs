@@ -92,6 +92,22 @@ fn a_connection_serves_request_after_request_and_its_records_say_so() {
 }
 
 #[test]
+fn only_the_asked_version_of_tls_is_spoken_to_a_client_that_offers_both() {
+    use rustls::ProtocolVersion::{TLSv1_2, TLSv1_3};
+    let (folder, address) = (Folder::new(), &address(14));
+    let mut run = folder.run(&[&format!("{address}:8443 https one.test")], &[]);
+    for (asked, spoken) in [(None, TLSv1_3), (Some("1.2"), TLSv1_2), (Some("1.3"), TLSv1_3)] {
+        if let Some(version) = asked {
+            run["server"]["tls"] = json!(version);
+        }
+        let server = folder.start(&run);
+        let tls = connect_tls(connect(&format!("{address}:8443")), "one.test", &["h2", "http/1.1"]);
+        assert_eq!(tls.conn.protocol_version(), Some(spoken), "{asked:?}");
+        server.stop();
+    }
+}
+
+#[test]
 fn tls_serves_http11_to_a_client_that_offers_no_h2_in_records_of_the_asked_size() {
     let (folder, address) = (Folder::new(), &address(2));
     let mut run = folder.run(

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use wirepaint_link_model::config::Direction;
+pub use wirepaint_page_model::settings::Tls;
 
 /// Version of the document; a program refuses another one.
 pub const FORMAT: u32 = 1;
@@ -95,6 +96,9 @@ pub struct Server {
     pub initial_window: u32,
     /// What is answered.
     pub responses: Vec<Response>,
+    /// TLS version that is spoken on encrypted origins; no other is.
+    #[serde(default)]
+    pub tls: Tls,
     /// Largest TLS record in bytes of plaintext; null for the standard 16384.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_record_bytes: Option<u32>,

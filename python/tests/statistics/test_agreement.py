@@ -62,6 +62,17 @@ def test_a_value_of_zero_has_no_relative_error():
     assert (row.points, row.left_out, row.median_error, row.rho) == (1, 1, None, None)
 
 
+def test_points_that_one_back_end_lacks_are_counted_and_told(capsys):
+    table = frame(
+        ("testbed", "cubic", "a", [100]), ("simulator", "cubic", "a", [110]),
+        ("testbed", "cubic", "b", [100]), ("simulator", "cubic", "c", [100]),
+    )  # fmt: skip
+    (row,) = agreement.agree(table, ["page-load-time"])
+    assert (row.points, row.one_sided, row.median_error) == (1, 2, pytest.approx(0.1))
+    agreement.show([row])
+    assert "2 points are missing on one side" in capsys.readouterr().out
+
+
 def test_results_of_one_back_end_are_refused():
     with pytest.raises(
         UsageError, match=r"counted runs of the testbed only; accepted: valid runs of both back ends"

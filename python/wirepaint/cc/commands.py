@@ -116,7 +116,7 @@ def test(
     arm
         native: the sender of the scripts; kernel: Linux over the emulator (needs root); or both.
     verbose
-        Say what was skipped, and why.
+        Say of each script what was skipped, and why; else only how often for which reason.
     """
     from wirepaint.cc import catalogue, testing
 
@@ -142,6 +142,9 @@ def test(
                 if verbose:
                     for why in one.arms[shown].skipped:
                         print(f"{Path(one.script).name} ({shown}) skipped: {why}")
+        if not verbose:
+            for why, count in testing.reasons(tested):
+                print(f"{count} skipped: {why}")
     failed = [one.script for one in tested if not all(one.arms[arm].passed for arm in arms)]
     if failed:
         raise RunFailed(f"{len(failed)} of {len(tested)} scripts did not pass: {', '.join(failed)}")

@@ -9,6 +9,7 @@ What a path cannot be told, and what cannot be seen, is not checked and says why
 
 from __future__ import annotations
 
+import json
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
@@ -22,13 +23,15 @@ from wirepaint.cc.outcome import Difference, Outcome
 from wirepaint.errors import RunFailed
 from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
+from wirepaint.runners.testbed.transfer import LOADING_S, server_address
 
 AT_ONCE = 6
-"""Connections in one cell: they mostly wait for round trips, and the machine has few cores."""
+"""Transfers in one cell: they mostly wait for round trips, and the machine has few cores."""
 ATTEMPTS = 3
 """How often a transfer is carried out at most: only what differs each time is a difference, because a
 busy machine delays an acknowledgement here and there, which no congestion control does."""
 TOGETHER = 3
+NEARLY = ("cwnd", "ssthresh", "flight", "cwnd_sum", "ssthresh_sum")
 LATE_NS = 25_000_000
 """An application that is later than this may meet another sender than the script's did."""
 
@@ -44,13 +47,13 @@ def carry_out(timetables: dict[str, Timetable], progress: Progress) -> dict[str,
     outcomes = {file: Outcome() for file in timetables}
     todo: list[_Task] = []
     for file, timetable in timetables.items():
-        for connection in timetable["connections"]:
-            if connection["impossible"]:
+        for transfer in timetable["transfers"]:
+            if transfer["impossible"]:
                 outcomes[file].skipped += [
-                    f"line {connection['line']}: {why}" for why in connection["impossible"]
+                    f"line {transfer['line']}: {why}" for why in transfer["impossible"]
                 ]
-            elif connection["checks"]:
-                todo.append(_Task(file, connection))
+            elif transfer["checks"]:
+                todo.append(_Task(file, transfer))
     total = len(todo)
     with Cells() as cells, tempfile.TemporaryDirectory() as folder:
         while todo:
@@ -58,7 +61,7 @@ def carry_out(timetables: dict[str, Timetable], progress: Progress) -> dict[str,
             batch, todo = todo[:AT_ONCE], todo[AT_ONCE:]
             for task, observed in zip(batch, _together(cells, batch, Path(folder)), strict=True):
                 task.attempts += 1
-                seen = _Seen(task.connection, observed).judged()
+                seen = _Seen(task.transfer, observed).judged()
                 if not seen.passed and task.attempts < ATTEMPTS:
                     outcomes[task.file].repeated += 1
                     todo.append(task)
@@ -71,61 +74,75 @@ def carry_out(timetables: dict[str, Timetable], progress: Progress) -> dict[str,
 @dataclass
 class _Task:
     file: str
-    connection: Timetable
+    transfer: Timetable
     attempts: int = 0
 
 
 @dataclass
 class _Observed:
-    """What a transfer showed: the answer of ``transfer.carry_out`` and the rows of its ACKs."""
+    """What a transfer showed: the answer of ``transfer.carry_out``, the rows of its ACKs, and by place
+    the name of each connection's congestion control."""
 
     answer: dict[str, Any]
     acks: pl.DataFrame
+    asked: dict[str, Any]
+    instances: _Instances
 
 
 def _together(cells: Cells, tasks: Sequence[_Task], folder: Path) -> list[_Observed]:
     folder = folder / secrets.token_hex(4)
     folder.mkdir()
-    instances: list[dict[str, Any]] = []
-    connections = [_asked(task.connection, instances) for task in tasks]
+    instances = _Instances()
+    transfers = [_asked(task.transfer, instances) for task in tasks]
     log = folder / "cell.txt"
     try:
         answers = cells.call(
             "wirepaint.runners.testbed.transfer:carry_out",
-            {"folder": str(folder), "congestion": instances, "connections": connections},
-            timeout_s=60 + max(connection["limit_s"] for connection in connections),
+            {"folder": str(folder), "congestion": instances.loaded(), "transfers": transfers},
+            timeout_s=LOADING_S + 60 + max(transfer["limit_s"] for transfer in transfers),
             log=log,
         )
     except RunFailed as error:
         raise RunFailed(f"{error} ({', '.join(sorted({task.file for task in tasks}))})") from None
     return [
-        _Observed(answer, _acks(folder / connection["name"]))
-        for answer, connection in zip(answers, connections, strict=True)
+        _Observed(answer, _acks(folder / transfer["name"], answer["start_ns"]), transfer, instances)
+        for answer, transfer in zip(answers, transfers, strict=True)
     ]
 
 
-def _acks(folder: Path) -> pl.DataFrame:
-    rows = read_table(folder, "tcp").filter(pl.col("event") == "ack")
+class _Instances:
+    """The congestion controls of a cell; what is asked for twice is loaded once."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def name(self, congestion: dict[str, Any]) -> str:
+        """The name under which it is loaded."""
+        name = f"{Path(congestion['algorithm']).stem[:9]}.{secrets.token_hex(3)[:5]}"
+        return self._names.setdefault(json.dumps(congestion, sort_keys=True), name)
+
+    def loaded(self) -> list[dict[str, Any]]:
+        """For ``transfer.carry_out``."""
+        return [json.loads(congestion) | {"name": name} for congestion, name in self._names.items()]
+
+
+def _acks(folder: Path, start_ns: int) -> pl.DataFrame:
+    rows = read_table(folder, "tcp").filter((pl.col("event") == "ack") & (pl.col("time") >= start_ns))
     # The SYN's own acknowledgement counts as one delivery.
     return rows.with_columns(pl.col("delivered") - 1)
 
 
-def _asked(connection: Timetable, instances: list[dict[str, Any]]) -> dict[str, Any]:
-    """The connection for ``transfer.carry_out``; adds the congestion controls that it needs."""
-
-    def load(congestion: dict[str, Any]) -> str:
-        name = f"{Path(congestion['algorithm']).stem[:9]}.{secrets.token_hex(3)[:5]}"
-        instances.append(congestion | {"name": name})
-        return name
-
-    rtt_ns = connection["rtt_us"] * 1000
+def _asked(transfer: Timetable, instances: _Instances) -> dict[str, Any]:
+    """The transfer for ``transfer.carry_out``."""
+    rtt_ns = transfer["rtt_us"] * 1000
+    mss = max(connection["mss"] for connection in transfer["connections"])
     # Full segments so far apart that each acknowledgement is answered before the next one comes.
-    rate = round((connection["mss"] + _HEADERS_BYTES) * 8e6 / connection["spacing_us"])
+    rate = round((mss + _HEADERS_BYTES) * 8e6 / transfer["spacing_us"])
     way = {"delay_ns": rtt_ns // 2, "queue": {"kind": "droptail"}}
     sysctls = {
-        "tcp_slow_start_after_idle": int(connection["after_idle"]),
-        "tcp_early_retrans": 3 if connection["tail_loss_probe"] else 0,
-        "tcp_ecn": int(connection["ecn"]),
+        "tcp_slow_start_after_idle": int(transfer["after_idle"]),
+        "tcp_early_retrans": 3 if transfer["tail_loss_probe"] else 0,
+        "tcp_ecn": int(transfer["ecn"]),
         # As the native sender: no timestamps (so 1448 is 1448), no F-RTO, an ACK for each segment.
         "tcp_timestamps": 0,
         "tcp_frto": 0,
@@ -134,37 +151,45 @@ def _asked(connection: Timetable, instances: list[dict[str, Any]]) -> dict[str, 
         # sender does not know, and the window counts as unused.
         "tcp_pacing_ca_ratio": 1000,
         "tcp_pacing_ss_ratio": 1000,
-        "tcp_rto_min_us": connection["rto_us"] - connection["rtt_us"],
+        "tcp_rto_min_us": transfer["rto_us"] - transfer["rtt_us"],
     }
     return {
-        "name": f"c{connection['line']}.{secrets.token_hex(3)}",
+        "name": f"c{transfer['line']}.{secrets.token_hex(3)}",
         "network": {
-            "down": way | {"capacity": {"kind": "rate", "bit_per_s": rate}, "scripted": connection["down"]},
-            "up": way | {"capacity": {"kind": "unlimited"}, "scripted": connection["up"]},
+            "down": way | {"capacity": {"kind": "rate", "bit_per_s": rate}, "scripted": transfer["down"]},
+            "up": way | {"capacity": {"kind": "unlimited"}, "scripted": transfer["up"]},
             "client_interface": "c1",
             "server_interface": "s1",
         },
         "rtt_ns": rtt_ns,
-        "congestion": load(connection["congestion"]),
-        "initial_window": connection["initial_window"],
-        "mss": connection["mss"],
+        "connections": [
+            connection | {"congestion": instances.name(connection["congestion"])}
+            for connection in transfer["connections"]
+        ],
         "sysctls": {f"net.ipv4.{name}": str(value) for name, value in sysctls.items()},
         "acts": [
-            act | ({"name": load(act["congestion"])} if act["kind"] == "switch" else {})
-            for act in connection["acts"]
+            act | ({"name": instances.name(act["congestion"])} if act["kind"] == "switch" else {})
+            for act in transfer["acts"]
         ],
-        "until": connection["until"],
-        "limit_s": 15 + 1.5 * connection["until"]["us"] / 1e6,
+        "until": transfer["until"],
+        "limit_s": 15 + 1.5 * transfer["until"]["us"] / 1e6,
     }
 
 
 class _Seen:
-    """One connection's checks against what its transfer showed."""
+    """One transfer's checks against what it showed."""
 
-    def __init__(self, connection: Timetable, observed: _Observed) -> None:
-        self._connection = connection
-        self._answer, self._acks = observed.answer, observed.acks
-        self._samples = self._answer["samples"]
+    def __init__(self, transfer: Timetable, observed: _Observed) -> None:
+        self._transfer, self._observed = transfer, observed
+        self._answer = observed.answer
+        self._acks = [
+            observed.acks.filter(pl.col("server_address") == server_address(place))
+            for place in range(len(transfer["connections"]))
+        ]
+
+    def _of(self, check: dict[str, Any]) -> dict[str, Any]:
+        """What was observed of the connection that a check is about."""
+        return self._answer["connections"][check["connection"]]
 
     def _spoiled(self) -> str | None:
         """Why a difference may be the machine's, not the congestion control's."""
@@ -174,26 +199,26 @@ class _Seen:
             return f"{lost} samples of the kernel's TCP were lost"
         if unseen := self._answer["probe"].get("unseen"):
             return f"the kernel ran no BPF program for {unseen[0]['segments']} acknowledgements"
-        if len(self._acks) and (first := self._acks["delivered"][0]) > 0:
-            return f"the acknowledgements of the first {first} segments were not sampled"
+        for acks in self._acks:
+            if len(acks) and (first := acks["delivered"][0]) > 0:
+                return f"the acknowledgements of the first {first} segments were not sampled"
         return None
 
     def judged(self) -> Outcome:
         """Every check compared."""
         outcome = Outcome()
         if self._answer["timed_out"]:
-            last = self._samples[-1]
-            until = self._connection["until"]
+            now = [connection["samples"][-1] for connection in self._answer["connections"]]
             outcome.differences.append(
                 Difference(
-                    self._connection["line"],
+                    self._transfer["line"],
                     "open",
                     "progress",
-                    f"{until['delivered']} segments delivered, {until['sent']} sent",
-                    f"{last['delivered']} delivered, {last['sent']} sent, then nothing",
+                    f"delivered, sent: {self._transfer['until']['reached']}",
+                    f"{[[last['delivered'], last['sent']] for last in now]}, then nothing",
                 )
             )
-        for check in self._connection["checks"]:
+        for check in self._transfer["checks"]:
             found = self._value(check)
             if found is None:
                 outcome.skipped.append(
@@ -210,19 +235,26 @@ class _Seen:
                     Difference(check["line"], check["event"], check["key"], check["expected"], found)
                 )
         if outcome.differences and (why := self._spoiled()):
-            outcome.disturbed.append(f"line {self._connection['line']}: {why}")
+            outcome.disturbed.append(f"line {self._transfer['line']}: {why}")
         return outcome
 
     def _value(self, check: dict[str, Any]) -> str | None:
         """What the kernel shows of a check's key, as the script would write it; None where it cannot."""
         key = check["key"]
+        if "group" in check:
+            return self._group(check)
         if key == "cc":
-            switches = [act for act in self._connection["acts"][: check["acts"]] if act["kind"] == "switch"]
-            return self._answer["congestion"][len(switches)].partition(".")[0]
+            switches = [
+                act
+                for act in self._transfer["acts"]
+                if act["kind"] in ("write", "switch") and act["connection"] == check["connection"]
+            ][: check["acts"]]
+            number = sum(act["kind"] == "switch" for act in switches)
+            return self._of(check)["congestion"][number].partition(".")[0]
         if key == "rounds":
-            return self._rounds()
+            return self._rounds(check)
         if key == "sent_kb":
-            same = [row for row in self._samples if row["delivered"] == check["delivered"]]
+            same = [row for row in self._of(check)["samples"] if row["delivered"] == check["delivered"]]
             return str(same[-1]["bytes_sent"] // 1000) if same else None
         column = {"flight": "in_flight"}.get(key, key)
         row = self._row(check)
@@ -232,45 +264,62 @@ class _Seen:
             return None
         return "inf" if column == "ssthresh" and row[column] is None else str(row[column])
 
+    def _group(self, check: dict[str, Any]) -> str:
+        """A number of the group that a check is about; 0 where there is none."""
+        group = check["group"]
+        asked = {
+            "congestion": self._observed.instances.name(group["congestion"]),
+            "prefix": group["prefix"],
+            "slot": group["slot"],
+        }
+        looks = self._answer["looks"]
+        if group["look"] >= len(looks):
+            return "never looked at"
+        found = [one for one in looks[group["look"]] if asked.items() <= one.items()]
+        return str(found[0][check["key"]]) if found else "0"
+
     def _row(self, check: dict[str, Any]) -> dict[str, Any] | None:
         """The sender where the check looks at it."""
         # Two acknowledgements that wait for the sender together are processed as one.
         delivered = pl.col("delivered")
-        acks = self._acks.filter(delivered.is_between(check["delivered"], check["delivered"] + TOGETHER))
+        acks = self._acks[check["connection"]].filter(
+            delivered.is_between(check["delivered"], check["delivered"] + TOGETHER)
+        )
         acks = acks.filter(delivered == delivered.min())
         found = acks.row(min(check["repeat"], acks.height - 1), named=True) if acks.height else None
-        before_acts = self._answer["before_acts"]
+        samples, before_acts = self._of(check)["samples"], self._of(check)["before_acts"]
         if check["until"] == "act":
-            return self._polled(before_acts[check["acts"]]) if check["acts"] < len(before_acts) else None
+            return _polled(samples[before_acts[check["acts"]]]) if check["acts"] < len(before_acts) else None
         keys = ("delivered", "sent", "retransmitted")
-        same = [n for n, row in enumerate(self._samples) if all(row[key] == check[key] for key in keys)]
-        polled = self._polled(same[-1]) if same else None
+        same = [n for n, row in enumerate(samples) if all(row[key] == check[key] for key in keys)]
+        polled = _polled(samples[same[-1]]) if same else None
         return polled or found if check["until"] == "timer" else found or polled
 
     def _one_acknowledgement_off(self, check: dict[str, Any]) -> bool:
         """Whether the state or a window is as expected one acknowledgement earlier or later."""
         column = {"flight": "in_flight"}.get(check["key"], check["key"])
-        if column not in self._acks.columns or check["until"] != "arrival":
+        if "group" in check or column not in self._observed.acks.columns or check["until"] != "arrival":
             return False
         near = (pl.col("delivered") - check["delivered"]).abs() == 1
-        values = self._acks.filter(near)[column].to_list()
+        values = self._acks[check["connection"]].filter(near)[column].to_list()
         return check["expected"].lower() in [str(value).lower() for value in values]
 
-    def _polled(self, number: int) -> dict[str, Any]:
-        return self._samples[number] | {"in_flight": self._samples[number]["flight"]}
-
-    def _rounds(self) -> str | None:
+    def _rounds(self, check: dict[str, Any]) -> str | None:
         """Round trips from the first write to the last arrival, where nothing else was waited for."""
-        if any(act["delivered"] or act["after_us"] for act in self._connection["acts"]):
+        if any(any(map(any, act["reached"])) or act["after_us"] for act in self._transfer["acts"]):
             return None
-        rtt_ns = self._connection["rtt_us"] * 1000
-        return str(round((self._answer["arrivals"][-1][0] + rtt_ns / 2) / rtt_ns))
+        rtt_ns = self._transfer["rtt_us"] * 1000
+        return str(round((self._of(check)["arrivals"][-1][0] + rtt_ns / 2) / rtt_ns))
+
+
+def _polled(sample: dict[str, Any]) -> dict[str, Any]:
+    return sample | {"in_flight": sample["flight"]}
 
 
 def _nearly(check: dict[str, Any], found: str) -> bool:
     """Whether a window is one segment off, or 1 % where it is large, as it is where growth overlaps the
     sampling: an acknowledgement was answered late, and its growth comes with a later one."""
     expected = check["expected"]
-    if check["key"] not in ("cwnd", "ssthresh", "flight") or not (found.isdigit() and expected.isdigit()):
+    if check["key"] not in NEARLY or not (found.isdigit() and expected.isdigit()):
         return False
     return 0 < abs(int(found) - int(expected)) <= max(1, int(expected) // 100)

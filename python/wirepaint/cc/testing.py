@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Literal
 from wirepaint import dataplane
 from wirepaint.cc import catalogue
 from wirepaint.cc.outcome import Difference, Outcome
+from wirepaint.errors import RunFailed
 
 Arm = Literal["native", "kernel"]
 ARMS: tuple[Arm, ...] = ("native", "kernel")
@@ -77,7 +78,9 @@ def play(script: str) -> tuple[dict[str, Any], Outcome]:
     if done.returncode != 0:
         return {}, Outcome(unreadable=done.stderr.strip())
     timetable = json.loads(done.stdout)[script]
-    checks = [check for connection in timetable["connections"] for check in connection["checks"]]
+    if "transfers" not in timetable:
+        raise RunFailed(f"{dataplane.program()} is of another build than this package: run `make setup`")
+    checks = [check for transfer in timetable["transfers"] for check in transfer["checks"]]
     outcome = Outcome(checks=len(checks))
     # Once a check fails, those after it meet another sender than the script's.
     for check in sorted(checks, key=lambda check: check["line"]):
@@ -143,6 +146,12 @@ def dialogue(one: Tested, arm: Arm) -> Iterator[str]:
             f"{file}:{found.line} ({arm}): after `{found.event}`: expected {found.key} {found.expected}, "
             f"found {found.found}"
         )
+
+
+def reasons(tested: Sequence[Tested]) -> list[tuple[str, int]]:
+    """Why parts of scripts were skipped, and how many for each reason."""
+    skipped = (why for one in tested for outcome in one.arms.values() for why in outcome.skipped)
+    return Counter(why.partition(": ")[2] for why in skipped).most_common()
 
 
 def as_json(tested: Sequence[Tested]) -> list[dict[str, Any]]:

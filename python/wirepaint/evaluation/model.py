@@ -117,6 +117,7 @@ class EvaluationFile(Table):
     warmup: bool = True
     timeout: Time = 60_000_000_000
     packet_trace: bool = False
+    tls: Literal["1.2", "1.3"] = "1.3"
     sysctls: Sysctls = Field(default_factory=dict)
     stop: Stop | None = None
     scenarios: Scenarios

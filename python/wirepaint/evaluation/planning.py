@@ -86,6 +86,7 @@ class ResolvedRun(BaseModel):
     warmup: bool
     timeout_s: float
     packet_trace: bool
+    tls: Literal["1.2", "1.3"] = "1.3"
     attempt: int = 1
 
 
@@ -256,6 +257,7 @@ def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int)
         warmup=visit == 0,
         timeout_s=file.timeout / 1e9,
         packet_trace=file.packet_trace,
+        tls=file.tls,
     )
 
 

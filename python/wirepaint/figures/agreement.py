@@ -27,7 +27,7 @@ def data(evidence: Evidence, metric: str = "page-load-time") -> pl.DataFrame:
         return pl.DataFrame()
     chosen = metrics.get(metric)
     divisor, unit = SHOWN.get(chosen.unit, (1.0, chosen.unit))
-    points = pairs(evidence.table, chosen)
+    points = pairs(evidence.table, chosen).drop_nulls([REAL, SIMULATED])
     axes = [axis for axis in evidence.condition_axes if axis != "backend"]
     condition = pl.concat_str([pl.col(axis).cast(pl.String) for axis in axes], separator=" · ")
     by_backend = evidence.factor == "backend"

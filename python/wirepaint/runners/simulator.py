@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from wirepaint import __version__, dataplane, pages
 from wirepaint.errors import RunFailed
@@ -43,13 +44,14 @@ def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
     """Carries runs out; within it, iterate over (run, its outcome or failure) in the order of ending."""
     workers = len(os.sched_getaffinity(0))
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
-    # Errors come with the line of their run; what else the program says of itself goes to the user.
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    try:
-        yield _ends(process, iter(jobs), 2 * workers, interruptible)
-    finally:
-        process.kill()
-        process.communicate()
+    with tempfile.TemporaryFile() as log:
+        # Errors come with the line of their run; what the program says of itself explains its end.
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        try:
+            yield _ends(process, iter(jobs), 2 * workers, interruptible, log)
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def _ends(
@@ -57,6 +59,7 @@ def _ends(
     jobs: Iterator[tuple[ResolvedRun, Path]],
     most: int,
     interruptible: Interruptible,
+    log: IO[bytes],
 ) -> Ends:
     """Keeps at most ``most`` runs in the process, so that what is begun and not over stays little."""
     assert process.stdin is not None and process.stdout is not None
@@ -78,10 +81,17 @@ def _ends(
         with interruptible():
             line = process.stdout.readline()
         if not line:
-            raise RunFailed(f"the simulator ended with exit code {process.wait()} and runs to do")
+            raise RunFailed(f"the simulator ended with runs to do: {_last_words(log, process.wait())}")
         said = json.loads(line)
         run, folder = asked.pop(said["run"])
         yield run, _end(run, folder, said)
+
+
+def _last_words(log: IO[bytes], code: int) -> str:
+    log.seek(0)
+    lines = log.read().decode("utf-8", "replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"exit code {code}" + (f": {said}" if said else "")
 
 
 def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
@@ -115,7 +125,7 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
                     "congestion": "server",
                     "initial_window": run.initial_window,
                     "page": page,
-                    "settings": {"http": run.http},
+                    "settings": {"http": run.http, "tls": run.tls},
                 }
             ],
             "tcp": {"sysctls": BASELINE_SYSCTLS | run.sysctls},
@@ -140,8 +150,17 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         found = f"{visit['loaded']} of {visit['objects']} objects"
         return RunFailed(f"the page did not load within {run.timeout_s:g} s: {found}")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
-    outcome = Outcome("invalid" if reasons else "valid", reasons, said["duration"])
     connections = trace.read_table(folder, "connection")
+    asked = {
+        "congestion": Path(run.congestion.native(folder)[0]).stem,
+        "initial_window": run.initial_window,
+    }
+    for check, expected in asked.items():
+        used = connections[check].drop_nulls().unique().to_list()
+        if used != [expected]:
+            reason = {"severity": "invalid", "check": check, "found": f"{used}", "expected": f"{expected}"}
+            reasons.append(reason)
+    outcome = Outcome("invalid" if reasons else "valid", reasons, said["duration"])
     row = {
         "run_key": run.key,
         "backend": "simulator",
@@ -164,7 +183,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
         "server_congestion": connections["congestion"].first() if connections.height else None,
         "client_congestion": CLIENT_CONGESTION[0],
-        "server_initial_window": run.initial_window,
+        "server_initial_window": connections["initial_window"].first() if connections.height else None,
     }
     trace.write_table(folder, "run", [row])
     return outcome

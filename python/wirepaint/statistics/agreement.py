@@ -43,7 +43,8 @@ class Agreement:
     """One metric over all points. Errors are shares of the testbed's value.
 
     ``rho`` is None with fewer than three points or where one side is constant; ``left_out`` counts
-    points whose testbed value is 0, which have no relative error. ``decided`` and ``same_sign``
+    points whose testbed value is 0, which have no relative error, ``one_sided`` those that one back end
+    has no value of (failed or invalid runs). ``decided`` and ``same_sign``
     count differences between levels of compared axes.
     """
 
@@ -52,6 +53,7 @@ class Agreement:
     unit: str
     points: int
     left_out: int
+    one_sided: int
     rho: float | None
     median_error: float | None
     p90_error: float | None
@@ -61,8 +63,8 @@ class Agreement:
 
 
 def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
-    """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians), and
-    ``error``, null where the testbed's value is 0."""
+    """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians, null where
+    that back end has none), and ``error``, null where it has no meaning."""
     axes = [axis for axis in measured.AXES if axis != "backend"]
     known = frame.filter(~pl.col("warmup")).drop_nulls(metric.column)
     sides = [
@@ -71,7 +73,7 @@ def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
         .agg(pl.col(metric.column).cast(pl.Float64).median().alias(backend))
         for backend in (REAL, SIMULATED)
     ]
-    both = sides[0].join(sides[1], on=axes, maintain_order="left")
+    both = sides[0].join(sides[1], on=axes, how="full", coalesce=True, maintain_order="left_right")
     error = (pl.col(SIMULATED) - pl.col(REAL)) / pl.col(REAL).abs()
     return both.with_columns(error=pl.when(pl.col(REAL) != 0).then(error))
 
@@ -88,7 +90,8 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
         metric = measured.get(name)
         if metric.label:
             raise UsageError("metric", repr(name), "a metric that is a number")
-        points = pairs(frame, metric)
+        known = pairs(frame, metric)
+        points = known.drop_nulls([REAL, SIMULATED])
         if points.is_empty():
             continue
         errors = points["error"].drop_nulls().to_numpy()
@@ -100,6 +103,7 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
                 unit=metric.unit,
                 points=points.height,
                 left_out=points.height - errors.size,
+                one_sided=known.height - points.height,
                 rho=_rho(points),
                 median_error=float(np.median(np.abs(errors))) if errors.size else None,
                 p90_error=float(np.quantile(np.abs(errors), 0.9)) if errors.size else None,
@@ -177,6 +181,11 @@ def show(found: Sequence[Agreement]) -> None:
         table.add_row(row.title, *cells(row))
     console = Console(width=None if Console().is_terminal else 100, highlight=False)
     console.print(table)
+    if missing := max((row.one_sided for row in found), default=0):
+        console.print(
+            f"[bold]{missing} points are missing on one side[/bold]: pages and conditions in which one back "
+            "end has no run that counts."
+        )
     console.print(
         "A point is one page in one set of conditions: medians of its visits. Errors are shares of the "
         "testbed's value. Same sign: of the differences that the testbed decided.",

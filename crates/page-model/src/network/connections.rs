@@ -52,13 +52,15 @@ impl Network {
         let origin = self.groups[group].origin;
         let encrypted = self.page.origins[origin as usize].encrypted;
         let http2 = encrypted && self.settings.http == Http::H2;
+        let overhead = tls::record_overhead(self.settings.tls);
+        let record = |most| encrypted.then_some((most, overhead));
         self.connections.push(Connection {
             group,
             stage: Stage::Resolving,
             resumed: false,
             http2,
-            up: Pipe::new(encrypted.then_some(16_384)),
-            down: Pipe::new(encrypted.then_some(self.settings.record_bytes)),
+            up: Pipe::new(record(16_384)),
+            down: Pipe::new(record(self.settings.record_bytes)),
             server: Server::new(http2),
             alarm: None,
             compression: Compression::new(&self.headers),
@@ -92,9 +94,17 @@ impl Network {
         let resumed = group.ticket && self.settings.resume;
         self.connections[at].resumed = resumed;
         let padding = self.noise.below(4);
-        let host = &self.page.origins[self.rows[at].origin as usize].host;
-        let bytes = tls::client_hello(host, padding, resumed);
+        let bytes = self.handshake(at).client_hello(padding);
         self.client_raw(at, Up::Hello, bytes);
+    }
+
+    pub(super) fn handshake(&self, at: usize) -> tls::Handshake<'_> {
+        tls::Handshake {
+            version: self.settings.tls,
+            http: self.settings.http,
+            host: &self.page.origins[self.rows[at].origin as usize].host,
+            resumed: self.connections[at].resumed,
+        }
     }
 
     /// The connection can take requests.

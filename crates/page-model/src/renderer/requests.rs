@@ -1,6 +1,6 @@
 //! What the page asks for: how it comes to know of a resource, and what follows from one.
 
-use super::{Event, Hold, Renderer, State, Task, Wish};
+use super::{Hold, Renderer, State, Task, Wish};
 use crate::page::Cause;
 use crate::priority::Priority;
 use wirepaint_units::{Duration, Time};
@@ -23,7 +23,7 @@ impl Renderer {
         let state = &mut self.states[resource as usize];
         (state.discovered, state.priority) = (Some(now), priority);
         if state.holds_load == Hold::Discovered {
-            self.let_go(now);
+            self.let_go();
         }
         let Some(owner) = owner else {
             self.wishes.push_back(Wish::Ask(resource, priority));
@@ -78,7 +78,7 @@ impl Renderer {
         match (self.page.resources[child as usize].cause, owner) {
             (Some(Cause::Style { .. }), Some(owner)) => {
                 self.documents[owner].styled.push(child);
-                self.want_layout(now, owner);
+                self.want_layout(owner);
             }
             (Some(Cause::Script { after_ns, .. }), _) => self.script_asks(now, parent, child, after_ns),
             (Some(Cause::Markup { by, .. }), _) if self.document_of[by as usize].is_some() => {}
@@ -100,7 +100,7 @@ impl Renderer {
         if self.page.resources[child as usize].after_load && self.loaded.is_none() {
             self.after_load.push((child, after));
         } else {
-            self.agenda.at(now.max(from + after), Event::Ready(Task::Make(child)));
+            self.agenda.at(now.max(from + after), Task::Make(child));
         }
     }
 
@@ -111,16 +111,16 @@ impl Renderer {
         }
         self.unfinished -= 1;
         if state.holds_load == Hold::Finished {
-            self.let_go(now);
+            self.let_go();
         }
         self.check_done();
     }
 
     /// The load event waits for one thing less.
-    pub(super) fn let_go(&mut self, now: Time) {
+    pub(super) fn let_go(&mut self) {
         self.awaited -= 1;
         if self.awaited == 0 {
-            self.queue(now, Task::Load);
+            self.queue(Task::Load);
         }
     }
 

@@ -78,6 +78,7 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
                     for scheme, host, port in page.origins
                 ],
                 "http": run.http,
+                "tls": run.tls,
                 "congestion": name,
                 "initial_window": run.initial_window,
                 "responses": page.responses,
