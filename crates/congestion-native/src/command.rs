@@ -1,6 +1,6 @@
-//! The verbs `cc list`, `cc source`, `cc scripts`, `cc script` and `cc standard-path` of the data plane.
+//! The verbs `cc list`, `cc source`, `cc scripts` and `cc script` of the data plane.
 
-use crate::{Algorithm, Refusal, algorithms, external, find, script, standard_path, timetable};
+use crate::{Algorithm, Refusal, algorithms, external, find, script, timetable};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -48,14 +48,6 @@ pub fn source(name: &str) -> ExitCode {
 /// `cc scripts`: prints the names of the scripts that ship, as JSON.
 pub fn shipped_scripts() -> ExitCode {
     print(&external::scripts().iter().map(|(file, _)| *file).collect())
-}
-
-/// `cc standard-path NAME [parameter=value...]`: prints the window over time as JSON.
-pub fn standard_path(name: &str, parameters: &[String]) -> ExitCode {
-    match script::instance(name, parameters.iter().map(String::as_str)) {
-        Ok(instance) => print(&standard_path::samples(instance)),
-        Err(message) => refuse(&message),
-    }
 }
 
 /// `cc script FILE...`: runs acknowledgement scripts natively. Exit 1 where an algorithm differs

@@ -23,7 +23,6 @@ mod rate;
 pub mod script;
 pub mod sender;
 mod socket;
-pub mod standard_path;
 pub mod timetable;
 
 pub use groups::{Group, GroupKey, GroupRecord, Groups};

@@ -73,13 +73,6 @@ enum Cc {
     },
     /// Print the names of the acknowledgement scripts that ship as JSON.
     Scripts,
-    /// Print the window over time on the standard path, natively, as JSON.
-    StandardPath {
-        /// Name, or a C file of your own.
-        name: String,
-        /// Parameters as name=value.
-        parameters: Vec<String>,
-    },
     /// Register a run's congestion controls with the kernel until SIGTERM or SIGINT.
     Load {
         /// The run description.
@@ -127,9 +120,6 @@ fn main() -> ExitCode {
         Verb::Cc(Cc::List { files }) => wirepaint_congestion_native::command::list(&files),
         Verb::Cc(Cc::Source { name }) => wirepaint_congestion_native::command::source(&name),
         Verb::Cc(Cc::Scripts) => wirepaint_congestion_native::command::shipped_scripts(),
-        Verb::Cc(Cc::StandardPath { name, parameters }) => {
-            wirepaint_congestion_native::command::standard_path(&name, &parameters)
-        }
         Verb::Cc(Cc::Load { run }) => wirepaint_congestion_kernel::command(&run),
         Verb::Cc(Cc::Groups { each_line }) => wirepaint_congestion_kernel::groups::command(each_line),
         Verb::Cc(Cc::Script { files, timetable: false }) => {

@@ -1,39 +1,105 @@
-"""The window over time on the standard path, as a picture.
+"""The window over time on a standard path, as a picture.
 
-The path (10 Mbit/s, 100 ms, a drop-tail queue of one bandwidth-delay product) and what happens on it
-are those of crates/congestion-native/src/standard_path.rs; the sender is the native one.
+A sender on 10 Mbit/s and 100 ms with a drop-tail queue of one bandwidth-delay product, in the simulator,
+meets one of each thing: a full queue, a loss of a packet or two, a pause, and the loss of all in flight.
 """
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import polars as pl
+import vl_convert
 
 from wirepaint import dataplane
+from wirepaint.cc import catalogue
 from wirepaint.errors import UsageError
+from wirepaint.figures._registry import png
 from wirepaint.figures._style import MUTED, RULE, SERIES, finish
+from wirepaint.results import trace
 
 FORMATS = (".svg", ".png", ".pdf")
-EVENTS = ((12.0, "one segment lost"), (17.0, "nothing to send"), (24.0, "all in flight lost"))
-"""Seconds; they are those of the standard path."""
+SECOND = 10**9
+RATE, ONE_WAY = 10_000_000, SECOND // 20
+"""Bit/s; ns."""
+BDP = 83
+"""10 Mbit/s x 100 ms in packets of 1500 bytes."""
+ANSWER, PAUSE = 19_000_000, 3 * SECOND // 2
+"""Bytes that are sent at a stretch, some 16 s of the path; ns between two of them."""
+LOSSES = ((12 * SECOND, 2_400_000, "a loss"), (24 * SECOND, SECOND // 4, "all in flight lost"))
+"""When everything is lost, and for how long: two packets' time; longer than a full queue's round trip."""
+UNTIL = 30 * SECOND
 
 
 def save(name: str, path: Path) -> None:
     """Draws an algorithm, by name or file, into ``path``; the format is that of its ending."""
     if path.suffix not in FORMATS:
         raise UsageError("--plot", str(path), f"a file that ends in {', '.join(FORMATS)}")
-    shown = dataplane.call("cc", "standard-path", name)
-    chart(shown, Path(name).stem).save(path, **({"ppi": 144} if path.suffix == ".png" else {}))
+    with alt.data_transformers.disable_max_rows():
+        spec = chart(samples(name), Path(name).stem).to_dict()
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    else:
+        path.write_bytes(png(spec) if path.suffix == ".png" else vl_convert.vegalite_to_pdf(spec))
 
 
-def chart(shown: dict[str, Any], title: str) -> Any:
-    """The chart of what ``wirepaint-dataplane cc standard-path`` prints."""
-    frame = pl.DataFrame(shown["samples"], infer_schema_length=None).with_columns(
-        time=pl.col("time_us") / 1e6, ssthresh=pl.col("ssthresh").cast(pl.Int64)
-    )
+def samples(name: str) -> pl.DataFrame:
+    """The sender as each ACK found it: ``time`` (s), ``cwnd``, ``ssthresh`` (null while infinite)."""
+    sysctls = {key: str(value) for key, value in catalogue.find(name)["sysctls"].items()}
+    algorithm = str(Path(name).absolute()) if name.endswith(".c") else name
+    with tempfile.TemporaryDirectory(prefix="wirepaint-show-") as folder:
+        file = Path(folder) / "run.json"
+        file.write_text(json.dumps(_run(algorithm, sysctls, folder)))
+        dataplane.call("simulate", str(file))
+        rows = trace.read_table(Path(folder), "tcp")
+    own = rows.filter((pl.col("side") == "server") & (pl.col("event") == "ack"))
+    return own.select(pl.col("time") / SECOND, "cwnd", "ssthresh")
+
+
+def _run(algorithm: str, sysctls: dict[str, str], folder: str) -> dict[str, Any]:
+    changes = []
+    for at, length, _ in LOSSES:
+        changes += [
+            {"at_ns": at, "loss": {"kind": "independent", "probability": 1.0}},
+            {"at_ns": at + length, "loss": {"kind": "independent", "probability": 0.0}},
+        ]
+    down = {
+        "capacity": {"kind": "rate", "bit_per_s": RATE},
+        "delay_ns": ONE_WAY,
+        "queue": {"kind": "droptail", "packets": BDP},
+        "changes": changes,
+    }
+    up = {"capacity": {"kind": "unlimited"}, "delay_ns": ONE_WAY, "queue": {"kind": "droptail"}}
+    sending = {"kind": "request_response", "request_bytes": 100, "response_bytes": ANSWER, "pause_ns": PAUSE}
+    flow = {"kind": sending, "congestion": "shown", "route": {"down": ["down"], "up": ["up"]}}
+    return {
+        "format": 1,
+        "id": "show",
+        "seed": 1,
+        "trace_dir": folder,
+        "work_dir": folder,
+        "congestion": [{"algorithm": algorithm, "name": "shown"}],
+        "simulation": {
+            "links": {"down": down, "up": up},
+            "flows": [flow],
+            "tables": ["tcp"],
+            "tcp": {"sysctls": sysctls},
+            "until_ns": UNTIL,
+        },
+    }
+
+
+def chart(frame: pl.DataFrame, title: str) -> Any:
+    """The chart of ``samples``."""
+    noted = [(at / SECOND, text) for at, _, text in LOSSES]
+    silences = frame.filter(pl.col("time").diff().shift(-1) >= PAUSE / SECOND)
+    noted += [(at, "nothing to send") for at in silences["time"][:1]]
+    changes = pl.any_horizontal(pl.col("cwnd", "ssthresh").ne_missing(pl.col("cwnd", "ssthresh").shift()))
+    frame = frame.filter(changes | (pl.int_range(pl.len()) == pl.len() - 1))
     x = alt.X("time:Q", title="Time, s")
     base = alt.Chart(frame).encode(x=x)
     domain = ["cwnd", "ssthresh"]
@@ -49,7 +115,7 @@ def chart(shown: dict[str, Any], title: str) -> Any:
     )
     limits = pl.DataFrame(
         {
-            "y": [shown["bdp"], shown["bdp"] + shown["queue"]],
+            "y": [BDP, 2 * BDP],
             "text": ["the path is full", "its queue is full"],
         }
     )
@@ -59,7 +125,7 @@ def chart(shown: dict[str, Any], title: str) -> Any:
         .mark_text(align="right", dy=-6, color=MUTED, fontSize=11)
         .encode(y="y:Q", text="text:N", x=alt.value(640))
     )
-    events = pl.DataFrame({"time": [at for at, _ in EVENTS], "text": [text for _, text in EVENTS]})
+    events = pl.DataFrame(noted, schema=["time", "text"], orient="row")
     marks = alt.Chart(events).mark_rule(color=RULE, strokeDash=[2, 2]).encode(x="time:Q")
     notes = (
         alt.Chart(events)
@@ -74,7 +140,7 @@ def chart(shown: dict[str, Any], title: str) -> Any:
         threshold.encode(y="ssthresh:Q", color=colour),
         window.encode(y=alt.Y("cwnd:Q", title="Segments"), color=colour),
     )
-    text = f"{title}: 10 Mbit/s, {shown['rtt_us'] / 1000:g} ms, drop-tail queue of {shown['queue']} segments"
+    text = f"{title}: 10 Mbit/s, 100 ms, drop-tail queue of {BDP} packets"
     return finish(
         layers.properties(width=640, height=280, title=alt.Title(text, fontSize=13, anchor="start"))
     )
