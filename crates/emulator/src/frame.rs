@@ -33,6 +33,7 @@ pub(crate) struct Frame {
     flow: u64,
     counted_as: Option<Counted>,
     ecn_capable: bool,
+    dscp: u8,
     /// The model marked it: [`mark_congestion`] is due before it is sent.
     pub marked: bool,
 }
@@ -40,13 +41,15 @@ pub(crate) struct Frame {
 impl Frame {
     pub fn new(slot: u32, data: &[u8], arrival: Time) -> Frame {
         let header = Header::parse(data);
+        let traffic_class = if header.is_some() { data[ETHERNET_BYTES + 1] } else { 0 };
         Frame {
             slot,
             bytes: data.len() as u16,
             arrival,
             flow: header.as_ref().map_or(0, Header::flow),
             counted_as: header.and_then(|header| header.transport).and_then(Transport::counted_as),
-            ecn_capable: header.is_some() && data[ETHERNET_BYTES + 1] & ECN_MASK != 0,
+            ecn_capable: traffic_class & ECN_MASK != 0,
+            dscp: traffic_class >> 2,
             marked: false,
         }
     }
@@ -64,6 +67,9 @@ impl Packet for Frame {
     }
     fn flow(&self) -> u64 {
         self.flow
+    }
+    fn dscp(&self) -> u8 {
+        self.dscp
     }
     fn counted_as(&self) -> Option<Counted> {
         self.counted_as

@@ -1,4 +1,6 @@
-use crate::config::{Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted};
+use crate::config::{
+    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted, ServiceClass,
+};
 use std::borrow::Cow;
 use std::fmt::Display;
 use wirepaint_units::{Duration, Time};
@@ -7,6 +9,9 @@ use wirepaint_units::{Duration, Time};
 const LONGEST: Duration = Duration::from_secs(3600);
 /// Highest rate: beyond it a packet's time is less than a nanosecond.
 const HIGHEST_RATE: u64 = 1_000_000_000_000;
+
+/// Most service classes of a queue.
+const MOST_CLASSES: usize = 8;
 
 /// A value of a link's configuration that is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,19 +156,48 @@ impl Loss {
     }
 }
 
+fn limits(key: &str, packets: Option<u64>, bytes: Option<u64>, full_frame: u32) -> Result<(), ConfigError> {
+    at_least_one(&format!("{key}.packets"), packets.unwrap_or(u64::MAX))?;
+    // A packet that can never enter is a link that is down.
+    match bytes {
+        Some(bytes) if bytes < u64::from(full_frame) => {
+            refuse(&format!("{key}.bytes"), bytes, format!("at least {full_frame}, a full frame"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_classes(classes: &[ServiceClass], full_frame: u32) -> Result<(), ConfigError> {
+    if !(1..=MOST_CLASSES).contains(&classes.len()) {
+        return refuse("queue.classes", format!("{} classes", classes.len()), "1 to 8 classes");
+    }
+    let rest = classes.iter().filter(|class| class.dscp.is_empty()).count();
+    if rest != 1 {
+        let found = format!("{rest} classes without dscp");
+        return refuse("queue.classes", found, "exactly one, which takes all other code points");
+    }
+    let mut taken = [false; 64];
+    for (index, class) in classes.iter().enumerate() {
+        let key = format!("queue.classes[{index}]");
+        if !(1..=1000).contains(&class.weight) {
+            return refuse(&format!("{key}.weight"), class.weight, "1 to 1000");
+        }
+        for dscp in &class.dscp {
+            match taken.get_mut(usize::from(*dscp)) {
+                Some(taken) if !*taken => *taken = true,
+                _ => return refuse(&format!("{key}.dscp"), dscp, "0 to 63, each in one class"),
+            }
+        }
+        limits(&key, class.packets, class.bytes, full_frame)?;
+    }
+    Ok(())
+}
+
 impl Queue {
     fn check(&self, full_frame: u32) -> Result<(), ConfigError> {
         match *self {
-            Queue::Droptail { packets, bytes } => {
-                at_least_one("queue.packets", packets.unwrap_or(u64::MAX))?;
-                // A packet that can never enter is a link that is down.
-                match bytes {
-                    Some(bytes) if bytes < u64::from(full_frame) => {
-                        refuse("queue.bytes", bytes, format!("at least {full_frame}, a full frame"))
-                    }
-                    _ => Ok(()),
-                }
-            }
+            Queue::Droptail { packets, bytes } => limits("queue", packets, bytes, full_frame),
+            Queue::Classes { ref classes } => check_classes(classes, full_frame),
             Queue::Codel { target_ns, interval_ns, packets, .. } => {
                 time("queue.target_ns", target_ns, false)?;
                 time("queue.interval_ns", interval_ns, false)?;

@@ -158,6 +158,12 @@ pub enum Queue {
         #[serde(default)]
         ecn: bool,
     },
+    /// Service classes by the packets' code point: a drop-tail queue each, strict priority between
+    /// levels, weighted shares within one (start-time fair queueing, Goyal, Vin, Cheng 1996).
+    Classes {
+        /// The classes; exactly one names no code points and takes all that the others do not.
+        classes: Vec<ServiceClass>,
+    },
     /// PIE (RFC 8033).
     Pie {
         /// Target queueing delay.
@@ -175,6 +181,30 @@ pub enum Queue {
     },
 }
 
+/// A service class of [`Queue::Classes`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceClass {
+    /// Code points of its packets (RFC 2474), 0 to 63; the one class that names none has all others.
+    #[serde(default)]
+    pub dscp: Vec<u8>,
+    /// Its level: one with a lower number is served first, whatever waits in the others.
+    #[serde(default)]
+    pub priority: u32,
+    /// Its share among the classes of its level, in bytes.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// Limit of its drop-tail queue in packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+    /// Limit in wire bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
 fn codel_target() -> Duration {
     Duration::from_millis(5)
 }

@@ -18,6 +18,7 @@ mod delay;
 mod link;
 mod loss;
 mod packet;
+mod plain;
 pub mod queue;
 mod random;
 mod script;

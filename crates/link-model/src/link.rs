@@ -6,6 +6,7 @@ use crate::config::{Action, Change, Direction};
 use crate::delay::{Delay, least_delay};
 use crate::loss::LossModel;
 use crate::packet::{Drop, Dropped, Packet};
+use crate::plain::Plain;
 use crate::queue::{self, Backlog, Discipline, Fates, Queued};
 use crate::random::{Element, Stream};
 use crate::script::Script;
@@ -22,6 +23,8 @@ pub struct Link<P> {
     overhead_bytes: u32,
     loss: LossModel,
     script: Script,
+    /// Stands for the queue, the bottleneck and the delay where they are simple enough.
+    plain: Option<Plain<P>>,
     queue: Box<dyn Discipline<P>>,
     bottleneck: Bottleneck,
     transmission: Option<Transmission<P>>,
@@ -106,6 +109,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             overhead_bytes: config.overhead_bytes,
             loss: LossModel::new(config.loss, Stream::new(seed, Element::Loss)),
             script: Script::new(&config.scripted),
+            plain: Plain::new(config),
             queue: queue::build(&config.queue, full_frame, Stream::new(seed, Element::Queue)),
             bottleneck: Bottleneck::new(&config.capacity, Time::ZERO),
             transmission: None,
@@ -132,6 +136,10 @@ impl<P: Packet + Debug + 'static> Link<P> {
     /// the queue is then as of that time. Not needed for anything else.
     pub fn evaluate(&mut self, now: Time) {
         self.evaluated = self.evaluated.max(now);
+        if let Some(plain) = &mut self.plain {
+            self.latest = self.latest.max(plain.evaluate(now));
+            return;
+        }
         while let Some((time, event)) = self.next_event().filter(|(time, _)| *time <= now) {
             self.latest = self.latest.max(time);
             match event {
@@ -143,7 +151,10 @@ impl<P: Packet + Debug + 'static> Link<P> {
 
     /// The packet behind the bottleneck that will be popped next, as far as it is known yet.
     pub fn front(&self) -> Option<&P> {
-        self.delay.front()
+        match &self.plain {
+            Some(plain) => plain.front(),
+            None => self.delay.front(),
+        }
     }
 
     /// A dropped packet that was not taken yet, oldest first. Drain it after each `push` and `pop`.
@@ -153,7 +164,14 @@ impl<P: Packet + Debug + 'static> Link<P> {
 
     /// What happened so far.
     pub fn counters(&self) -> Counters {
-        let backlog = self.queue.backlog();
+        let (backlog, inside_packets) = match &self.plain {
+            Some(plain) => (plain.backlog(), plain.len() as u64),
+            None => {
+                let backlog = self.queue.backlog();
+                let sending = u64::from(self.transmission.is_some());
+                (backlog, backlog.packets + sending + self.delay.len() as u64)
+            }
+        };
         Counters {
             offered_packets: self.offered.packets,
             offered_bytes: self.offered.bytes,
@@ -164,9 +182,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             random_losses: self.fates.losses,
             dropped_bytes: self.fates.dropped_bytes,
             marks: self.fates.marks,
-            inside_packets: backlog.packets
-                + u64::from(self.transmission.is_some())
-                + self.delay.len() as u64,
+            inside_packets,
             queue_packets: backlog.packets,
             queue_bytes: backlog.bytes,
             largest_shift: self.largest_shift,
@@ -295,6 +311,13 @@ impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
         if lost || scripted == Some(Action::Drop) {
             return self.fates.drop(now, Drop::Loss, packet);
         }
+        if let Some(plain) = &mut self.plain {
+            let work = self.bottleneck.work(packet.packet.ip_bytes(), self.overhead_bytes);
+            if let Err(packet) = plain.push(now, packet, work) {
+                self.fates.drop(now, Drop::Queue, packet);
+            }
+            return;
+        }
         match scripted {
             Some(Action::Hold { extra_ns }) => packet.hold = extra_ns,
             Some(Action::Mark) => _ = self.fates.mark(&mut packet.packet),
@@ -317,18 +340,106 @@ impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
         if now.0 >= self.lag.0 {
             self.evaluate(now - self.lag);
         }
-        let (due, packet) = self.delay.pop(now)?;
+        let (due, bytes, packet) = match &mut self.plain {
+            Some(plain) => plain.pop(now)?,
+            None => self.delay.pop(now).map(|(due, queued)| (due, queued.bytes, queued.packet))?,
+        };
         self.delivered.packets += 1;
-        self.delivered.bytes += packet.bytes;
-        Some((due, packet.packet))
+        self.delivered.bytes += bytes;
+        Some((due, packet))
     }
 
     fn next_departure(&self) -> Option<Time> {
+        if let Some(plain) = &self.plain {
+            return plain.next_due();
+        }
         let event = if self.is_busy() { self.next_event() } else { None };
         let event = event.map(|(time, _)| time + self.lag).filter(|time| *time < Time::MAX);
         match (self.delay.next_due(), event) {
             (Some(due), Some(event)) => Some(due.min(event)),
             (due, event) => due.or(event),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Capacity, Counted, Jitter, Loss, Queue};
+    use proptest::prelude::*;
+    use wirepaint_units::BitRate;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Sized(u32);
+
+    impl Packet for Sized {
+        fn ip_bytes(&self) -> u32 {
+            self.0
+        }
+        fn is_ecn_capable(&self) -> bool {
+            false
+        }
+        fn mark_congestion(&mut self) {}
+        fn flow(&self) -> u64 {
+            0
+        }
+        fn dscp(&self) -> u8 {
+            0
+        }
+        fn counted_as(&self) -> Option<Counted> {
+            None
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_link_does_what_its_parts_do(
+            rate in 10_000_u64..1_000_000_000_001,
+            delay in 0_u64..20_000_000,
+            limits in (prop::option::of(1_u64..30), prop::option::of(1_514_u64..40_000)),
+            probability in prop_oneof![Just(0.0), 0.0..0.3],
+            // Gap to the next step, bytes of an arrival or none for a pop, how late that is.
+            steps in prop::collection::vec(
+                (0_u64..1_000_000, prop::option::of(20_u32..1501), 0_u64..3_000_000), 1..200
+            ),
+        ) {
+            let config = Direction {
+                capacity: Capacity::Rate { bit_per_s: BitRate(rate) },
+                delay_ns: Duration(delay),
+                jitter: Jitter::None,
+                loss: Loss::Independent { probability },
+                queue: Queue::Droptail { packets: limits.0, bytes: limits.1 },
+                changes: vec![],
+                scripted: vec![],
+                overhead_bytes: 14,
+            };
+            let mut plain = Link::<Sized>::new(&config, 7).unwrap();
+            let mut parts = Link::<Sized>::new(&config, 7).unwrap();
+            prop_assert!(plain.plain.is_some());
+            parts.plain = None;
+            let mut now = Time::ZERO;
+            for (gap, arrival, late) in steps {
+                now += Duration(gap);
+                if let Some(bytes) = arrival {
+                    plain.push(now, Sized(bytes));
+                    parts.push(now, Sized(bytes));
+                } else {
+                    // Later arrivals may be earlier than this pop, as where an emulator reads them late.
+                    let until = now + Duration(late);
+                    loop {
+                        let departure = plain.pop(until);
+                        prop_assert_eq!(departure, parts.pop(until));
+                        if departure.is_none() { break }
+                    }
+                }
+                loop {
+                    let dropped = plain.take_dropped();
+                    prop_assert_eq!(&dropped, &parts.take_dropped());
+                    if dropped.is_none() { break }
+                }
+                prop_assert_eq!(plain.counters(), parts.counters());
+                prop_assert_eq!(plain.next_departure(), parts.next_departure());
+            }
         }
     }
 }

@@ -15,6 +15,9 @@ pub trait Packet {
     /// A number that is equal for the packets of one flow (a hash of the 5-tuple).
     fn flow(&self) -> u64;
 
+    /// Its code point of differentiated services (RFC 2474), 0 to 63; 0 without one.
+    fn dscp(&self) -> u8;
+
     /// As what a script counts the packet; `None`: not at all (SYN, FIN, RST, no transport).
     fn counted_as(&self) -> Option<Counted>;
 }

@@ -1,5 +1,6 @@
 //! Queue disciplines: one file each, chosen by [`build`].
 
+mod classes;
 mod codel;
 mod droptail;
 mod fq_codel;
@@ -56,6 +57,7 @@ pub(crate) fn build<P: Packet + Debug + 'static>(
     stream: Stream,
 ) -> Box<dyn Discipline<P>> {
     match *config {
+        Queue::Classes { ref classes } => Box::new(classes::Classes::new(classes)),
         Queue::Droptail { packets, bytes } => Box::new(droptail::DropTail::new(packets, bytes)),
         Queue::Codel { target_ns, interval_ns, packets, ecn } => Box::new(codel::Codel::new(
             codel::Parameters { target: target_ns, interval: interval_ns, ecn, full_frame },
@@ -180,6 +182,9 @@ mod testing {
         }
         fn flow(&self) -> u64 {
             self.flow
+        }
+        fn dscp(&self) -> u8 {
+            self.number as u8
         }
         fn counted_as(&self) -> Option<Counted> {
             Some(Counted::Data)

@@ -22,6 +22,9 @@ impl Packet for Sized {
     fn flow(&self) -> u64 {
         0
     }
+    fn dscp(&self) -> u8 {
+        0
+    }
     fn counted_as(&self) -> Option<Counted> {
         Some(if self.0 > 40 { Counted::Data } else { Counted::Bare })
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wirepaint_link_model::config::{
-    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted,
+    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted, ServiceClass,
 };
 use wirepaint_link_model::{Counters, Link, LinkModel, Packet};
 use wirepaint_units::{BitRate, Duration, Time};
@@ -24,6 +24,9 @@ impl Packet for Numbered {
     fn mark_congestion(&mut self) {}
     fn flow(&self) -> u64 {
         self.number % 5
+    }
+    fn dscp(&self) -> u8 {
+        (self.number % 3) as u8
     }
     fn counted_as(&self) -> Option<Counted> {
         Some(if self.bytes > 60 { Counted::Data } else { Counted::Bare })
@@ -88,6 +91,13 @@ fn queue() -> impl Strategy<Value = Queue> {
             update_ns: ms(5),
             packets: 60,
             ecn
+        }),
+        (1_u32..5, 0_u32..2).prop_map(|(weight, priority)| Queue::Classes {
+            classes: vec![
+                ServiceClass { dscp: vec![1], priority: 0, weight, packets: Some(20), bytes: None },
+                ServiceClass { dscp: vec![2], priority, weight: 2, packets: None, bytes: Some(30_000) },
+                ServiceClass { dscp: vec![], priority: 1, weight: 3, packets: Some(20), bytes: None },
+            ]
         }),
     ]
 }
@@ -193,7 +203,7 @@ proptest! {
     ) {
         let popped = drive(&mut Link::new(&direction, 2).unwrap(), &arrivals, 0);
         prop_assert!(popped.windows(2).all(|pair| pair[0].0 <= pair[1].0));
-        let one_queue = !matches!(direction.queue, Queue::FqCodel { .. });
+        let one_queue = !matches!(direction.queue, Queue::FqCodel { .. } | Queue::Classes { .. });
         if one_queue && !reorders(&direction) {
             prop_assert!(popped.windows(2).all(|pair| pair[0].1 < pair[1].1));
         }

@@ -110,6 +110,9 @@ pub struct Flow {
     /// Number of the server's host.
     #[serde(default)]
     pub server: u16,
+    /// Code point of its packets (RFC 2474), both ways, 0 to 63: their service class.
+    #[serde(default)]
+    pub dscp: u8,
 }
 
 fn default_initial_window() -> u32 {
@@ -210,6 +213,9 @@ pub struct Visit {
     /// Number of the user's host: the users' connections have its address.
     #[serde(default)]
     pub client: u16,
+    /// Code point of its packets (RFC 2474), both ways, 0 to 63: its service class.
+    #[serde(default)]
+    pub dscp: u8,
     /// `name` in the run's `congestion`, for the servers; the browser's side runs the first of them.
     pub congestion: String,
     /// Initial window of the servers in segments.

@@ -85,26 +85,27 @@ impl Agenda {
 
     /// Places an entry from the root downwards.
     fn sift_down(&mut self, entry: u128) {
+        let heap = self.heap.as_mut_slice();
         let mut at = 0;
         loop {
             let first = at * ARITY + 1;
-            let end = (first + ARITY).min(self.heap.len());
-            if first >= end {
+            let (least, value) = if let Some(&[a, b, c, d]) = heap.get(first..).and_then(<[_]>::first_chunk) {
+                // A tournament without branches: which child is least is anybody's guess.
+                let left = if b < a { (first + 1, b) } else { (first, a) };
+                let right = if d < c { (first + 3, d) } else { (first + 2, c) };
+                if right.1 < left.1 { right } else { left }
+            } else {
+                let rest = (first..heap.len()).map(|child| (child, heap[child]));
+                let Some(least) = rest.min_by_key(|(_, value)| *value) else { break };
+                least
+            };
+            if entry <= value {
                 break;
             }
-            let mut least = first;
-            for child in first + 1..end {
-                if self.heap[child] < self.heap[least] {
-                    least = child;
-                }
-            }
-            if entry <= self.heap[least] {
-                break;
-            }
-            self.heap[at] = self.heap[least];
+            heap[at] = value;
             at = least;
         }
-        self.heap[at] = entry;
+        heap[at] = entry;
     }
 }
 

@@ -29,11 +29,13 @@ struct Offered {
     ecn_capable: bool,
     #[serde(default)]
     counted: Option<Counted>,
+    #[serde(default)]
+    dscp: u8,
 }
 
 /// Sends packets over the direction `down` of a run's network: `packets` has one a line, in order of
-/// arrival, as JSON (`at_ns`, `ip_bytes`, `flow`, and, where the link looks at it, `ecn_capable` and
-/// `counted`). Writes a line for each as its fate is decided: its number from 0 as `packet`, and `due_ns` or
+/// arrival, as JSON (`at_ns`, `ip_bytes`, `flow`, and, where the link looks at it, `ecn_capable`, `counted`
+/// and `dscp`). Writes a line for each as its fate is decided: its number from 0 as `packet`, and `due_ns` or
 /// `dropped`. Returns the exit code.
 pub fn command(run: &Path, packets: impl BufRead, lines: impl Write) -> u8 {
     match cross(run, packets, lines) {
@@ -110,8 +112,8 @@ fn carry(
             continue;
         }
         let (number, packet) = waiting.next().expect("one event per packet");
-        let &Offered { ip_bytes, ecn_capable, counted, .. } = packet;
-        let envelope = Envelope { ip_bytes, ecn_capable, counted };
+        let &Offered { ip_bytes, ecn_capable, counted, dscp, .. } = packet;
+        let envelope = Envelope { ip_bytes, ecn_capable, counted, dscp };
         fabric.send(now, &mut agenda, route, packet.flow, number, envelope);
         if let Some((_, next)) = waiting.peek() {
             agenda.push(next.at_ns, PACKET);

@@ -166,6 +166,7 @@ impl Engine {
                 server_address: server_address(flow.server),
                 server_port: FLOW_PORT,
                 path,
+                dscp: plan.dscp(flow.dscp, &key)?,
                 app: self.apps.len() as AppId,
                 sender: flow.sender,
             };
@@ -187,6 +188,7 @@ impl Engine {
                 server_address: server_address(0),
                 server_port: 0,
                 path: self.path(plan, &visit.route, &visit.group, &format!("{key}.route"))?,
+                dscp: plan.dscp(visit.dscp, &key)?,
                 app: self.apps.len() as AppId,
                 sender: Side::Server,
             };
@@ -348,6 +350,13 @@ impl Plan<'_> {
             .map_err(|(name, found, accepted)| {
                 Error::value(self.place, format!("simulation.tcp.{name}"), found, accepted)
             })
+    }
+
+    fn dscp(&self, dscp: u8, key: &str) -> Result<u8, Error> {
+        if dscp < 64 {
+            return Ok(dscp);
+        }
+        Err(Error::value(self.place, format!("{key}.dscp"), dscp.to_string(), "0 to 63".to_owned()))
     }
 
     fn route(&self, names: &[String], key: &str) -> Result<Vec<LinkId>, Error> {

@@ -25,6 +25,8 @@ pub struct Envelope {
     pub ecn_capable: bool,
     /// As what a link's script counts it.
     pub counted: Option<Counted>,
+    /// Code point of differentiated services.
+    pub dscp: u8,
 }
 
 /// A packet as the links see it.
@@ -50,6 +52,9 @@ impl Packet for Parcel {
     }
     fn flow(&self) -> u64 {
         u64::from(self.to)
+    }
+    fn dscp(&self) -> u8 {
+        self.envelope.dscp
     }
     fn counted_as(&self) -> Option<Counted> {
         self.envelope.counted
@@ -322,7 +327,7 @@ mod tests {
                 // Packets are sent between events, in order of time.
                 while let Some(at) = next.filter(|at| pending.is_none_or(|(time, _)| *at <= time)) {
                     let Some((number, (gap, bytes))) = gaps.next() else { next = None; break };
-                    let envelope = Envelope { ip_bytes: *bytes, ecn_capable: false, counted: None };
+                    let envelope = Envelope { ip_bytes: *bytes, ecn_capable: false, counted: None, dscp: 0 };
                     fabric.send(at, &mut agenda, route, 0, number as u32, envelope);
                     let way = rates.iter().map(|(rate, delay)| {
                         BitRate(*rate).transmission_time(u64::from(*bytes)).0 + delay * 1000

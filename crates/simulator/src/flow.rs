@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::fabric::EndpointId;
 use crate::world::{ConnectionId, Dial, World, client_end, server_end};
+use std::collections::VecDeque;
 use wirepaint_run::simulation::{Flow as Asked, FlowKind, RateFrom, Side};
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -33,8 +34,33 @@ enum Writer {
         rates: Vec<RateFrom>,
         rate: BitRate,
         next: Option<Time>,
+        messages: Messages,
     },
     RequestResponse(Exchange),
+}
+
+/// The writes of a constant-rate flow: how long each takes to its reader.
+#[derive(Default)]
+struct Messages {
+    /// Those that were not read in full: one past the last byte of each, and when it was due to be written.
+    under_way: VecDeque<(u64, Time)>,
+    asked: u64,
+    delays: Vec<Duration>,
+}
+
+impl Messages {
+    fn write(&mut self, due: Time, bytes: u64) {
+        self.asked += bytes;
+        self.under_way.push_back((self.asked, due));
+    }
+
+    /// So many bytes of the flow were read by `now`.
+    fn read(&mut self, now: Time, received: u64) {
+        while let Some(&(_, due)) = self.under_way.front().filter(|(end, _)| *end <= received) {
+            self.delays.push(now.since(due));
+            self.under_way.pop_front();
+        }
+    }
 }
 
 struct Exchange {
@@ -90,7 +116,13 @@ impl Flow {
             FlowKind::Cbr { write_bytes, rates } => {
                 let next = rates.first().map(|rate| rate.at_ns.max(asked.start_ns));
                 let write_bytes = u64::from(*write_bytes);
-                Writer::Cbr { write_bytes, rates: rates.clone(), rate: BitRate(0), next }
+                Writer::Cbr {
+                    write_bytes,
+                    rates: rates.clone(),
+                    rate: BitRate(0),
+                    next,
+                    messages: Messages::default(),
+                }
             }
             FlowKind::RequestResponse { request_bytes, response_bytes, count, pause_ns } => {
                 Writer::RequestResponse(Exchange {
@@ -130,7 +162,7 @@ impl Flow {
             _ if self.closed => {}
             Writer::Endless => self.pending = u64::MAX / 2,
             Writer::Once => {}
-            Writer::Cbr { write_bytes, rates, rate, next } => {
+            Writer::Cbr { write_bytes, rates, rate, next, messages } => {
                 while let Some(due) = next.filter(|due| *due <= world.now) {
                     let ahead = rates.partition_point(|entry| entry.at_ns <= due);
                     *rate = rates[ahead - 1].bit_per_s;
@@ -138,6 +170,7 @@ impl Flow {
                     let mut after = None;
                     if rate.0 > 0 {
                         self.pending += *write_bytes;
+                        messages.write(due, *write_bytes);
                         after = Some(due + rate.transmission_time(*write_bytes));
                     }
                     *next = after.into_iter().chain(change).min();
@@ -205,6 +238,11 @@ impl Flow {
         }
     }
 
+    /// Delays of the messages that were read in full, in their order; of a constant-rate flow alone.
+    pub fn message_delays(&self) -> Option<&[Duration]> {
+        if let Writer::Cbr { messages, .. } = &self.writer { Some(&messages.delays) } else { None }
+    }
+
     /// How it stands.
     pub fn state(&self) -> FlowState {
         let rate = match &self.writer {
@@ -256,6 +294,9 @@ impl App for Flow {
         let bytes = world.read(endpoint);
         if endpoint == receiver {
             self.received += bytes;
+            if let Writer::Cbr { messages, .. } = &mut self.writer {
+                messages.read(world.now, self.received);
+            }
         } else if let Writer::RequestResponse(exchange) = &mut self.writer {
             exchange.request_received += bytes;
         }

@@ -39,6 +39,34 @@ pub struct FlowSummary {
     pub ended: Option<u64>,
     /// Payload bytes received.
     pub received_bytes: u64,
+    /// Of a constant-rate flow, once a message was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_delay: Option<MessageDelay>,
+}
+
+/// One-way delay of messages: from the time at which the application's write was due to when its reader
+/// has read the last byte. Waiting for room in the send buffer is part of it.
+#[derive(Debug, Serialize)]
+pub struct MessageDelay {
+    /// Messages that were read in full.
+    pub messages: usize,
+    /// Median: of an even number, the upper one.
+    pub p50: u64,
+    /// 99th percentile: at least 99 of 100 messages took no longer.
+    pub p99: u64,
+    /// Longest.
+    pub max: u64,
+}
+
+impl MessageDelay {
+    fn new(flow: &Flow) -> Option<MessageDelay> {
+        let mut delays = flow.message_delays()?.to_vec();
+        delays.sort_unstable();
+        let max = delays.last()?.0;
+        let messages = delays.len();
+        let p99 = delays[(messages * 99).div_ceil(100) - 1].0;
+        Some(MessageDelay { messages, p50: delays[messages / 2].0, p99, max })
+    }
 }
 
 /// A visit at the end.
@@ -139,11 +167,14 @@ impl Summary {
             loaded: visit.loaded,
             load_event: visit.load_event.map(|time| time.0),
         });
-        let flows = apps.iter().filter_map(Application::flow).map(Flow::state);
-        let flows = flows.map(|flow| FlowSummary {
-            started: flow.started.0,
-            ended: flow.ended.map(|time| time.0),
-            received_bytes: flow.received,
+        let flows = apps.iter().filter_map(Application::flow).map(|flow| {
+            let state = flow.state();
+            FlowSummary {
+                started: state.started.0,
+                ended: state.ended.map(|time| time.0),
+                received_bytes: state.received,
+                message_delay: MessageDelay::new(flow),
+            }
         });
         Summary {
             id: String::new(),

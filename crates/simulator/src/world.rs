@@ -87,6 +87,8 @@ pub struct Dial {
     pub server_port: u16,
     /// Index of the path.
     pub path: usize,
+    /// Code point of its packets, both ways.
+    pub dscp: u8,
     /// Who hears of it.
     pub app: AppId,
     /// The side that sends most: the one that is sampled.
@@ -119,6 +121,7 @@ struct Station {
     tcp: Endpoint,
     alarm: Alarm,
     path: u32,
+    dscp: u8,
 }
 
 /// Links and endpoints under one clock.
@@ -192,9 +195,9 @@ impl World {
                 Side::Server => server.take_samples(),
             }
         }
-        let path = dial.path as u32;
-        self.stations.push(Station { tcp: client, alarm: Alarm::default(), path });
-        self.stations.push(Station { tcp: server, alarm: Alarm::default(), path });
+        let (path, dscp) = (dial.path as u32, dial.dscp);
+        self.stations.push(Station { tcp: client, alarm: Alarm::default(), path, dscp });
+        self.stations.push(Station { tcp: server, alarm: Alarm::default(), path, dscp });
         self.connections.push(Connection {
             dial,
             client_port,
@@ -318,7 +321,14 @@ impl World {
         while let Some(segment) = station.tcp.transmit(self.now) {
             let path = &self.paths[station.path as usize];
             let route = if is_client(endpoint) { path.up } else { path.down };
-            self.fabric.send(self.now, &mut self.agenda, route, endpoint ^ 1, segment, envelope(&segment));
+            self.fabric.send(
+                self.now,
+                &mut self.agenda,
+                route,
+                endpoint ^ 1,
+                segment,
+                envelope(&segment, station.dscp),
+            );
         }
         let deadline = station.tcp.next_timeout();
         station.alarm.set(&mut self.agenda, deadline, Event::Endpoint(endpoint).id());
@@ -343,13 +353,13 @@ pub fn server_end(connection: ConnectionId) -> EndpointId {
     2 * connection + 1
 }
 
-fn envelope(segment: &Segment) -> Envelope {
+fn envelope(segment: &Segment, dscp: u8) -> Envelope {
     let counted = match segment.len {
         _ if segment.flags & (flags::SYN | flags::FIN) != 0 => None,
         0 => Some(Counted::Bare),
         _ => Some(Counted::Data),
     };
-    Envelope { ip_bytes: segment.wire_ip_bytes() as u16, ecn_capable: segment.has(flags::ECT), counted }
+    Envelope { ip_bytes: segment.wire_ip_bytes() as u16, ecn_capable: segment.has(flags::ECT), counted, dscp }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use parquet::file::serialized_reader::SerializedFileReader;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wirepaint_run::Run;
 use wirepaint_simulator::{Engine, Summary};
 
@@ -94,6 +94,43 @@ fn a_constant_rate_is_kept_idles_and_changes() {
 }
 
 #[test]
+fn a_message_takes_the_path_and_what_it_waits_for() {
+    let rates = json!([{"at_ns": 0, "bit_per_s": 80_000}, {"at_ns": 5_000_000_000_u64, "bit_per_s": 0}]);
+    let flow = json!({"kind": {"kind": "cbr", "write_bytes": 1000, "rates": rates}, "congestion": "std"});
+    let path = network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
+    let summary = simulate(&described(path, json!({"flows": [flow], "until_ns": 10_u64.pow(10)})));
+    let delay = summary.flows[0].message_delay.as_ref().unwrap();
+    // 1066 bytes at 10 Mbit/s and 10 ms; the first message waits 30 ms for the end of the handshake.
+    assert_eq!((delay.messages, delay.p50), (50, 10_000_000 + 852_800));
+    assert!((40_852_800..41_200_000).contains(&delay.max), "{} ns", delay.max);
+    assert_eq!(delay.p99, delay.max);
+}
+
+#[test]
+fn service_classes_share_the_bottleneck_by_weight_and_priority() {
+    let mut down = direction(10.0, 10.0, 100, 0.0);
+    let class = |dscp: Value, priority: u32, weight: u32| json!({"dscp": dscp, "priority": priority, "weight": weight, "packets": 100});
+    let bronze = class(json!([]), 1, 20);
+    down["queue"] = json!({"kind": "classes", "classes":
+        [class(json!([46]), 0, 1), class(json!([10, 12]), 1, 50), class(json!([18]), 1, 30), bronze]});
+    let flow = |dscp: u8| json!({"kind": {"kind": "bulk"}, "congestion": "std", "dscp": dscp});
+    let rates = json!([{"at_ns": 0, "bit_per_s": 500_000}]);
+    let voice = json!({"kind": {"kind": "cbr", "write_bytes": 1448, "rates": rates}, "congestion": "std", "dscp": 46});
+    let flows = json!([flow(10), flow(12), flow(18), flow(0), voice]);
+    let path = network(down, direction(100.0, 10.0, 1000, 0.0));
+    let summary = simulate(&described(path, json!({"flows": flows, "until_ns": 30_000_000_000_u64})));
+    let received: Vec<f64> = summary.flows.iter().map(|flow| flow.received_bytes as f64).collect();
+    let gold = received[0] + received[1];
+    let shared = gold + received[2] + received[3];
+    for (found, share) in [(gold, 0.5), (received[2], 0.3), (received[3], 0.2)] {
+        assert!((found / shared - share).abs() < 0.02, "{received:?}");
+    }
+    // It takes 1.2 ms and 10 ms, and waits for no more than the packet in transmission, 1.2 ms.
+    let voice = summary.flows[4].message_delay.as_ref().unwrap();
+    assert!(voice.p50 <= 10_000_000 + 2 * 1_211_200, "{} ns", voice.p50);
+}
+
+#[test]
 fn a_request_waits_for_the_answer_before_it_and_its_pause() {
     let kind = json!({
         "kind": "request_response", "request_bytes": 100, "response_bytes": 1000, "count": 5,
@@ -169,6 +206,10 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
             "run.json: simulation.flows[0].route.down: found \"x\", accepted: down, up",
         ),
         (
+            with(json!({"kind": {"kind": "bulk"}, "congestion": "std", "dscp": 64})),
+            "run.json: simulation.flows[0].dscp: found 64, accepted: 0 to 63",
+        ),
+        (
             refusal(json!({"links": {"up": direction(1.0, 1.0, 1, 0.0)}, "until_ns": 1})),
             "run.json: simulation.links: found \"up\", accepted: names other than those of the network, down and up",
         ),
@@ -190,55 +231,6 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
     }
     let nothing = engine(&json!({"format": 1, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
     assert!(nothing.err().unwrap().contains("simulation: found nothing"));
-}
-
-/// Writes `runs` as one JSONL file, carries them out with so many workers and returns every byte.
-fn trace_bytes(folder: &Path, runs: &[Value], workers: usize) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = folder.join(workers.to_string());
-    std::fs::create_dir_all(&folder).unwrap();
-    let mut lines = String::new();
-    for (number, run) in runs.iter().enumerate() {
-        let mut run = run.clone();
-        run["trace_dir"] = json!(folder.join(number.to_string()));
-        lines += &format!("{run}\n");
-    }
-    let file = folder.join("runs.jsonl");
-    std::fs::write(&file, lines).unwrap();
-    let mut lines = Vec::new();
-    assert_eq!(wirepaint_simulator::carry_out(&[file], workers, &mut lines), 0);
-    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), runs.len());
-    let mut files = Vec::new();
-    for number in 0..runs.len() {
-        for entry in std::fs::read_dir(folder.join(number.to_string())).unwrap() {
-            let path = entry.unwrap().path();
-            let bytes = std::fs::read(&path).unwrap();
-            files.push((path.strip_prefix(&folder).unwrap().to_owned(), bytes));
-        }
-    }
-    files.sort();
-    files
-}
-
-#[test]
-fn one_worker_and_two_write_the_same_bytes() {
-    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-{}", std::process::id()));
-    let runs: Vec<Value> = (0..20)
-        .map(|seed| {
-            let path = network(direction(5.0, 20.0, 30, 0.02), direction(5.0, 20.0, 30, 0.01));
-            let fld = json!({"kind": {"kind": "bulk", "bytes": 80_000}, "congestion": "fld"});
-            let simulation = json!({"flows": [bulk(100_000), fld], "until_ns": 10_u64.pow(11)});
-            let mut run = described(path, simulation);
-            run["seed"] = json!(seed);
-            run
-        })
-        .collect();
-    let (one, two) = (trace_bytes(&folder, &runs, 1), trace_bytes(&folder, &runs, 2));
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(one.len(), 20 * 5, "connection, tcp, link, flow, host");
-    assert!(one == two, "the traces differ");
-    let ends: std::collections::BTreeSet<&[u8]> =
-        one.iter().filter(|(name, _)| name.ends_with("tcp.parquet")).map(|(_, bytes)| &bytes[..]).collect();
-    assert_eq!(ends.len(), 20, "each seed has losses of its own");
 }
 
 proptest! {

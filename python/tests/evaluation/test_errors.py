@@ -68,6 +68,14 @@ FAULTS: dict[str, tuple[str, str]] = {
         'rate = "25 Mbit/s"',
         'rate = "25 Mbit/s", queue = {kind = "droptail", bytes = "64 kB", bdp = 1.0}',
     ),
+    "two service classes for the rest": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "classes", classes = [{weight = 2}, {weight = 1}]}',
+    ),
+    "a code point in two classes": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "classes", classes = [{dscp = [8]}, {dscp = [8]}, {}]}',
+    ),
     "a BDP without a rate": ('rate = "25 Mbit/s", ', 'queue = {kind = "droptail", bdp = 1.0}, '),
     "a loss above one": (
         'rate = "25 Mbit/s"',

@@ -82,6 +82,16 @@ def test_the_default_queue_is_one_bdp_of_the_path_but_at_least_50_packets(tmp_pa
             '{kind = "pie", target = "20 ms"}',
             {"kind": "pie", "target_ns": 20_000_000, "update_ns": 15_000_000, "packets": 1000, "ecn": False},
         ),
+        (
+            '{kind = "classes", classes = [{dscp = [46], packets = 50}, {priority = 1, bytes = "64 kB"}]}',
+            {
+                "kind": "classes",
+                "classes": [
+                    {"dscp": [46], "priority": 0, "weight": 1, "packets": 50},
+                    {"dscp": [], "priority": 1, "weight": 1, "bytes": 64_000},
+                ],
+            },
+        ),
     ],
 )
 def test_queues(tmp_path: Path, written: str, read: dict):

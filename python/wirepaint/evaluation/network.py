@@ -128,9 +128,38 @@ class Pie(Table):
     ecn: bool = False
 
 
+class ServiceClass(Table):
+    """A class of ``classes``: code points (none: all that no other names), level, share, queue."""
+
+    dscp: list[Annotated[int, Field(ge=0, le=63)]] = Field(default_factory=list)
+    priority: Annotated[int, Field(ge=0, le=1000)] = 0
+    weight: Annotated[int, Field(ge=1, le=1000)] = 1
+    packets: Positive | None = None
+    bytes: Size | None = None
+
+
+class Classes(Table):
+    """Service classes: a drop-tail queue each, priority between levels, weighted shares within one."""
+
+    kind: Literal["classes"]
+    classes: Annotated[list[ServiceClass], Field(min_length=1, max_length=8)]
+
+    @model_validator(mode="after")
+    def _each_code_point_in_one_class(self) -> Classes:
+        named = [dscp for each in self.classes for dscp in each.dscp]
+        if twice := sorted({dscp for dscp in named if named.count(dscp) > 1}):
+            raise refused("each dscp in one class", found=f"dscp {twice[0]} twice")
+        rest = sum(not each.dscp for each in self.classes)
+        if rest != 1:
+            raise refused(
+                "exactly one class without dscp, which takes all others", found=f"{rest} without dscp"
+            )
+        return self
+
+
 Jitter = Annotated[UniformJitter | NormalJitter, Field(discriminator="kind")]
 Loss = Annotated[IndependentLoss | GilbertElliottLoss, Field(discriminator="kind")]
-Queue = Annotated[Droptail | Codel | FqCodel | Pie, Field(discriminator="kind")]
+Queue = Annotated[Droptail | Codel | FqCodel | Pie | Classes, Field(discriminator="kind")]
 
 
 class DropAction(Table):
@@ -338,6 +367,8 @@ def _queue(
                 )
             limits["bytes"] = max(round(queue.bdp * _bdp(rate, rtt_ns)), full_frame)
         return limits
+    if isinstance(queue, Classes):
+        return queue.model_dump(exclude_none=True)
     times = {"target", "interval", "update"}
     return {f"{key}_ns" if key in times else key: value for key, value in queue.model_dump().items()}
 

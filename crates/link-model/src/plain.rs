@@ -1,0 +1,128 @@
+use crate::bottleneck::{done_at, work_done};
+use crate::config::{Capacity, Direction, Jitter, Queue};
+use crate::packet::Packet;
+use crate::queue::{Backlog, Queued};
+use std::collections::VecDeque;
+use wirepaint_units::{BitRate, Duration, Time};
+
+/// A drop-tail queue, a constant rate and a constant delay: nothing that comes later changes when a
+/// packet departs, so that is settled when it arrives, and a packet is stored once.
+///
+/// Most links of a simulation are of this kind. It does to the nanosecond what the parts do that take
+/// turns in [`Link`](crate::Link), at less cost.
+#[derive(Debug)]
+pub(crate) struct Plain<P> {
+    rate: BitRate,
+    delay: Duration,
+    most: Backlog,
+    /// Waiting, in transmission and under way, in this order from the back.
+    inside: VecDeque<Inside<P>>,
+    /// How many of them wait no longer.
+    begun: usize,
+    waiting_bytes: u64,
+    last: Transmission,
+}
+
+#[derive(Debug)]
+struct Inside<P> {
+    /// When its transmission begins.
+    start: Time,
+    due: Time,
+    bytes: u64,
+    packet: P,
+}
+
+/// The transmission that ends last, with its work in bit nanoseconds.
+#[derive(Debug, Default)]
+struct Transmission {
+    start: Time,
+    work: u64,
+    done: Time,
+}
+
+impl<P: Packet> Plain<P> {
+    /// The link of a configuration, if it is of this kind.
+    pub fn new(config: &Direction) -> Option<Plain<P>> {
+        let (Capacity::Rate { bit_per_s: rate }, Queue::Droptail { packets, bytes }) =
+            (&config.capacity, &config.queue)
+        else {
+            return None;
+        };
+        let constant = rate.0 > 0 && config.changes.is_empty() && config.jitter == Jitter::None;
+        (constant && config.scripted.is_empty()).then(|| Plain {
+            rate: *rate,
+            delay: config.delay_ns,
+            most: Backlog { packets: packets.unwrap_or(u64::MAX), bytes: bytes.unwrap_or(u64::MAX) },
+            inside: VecDeque::new(),
+            begun: 0,
+            waiting_bytes: 0,
+            last: Transmission::default(),
+        })
+    }
+
+    /// Brings the queue to `now`; when a transmission last began or ended in that.
+    pub fn evaluate(&mut self, now: Time) -> Time {
+        let mut latest = Time::ZERO;
+        while let Some(next) = self.inside.get(self.begun).filter(|next| next.start <= now) {
+            latest = next.start;
+            self.waiting_bytes -= next.bytes;
+            self.begun += 1;
+        }
+        if self.last.done <= now { self.last.done } else { latest }
+    }
+
+    /// Takes a packet of so much work in, at a time that the queue was brought to, or gives it back.
+    pub fn push(&mut self, now: Time, packet: Queued<P>, work: u64) -> Result<(), Queued<P>> {
+        let backlog = self.backlog();
+        let fits = backlog.packets < self.most.packets
+            && backlog.bytes.saturating_add(packet.bytes) <= self.most.bytes;
+        if !fits {
+            return Err(packet);
+        }
+        let idle = self.last.done <= now;
+        let (start, work) = if idle {
+            (now, work)
+        } else {
+            // The part of a nanosecond that the packet before did not need goes to this one.
+            let last = &self.last;
+            let ahead = work_done(self.rate, last.done.since(last.start)) - last.work;
+            (last.done, work.saturating_sub(ahead))
+        };
+        let done = done_at(self.rate, start, work);
+        self.last = Transmission { start, work, done };
+        if idle {
+            self.begun += 1;
+        } else {
+            self.waiting_bytes += packet.bytes;
+        }
+        let due = done + self.delay;
+        self.inside.push_back(Inside { start, due, bytes: packet.bytes, packet: packet.packet });
+        Ok(())
+    }
+
+    /// The next packet that is due by `now`, with its due time and wire bytes.
+    pub fn pop(&mut self, now: Time) -> Option<(Time, u64, P)> {
+        self.inside.front().filter(|first| first.due <= now)?;
+        let first = self.inside.pop_front()?;
+        self.begun -= 1;
+        Some((first.due, first.bytes, first.packet))
+    }
+
+    pub fn next_due(&self) -> Option<Time> {
+        self.inside.front().map(|first| first.due).filter(|due| *due < Time::MAX)
+    }
+
+    /// The packet that is due next.
+    pub fn front(&self) -> Option<&P> {
+        self.inside.front().map(|first| &first.packet)
+    }
+
+    /// What waits.
+    pub fn backlog(&self) -> Backlog {
+        Backlog { packets: (self.inside.len() - self.begun) as u64, bytes: self.waiting_bytes }
+    }
+
+    pub fn len(&self) -> usize {
+        self.inside.len()
+    }
+}
