@@ -93,7 +93,7 @@ group 10.1.6.0/24                => members 0, cwnd_sum 0, ssthresh_sum 0
 open l iw=20 to=10.1.7.1
 l: write 9
 round                            => cwnd 20
-l: write bulk                    => flight 20
+l: write 20                      => flight 20
 l: round                         => cwnd 40
 group 10.1.7.0/24                => members 1, cwnd_sum 40, ssthresh_sum 40
 

@@ -29,7 +29,7 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// An application of a run.
 pub(crate) enum Application {
-    Flow(Flow),
+    Flow(Box<Flow>),
     Page(Box<Load>),
 }
 
@@ -46,7 +46,7 @@ impl Application {
 
     fn as_app(&mut self) -> &mut dyn App {
         match self {
-            Application::Flow(flow) => flow,
+            Application::Flow(flow) => flow.as_mut(),
             Application::Page(load) => load.as_mut(),
         }
     }
@@ -170,7 +170,7 @@ impl Engine {
                 app: self.apps.len() as AppId,
                 sender: flow.sender,
             };
-            self.add(Application::Flow(Flow::new(flow, dial)));
+            self.add(Application::Flow(Box::new(Flow::new(flow, dial))));
         }
         for (i, visit) in plan.simulation.visits.iter().enumerate() {
             let key = format!("simulation.visits[{i}]");

@@ -12,6 +12,10 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// Bytes of one write.
 const CHUNK_BYTES: usize = 256 * 1024;
 
+/// Receive buffer, beyond the system's maximum: Linux opens a window that it tunes itself late on some
+/// paths, for a second or more, and the path is measured, not that.
+const RECEIVE_BUFFER_BYTES: libc::c_int = 64 << 20;
+
 /// Result of a bulk transfer.
 #[derive(Debug, Serialize)]
 pub struct BulkResult {
@@ -35,21 +39,13 @@ pub fn bulk(
     let listener = inside(destination, || {
         TcpListener::bind((destination.address, 0)).map_err(io("binding a TCP socket"))
     })?;
+    let buffer = RECEIVE_BUFFER_BYTES;
+    set_option(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer.to_ne_bytes())
+        .map_err(io("setting the receive buffer"))?;
     let to = listener.local_addr().map_err(io("reading a socket's address"))?;
     let sender = inside(source, || TcpStream::connect_timeout(&to, patience).map_err(io("connecting")))?;
-    // SAFETY: passes the name and its length.
-    let set = unsafe {
-        libc::setsockopt(
-            sender.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            congestion.as_ptr().cast(),
-            congestion.len() as u32,
-        )
-    };
-    if set != 0 {
-        return Err(Error::last(format!("congestion control {congestion:?}")));
-    }
+    set_option(&sender, libc::IPPROTO_TCP, libc::TCP_CONGESTION, congestion.as_bytes())
+        .map_err(|_| Error::last(format!("congestion control {congestion:?}")))?;
     let receiver = accept_within(&listener, patience)?;
     std::thread::scope(|scope| {
         let receiving = scope.spawn(move || receive(receiver, duration_ns, patience_ns));
@@ -57,6 +53,20 @@ pub fn bulk(
         let received = receiving.join().expect("receiving does not panic");
         sent.and(received)
     })
+}
+
+fn set_option(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[u8],
+) -> std::io::Result<()> {
+    let (data, length) = (value.as_ptr().cast(), value.len() as u32);
+    // SAFETY: passes a value and its length.
+    match unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, data, length) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 /// The next connection. The last ACK of its handshake may have been lost after `connect` returned.
@@ -87,16 +97,9 @@ fn send(mut stream: TcpStream, duration_ns: u64) -> Result<(), Error> {
     }
     // Resets instead of draining what a slow link still holds.
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: passes a linger of its length.
-    unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            size_of::<libc::linger>() as u32,
-        )
-    };
+    // SAFETY: a linger is two integers without padding.
+    let linger: [u8; size_of::<libc::linger>()] = unsafe { std::mem::transmute(linger) };
+    set_option(&stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger).map_err(io("setting SO_LINGER"))?;
     Ok(())
 }
 
