@@ -71,24 +71,26 @@ impl Endpoint {
         if self.cc.tp.packets_out == 0 {
             return;
         }
-        let (una, nxt) = (self.una, self.nxt);
-        let valid = |block: &(u64, u64)| block.0 > una && block.0 < block.1 && block.1 <= nxt;
-        if duplicate && valid(&blocks[0]) {
-            let (start, end) = blocks[0];
-            let mut id = self.first_within(start);
-            while id < self.board.ids().end && self.board.get(id).end() <= end {
-                self.tag_one(id, true, ack);
-                id += 1;
+        // In the order of the data: a compressed ACK brings news in several blocks, and what a later one
+        // says must not make a hole of what an earlier one says.
+        let mut order = [0, 1, 2, 3];
+        let order = &mut order[..blocks.len()];
+        order.sort_unstable_by_key(|&i| blocks[i].0);
+        for (i, &(start, end)) in order.iter().map(|&i| (i, &blocks[i])) {
+            if start <= self.una || start >= end || end > self.nxt {
+                continue;
             }
-        }
-        for &(start, end) in blocks[usize::from(duplicate)..].iter().filter(|block| valid(block)) {
+            let duplicate = duplicate && i == 0;
             let mut id = self.first_within(start);
             loop {
-                id = self.board.next_unsacked(id);
+                if !duplicate {
+                    id = self.board.next_unsacked(id);
+                }
                 if id >= self.board.ids().end || self.board.get(id).end() > end {
                     break;
                 }
-                self.tag_one(id, false, ack);
+                self.tag_one(id, duplicate, ack);
+                id += 1;
             }
         }
         if self.ca_state() != CaState::Loss || self.undo_marker.is_some() {

@@ -429,6 +429,19 @@ fn duplicate_acks_beyond_the_third_are_compressed() {
     assert!((4..=8).contains(&count), "{count} ACKs for 59 segments beyond the hole");
 }
 
+#[test]
+fn a_compressed_ack_with_news_of_several_holes_is_no_reordering() {
+    let mut server = linux("std");
+    server.initial_window = 60;
+    server.sndbuf = Some(u64::MAX);
+    let mut path = Path::connected(linux("std"), server, 50 * MS);
+    lose(&mut path, [1, 20, 23, 26]);
+    path.write(60 * 1448);
+    path.finish();
+    let info = path.server.info();
+    assert_eq!((info.retransmitted, info.reordering), (4, 3));
+}
+
 // ---- flow control ---------------------------------------------------------------------------------------
 
 #[test]
