@@ -47,7 +47,7 @@ def test_a_flow_goes_as_in_linux(cells: Cells, link: Link, tmp_path: Path) -> No
         beyond = {}
         for flow, ours in zip(flows, simulated, strict=True):
             counted = arms.worth_comparing(linux[flow.name])
-            if not counted:
+            if not any(seen.sampled for seen in counted):
                 beyond[flow.name] = ["the machine is too busy: ACKs went unseen each time"]
                 continue
             findings = compare(counted, ours)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -51,8 +50,6 @@ def counted(folder: Path, seconds: int) -> tuple[int, int]:
 
 
 def test_a_packet_hop_costs_no_more_instructions_than_it_did(tmp_path: Path) -> None:
-    if shutil.which("valgrind") is None:
-        pytest.skip("valgrind is missing: apt-get install valgrind")
     if "debug" in dataplane.program().resolve().parts:
         pytest.skip("the data plane is a debug build: `make setup` makes a release build")
     # The difference of two lengths leaves out what starting and writing cost.

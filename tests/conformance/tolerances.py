@@ -93,7 +93,7 @@ def _compare_windows(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[F
     """The tolerances for the window of one flow."""
     flow, both = linux[0].flow, (linux, simulated)
     rtt = flow.link.rtt * MS
-    findings = [_slow_start(linux, simulated)]
+    findings = _slow_start(linux, simulated)
     findings.append(Finding.of("reductions", [[len(seen.episodes) for seen in arm] for arm in both], 1))
     if flow.sender.name == "bbr":
         # It answers a loss by its model of the path, not by a reduction.
@@ -116,8 +116,9 @@ def _compare_windows(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[F
     return findings
 
 
-def _slow_start(linux: Sequence[Seen], simulated: Sequence[Seen]) -> Finding:
-    """The window at each round trip before anybody leaves slow start: where the arms are furthest apart."""
+def _slow_start(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[Finding]:
+    """The window at each round trip before anybody leaves slow start, where the arms are furthest apart;
+    nothing where somebody leaves within the first one."""
     flow = linux[0].flow
     rtt = flow.link.rtt * MS
     ends = [seen.slow_start[0] for seen in (*linux, *simulated)]
@@ -130,8 +131,7 @@ def _slow_start(linux: Sequence[Seen], simulated: Sequence[Seen]) -> Finding:
         Finding.of("window in slow start", arms, limit, " segments")
         for arms in zip(zip(*theirs, strict=True), zip(*ours, strict=True), strict=True)
     ]
-    nothing = Finding.of("window in slow start", ([0], [0]), limit, " segments")
-    return max(at_each, key=lambda finding: (not finding.holds, abs(finding.error)), default=nothing)
+    return sorted(at_each, key=lambda finding: (finding.holds, -abs(finding.error)))[:1]
 
 
 def _compare_messages(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[Finding]:

@@ -56,7 +56,7 @@ def build(_: None) -> tuple[str, list[int]]:
     paths = namespaces.Namespaces.create()
     namespaces.build(paths, ["10.65.0.1"], initial_window=10)
     with paths.inside(paths.server):
-        name = receive._thread_of("s0")  # pyright: ignore[reportPrivateUsage]
+        name = receive.thread_of("s0")
     time.sleep(0.5)
     return name, list(range(receive.other_cpus()))
 

@@ -235,6 +235,37 @@ def test_an_ecn_capable_packet_arrives_marked_instead_of_being_dropped(tmp_path:
     assert summary["down"]["aqm_drops"] == 0
 
 
+def test_the_first_class_goes_before_the_rest_which_gets_what_is_left(tmp_path: Path) -> None:
+    """Voice (DSCP 46, RFC 3246) takes 40 % of the link, others offer 120 % of it."""
+    frame_ns = (1000 + 28 + 14) * 8 * 1000
+    classes = [{"dscp": [46], "packets": 5}, {"priority": 1, "packets": 20}]
+    shared = direction(1_000_000, queue={"kind": "classes", "classes": classes})
+    rounds, codes = 25, (0, 0, 46, 0)
+    with (
+        emulation(tmp_path, down=shared, up=direction(), packet_trace=True) as running,
+        datagrams(running) as (sender, receiver),
+    ):
+        for _ in range(rounds):
+            for dscp in codes:
+                sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+                sender.send(bytes([dscp]) + bytes(999))
+            time.sleep(frame_ns / 0.4e9)
+        time.sleep(40 * frame_ns / 1e9)
+        running.stop()
+        packets = trace.read_table(tmp_path, "packet").filter(pl.col("payload_bytes") == 1000)
+        arrived = [receive(receiver)[0][0] for _ in range(packets["time_due"].count())]
+    packets = packets.sort("time_in").with_columns(
+        dscp=pl.Series(codes * rounds), waited=pl.col("time_due") - pl.col("time_in")
+    )
+    first, rest = packets.filter(dscp=46), packets.filter(dscp=0)
+    assert arrived.count(46) == first["time_due"].count() == rounds
+    # Only the packet in transmission goes before one of the first class.
+    assert first.filter(pl.col("waited").is_between(frame_ns, 2 * frame_ns)).height == rounds
+    assert rest.filter(pl.col("waited") > 20 * frame_ns).height > 0
+    assert rest["dropped"].count() > rounds / 2
+    assert rest["time_due"].drop_nulls().is_sorted()
+
+
 def test_a_frame_above_the_mtu_is_a_fault(tmp_path: Path) -> None:
     with emulation(tmp_path, down=direction(), up=direction(), mtu=1000) as running:
         running.path.probe("down", "stream", packets=5, ip_bytes=1500, interval_ns=MS, linger_ns=50 * MS)

@@ -11,6 +11,7 @@ import pytest
 from wirepaint import figures, metrics, report
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
+from wirepaint.results.outcome import Outcome
 from wirepaint.statistics import agreement
 
 
@@ -70,7 +71,7 @@ def test_points_that_one_back_end_lacks_are_counted_and_told(capsys):
     (row,) = agreement.agree(table, ["page-load-time"])
     assert (row.points, row.one_sided, row.median_error) == (1, 2, pytest.approx(0.1))
     agreement.show([row])
-    assert "2 points are missing on one side" in capsys.readouterr().out
+    assert "one back end has no run that counts, 2 of them" in capsys.readouterr().out
 
 
 def test_results_of_one_back_end_are_refused():
@@ -105,8 +106,19 @@ def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_pa
     report.build(both, tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
     assert 'id="agreement"' in html and "testbed and simulator side by side" in html
+    assert "has no run that counts" not in html
     saved = figures.save(Results.open(both), "agreement", tmp_path / "a.csv", metric="page-load-time")
     assert pl.read_csv(saved).height == 8
+
+
+def test_the_report_says_how_many_points_one_back_end_lacks(results_folder, tmp_path):
+    def fails(run):
+        lost = run.backend == "testbed" and run.page == "large" and run.network == "3g"
+        return None if lost else Outcome("valid")
+
+    results = results_folder(lambda run: 1.0, outcome=fails, backend="both")
+    report.build(results, tmp_path / "report.html")
+    assert "one back end has no run that counts, 2 of them" in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_one_back_end_says_which_in_its_first_line_and_has_no_agreement(results_folder, tmp_path):

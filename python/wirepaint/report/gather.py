@@ -154,8 +154,8 @@ class Report:
     states: Counter[str]
     panels: list[Panel]
     figures: list[Drawn]
-    agreement: list[tuple[str, tuple[str, ...]]]
-    """Of the simulator with the testbed: titles of metrics with their cells; empty without both."""
+    agreement: list[agreement.Agreement]
+    """Of the simulator with the testbed, by metric; empty without both."""
     agreement_figure: Drawn | None
     visits: Visits
     calibrations: dict[str, dict[str, Any]]
@@ -169,6 +169,11 @@ class Report:
     def made_by(self) -> str:
         """Which back end made the results, as the report's first line says it."""
         return MADE_BY[self.manifest["backend"]]
+
+    @property
+    def agreement_missing(self) -> str:
+        """What the agreement does not count, as a sentence; empty where it counts all."""
+        return agreement.missing(self.agreement)
 
     @property
     def flagged_first(self) -> list[Run]:
@@ -302,11 +307,11 @@ def inlined(name: str, drawing: figures.Drawing) -> Drawn:
     )
 
 
-def agreements(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
+def agreements(evidence: Evidence) -> list[agreement.Agreement]:
     """The agreement of the two back ends, where the evaluation asked for both and both have counted runs."""
     if set(evidence.table["backend"]) != {agreement.REAL, agreement.SIMULATED}:
         return []
-    return [(row.title, agreement.cells(row)) for row in agreement.agree(evidence.table, HEADLINE)]
+    return agreement.agree(evidence.table, HEADLINE)
 
 
 def shown_visits(evidence: Evidence) -> Visits:

@@ -61,6 +61,22 @@ class Agreement:
     decided: int
     same_sign: int
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Points, rank correlation, errors, bias and direction as text."""
+
+        def share(value: float | None, sign: str = "") -> str:
+            return NOTHING if value is None else f"{100 * value:{sign}.1f} %".replace("-", MINUS)
+
+        return (
+            str(self.points),
+            NOTHING if self.rho is None else number(self.rho),
+            share(self.median_error),
+            share(self.p90_error),
+            share(self.bias, "+"),
+            f"{self.same_sign} of {self.decided}" if self.decided else NOTHING,
+        )
+
 
 def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
     """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians, null where
@@ -178,14 +194,11 @@ def show(found: Sequence[Agreement]) -> None:
     for name in ("points", "Spearman", "median error", "90th pct", "bias", "same sign"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in found:
-        table.add_row(row.title, *cells(row))
+        table.add_row(row.title, *row.cells)
     console = Console(width=None if Console().is_terminal else 100, highlight=False)
     console.print(table)
-    if missing := max((row.one_sided for row in found), default=0):
-        console.print(
-            f"[bold]{missing} points are missing on one side[/bold]: pages and conditions in which one back "
-            "end has no run that counts."
-        )
+    if said := missing(found):
+        console.print(said, style="bold")
     console.print(
         "A point is one page in one set of conditions: medians of its visits. Errors are shares of the "
         "testbed's value. Same sign: of the differences that the testbed decided.",
@@ -193,17 +206,9 @@ def show(found: Sequence[Agreement]) -> None:
     )
 
 
-def cells(row: Agreement) -> tuple[str, ...]:
-    """Points, rank correlation, errors, bias and direction as text."""
-
-    def share(value: float | None, sign: str = "") -> str:
-        return NOTHING if value is None else f"{100 * value:{sign}.1f} %".replace("-", MINUS)
-
-    return (
-        str(row.points),
-        NOTHING if row.rho is None else number(row.rho),
-        share(row.median_error),
-        share(row.p90_error),
-        share(row.bias, "+"),
-        f"{row.same_sign} of {row.decided}" if row.decided else NOTHING,
-    )
+def missing(found: Sequence[Agreement]) -> str:
+    """How many points are not counted because one back end has none; empty where all are."""
+    points = max((row.one_sided for row in found), default=0)
+    if not points:
+        return ""
+    return f"Not counted: points of which one back end has no run that counts, {points} of them."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from pyroute2 import IPRoute
@@ -34,11 +35,12 @@ def on_a_thread(name: str) -> bool:
     """
     try:
         _set_queue(name, "threaded", "1")
-        if cells.make_realtime(_thread_of(name), other_cpus()):
+    except OSError:
+        return False
+    with suppress(OSError, NetlinkError, LookupError):
+        if cells.make_realtime(thread_of(name), other_cpus()):
             return True
-        _set_queue(name, "threaded", "0")
-    except (OSError, NetlinkError, LookupError):
-        pass
+    _set_queue(name, "threaded", "0")
     return False
 
 
@@ -70,8 +72,8 @@ class _Napi(genlmsg):
 _NAPI_GET = 11
 
 
-def _thread_of(name: str) -> str:
-    """Name of the thread, which no other has; raises ``LookupError`` where the device has no NAPI."""
+def thread_of(name: str) -> str:
+    """Name of a device's NAPI thread, which no other has; ``LookupError`` where the device has no NAPI."""
     with IPRoute() as ip, GenericNetlinkSocket() as netlink:
         [index] = ip.link_lookup(ifname=name)
         netlink.bind("netdev", _Napi)
