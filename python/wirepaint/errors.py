@@ -4,6 +4,7 @@ WirepaintError
 ├── UsageError          2   the input is wrong: names file, key, what was found, what is accepted
 ├── MachineLacks        2   the machine lacks something: names it and how to mend it
 ├── RunFailed           1   a run could not be carried out: names the cause
+│   └── PageTimeout         the page did not load within its timeout
 └── Incomplete          3   not all runs are done: the same command again resumes
 """
 
@@ -44,6 +45,10 @@ class RunFailed(WirepaintError):
     """A run could not be carried out."""
 
     exit_code = 1
+
+
+class PageTimeout(RunFailed):
+    """The page did not load within its timeout: the page may be too large for the network."""
 
 
 class Incomplete(WirepaintError):

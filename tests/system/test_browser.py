@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from wirepaint.errors import MachineLacks, RunFailed
+from wirepaint.errors import MachineLacks, PageTimeout, RunFailed
 from wirepaint.runners.testbed import process
 from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad, chromium, processes, visit
 
@@ -287,7 +287,7 @@ def test_a_page_that_never_loads_fails_with_what_was_open() -> None:
 
     with (
         Server({"/": html("<img src=never.png>"), "/never.png": silent}) as server,
-        pytest.raises(RunFailed, match="fired no load event within 2 s: 1 open requests"),
+        pytest.raises(PageTimeout, match="fired no load event within 2 s: 1 open requests"),
     ):
         load(server, timeout_s=2)
 

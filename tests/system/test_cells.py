@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from proc import alive, children
 
-from wirepaint.errors import RunFailed
+from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.runners.testbed import namespaces, process, receive
 from wirepaint.runners.testbed.cells import SCRATCH, Cells
 
@@ -43,7 +43,7 @@ def crowd_and_stay(marker: str) -> None:
 
 def crowd_and_fail(marker: str) -> None:
     crowd(marker)
-    raise RunFailed("the page did not load")
+    raise PageTimeout("the page did not load")
 
 
 def crowd_and_return(marker: str) -> dict[str, Any]:
@@ -136,15 +136,16 @@ def test_a_cell_is_alone_and_answers(marker: str, tmp_path: Path) -> None:
 
 def test_a_function_that_fails_gives_its_cause_and_leaves_nothing(marker: str, tmp_path: Path) -> None:
     with Cells() as cells:
-        with pytest.raises(RunFailed, match="the page did not load"):
+        with pytest.raises(PageTimeout, match="the page did not load"):
             cells.call("test_cells:crowd_and_fail", marker, timeout_s=20, log=tmp_path / "log")
         assert gone(marker)
 
 
 def test_a_cell_that_takes_too_long_is_killed_and_the_next_one_works(marker: str, tmp_path: Path) -> None:
     with Cells() as cells:
-        with pytest.raises(RunFailed, match="not done within 1 s"):
+        with pytest.raises(RunFailed, match="not done within 1 s") as failed:
             cells.call("test_cells:crowd_and_stay", marker, timeout_s=1, log=tmp_path / "log")
+        assert failed.type is RunFailed
         assert gone(marker)
         assert (
             cells.call("test_cells:crowd_and_return", marker, timeout_s=20, log=tmp_path / "log")["pid"] == 1

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from wirepaint.errors import Incomplete, RunFailed, UsageError
+from wirepaint.errors import Incomplete, PageTimeout, RunFailed, UsageError
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
 
@@ -201,6 +201,19 @@ def test_a_run_that_fails_is_tried_three_times_and_its_cause_is_kept(tmp_path: P
     assert failed["verdict"].null_count() == 3
     assert len(list((results / "set-aside").iterdir())) == 9
     assert carry_out(tmp_path, results, Fake()).counts == {"valid": KEYS}
+
+
+def test_pages_that_time_out_do_not_end_the_evaluation_and_what_else_fails_does(tmp_path: Path):
+    class Slow(Flaky):
+        def outcome(self, run):
+            if run.page_name == "one":
+                raise PageTimeout("the page fired no load event within 60 s")
+            return super().outcome(run)
+
+    tally = carry_out(tmp_path, tmp_path / "slow", Slow(failures=0))
+    assert tally.counts == {"failed": KEYS // 2, "valid": KEYS // 2}
+    with pytest.raises(RunFailed, match=r"3 runs in a row failed.*the browser crashed"):
+        carry_out(tmp_path, tmp_path / "broken", Slow(failures=9))
 
 
 def test_a_run_that_fails_twice_counts_when_the_third_attempt_succeeds(tmp_path: Path):

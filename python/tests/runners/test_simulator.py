@@ -78,11 +78,24 @@ def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):
             assert_frame_equal(*tables)
 
 
-def test_a_page_that_does_not_load_in_time_is_failed_and_never_a_number(tmp_path: Path):
-    with pytest.raises(RunFailed, match=r"the page did not load within 0.1 s: \d+ of \d+ objects"):
-        carried_out(tmp_path, EVALUATION.replace("backend =", 'timeout = "100 ms"\nbackend ='))
-    runs = Results.open(tmp_path / "results").runs("failed")
-    assert runs.height >= 3 and runs["verdict"].is_null().all()
+def test_pages_that_do_not_load_in_time_are_failed_and_the_others_are_reached(tmp_path: Path):
+    narrow = '{title = "narrow", down = {rate = "0.1 Mbit/s", delay = "20 ms"}, up = {delay = "20 ms"}}'
+    text = EVALUATION.replace("backend =", 'timeout = "10 s"\norder = "sequential"\nbackend =')
+    folder = carried_out(tmp_path, text.replace('["lte"]', f'[{narrow}, "lte"]'))
+    runs = Results.open(folder).runs()
+    failed = runs.filter(pl.col("network") == "narrow")
+    assert set(failed["state"]) == {"failed"} and failed.height == 3 * 2 * 3
+    assert failed["verdict"].is_null().all(), "a failure is never a number"
+    assert failed["cause"].str.contains(r"^the page did not load within 10 s: \d+ of \d+ objects$").all()
+    assert set(runs.filter(pl.col("network") == "lte")["state"]) == {"done"}
+
+
+def test_runs_that_fail_for_want_of_a_set_up_end_the_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(simulator.BASELINE_SYSCTLS, "net.ipv4.tcp_rmem", "many")
+    with pytest.raises(RunFailed, match=r"3 runs in a row failed.*tcp_rmem"):
+        carried_out(tmp_path)
 
 
 def test_a_stopped_evaluation_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -109,12 +122,6 @@ def test_visits_end_early_when_the_interval_is_narrow(tmp_path: Path):
     runs = Results.open(tmp_path / "r").runs()
     skipped = runs.filter(pl.col("state") == "skipped")
     assert set(skipped["visit"]) == {4, 5, 6} and skipped.height == 3 * 6
-
-
-def test_the_settings_of_tcp_are_those_of_the_testbed():
-    namespaces = pytest.importorskip("wirepaint.runners.testbed.namespaces")
-    testbed = namespaces.BASELINE_SYSCTLS
-    assert {name: testbed[name] for name in simulator.BASELINE_SYSCTLS} == simulator.BASELINE_SYSCTLS
 
 
 def test_the_description_in_the_folder_repeats_the_run(tmp_path: Path):

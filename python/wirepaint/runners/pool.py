@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from wirepaint.errors import Incomplete, RunFailed
+from wirepaint.errors import Incomplete, PageTimeout, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
 from wirepaint.results import trace
@@ -32,7 +32,8 @@ from wirepaint.runners import ownership
 RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
 HOPELESS = 3
-"""So many runs in a row without any result mean that the cause is not in the runs."""
+"""So many runs in a row that fail mean that the cause is not in the runs. Pages that do not load in time
+do not count: that may lie in page and network, and many such runs may follow each other."""
 _LEAST_FREE = 4 * 2**20
 """Bytes; a run that failed with less free space failed for want of it."""
 
@@ -121,7 +122,8 @@ def carry_out(
     """Carries out what is not yet done of a plan and returns how all its runs stand.
 
     Raises ``Incomplete`` when stopped (all that was done is kept), ``UsageError`` when the folder
-    belongs to another evaluation, ``RunFailed`` when one run after another fails.
+    belongs to another evaluation, ``RunFailed`` when one run after another fails by
+    something else than its page's timeout.
     """
     with Signals() as signals, ExitStack() as stack:
         session = stack.enter_context(_Session(backend))
@@ -289,7 +291,7 @@ class _Pool:
 
     def _end_of_one(self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int) -> None:
         if isinstance(end, RunFailed):
-            self._after_failure(run, attempt, str(end), 0)
+            self._after_failure(run, attempt, end, 0)
             self._tally.counts["failed"] += 1
             return
         self._failed_in_a_row = 0
@@ -341,7 +343,7 @@ class _Pool:
                         calibration=self._calibrations.get(run.network.name),
                     )
             except RunFailed as error:
-                self._after_failure(run, attempt, str(error), tries_left)
+                self._after_failure(run, attempt, error, tries_left)
                 if tries_left:
                     continue
                 return "failed"
@@ -359,7 +361,8 @@ class _Pool:
                 self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}")
             return outcome.verdict
 
-    def _after_failure(self, run: ResolvedRun, attempt: int, cause: str, tries_left: int) -> None:
+    def _after_failure(self, run: ResolvedRun, attempt: int, failure: RunFailed, tries_left: int) -> None:
+        cause = str(failure)
         if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
             self._store.dropped(run.key, attempt)
             raise Incomplete(
@@ -373,6 +376,8 @@ class _Pool:
         self._store.failed(run.key, attempt, cause)
         self._tally.failures[run.key] = cause
         self._progress.note(f"{run.key}: failed, {cause}")
+        if isinstance(failure, PageTimeout):
+            return
         self._failed_in_a_row += 1
         if self._failed_in_a_row == HOPELESS:
             raise RunFailed(f"{HOPELESS} runs in a row failed, the last one, {run.key}: {cause}")

@@ -20,21 +20,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from wirepaint import __version__, dataplane, pages
-from wirepaint.errors import RunFailed
+from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.pages.loading import load_graph
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
+from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.runners.pool import Ends, Interruptible, Jobs
 
-BASELINE_SYSCTLS = {
-    "net.ipv4.tcp_rmem": f"4096 131072 {256 * 2**20}",
-    "net.ipv4.tcp_slow_start_after_idle": "1",
-    "net.ipv4.tcp_wmem": f"4096 16384 {256 * 2**20}",
-}
-"""Settings of TCP that the testbed makes and that are not Linux's defaults, or might not be."""
 CLIENT_CONGESTION = ("std", {})
 """Of the browser's side, which sends little: what the testbed's client has matters as little."""
 
@@ -105,13 +100,7 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
         "seed": run.seed,
         "trace_dir": str(folder),
         "work_dir": str(folder),
-        "network": {
-            "down": run.network.direction("down"),
-            "up": run.network.direction("up"),
-            "client_interface": "c1",
-            "server_interface": "s1",
-            "packet_trace": run.packet_trace,
-        },
+        "network": network(run),
         "congestion": [
             {"algorithm": CLIENT_CONGESTION[0], "name": "client", "parameters": CLIENT_CONGESTION[1]},
             {"algorithm": algorithm, "name": "server", "parameters": parameters},
@@ -148,7 +137,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
     (visit,) = said["visits"]
     if said["unfinished"] or visit["loaded"] < visit["objects"]:
         found = f"{visit['loaded']} of {visit['objects']} objects"
-        return RunFailed(f"the page did not load within {run.timeout_s:g} s: {found}")
+        return PageTimeout(f"the page did not load within {run.timeout_s:g} s: {found}")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
     connections = trace.read_table(folder, "connection")
     asked = {
@@ -161,20 +150,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
             reason = {"severity": "invalid", "check": check, "found": f"{used}", "expected": f"{expected}"}
             reasons.append(reason)
     outcome = Outcome("invalid" if reasons else "valid", reasons, said["duration"])
-    row = {
-        "run_key": run.key,
-        "backend": "simulator",
-        "seed": run.seed,
-        "scenario": run.scenario,
-        "network": run.network.name,
-        "congestion": run.congestion.label,
-        "http": run.http,
-        "initial_window": run.initial_window,
-        "user_agent": run.user_agent,
-        "page": run.page_name,
-        "visit": run.visit,
-        "warmup": run.warmup,
-        "attempt": run.attempt,
+    row = identity(run) | {
         "started_unix": time.time_ns(),
         "duration": said["duration"],
         "verdict": outcome.verdict,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.results.outcome import Outcome
+from wirepaint.runners.description import identity, network
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def run_once(
     """Carries out one run and leaves its trace in ``folder``.
 
     ``calibration`` is what the run's network was measured to give (see ``calibrate``). Raises
-    ``RunFailed`` with the cause when there is no result: a crash, a page that did not load, a
-    part that failed.
+    ``RunFailed`` with the cause when there is no result: a crash, a part that failed, a page that did
+    not load (``PageTimeout`` where the time was up).
     """
     from wirepaint import pages
 
@@ -65,13 +66,7 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
             "format": 1,
             "id": run_id,
             "seed": run.seed,
-            "network": {
-                "down": run.network.direction("down"),
-                "up": run.network.direction("up"),
-                "client_interface": "c1",
-                "server_interface": "s1",
-                "packet_trace": run.packet_trace,
-            },
+            "network": network(run),
             "server": {
                 "origins": [
                     {"address": hosts[host], "port": port, "encrypted": scheme == "https", "host": host}
@@ -104,21 +99,7 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
             "timeout_s": run.timeout_s,
             "viewport": list(run.viewport),
         },
-        "identity": {
-            "run_key": run.key,
-            "backend": "testbed",
-            "seed": run.seed,
-            "scenario": run.scenario,
-            "network": run.network.name,
-            "congestion": run.congestion.label,
-            "http": run.http,
-            "initial_window": run.initial_window,
-            "user_agent": run.user_agent,
-            "page": page.name,
-            "visit": run.visit,
-            "warmup": run.warmup,
-            "attempt": run.attempt,
-        },
+        "identity": identity(run),
     }
 
 

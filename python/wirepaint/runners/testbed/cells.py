@@ -28,7 +28,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from wirepaint.errors import MachineLacks, RunFailed, WirepaintError
+from wirepaint.errors import MachineLacks, PageTimeout, RunFailed, WirepaintError
 from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
 
@@ -100,7 +100,8 @@ class Cells:
             raise RunFailed(f"the launcher of cells died with {self._process.wait()}")
         answer = json.loads(line)
         if "error" in answer:
-            raise RunFailed(answer["error"])
+            kind = PageTimeout if answer.get("page_timeout") else RunFailed
+            raise kind(answer["error"])
         return answer["result"]
 
 
@@ -242,7 +243,7 @@ def _cell(request: dict[str, Any], writer: int, outside: socket.socket) -> None:
         result = getattr(importlib.import_module(module), name)(request["argument"])
         answer = {"result": result}
     except WirepaintError as error:
-        answer = {"error": str(error)}
+        answer = {"error": str(error), "page_timeout": isinstance(error, PageTimeout)}
     except BaseException as error:
         traceback.print_exc()
         answer = {"error": f"{type(error).__name__}: {error}"}

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
+from wirepaint.runners import description
 from wirepaint.runners.testbed import linux, receive
 
 CLIENT_ADDRESS = "10.64.0.2"
@@ -34,10 +35,7 @@ _MAC = {
     "s1": "02:77:70:00:00:51",
 }
 
-BUFFER_MAX = 256 * 2**20
-"""Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""
-
-BASELINE_SYSCTLS: Mapping[str, str] = {
+BASELINE_SYSCTLS: Mapping[str, str] = description.BASELINE_SYSCTLS | {
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
     "net.ipv4.conf.all.rp_filter": "0",
@@ -51,9 +49,6 @@ BASELINE_SYSCTLS: Mapping[str, str] = {
     "net.ipv4.tcp_ecn": "0",
     "net.ipv4.tcp_autocorking": "0",
     "net.ipv4.tcp_mtu_probing": "0",
-    "net.ipv4.tcp_slow_start_after_idle": "1",
-    "net.ipv4.tcp_rmem": f"4096 131072 {BUFFER_MAX}",
-    "net.ipv4.tcp_wmem": f"4096 16384 {BUFFER_MAX}",
     "net.ipv4.tcp_max_syn_backlog": "4096",
     "net.core.somaxconn": "4096",
 }

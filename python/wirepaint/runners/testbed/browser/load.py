@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from wirepaint.errors import RunFailed
+from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.runners.testbed.browser import chromium, netlog, paint, processes
 from wirepaint.runners.testbed.browser.chromium import BrowserOptions
 from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsClosed, DevtoolsTimeout
@@ -216,7 +216,7 @@ class _Browser:
                 if self._stuck(session)
                 else f"{self._exchanges.in_flight} open requests"
             )
-            raise RunFailed(f"{url} fired no load event within {limit:g} s: {why}")
+            raise PageTimeout(f"{url} fired no load event within {limit:g} s: {why}")
         document = self._document()
         if document.status is None or document.status >= 400:
             raise RunFailed(f"{url} answered with status {document.status}")

@@ -1,0 +1,48 @@
+"""What both back ends say of a run in the same words: path, settings, its row of the table ``run``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wirepaint.evaluation import ResolvedRun
+
+BUFFER_MAX = 256 * 2**20
+"""Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""
+
+BASELINE_SYSCTLS = {
+    "net.ipv4.tcp_rmem": f"4096 131072 {BUFFER_MAX}",
+    "net.ipv4.tcp_slow_start_after_idle": "1",
+    "net.ipv4.tcp_wmem": f"4096 16384 {BUFFER_MAX}",
+}
+"""Settings of TCP in every run that are not Linux's defaults, or might not be."""
+
+
+def network(run: ResolvedRun) -> dict[str, Any]:
+    """The path, as a run description has it."""
+    return {
+        "down": run.network.direction("down"),
+        "up": run.network.direction("up"),
+        "client_interface": "c1",
+        "server_interface": "s1",
+        "packet_trace": run.packet_trace,
+    }
+
+
+def identity(run: ResolvedRun) -> dict[str, Any]:
+    """The columns of the table ``run`` that say which run it is and what was asked for."""
+    return {
+        "run_key": run.key,
+        "backend": run.backend,
+        "seed": run.seed,
+        "scenario": run.scenario,
+        "network": run.network.name,
+        "congestion": run.congestion.label,
+        "http": run.http,
+        "initial_window": run.initial_window,
+        "user_agent": run.user_agent,
+        "page": run.page_name,
+        "visit": run.visit,
+        "warmup": run.warmup,
+        "attempt": run.attempt,
+    }
