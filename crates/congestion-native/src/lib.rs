@@ -19,7 +19,6 @@ pub mod command;
 pub mod concurrent;
 pub mod external;
 pub mod groups;
-mod rate;
 pub mod script;
 pub mod sender;
 mod socket;

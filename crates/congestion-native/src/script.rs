@@ -32,7 +32,7 @@
 //! ```
 
 use crate::concurrent::Wire;
-use crate::sender::{Config, Sender};
+use crate::sender::{Config, START_US, Sender};
 use crate::{Group, Groups, INFINITE_SSTHRESH, Instance, concurrent, external, find};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,9 +40,6 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// When a script begins. Not zero: jiffies and times of "never" must differ from the start.
-const START_US: u64 = 1_000_000;
 
 /// What stopped a script: a line that could not be read, or a check that did not hold.
 #[derive(Debug, thiserror::Error)]

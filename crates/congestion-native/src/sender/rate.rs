@@ -5,7 +5,7 @@ use crate::{RateSample, TcpSock};
 
 /// What a transmission remembers of the delivery at its time.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Stamp {
+pub(super) struct Stamp {
     /// Departure of the first segment of the flight whose rate it will show.
     first_us: u64,
     delivered_us: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Stamp {
 
 /// The sender's side of the estimate.
 #[derive(Default)]
-pub(crate) struct Rate {
+pub(super) struct Rate {
     first_us: u64,
     /// The newest transmission that the ACK at hand delivers: when it left, its segment, its stamp.
     newest: Option<(u64, u64, Stamp)>,
@@ -82,7 +82,7 @@ impl Rate {
 }
 
 /// The application has no more to send while the window is open (tcp_rate_check_app_limited).
-pub(crate) fn check_app_limited(tp: &mut TcpSock, nothing_waits: bool) {
+pub(super) fn check_app_limited(tp: &mut TcpSock, nothing_waits: bool) {
     if nothing_waits && tp.in_flight() < tp.snd_cwnd && tp.lost_out <= tp.retrans_out {
         tp.app_limited = (tp.delivered + tp.in_flight()).max(1);
     }
