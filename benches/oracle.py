@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.runners.testbed.cells import Cells
 
 MSS = 1448
@@ -39,11 +40,7 @@ class Pair:
     peer: str
 
 
-PAIRS = {
-    "reno": Pair("std", {"std_flight": 1, "std_applim_growth": 0}, "reno"),
-    "cubic": Pair("cubic9438", {"cubic_hystart": 1, "cubic_flight": 1}, "cubic"),
-    "bbr": Pair("bbr1", {}, "bbr"),
-}
+PAIRS = {peer: Pair(*ours, peer) for peer, ours in NATIVE.items()}
 
 
 @dataclass(frozen=True)

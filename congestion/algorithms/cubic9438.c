@@ -13,6 +13,7 @@
  *			without a W_max above cwnd, or after a timeout: W_max = cwnd, K = 0
  *	cong. avoidance	W_cubic(t) = C (t - K)^3 + W_max
  *			W_est += a * acked / cwnd;  a = 9/17, from W_est = cwnd_prior on 1
+ *			(cubic_full)
  *			W_cubic(t) < W_est: cwnd = W_est
  *			otherwise: cwnd += (target - cwnd) / cwnd per acked segment,
  *			target = W_cubic(t + RTT), at least cwnd and at most 1.5 cwnd
@@ -53,8 +54,9 @@
  * How this differs from Linux's cubic
  *	6. beta is 0.7, not 717/1024; ssthresh derives from FlightSize, not from cwnd
  *	   (cubic_flight).
- *	7. Linux counts about 1.9 cwnd acked segments per step of W_est and never goes on
- *	   to one per cwnd; it grows by at most one per two acked segments.
+ *	7. Linux takes 15/8 cwnd acked segments for a step of W_est, where the RFC has 17/9,
+ *	   and never goes on to one per cwnd (cubic_full); it grows by at most one per two
+ *	   acked segments.
  *	8. Linux adds the smallest RTT to t, counts in jiffies, has HyStart on (cubic_hystart), forgets
  *	   W_max at a timeout, and restores only cwnd at an undo.
  *	9. Linux takes idle periods out of t, this also phases in which the application
@@ -66,7 +68,7 @@ enum { CUBIC_FLIGHT, CUBIC_CWND };
 
 CC_PARAM(cubic_flight, CUBIC_FLIGHT, 0, 1, "ssthresh after a loss is 0.7 of: 0 FlightSize, 1 cwnd")
 CC_PARAM(cubic_fast, 1, 0, 1, "1 fast convergence: W_max is lowered where cwnd had not reached it")
-
+CC_PARAM(cubic_full, 1, 0, 1, "1 W_est grows by a segment a round trip beyond the last loss's window; 0 by 9/17")
 CC_PARAM(cubic_hystart, 0, 0, 1, "1 HyStart: slow start may end before a loss, as in Linux")
 
 #define CUBIC_SHIFT 10		/* windows in 1/1024 segment */
@@ -163,9 +165,9 @@ static inline void cubic_leave_out(struct sock *sk)
 }
 
 /* W_est as Reno with the decrease beta would have it. */
-static inline void cubic_estimate(struct cubic_epoch *epoch, u32 cwnd, u32 acked)
+static inline void cubic_estimate(struct cubic_epoch *epoch, u32 cwnd, u32 acked, bool full)
 {
-	u32 seventeenths = epoch->w_est >= cubic_scaled(epoch->cwnd_prior) ? 17 : 9;
+	u32 seventeenths = full && epoch->w_est >= cubic_scaled(epoch->cwnd_prior) ? 17 : 9;
 	u64 credit = epoch->w_est_rest + ((u64)acked * seventeenths << CUBIC_SHIFT);
 	u64 per_step = 17ULL * cwnd;
 	u64 w_est = epoch->w_est + credit / per_step;
@@ -269,7 +271,7 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (!epoch->start_us)
 		cubic_begin(sk);
 
-	cubic_estimate(epoch, tp->snd_cwnd, acked);
+	cubic_estimate(epoch, tp->snd_cwnd, acked, param(sk, cubic_full));
 	window = cubic_scaled(tp->snd_cwnd) + cubic->fraction;
 	least = window;
 	if (param(sk, cubic_hystart) && !cubic->hystart.reduced)

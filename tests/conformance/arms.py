@@ -27,6 +27,7 @@ import polars as pl
 from plain_flows import PORT
 
 from wirepaint import dataplane
+from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results.trace import read_table
 from wirepaint.runners.simulator import BASELINE_SYSCTLS
 from wirepaint.runners.testbed.cells import Cells
@@ -103,9 +104,7 @@ class Sender:
 SENDERS = {
     sender.name: sender
     for sender in (
-        Sender("reno", "std", {"std_flight": 1, "std_applim_growth": 0}, built_in="reno"),
-        Sender("cubic", "cubic9438", {"cubic_hystart": 1, "cubic_flight": 1}, built_in="cubic"),
-        Sender("bbr", "bbr1", built_in="bbr"),
+        *(Sender(name, *NATIVE[name], built_in=name) for name in ("reno", "cubic", "bbr")),
         Sender("std", "std"),
         Sender("cwv", "cwv"),
         Sender("fld", "fld"),
