@@ -72,15 +72,15 @@ pub struct Document {
     pub seen: Seen,
     /// Held back, in order.
     pub held: Vec<u32>,
-    /// Under way of low and of medium priority.
-    pub low: u32,
-    /// See `low`.
+    /// Under way, of those that the loader may hold back.
+    pub running: u32,
+    /// Of them, of medium priority.
     pub medium: u32,
 }
 
-/// Requests of low and of medium priority that are under way at a time before the body begins
-/// (`blink/renderer/platform/loader/fetch/resource_load_scheduler.h`,
-/// `kTightLimitForRendererSideResourceScheduler`; medium ones have a limit of their own).
+/// Requests under way, of whatever priority, with which none of low priority starts before the body begins;
+/// so many of medium priority may go in any case (`tight_outstanding_limit_` and `tight_medium_limit_` in
+/// Chromium's blink/renderer/platform/loader/fetch/resource_load_scheduler.cc).
 const TIGHT: u32 = 2;
 
 impl Document {
@@ -122,35 +122,26 @@ impl Document {
             styled: Vec::new(),
             seen: Seen::default(),
             held: Vec::new(),
-            low: 0,
+            running: 0,
             medium: 0,
         }
     }
 
     /// True when a request of `priority` may go now; counts it as under way.
     pub fn admit(&mut self, priority: Priority) -> bool {
-        let tight = !self.body;
-        match priority {
-            Priority::High | Priority::VeryHigh => true,
-            Priority::Medium if tight && self.medium >= TIGHT => false,
-            Priority::Medium => {
-                self.medium += 1;
-                true
-            }
-            _ if tight && self.low + self.medium >= TIGHT => false,
-            _ => {
-                self.low += 1;
-                true
-            }
+        let medium = priority == Priority::Medium;
+        let held = !self.body && priority < Priority::High && self.running >= TIGHT;
+        if held && !(medium && self.medium < TIGHT) {
+            return false;
         }
+        self.running += 1;
+        self.medium += u32::from(medium);
+        true
     }
 
     /// A request that was admitted with `priority` is over.
     pub fn over(&mut self, priority: Priority) {
-        match priority {
-            Priority::High | Priority::VeryHigh => {}
-            Priority::Medium => self.medium -= 1,
-            _ => self.low -= 1,
-        }
+        self.running -= 1;
+        self.medium -= u32::from(priority == Priority::Medium);
     }
 }

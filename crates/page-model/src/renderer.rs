@@ -7,7 +7,7 @@
 //! - The parser stops at a script until that has run. A script runs when the stylesheets before it
 //!   are there. Asynchronous scripts run when they come, deferred ones after the parser's end; then
 //!   comes DOMContentLoaded.
-//! - Until the body begins, requests below high priority are held back ([`Document::admit`]).
+//! - Until the body begins, requests below high priority wait while others are under way ([`Document::admit`]).
 //! - Layout waits for the body and all stylesheets met so far. It asks for images and fonts of
 //!   style rules, raises images in the view port, and is followed by the first paint.
 //! - The load event waits for every resource that is not marked `after_load`: for what scripts fetch

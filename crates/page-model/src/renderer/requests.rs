@@ -1,7 +1,7 @@
 //! What the page asks for: how it comes to know of a resource, and what follows from one.
 
 use super::{Hold, Renderer, State, Task, Wish};
-use crate::page::Cause;
+use crate::page::{Cause, Kind};
 use crate::priority::Priority;
 use wirepaint_units::{Duration, Time};
 
@@ -45,10 +45,13 @@ impl Renderer {
         let mut held = std::mem::take(&mut document.held);
         held.retain(|&resource| {
             let state = &mut states[resource as usize];
-            if !document.admit(state.priority) {
-                return true;
+            // The loader holds back no fetch and no media.
+            if !matches!(self.page.resources[resource as usize].kind, Kind::Data | Kind::Media) {
+                if !document.admit(state.priority) {
+                    return true;
+                }
+                state.admitted = Some(state.priority);
             }
-            state.admitted = Some(state.priority);
             self.wishes.push_back(Wish::Ask(resource, state.priority));
             false
         });
