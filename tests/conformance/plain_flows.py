@@ -23,6 +23,8 @@ from wirepaint.runners.testbed.process import Part
 ADDRESS, PORT = "10.65.0.1", 5001
 ZEROS = memoryview(bytes(2**20))
 """What the server's application offers at once; the send buffer takes what it has room for."""
+SEGMENT = 1448
+"""Payload of a full segment, in bytes."""
 QUIET_NS = 300_000_000
 """How long a transfer is watched after its last byte: the last ACKs reach the server."""
 APPLICATION_PRIORITY = 5
@@ -157,8 +159,12 @@ class _Server:
         with suppress(BlockingIOError):
             while self._unsent:
                 self._unsent -= self._sock.send(ZEROS[: self._unsent])
-            # The simulated server closes, which ends Nagle's waiting. This one stays open: the probe's
-            # tracepoint needs an established connection.
+                if not self._unsent:
+                    # Call again once less than half of this is unsent.
+                    self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2 * SEGMENT)
+                    return
+            # The simulated server closes, and Nagle's rule does not hold back a FIN's segment. This one stays
+            # open: the probe's tracepoint needs an established connection.
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             poll.unregister(fd)
 

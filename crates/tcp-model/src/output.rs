@@ -133,6 +133,10 @@ impl Endpoint {
             }
             self.send_new(len, fin, first);
         }
+        let sent = self.cc.tp.packets_out - before.0;
+        if (1..quota).contains(&sent) {
+            self.fill_window(push);
+        }
         self.pace_after(self.nxt - before.1, prior_wstamp);
         let sent = self.cc.tp.packets_out - before.0;
         if let (2.., Some(last)) = (sent, self.out.back_mut()) {
@@ -142,6 +146,15 @@ impl Endpoint {
             self.rearm_rto();
         }
         sent
+    }
+
+    /// tcp_mss_split_point: a burst that the other side's window cuts short ends in a segment that fills it.
+    fn fill_window(&mut self, push: Push) {
+        let room = (self.una + self.snd_wnd).saturating_sub(self.nxt);
+        let (len, _) = self.next_segment();
+        if room > 0 && room < u64::from(len) && (push != Push::All || !self.must_coalesce(room as u32)) {
+            self.send_new(room as u32, false, false);
+        }
     }
 
     /// One new segment leaves; `first` of its burst.

@@ -2,16 +2,10 @@
 
 mod harness;
 
-use harness::{Fate, MS, Path, Side, linux};
+use harness::{Fate, MS, Path, Side, linux, lose, open, state, until};
 use wirepaint_congestion_native::{CaState, INFINITE_SSTHRESH};
 use wirepaint_tcp_model::{Ecn, Event, LossDetection, Peer, Sample, flags};
 use wirepaint_units::{BitRate, Time};
-
-fn open(delay_ms: u64) -> Path {
-    let mut server = linux("std");
-    server.sndbuf = Some(u64::MAX);
-    Path::connected(linux("std"), server, delay_ms * MS)
-}
 
 #[test]
 fn a_handshake_takes_a_round_trip_and_gives_the_first_sample() {
@@ -44,28 +38,6 @@ fn slow_start_doubles_with_every_round_trip() {
         .collect();
     assert_eq!(flights, [10, 20, 40, 80, 160]);
     assert!(sent.iter().all(|(_, segment)| segment.wire_ip_bytes() == 1500));
-}
-
-/// The server's data segments of these numbers are lost, at their first transmission.
-fn lose(path: &mut Path, numbers: impl Into<Vec<u64>>) {
-    let numbers = numbers.into();
-    path.fates =
-        Box::new(
-            move |side, number, _| {
-                if side == Side::Server && numbers.contains(&number) { Fate::Lose } else { Fate::Arrive }
-            },
-        );
-}
-
-fn state(path: &Path) -> CaState {
-    path.server.info().state
-}
-
-/// Steps until the server is in a state.
-fn until(path: &mut Path, wanted: CaState) {
-    while state(path) != wanted {
-        assert!(path.step(Time::MAX), "{wanted:?} is never reached");
-    }
 }
 
 /// Pauses between the server's data segments from number `from` on, in us.
@@ -443,45 +415,6 @@ fn a_compressed_ack_with_news_of_several_holes_is_no_reordering() {
 }
 
 // ---- flow control ---------------------------------------------------------------------------------------
-
-#[test]
-fn a_reader_that_stops_closes_the_window_and_is_probed() {
-    let mut path = open(10);
-    path.reads = false;
-    path.write(400_000);
-    path.advance(5_000 * MS);
-    let stuck = path.server.unacknowledged();
-    assert!(stuck > 0 && path.server.sock().packets_out == 0);
-    let last = path.log.iter().rfind(|(_, side, _, _)| *side == Side::Client).unwrap().2;
-    assert_eq!(last.window, 0);
-    let probes = path
-        .log
-        .iter()
-        .filter(|(time, side, s, _)| *side == Side::Server && s.len == 0 && time.0 > 1_000 * MS);
-    assert!(probes.count() >= 2);
-    path.reads = true;
-    path.received += path.client.read(path.now, u64::MAX);
-    path.finish();
-    assert_eq!(path.received, 400_000);
-}
-
-#[test]
-fn the_offered_window_grows_with_the_flow_up_to_the_largest_buffer() {
-    let mut largest = Vec::new();
-    for most in [262_144, 33_554_432] {
-        let mut client = linux("std");
-        client.rmem[2] = most;
-        let mut server = linux("std");
-        server.sndbuf = Some(u64::MAX);
-        let mut path = Path::connected(client, server, 50 * MS);
-        path.write(20_000_000);
-        path.finish();
-        assert_eq!(path.received, 20_000_000);
-        largest.push(path.log.iter().filter(|l| l.1 == Side::Client).map(|l| l.2.window).max().unwrap());
-    }
-    assert!((100_000..262_144).contains(&largest[0]), "{largest:?}");
-    assert!(largest[1] > 3_000_000, "{largest:?}");
-}
 
 #[test]
 fn the_send_buffer_grows_with_the_window_and_says_when_it_has_room() {

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use wirepaint_congestion_native::CaState;
 use wirepaint_tcp_model::{Config, Endpoint, Peer, Segment, flags};
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -235,5 +236,34 @@ impl Path {
             .filter(|(_, side, segment, _)| *side == Side::Server && segment.len > 0)
             .map(|(time, _, segment, _)| (*time, *segment))
             .collect()
+    }
+}
+
+/// A connection of `std` whose sender takes any write.
+pub fn open(delay_ms: u64) -> Path {
+    let mut server = linux("std");
+    server.sndbuf = Some(u64::MAX);
+    Path::connected(linux("std"), server, delay_ms * MS)
+}
+
+/// The server's data segments of these numbers are lost, at their first transmission.
+pub fn lose(path: &mut Path, numbers: impl Into<Vec<u64>>) {
+    let numbers = numbers.into();
+    path.fates =
+        Box::new(
+            move |side, number, _| {
+                if side == Side::Server && numbers.contains(&number) { Fate::Lose } else { Fate::Arrive }
+            },
+        );
+}
+
+pub fn state(path: &Path) -> CaState {
+    path.server.info().state
+}
+
+/// Steps until the server is in a state.
+pub fn until(path: &mut Path, wanted: CaState) {
+    while state(path) != wanted {
+        assert!(path.step(Time::MAX), "{wanted:?} is never reached");
     }
 }
