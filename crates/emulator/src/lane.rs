@@ -198,6 +198,7 @@ impl Lane {
     /// The books of the run; `input` is the port that the lane reads.
     pub fn summary(&self, input: &mut Port) -> Result<DirectionSummary, crate::Error> {
         Ok(DirectionSummary {
+            counters: self.counters(),
             received_packets: self.received,
             ring_drops: input.ring_drops()?,
             backlog_drops: input.backlog_drops()?,
@@ -205,7 +206,6 @@ impl Lane {
             oversized: self.oversized,
             no_memory: self.no_memory,
             unfinished_checksums: self.unfinished_checksums,
-            ..DirectionSummary::new(&self.counters())
         })
     }
 }

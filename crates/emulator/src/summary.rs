@@ -21,22 +21,15 @@ pub(crate) struct Summary {
     pub faults: Vec<Fault>,
 }
 
-/// What happened in one direction. `offered = delivered + queue_drops + aqm_drops + random_losses
-/// + send_failures + inside`, and `received = offered + oversized + no_memory`.
+/// What happened in one direction. `offered_packets = accounted_packets() + send_failures`, and
+/// `received_packets = offered_packets + oversized + no_memory`.
 #[derive(Debug, Serialize)]
 pub(crate) struct DirectionSummary {
+    /// What the link did; what the far interface refused is not delivered.
+    #[serde(flatten)]
+    pub counters: Counters,
     /// Frames that came out of the receive ring.
     pub received_packets: u64,
-    pub offered_packets: u64,
-    pub offered_bytes: u64,
-    pub delivered_packets: u64,
-    pub delivered_bytes: u64,
-    pub queue_drops: u64,
-    pub aqm_drops: u64,
-    pub random_losses: u64,
-    pub ecn_marks: u64,
-    /// Packets in the queue, in transmission or under way at the end.
-    pub inside_packets: u64,
     /// Frames that the receive ring had no room for.
     pub ring_drops: u64,
     /// Frames that Linux dropped before the receive ring: the receive backlog of a CPU was full.
@@ -49,8 +42,6 @@ pub(crate) struct DirectionSummary {
     pub no_memory: u64,
     /// Frames whose sender left the checksum to a device.
     pub unfinished_checksums: u64,
-    /// Most that an arrival was taken later than it came because it was read too late.
-    pub largest_shift: u64,
 }
 
 /// Quantiles of the lateness.
@@ -84,10 +75,10 @@ impl Lateness {
 impl DirectionSummary {
     /// Packets that the books do not account for; zero unless the emulator has a bug.
     fn unaccounted(&self) -> u64 {
-        let dropped = self.queue_drops + self.aqm_drops + self.random_losses + self.send_failures;
-        let inside_model = self.delivered_packets + dropped + self.inside_packets;
-        let before_model = self.offered_packets + self.oversized + self.no_memory;
-        self.offered_packets.abs_diff(inside_model) + self.received_packets.abs_diff(before_model)
+        let c = &self.counters;
+        let before_model = c.offered_packets + self.oversized + self.no_memory;
+        c.offered_packets.abs_diff(c.accounted_packets() + self.send_failures)
+            + self.received_packets.abs_diff(before_model)
     }
 
     /// What went wrong in this direction.
@@ -104,28 +95,5 @@ impl DirectionSummary {
         .into_iter()
         .filter(|(_, packets)| *packets > 0)
         .map(move |(check, packets)| Fault { check, direction, packets })
-    }
-
-    /// The model's counters with those of the ports.
-    pub fn new(c: &Counters) -> DirectionSummary {
-        DirectionSummary {
-            received_packets: 0,
-            offered_packets: c.offered_packets,
-            offered_bytes: c.offered_bytes,
-            delivered_packets: c.delivered_packets,
-            delivered_bytes: c.delivered_bytes,
-            queue_drops: c.queue_drops,
-            aqm_drops: c.aqm_drops,
-            random_losses: c.random_losses,
-            ecn_marks: c.marks,
-            inside_packets: c.inside_packets,
-            ring_drops: 0,
-            backlog_drops: 0,
-            send_failures: 0,
-            oversized: 0,
-            no_memory: 0,
-            unfinished_checksums: 0,
-            largest_shift: c.largest_shift.0,
-        }
     }
 }

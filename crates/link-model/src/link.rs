@@ -10,6 +10,7 @@ use crate::plain::Plain;
 use crate::queue::{self, Backlog, Discipline, Fates, Queued};
 use crate::random::{Element, Stream};
 use crate::script::Script;
+use serde::Serialize;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
@@ -55,8 +56,9 @@ struct Transmission<P> {
     done: Time,
 }
 
-/// What happened on a link so far. Bytes are wire bytes: IP bytes plus the link's overhead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What happened on a link so far. Bytes are wire bytes: IP bytes plus the link's overhead; times are
+/// nanoseconds. Summaries of runs print all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Packets that arrived.
     pub offered_packets: u64,
@@ -75,7 +77,7 @@ pub struct Counters {
     /// Bytes of all dropped packets.
     pub dropped_bytes: u64,
     /// Packets marked with Congestion Experienced.
-    pub marks: u64,
+    pub ecn_marks: u64,
     /// Packets in the queue, in transmission or under way.
     pub inside_packets: u64,
     /// Packets waiting in the queue.
@@ -87,6 +89,13 @@ pub struct Counters {
     pub largest_shift: Duration,
     /// Bytes that the bottleneck could have carried; none when its capacity is unlimited.
     pub capacity_bytes: Option<u64>,
+}
+
+impl Counters {
+    /// Packets whose whereabouts are known: as many as were offered, unless the model has a bug.
+    pub fn accounted_packets(&self) -> u64 {
+        self.delivered_packets + self.queue_drops + self.aqm_drops + self.random_losses + self.inside_packets
+    }
 }
 
 enum Event {
@@ -181,7 +190,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             aqm_drops: self.fates.aqm_drops,
             random_losses: self.fates.losses,
             dropped_bytes: self.fates.dropped_bytes,
-            marks: self.fates.marks,
+            ecn_marks: self.fates.marks,
             inside_packets,
             queue_packets: backlog.packets,
             queue_bytes: backlog.bytes,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirepaint_link_model::config::{
     Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted, ServiceClass,
 };
-use wirepaint_link_model::{Counters, Link, LinkModel, Packet};
+use wirepaint_link_model::{Link, LinkModel, Packet};
 use wirepaint_units::{BitRate, Duration, Time};
 
 #[derive(Clone, Debug)]
@@ -173,10 +173,6 @@ fn reorders(direction: &Direction) -> bool {
         || direction.scripted.iter().any(|scripted| matches!(scripted.action, Action::Hold { .. }))
 }
 
-fn dropped(counters: &Counters) -> u64 {
-    counters.queue_drops + counters.aqm_drops + counters.random_losses
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -192,7 +188,7 @@ proptest! {
         prop_assert_eq!(seen, (0..arrivals.len() as u64).collect::<Vec<_>>());
         let counters = link.counters();
         prop_assert_eq!(counters.delivered_packets, delivered);
-        prop_assert_eq!(counters.offered_packets, delivered + dropped(&counters));
+        prop_assert_eq!(counters.offered_packets, counters.accounted_packets());
         prop_assert_eq!(counters.offered_bytes, counters.delivered_bytes + counters.dropped_bytes);
         prop_assert_eq!(counters.inside_packets, 0);
     }

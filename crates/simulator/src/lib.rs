@@ -30,4 +30,4 @@ pub mod world;
 pub use command::{carry_out, command};
 pub use engine::Engine;
 pub use error::Error;
-pub use summary::{Fault, FlowSummary, LinkSummary, Summary};
+pub use summary::{Fault, FlowSummary, Summary};

@@ -6,6 +6,7 @@ use crate::page::Load;
 use crate::world::World;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use wirepaint_link_model::Counters;
 
 /// The line that the verb `simulate` prints of a run.
 #[derive(Debug, Serialize)]
@@ -21,7 +22,7 @@ pub struct Summary {
     /// Visits, in the order of the description.
     pub visits: Vec<VisitSummary>,
     /// Links by name.
-    pub links: BTreeMap<String, LinkSummary>,
+    pub links: BTreeMap<String, Counters>,
     /// Events handled.
     pub events: u64,
     /// Packets that entered a link, over all links.
@@ -80,29 +81,6 @@ pub struct VisitSummary {
     pub load_event: Option<u64>,
 }
 
-/// A link at the end: `offered = delivered + queue_drops + aqm_drops + random_losses + inside`.
-#[derive(Debug, Serialize)]
-pub struct LinkSummary {
-    /// Packets that arrived.
-    pub offered_packets: u64,
-    /// Wire bytes that arrived.
-    pub offered_bytes: u64,
-    /// Packets that left.
-    pub delivered_packets: u64,
-    /// Wire bytes that left.
-    pub delivered_bytes: u64,
-    /// Packets dropped because the queue was full.
-    pub queue_drops: u64,
-    /// Packets dropped by the queue discipline before.
-    pub aqm_drops: u64,
-    /// Packets that the loss model dropped.
-    pub random_losses: u64,
-    /// Packets marked with Congestion Experienced.
-    pub ecn_marks: u64,
-    /// Packets in the queue, in transmission or under way.
-    pub inside_packets: u64,
-}
-
 /// Something that must not happen.
 #[derive(Debug, Serialize)]
 pub struct Fault {
@@ -129,8 +107,7 @@ impl Summary {
         for (link, name) in names.iter().enumerate() {
             let c = world.fabric.counters(link, world.now);
             inside += c.inside_packets;
-            let accounted =
-                c.delivered_packets + c.queue_drops + c.aqm_drops + c.random_losses + c.inside_packets;
+            let accounted = c.accounted_packets();
             if accounted != c.offered_packets {
                 faults.push(Fault {
                     check: "packet conservation",
@@ -138,21 +115,9 @@ impl Summary {
                     expected: format!("{} offered", c.offered_packets),
                 });
             }
-            if name.is_empty() {
-                continue;
+            if !name.is_empty() {
+                links.insert(name.clone(), c);
             }
-            let summary = LinkSummary {
-                offered_packets: c.offered_packets,
-                offered_bytes: c.offered_bytes,
-                delivered_packets: c.delivered_packets,
-                delivered_bytes: c.delivered_bytes,
-                queue_drops: c.queue_drops,
-                aqm_drops: c.aqm_drops,
-                random_losses: c.random_losses,
-                ecn_marks: c.marks,
-                inside_packets: c.inside_packets,
-            };
-            links.insert(name.clone(), summary);
         }
         if inside != world.fabric.under_way() as u64 {
             faults.push(Fault {
