@@ -6,24 +6,19 @@ the congestion control is chosen on the listener and read back on the accepted s
 
 from __future__ import annotations
 
-import json
 import select
 import socket
 import time
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
-from wirepaint.runners.testbed import namespaces
-from wirepaint.runners.testbed.process import Part
+from parts import ADDRESS, MSS, PORT, START_NS, running
 
-ADDRESS, PORT = "10.65.0.1", 5001
-MSS = 1448
+from wirepaint.runners.testbed import namespaces
+
 BUFFER = 64 * 2**20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 """Beyond the system's maximum, for root; the module socket lacks both."""
-START_NS = 500_000_000
-"""The timetable's zero, from the run's epoch: everything is connected by then."""
 
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
@@ -37,28 +32,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     namespaces.build(
         paths, [ADDRESS], initial_window=asked["initial_window"], sysctls=asked.get("sysctls", {})
     )
-    folder = Path(asked["run"]["trace_dir"])
-    epoch = time.monotonic_ns()
-    run = asked["run"] | {
-        "epoch_ns": epoch,
-        "probe": {"namespace_inode": namespaces.inode(paths.server)},
-    }
-    run_file = folder / "run.json"
-    run_file.write_text(json.dumps(run))
-    with (folder / "log.txt").open("a") as log, ExitStack() as stack:
-        parts = {
-            "emulator": Part(["emulate"], run_file, log, paths.wire),
-            "probe": Part(["probe-tcp"], run_file, log),
-        }
-        if run["congestion"]:
-            parts["congestion"] = Part(["cc", "load"], run_file, log)
-        for part in parts.values():
-            stack.callback(part.kill)
-        for part in parts.values():
-            part.wait_ready()
+    with running(paths, asked["run"]) as (epoch, parts):
         # Changes of the path and writes are timed from here.
         shift = time.monotonic_ns() - epoch
-        assert shift < START_NS or not run["network"]["down"].get("changes"), (
+        assert shift < START_NS or not asked["run"]["network"]["down"].get("changes"), (
             f"the parts took {shift / 1e6:.0f} ms to get ready"
         )
         start = epoch + max(shift, START_NS)

@@ -6,25 +6,19 @@ other; what its groups hold is read while they are open and after they have clos
 
 from __future__ import annotations
 
-import json
 import select
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
+from parts import ADDRESS, MSS, PORT, START_NS, running
 from pyroute2 import IPRoute
 
 from wirepaint import dataplane
 from wirepaint.runners.testbed import namespaces
-from wirepaint.runners.testbed.process import Part
 
-SERVER, PORT = "10.65.0.1", 5001
-MSS = 1448
-START_NS = 500_000_000
-"""The timetable's zero, from the run's epoch: everything is connected by then."""
 SETTLED_S = 0.4
 """The last acknowledgements, FINs included, have passed the path."""
 
@@ -39,26 +33,9 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     paths = namespaces.Namespaces.create()
     # The timetable's pauses are not to be the kernel's idle periods.
     sysctls = {"net.ipv4.tcp_slow_start_after_idle": "0"}
-    namespaces.build(paths, [SERVER], initial_window=10, sysctls=sysctls)
+    namespaces.build(paths, [ADDRESS], initial_window=10, sysctls=sysctls)
     _addresses(paths, asked["flows"])
-    folder = Path(asked["run"]["trace_dir"])
-    epoch = time.monotonic_ns()
-    run = asked["run"] | {
-        "epoch_ns": epoch,
-        "probe": {"namespace_inode": namespaces.inode(paths.server)},
-    }
-    run_file = folder / "run.json"
-    run_file.write_text(json.dumps(run))
-    with (folder / "log.txt").open("a") as log, ExitStack() as stack:
-        parts = {
-            "emulator": Part(["emulate"], run_file, log, paths.wire),
-            "probe": Part(["probe-tcp"], run_file, log),
-            "congestion": Part(["cc", "load"], run_file, log),
-        }
-        for part in parts.values():
-            stack.callback(part.kill)
-        for part in parts.values():
-            part.wait_ready()
+    with running(paths, asked["run"]) as (epoch, parts):
         with _connections(paths, asked) as connections:
             start = max(time.monotonic_ns(), epoch + START_NS)
             observed = _timetable(connections, asked["steps"], start)
@@ -80,7 +57,7 @@ def _addresses(paths: namespaces.Namespaces, flows: list[list[Any]]) -> None:
         [loopback], [device] = ip.link_lookup(ifname="lo"), ip.link_lookup(ifname="c0")
         ip.route(
             "add",
-            dst=f"{SERVER}/32",
+            dst=f"{ADDRESS}/32",
             oif=device,
             gateway=namespaces.SERVER_ADDRESS,
             metrics={"quickack": 1},
@@ -108,14 +85,14 @@ def _connections(
         with paths.inside(paths.server):
             listener = stack.enter_context(socket.socket())
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, asked["congestion"].encode())
-        listener.bind((SERVER, PORT))
+        listener.bind((ADDRESS, PORT))
         listener.listen()
         pairs = {}
         for name, address, _ in asked["flows"]:
             with paths.inside(paths.client):
                 client = stack.enter_context(socket.socket())
             client.bind((address, 0))
-            client.connect((SERVER, PORT))
+            client.connect((ADDRESS, PORT))
             server = stack.enter_context(listener.accept()[0])
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pairs[name] = server, client

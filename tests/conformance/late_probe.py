@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import bulk
+import parts
 
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part
@@ -25,15 +25,15 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     and before the connection was closed, and the probe's summary.
     """
     paths = namespaces.Namespaces.create()
-    namespaces.build(paths, [bulk.ADDRESS], initial_window=10, emulated=False)
+    namespaces.build(paths, [parts.ADDRESS], initial_window=10, emulated=False)
     folder = Path(asked["run"]["trace_dir"])
     probe = {"namespace_inode": namespaces.inode(paths.server)}
     run_file = folder / "run.json"
     run_file.write_text(json.dumps(asked["run"] | {"epoch_ns": time.monotonic_ns(), "probe": probe}))
     with paths.inside(paths.server):
-        listener = socket.create_server((bulk.ADDRESS, bulk.PORT))
+        listener = socket.create_server((parts.ADDRESS, parts.PORT))
     with paths.inside(paths.client):
-        client = socket.create_connection((bulk.ADDRESS, bulk.PORT))
+        client = socket.create_connection((parts.ADDRESS, parts.PORT))
     server, _ = listener.accept()
     with listener, client, server, (folder / "log.txt").open("a") as log:
         _exchange(server, client)

@@ -54,7 +54,7 @@ def three_losses(transfer: Carry, **more: object) -> Transfer:
     """
     warm = [(n * 200 * MS, 30) for n in range(6)]
     loss = 1600 * MS
-    start = 500 * MS  # bulk.START_NS
+    start = 500 * MS  # parts.START_NS
     changes = [
         {"at_ns": start + loss - 30 * MS, "loss": {"kind": "independent", "probability": 1.0}},
         {"at_ns": start + loss + 30 * MS, "loss": {"kind": "none"}},
