@@ -3,6 +3,7 @@
 WirepaintError
 ├── UsageError          2   the input is wrong: names file, key, what was found, what is accepted
 ├── MachineLacks        2   the machine lacks something: names it and how to mend it
+├── Refused             2   the data plane refuses what it is asked, and would again: names why
 ├── RunFailed           1   a run could not be carried out: names the cause
 │   └── PageTimeout         the page did not load within its timeout
 └── Incomplete          3   not all runs are done: the same command again resumes
@@ -39,6 +40,12 @@ class MachineLacks(WirepaintError):
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}. {remedy}")
         self.what, self.remedy = what, remedy
+
+
+class Refused(WirepaintError):
+    """The data plane refuses what it is asked, such as a congestion control that does not compile."""
+
+    exit_code = 2
 
 
 class RunFailed(WirepaintError):

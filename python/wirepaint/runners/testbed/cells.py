@@ -28,7 +28,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from wirepaint.errors import MachineLacks, PageTimeout, RunFailed, WirepaintError
+from wirepaint.errors import MachineLacks, PageTimeout, Refused, RunFailed, WirepaintError
 from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
 
@@ -41,6 +41,8 @@ _MOST_BYTES = 64
 _outside: socket.socket | None = None
 """In a cell: to its middle, which is outside."""
 
+_ERRORS = {kind.__name__: kind for kind in (PageTimeout, Refused)}
+"""What comes out of a cell as what it is; all else is a run that failed."""
 _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
 
@@ -80,8 +82,8 @@ class Cells:
     def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
         """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.
 
-        The cell's standard error goes to ``log``. Raises ``RunFailed`` with the cause when the
-        function raised, the cell died or the time was up (then the cell is killed).
+        The cell's standard error goes to ``log``. Raises ``RunFailed``, ``PageTimeout`` or ``Refused`` with
+        the cause when the function raised, the cell died or the time was up (then the cell is killed).
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         request = {
@@ -100,8 +102,7 @@ class Cells:
             raise RunFailed(f"the launcher of cells died with {self._process.wait()}")
         answer = json.loads(line)
         if "error" in answer:
-            kind = PageTimeout if answer.get("page_timeout") else RunFailed
-            raise kind(answer["error"])
+            raise _ERRORS.get(answer.get("kind"), RunFailed)(answer["error"])
         return answer["result"]
 
 
@@ -243,7 +244,7 @@ def _cell(request: dict[str, Any], writer: int, outside: socket.socket) -> None:
         result = getattr(importlib.import_module(module), name)(request["argument"])
         answer = {"result": result}
     except WirepaintError as error:
-        answer = {"error": str(error), "page_timeout": isinstance(error, PageTimeout)}
+        answer = {"error": str(error), "kind": type(error).__name__}
     except BaseException as error:
         traceback.print_exc()
         answer = {"error": f"{type(error).__name__}: {error}"}

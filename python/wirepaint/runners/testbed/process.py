@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from wirepaint import dataplane
-from wirepaint.errors import RunFailed
+from wirepaint.errors import Refused, RunFailed
 from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
 
+ENDING_S = 2.0
+"""From the end of a part's output to the end of its process."""
 ORDINARY_USER = 65534
 """Numeric user and group (nobody) of everything that handles recorded content."""
 
@@ -93,10 +96,17 @@ class Part:
         self.ready: dict[str, Any] = {}
 
     def wait_ready(self, timeout_s: float = 20.0) -> dict[str, Any]:
-        """Waits for the ready line; raises ``RunFailed`` when the part ended or is too slow."""
+        """Waits for the ready line.
+
+        Raises ``Refused`` when the part takes its input for wrong, ``RunFailed`` when it ended otherwise or
+        is too slow.
+        """
         if not self.ready:
             line = self._line(timeout_s)
             if line is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    if self._process.wait(ENDING_S) == Refused.exit_code:
+                        raise Refused(f"{self.name}: {self._why()}")
                 raise RunFailed(f"{self.name} did not get ready: {self._why()}")
             self.ready = line
         return self.ready
