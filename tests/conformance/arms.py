@@ -7,8 +7,9 @@ so that it does not matter when the server's process was woken.
 Neither arm is one number. A host takes some tens of microseconds for a packet, TCP's clocks tick in
 milliseconds (timestamps, and with them the receiver's round-trip time) and in jiffies, and the flow
 begins somewhere between two ticks: a segment more or less in the first round trips decides much later
-things. So the simulator carries out a flow for several phases of the clocks and delays of the hosts
-(``MEMBERS``), Linux several times.
+things. bbr draws the phase in which it begins to probe. So the simulator carries out a flow for several
+phases of the clocks, delays of the hosts and random numbers (``MEMBERS``), Linux several times. Where loss
+is random, all members draw as the flow's seed says: the same packets are lost in both arms.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from wirepaint.runners.testbed.cells import Cells
 FRAME = 1514
 """What a full segment takes of the bottleneck, in bytes."""
 MS = 1_000_000
-PHASES_NS = (0, 1_300_000, 2_600_000)
-"""Where between two ticks of the clocks (1 ms, a jiffy of 4 ms) the simulated flow begins."""
+PHASES_NS = (0, 9_300_000, 22_600_000)
+"""Where between two ticks the simulated flow begins: of 1 ms, of a jiffy of 4 ms, and of the 32 ms in which
+timers beyond a quarter of a second go off."""
 HOST_DELAYS_NS = (10_000, 60_000, 120_000)
 """What two hosts and the emulator add to a direction of the path; measured: 40 to 150 us a round trip."""
 WAKES_NS = (0, 250_000, 700_000)
@@ -46,6 +48,8 @@ MEMBERS = [
     for i, phase in enumerate(PHASES_NS)
     for j, delay in enumerate(HOST_DELAYS_NS)
 ]
+CONNECT_NS = 100_000
+"""What a client takes for one of many connections; measured: 3.2 ms for 32."""
 LATE_NS = 200_000
 """p99 lateness of the emulator beyond which a transfer is repeated once, or a 500th of the round trip."""
 ATTEMPTS = 4
@@ -363,11 +367,18 @@ def simulate(flows: Iterable[Flow], folder: Path) -> list[list[Seen]]:
     with file.open("w") as out:
         for number, flow in enumerate(flows):
             for member, (phase, delay, _) in enumerate(MEMBERS):
-                kind = flow.application(_written_ns(flow, member))
                 run = flow.run(folder / f"sim{number}.{member}", delay) | {
+                    "seed": flow.seed if flow.link.loss else flow.seed + member,
                     "congestion": [flow.congestion("server")],
                     "simulation": {
-                        "flows": [{"kind": kind, "congestion": "server", "start_ns": phase}] * flow.count,
+                        "flows": [
+                            {
+                                "kind": flow.application(_written_ns(flow, member) + later),
+                                "congestion": "server",
+                                "start_ns": phase + later,
+                            }
+                            for later in range(0, flow.count * CONNECT_NS, CONNECT_NS)
+                        ],
                         "tcp": {"sysctls": BASELINE_SYSCTLS},
                         "until_ns": round(flow.limit_s() * 1e9),
                         "tables": ["packet", "tcp"],
