@@ -68,6 +68,8 @@ pub struct Document {
     pub laid_out: Option<Time>,
     /// Resources of style rules that wait for a layout.
     pub styled: Vec<u32>,
+    /// Where images stand that were named before.
+    pub repeated_images: Vec<u64>,
     /// Of its requests so far.
     pub seen: Seen,
     /// Held back, in order.
@@ -120,6 +122,7 @@ impl Document {
             layout_queued: false,
             laid_out: None,
             styled: Vec::new(),
+            repeated_images: known.repeated_images,
             seen: Seen::default(),
             held: Vec::new(),
             running: 0,

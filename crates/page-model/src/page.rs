@@ -71,6 +71,13 @@ pub struct Resource {
     /// True for an image that paints in the first view port.
     #[serde(default)]
     pub in_viewport: bool,
+    /// Of an image whose place in the page's own document is given: what the largest contentful paint
+    /// counts of it, in CSS pixels of the first view port; 0 for nothing.
+    #[serde(default)]
+    pub area: u64,
+    /// Of an image or frame in the [`Flow`] of the page's own document: its box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inline_box: Option<InlineBox>,
     /// True when the load event does not wait for it.
     #[serde(default)]
     pub after_load: bool,
@@ -118,6 +125,50 @@ pub struct Document {
     /// Where scripts without an address stand, in order.
     #[serde(default)]
     pub inline_scripts: Vec<u64>,
+    /// Where images stand that an earlier element names too.
+    #[serde(default)]
+    pub repeated_images: Vec<u64>,
+    /// The largest text that the first view port shows, in CSS pixels; 0 without any.
+    #[serde(default)]
+    pub text_area: u64,
+    /// The most CSS pixels that an image may cover of which nobody knows where it stands, since a script
+    /// puts it there; 0 without any.
+    #[serde(default)]
+    pub unplaced_area: u64,
+    /// Lines of inline boxes; null where places are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
+}
+
+/// Lines that inline boxes fill one after another, in CSS pixels: those of the text in its order, then
+/// those that scripts append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Top of the first line.
+    pub top: u64,
+    /// What of the first line is taken.
+    pub used: u64,
+    /// Length of a line.
+    pub width: u64,
+    /// Space that a line takes below its highest box.
+    pub descent: u64,
+    /// Height of the view port.
+    pub viewport: u64,
+}
+
+/// A box in a [`Flow`], in CSS pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InlineBox {
+    /// Width.
+    pub width: u64,
+    /// Height.
+    pub height: u64,
+    /// Space on each side of it.
+    pub margin: u64,
+    /// True when its size is known before it has come.
+    pub reserved: bool,
 }
 
 /// What makes the browser ask for a resource.

@@ -54,7 +54,8 @@ pub struct Seen {
 
 impl Seen {
     /// Priority of a request when the browser comes to know of it; call once for each, in order.
-    pub fn initial(&mut self, resource: &Resource) -> Priority {
+    /// `repeated`: how many elements before it named an image again.
+    pub fn initial(&mut self, resource: &Resource, repeated: u32) -> Priority {
         let element = match resource.cause {
             Some(Cause::Markup { element, .. }) => Some(element),
             _ => None,
@@ -72,7 +73,7 @@ impl Seen {
             Kind::Data => Priority::High,
             Kind::Image => {
                 let first = element == Some(Element::Image)
-                    && self.raised < FIRST_IMAGES
+                    && self.raised + repeated < FIRST_IMAGES
                     && resource.wire_bytes >= SMALL_IMAGE_BYTES;
                 self.images += u32::from(element.is_some());
                 self.raised += u32::from(first);

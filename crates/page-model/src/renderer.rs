@@ -13,8 +13,8 @@
 //! - The load event waits for every resource that is not marked `after_load`: for what scripts fetch
 //!   until it is asked for, for all else until it has come.
 //!
-//! - DEVIATION: no geometry. The page says which images are in the view port; lazy ones are asked for
-//!   when the parser meets them.
+//! - DEVIATION: no geometry but lines of inline boxes ([`paints`]); of other images the page says what the
+//!   view port shows of them. Lazy ones are asked for when the parser meets them.
 //! - DEVIATION: frames of other sites have no process of their own; their work shares the main thread.
 //! - DEVIATION: scripts cost time by their size, or what the page says; what they do is not known.
 
@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};
 
+mod paints;
 mod requests;
 
 /// What the page wants of the network process.
@@ -243,25 +244,25 @@ impl Renderer {
         self.states.iter().enumerate().filter_map(known)
     }
 
+    /// The page's own document.
+    fn base(&self) -> Option<&Document> {
+        self.document_of[self.links[0].tail as usize].map(|number| &self.documents[number])
+    }
+
     /// What the page has shown so far.
     pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
-        let document = self.documents.first();
+        let document = self.base();
         let paint = self.compute.paint_ns;
         let first_paint = document.and_then(|document| document.laid_out).map(|at| at + paint);
-        let visible = |object: &&rows::Object| self.page.resources[object.resource as usize].in_viewport;
-        let painted = |object: &rows::Object| Some(self.states[object.resource as usize].finished? + paint);
-        let largest = objects
-            .iter()
-            .filter(visible)
-            .filter(|object| self.page.resources[object.resource as usize].kind == Kind::Image)
-            .max_by_key(|object| self.page.resources[object.resource as usize].wire_bytes);
-        let last = objects.iter().filter(visible).filter_map(|object| object.last_byte).max();
+        let last =
+            objects.iter().filter(|object| object.in_viewport).filter_map(|object| object.last_byte).max();
+        let largest = first_paint.and_then(|first_paint| self.largest(first_paint));
         rows::Page {
             navigation_start: self.started,
             base: document.map_or(0, |document| document.resource),
             first_paint,
-            largest_contentful_paint: first_paint.max(largest.and_then(painted)),
-            viewport_complete: first_paint.max(last),
+            largest_contentful_paint: largest,
+            viewport_complete: first_paint.max(largest).max(last),
             dom_content_loaded: document.and_then(|document| document.content_loaded),
             load_event: self.loaded,
         }
@@ -528,16 +529,8 @@ impl Renderer {
             self.discover(now, resource);
         }
         for at in 0..self.states.len() {
-            let resource = &self.page.resources[at];
-            let state = &mut self.states[at];
-            let loading = state.discovered.is_some() && state.last_byte.is_none();
-            if resource.in_viewport
-                && loading
-                && state.owner == Some(number)
-                && state.priority < Priority::High
-            {
-                state.priority = Priority::High;
-                self.wishes.push_back(Wish::Raise(at as u32, Priority::High));
+            if self.states[at].owner == Some(number) {
+                self.raise_visible(at as u32);
             }
         }
     }

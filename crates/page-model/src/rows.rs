@@ -15,7 +15,8 @@ pub struct Page {
     pub base: u32,
     /// First paint; the same as the first contentful paint, since a page that paints has text.
     pub first_paint: Option<Time>,
-    /// Estimate: the first contentful paint, or the paint of the largest image in the view port.
+    /// Estimate: the first paint of the largest text or image; none where that may be an image whose place
+    /// nobody knows.
     pub largest_contentful_paint: Option<Time>,
     /// Last object of the first view port loaded and painted.
     pub viewport_complete: Option<Time>,
@@ -30,6 +31,8 @@ pub struct Page {
 pub struct Object {
     /// Position of the resource in the page.
     pub resource: u32,
+    /// True for what paints in the first view port.
+    pub in_viewport: bool,
     /// Last priority.
     pub priority: Priority,
     /// What asked for it, as the trace names it: parser, script, preload, redirect or other.

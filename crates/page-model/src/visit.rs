@@ -68,6 +68,8 @@ enum Job {
     Ran,
     /// The network process has prepared a request.
     Ask(u32, Priority),
+    /// The network process has taken note of a new priority.
+    Raise(u32, Priority),
     /// The network process gets round to reading a connection.
     Read(u32),
     /// The network process has passed something on.
@@ -197,6 +199,7 @@ impl Visit {
             match job {
                 Job::Ran => self.renderer.ran(now),
                 Job::Ask(request, priority) => self.network.ask(now, request, priority),
+                Job::Raise(request, priority) => self.network.raise(now, request, priority),
                 Job::Read(connection) => {
                     self.read(now, connection);
                     if self.unread[connection as usize] > 0 {
@@ -216,7 +219,11 @@ impl Visit {
                     self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
                     self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
                 }
-                Event::Raise(request, priority) => self.network.raise(now, request, priority),
+                Event::Raise(request, priority) => {
+                    // Behind its request, which the network process may have yet to prepare.
+                    let raise = Some(Job::Raise(request, priority));
+                    self.machine.give(now, Thread::Network, Duration::ZERO, raise);
+                }
                 Event::Told(Note::Data(request, bytes)) => self.renderer.data(request, bytes),
                 Event::Told(Note::Done(request)) => {
                     self.aside(now, self.aside_of(request));
@@ -245,6 +252,7 @@ impl Visit {
                 let cause = self.page.resources[resource as usize].cause;
                 Object {
                     resource,
+                    in_viewport: self.renderer.is_visible(resource),
                     priority,
                     initiator_type: match cause {
                         None => "other",

@@ -39,7 +39,7 @@ fn markup(at: u64, element: Element) -> Option<Cause> {
 /// A page of `origins` hosts; `resources` follow the document.
 fn page(origins: u32, body_at: u64, resources: Vec<Resource>) -> Page {
     let mut document = resource(Kind::Html, 0, 10_000, None);
-    document.document = Some(Document { body_at, inline_scripts: Vec::new() });
+    document.document = Some(Document { body_at, ..Document::default() });
     let origins = (0..origins).map(|i| Origin {
         host: format!("host{i}.test"),
         address: [10, 65, 0, i as u8 + 1].into(),

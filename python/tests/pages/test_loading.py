@@ -84,7 +84,6 @@ def test_elements_are_found_where_they_stand(graph: dict[str, dict[str, Any]]) -
         "f.woff2": ("preload", "link"),
         "a.png": ("image", "img"),
         "later.png": ("lazy", "img"),
-        "hero.jpg": ("other", "div"),
         "frame.html": ("frame", "iframe"),
     }
 
@@ -100,6 +99,7 @@ def test_what_stylesheets_name_is_imported_or_styled(graph: dict[str, dict[str, 
     sheet = list(graph).index("https://a.test/s.css")
     assert graph["https://a.test/more.css"]["cause"] == {"kind": "import", "by": sheet}
     assert graph["https://a.test/rule.png"]["cause"] == {"kind": "style", "by": sheet}
+    assert graph["https://a.test/hero.jpg"]["cause"] == {"kind": "style", "by": 0}, "rules of one element"
 
 
 def test_what_no_text_names_is_asked_for_by_a_script_as_recorded(graph: dict[str, dict[str, Any]]) -> None:
@@ -135,4 +135,29 @@ def test_a_synthesised_page_is_asked_for_by_its_elements_and_its_driver(tmp_path
     driven = built[11]["cause"]
     assert (driven["kind"], driven["by"], driven["after_ns"]) == ("script", 1, 2_000_000)
     assert built[0]["document"]["inline_scripts"], "the driver stands in the text"
-    assert sum(entry["in_viewport"] for entry in built) > 0
+    assert built[2]["inline_box"] == {"width": 300, "height": 225, "margin": 2, "reserved": True}
+    assert built[21]["inline_box"] == {"width": 106, "height": 79, "margin": 2, "reserved": False}
+    document = built[0]["document"]
+    # As Chromium says of the text, and of the first image: 2 pixels below the line's top.
+    assert abs(document["text_area"] - 48_633) < 3_000
+    assert document["flow"]["top"] == 148
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "area", "text_area"),
+    [("kit", "bg2.jpg", 921_600, 28_650), ("agency", "header-bg.jpg", 953_600, 66_880)],
+)
+def test_the_largest_element_of_a_recorded_page_is_chromiums(
+    name: str, image: str, area: int, text_area: int, tmp_path: Path
+) -> None:
+    built = load_graph(prepare(shipped()[name], tmp_path), VIEWPORT)["resources"]
+    largest = max(built, key=lambda entry: entry.get("area", 0))
+    assert largest["url"].endswith(image)
+    assert largest["area"] == pytest.approx(area, rel=0.2)
+    assert built[0]["document"]["text_area"] == pytest.approx(text_area, rel=0.2)
+
+
+def test_a_background_that_fills_the_view_port_is_no_candidate(tmp_path: Path) -> None:
+    built = load_graph(prepare(shipped()["photos"], tmp_path), VIEWPORT)["resources"]
+    (entry,) = (entry for entry in built if entry["url"].endswith("bg-masthead.jpg"))
+    assert (entry["in_viewport"], entry["area"]) == (True, 0)

@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 
 import brotli
 
-from wirepaint.pages import references
+from wirepaint.pages import layout, references
 from wirepaint.pages.codings import coding_of
 from wirepaint.pages.model import Page, Resource
 from wirepaint.pages.prepare import PreparedPage
+from wirepaint.pages.synthesis import flow
 from wirepaint.pages.synthesis.markup import _HIGH, _LOW, Driver
 
 Element = Literal[
@@ -52,6 +53,9 @@ class _Graph:
         self._urgent: dict[int, bool] = {}
         self._visible: set[int] = set()
         self._documents: dict[int, dict[str, Any]] = {}
+        self._styles = layout.Styles(viewport)
+        self._places: dict[int, dict[str, Any]] = {}
+        """What the first view port shows of an image."""
 
     def build(self) -> dict[str, Any]:
         for resource in self.page.resources:
@@ -59,6 +63,7 @@ class _Graph:
                 self._read_document(resource)
             elif resource.type == "css" and self._bodies[resource.id]:
                 self._read_sheet(resource.id, _text(self._bodies[resource.id], resource), resource.url)
+        self._lay_out()
         hosts = list(dict.fromkeys(host for _, host, _ in self._origins))
         return {
             "origins": [
@@ -95,6 +100,7 @@ class _Graph:
             "cause": cause,
             "urgent": urgent,
             "in_viewport": resource.id in self._visible,
+            **self._places.get(resource.id, {}),
             "after_load": resource.recorded.after_load,
             "document": self._documents.get(resource.id),
         }
@@ -132,15 +138,18 @@ class _Graph:
         reader = _Reader(text, resource.url)
         reader.feed(text)
         reader.close()
-        self._documents[resource.id] = {"body_at": reader.body_at, "inline_scripts": reader.inline_scripts}
-        shown = _Flow(self._viewport)
+        repeated: list[int] = []
+        self._documents[resource.id] = {
+            "body_at": reader.body_at,
+            "inline_scripts": reader.inline_scripts,
+            "repeated_images": repeated,
+        }
         for at, element, url, attributes in reader.elements:
             if (child := self._ids.get(references.key(url))) is None:
                 continue
-            first_view = resource.id == self._driver.base.id and resource.synthetic
-            if element == "image" and first_view and shown.add(attributes):
-                self._visible.add(child)
-            if child in self._causes:
+            if (known := self._causes.get(child)) is not None:
+                if element == "image" and known.get("by") == resource.id and known.get("at") != at:
+                    repeated.append(at)
                 continue
             self._found(child, {"kind": "markup", "by": resource.id, "at": at, "element": element})
             if "crossorigin" in attributes and attributes["crossorigin"] != "use-credentials":
@@ -157,8 +166,57 @@ class _Graph:
                 kind = "import" if self.page.resources[child].type == "css" else "style"
                 self._found(child, {"kind": kind, "by": by})
                 # Elements with the rules of a synthesised stylesheet stand at the top of the page.
-                if self.page.resources[by].synthetic or not self._visible:
+                if self.page.resources[by].synthetic and self.page.resources[child].type == "image":
                     self._visible.add(child)
+        if not self.page.resources[by].synthetic:
+            self._styles.add(text, base)
+
+    # The first view port.
+
+    def _lay_out(self) -> None:
+        """What the first view port of the page's own document shows."""
+        base = self._driver.base
+        if (known := self._documents.get(base.id)) is None:
+            return
+        if base.synthetic:
+            boxes = flow.boxes(self.page, self._driver, self._causes, self._natural)
+            self._places = {child: {"inline_box": box} for child, box in boxes.items()}
+            known |= flow.lines(self._driver, self._causes, self._viewport)
+            return
+        reader = layout.Layout(base.url, self._styles, self._viewport, self._picture)
+        reader.feed(_text(self._bodies[base.id], base))
+        reader.close()
+        estimate = reader.estimate
+        self._visible |= {child for child, shown in estimate.images.items() if shown.visible}
+        self._places = {child: {"area": shown.area} for child, shown in estimate.images.items()}
+        known |= {"text_area": estimate.text_area, "unplaced_area": self._unplaced(estimate)}
+
+    def _unplaced(self, estimate: layout.Estimate) -> int:
+        """The most that an image may show of those that the document's scripts place."""
+        areas = [0]
+        for resource in self.page.resources:
+            in_base = self._driver.document(resource).id == self._driver.base.id
+            cause = self._cause(resource)
+            if not in_base or resource.type != "image" or resource.id in estimate.images or cause is None:
+                continue
+            natural = self._natural(resource.id)
+            if cause["kind"] == "script" and natural and not resource.recorded.after_load:
+                shown = min(natural[0], self._viewport[0]) * min(natural[1], self._viewport[1])
+                areas.append(layout.counted(shown, natural, resource.wire_bytes, self._viewport))
+        return max(areas)
+
+    def _natural(self, image: int) -> tuple[float, float] | None:
+        body = self._bodies[image]
+        return layout.natural_size(_decoded(body, self.page.resources[image])) if body else None
+
+    def _picture(self, url: str) -> layout.Picture | None:
+        child = self._ids.get(references.key(url))
+        redirects = {r.cause.by: r.id for r in self.page.resources if r.cause.kind == "redirect"}
+        while child in redirects:
+            child = redirects[child]
+        if child is None or self.page.resources[child].type != "image":
+            return None
+        return layout.Picture(child, self._natural(child), self.page.resources[child].wire_bytes)
 
     # Connections.
 
@@ -198,38 +256,15 @@ def _driven_urgency(resource: Resource) -> bool | None:
 
 def _text(body: str, resource: Resource) -> str:
     """The decoded body as Latin-1, so that positions are byte positions."""
+    return _decoded(body, resource).decode("latin-1")
+
+
+def _decoded(body: str, resource: Resource) -> bytes:
     data = Path(body).read_bytes()
     coding = coding_of(resource.header("content-encoding"))
     if coding == "gzip":
-        data = zlib.decompressobj(47).decompress(data)
-    elif coding == "br":
-        data = brotli.decompress(data)
-    return data.decode("latin-1")
-
-
-class _Flow:
-    """Lays pictures out in lines, as a page of inline pictures would be, to tell which one sees."""
-
-    _MARGIN = 16
-    _MOST = (300, 225)
-
-    def __init__(self, viewport: tuple[int, int]) -> None:
-        self._width, self._height = viewport
-        self._x = self._line = 0
-        self._y = 150  # a heading and a few lines of text
-
-    def add(self, attributes: dict[str, str]) -> bool:
-        """True when the next picture begins within the view port."""
-        try:
-            width, height = int(attributes["width"]), int(attributes["height"])
-        except (KeyError, ValueError):
-            width, height = self._MOST
-        width, height = min(width, self._MOST[0]) + 8, min(height, self._MOST[1]) + 8
-        if self._x + width > self._width - 2 * self._MARGIN:
-            self._x, self._y, self._line = 0, self._y + self._line, 0
-        self._x += width
-        self._line = max(self._line, height)
-        return self._y < self._height
+        return zlib.decompressobj(47).decompress(data)
+    return brotli.decompress(data) if coding == "br" else data
 
 
 class _Reader(HTMLParser):
@@ -240,7 +275,7 @@ class _Reader(HTMLParser):
         self.elements: list[tuple[int, Element, str, dict[str, str]]] = []
         self.inline_scripts: list[int] = []
         self.sheets: list[str] = []
-        """Style rules within the document."""
+        """Style rules within the document, and those of single elements."""
         self.body_at: int = len(text)
         self._base = base
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -259,9 +294,7 @@ class _Reader(HTMLParser):
         if self._unseen:
             return
         if "style" in attributes:
-            # The browser asks for these when it meets the element, not when it lays the page out.
-            for reference in references.in_css(attributes["style"], self._base):
-                self.elements.append((at, "other", reference.url, {}))
+            self.sheets.append(attributes["style"])
         if tag == "script" and "src" not in attributes and attributes.get("type", "") in _SCRIPT_TYPES:
             self.inline_scripts.append(at)
         for element, raw in _loads(tag, attributes):

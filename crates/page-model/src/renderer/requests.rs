@@ -17,7 +17,12 @@ impl Renderer {
         }
         let priority = match owner {
             None => Priority::VeryHigh,
-            Some(owner) if root == resource => self.documents[owner].seen.initial(this),
+            Some(owner) if root == resource => {
+                let document = &mut self.documents[owner];
+                let place = if let Some(Cause::Markup { at, .. }) = this.cause { at } else { 0 };
+                let repeated = document.repeated_images.iter().filter(|&&at| at < place).count() as u32;
+                document.seen.initial(this, repeated)
+            }
             Some(_) => self.states[root as usize].priority,
         };
         let state = &mut self.states[resource as usize];
@@ -35,6 +40,9 @@ impl Renderer {
         }
         self.documents[owner].held.push(resource);
         self.release(owner);
+        if self.documents[owner].laid_out.is_some() {
+            self.raise_visible(resource);
+        }
     }
 
     /// Asks for what is held back, as far as the loader lets it, the most urgent first.

@@ -111,7 +111,7 @@ impl Load {
             initiator,
             object.initiator_type,
             object.priority.name(),
-            resource.in_viewport,
+            object.in_viewport,
             object.connection.map(|_| "origin"),
             object.discovered.0,
             ns(object.queued),

@@ -36,7 +36,7 @@ _STYLE = (
     "img{max-width:300px;max-height:225px;margin:2px}"
     "i{display:inline-block;width:40px;height:40px}b{font-size:12px}iframe{width:300px;height:200px;border:0}"
 )
-_SENTENCES = (
+SENTENCES = (
     "This text stands for the text of a recorded page. Its length on the wire, its kind and the "
     "requests that it causes are those of the recording; the words are not. It is shown in the first "
     "view port so that the browser has something to paint before the pictures have arrived."
@@ -214,7 +214,7 @@ def document(driver: Driver, page: Page, resource: Resource, short: list[Resourc
     needs = asked or resource.id in driver.scripts
     inline = f"<script>{runtime()}{names}{f'_w({_js(asked)})' if asked else ''}</script>" if needs else ""
     shown = resource is driver.base
-    text = f"<h1>{html.escape(page.name)}</h1><p>{_SENTENCES}</p>" if shown else "<p>frame</p>"
+    text = f"<h1>{html.escape(page.name)}</h1><p>{SENTENCES}</p>" if shown else "<p>frame</p>"
     start = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(page.name)}</title>'
         f'<link rel="icon" href="data:,"><style>{_STYLE}</style>{inline}{"".join(head)}</head>'

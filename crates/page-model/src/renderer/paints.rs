@@ -1,0 +1,113 @@
+//! What the first view port shows: which images are urgent for it, and the largest contentful paint.
+//!
+//! A candidate of the largest contentful paint is a text or an image that is larger, as far as the view port
+//! shows it, than all that were painted before it (W3C Largest Contentful Paint). An image counts when it
+//! has come in full, with the place that it has then.
+//!
+//! - DEVIATION: of the texts only the largest is known, and it is painted with the first paint.
+
+use super::{Renderer, State, Wish};
+use crate::page::{Cause, Flow, InlineBox, Kind, Resource};
+use crate::priority::Priority;
+use std::cmp::Reverse;
+use wirepaint_units::Time;
+
+impl Renderer {
+    /// Raises an image under way that the view port shows.
+    pub(super) fn raise_visible(&mut self, resource: u32) {
+        let state = &self.states[resource as usize];
+        let loading = state.discovered.is_some() && state.last_byte.is_none();
+        if loading && state.priority < Priority::High && self.is_visible(resource) {
+            self.states[resource as usize].priority = Priority::High;
+            self.wishes.push_back(Wish::Raise(resource, Priority::High));
+        }
+    }
+
+    /// True for an image that begins in the first view port, as far as the page has come.
+    pub fn is_visible(&self, resource: u32) -> bool {
+        let Resource { inline_box, in_viewport, kind, .. } = &self.page.resources[resource as usize];
+        match (self.flow(), inline_box) {
+            (Some(flow), Some(_)) if *kind == Kind::Image => {
+                let top = self.tops(flow, None).into_iter().find(|&(other, _)| other == resource);
+                top.is_some_and(|(_, top)| top < flow.viewport)
+            }
+            _ => *in_viewport,
+        }
+    }
+
+    /// The largest contentful paint; none where nothing is known to paint, and where it may be an
+    /// image whose place nobody knows.
+    pub(super) fn largest(&self, first_paint: Time) -> Option<Time> {
+        let document = self.base()?.resource;
+        let known = self.page.resources[document as usize].document.as_ref();
+        let (text_area, unplaced_area) = known.map_or((0, 0), |known| (known.text_area, known.unplaced_area));
+        let paint = self.compute.paint_ns;
+        let painted = |(resource, state): (&Resource, &State)| {
+            let at = state.finished.filter(|_| resource.area > 0)? + paint;
+            Some((resource.area, at.max(first_paint)))
+        };
+        let placed = self.page.resources.iter().zip(&self.states).filter_map(painted);
+        let inline = self.flow().map(|flow| self.inline_paints(flow, first_paint)).unwrap_or_default();
+        let candidates = std::iter::once((text_area, first_paint)).chain(placed).chain(inline);
+        let (area, at) = candidates.min_by_key(|&(area, at)| (Reverse(area), at))?;
+        (area >= unplaced_area.max(1)).then_some(at)
+    }
+
+    /// What each image of the flow shows when it is painted first, and when.
+    fn inline_paints(&self, flow: Flow, first_paint: Time) -> Vec<(u64, Time)> {
+        let mut paints = Vec::new();
+        for (number, resource) in self.page.resources.iter().enumerate() {
+            let Some(InlineBox { width, height, .. }) = resource.inline_box else { continue };
+            let come = self.come(number as u32).filter(|_| resource.kind == Kind::Image);
+            let Some(at) = come.map(|come| first_paint.max(come + self.compute.paint_ns)) else { continue };
+            let tops = self.tops(flow, Some(at));
+            let Some(&(_, top)) = tops.iter().find(|&&(other, _)| other == number as u32) else { continue };
+            paints.push((width * height.min(flow.viewport.saturating_sub(top)), at));
+        }
+        paints
+    }
+
+    fn flow(&self) -> Option<Flow> {
+        let document = self.base()?.resource;
+        self.page.resources[document as usize].document.as_ref()?.flow
+    }
+
+    /// When an image or frame has come, after redirects.
+    fn come(&self, resource: u32) -> Option<Time> {
+        self.states[self.links[resource].tail as usize].finished
+    }
+
+    /// The boxes of the flow that are there at `now` (none: at present), with the top of each.
+    fn tops(&self, flow: Flow, now: Option<Time>) -> Vec<(u32, u64)> {
+        let before = |at: Time| now.is_none_or(|now| at <= now);
+        let mut boxes: Vec<(bool, u64, u32, InlineBox)> = Vec::new();
+        for (number, resource) in self.page.resources.iter().enumerate() {
+            let (Some(this), Some(known)) = (resource.inline_box, self.states[number].discovered) else {
+                continue;
+            };
+            match resource.cause {
+                Some(Cause::Markup { at, .. }) => boxes.push((false, at, number as u32, this)),
+                _ if before(known) => boxes.push((true, known.0, number as u32, this)),
+                _ => {}
+            }
+        }
+        boxes.sort_by_key(|&(appended, at, number, _)| (appended, at, number));
+        let (mut line, mut x, mut tops) = (flow.top, flow.used, Vec::new());
+        // Boxes stand on the line: its height is that of the highest.
+        let (mut highest, mut on_line) = (0, Vec::new());
+        for (_, _, number, this) in boxes {
+            let there = this.reserved || self.come(number).is_some_and(before);
+            let (width, height) = if there { (this.width, this.height) } else { (0, 0) };
+            let (width, height) = (width + 2 * this.margin, height + 2 * this.margin);
+            if x > 0 && x + width > flow.width {
+                tops.extend(on_line.drain(..).map(|(number, above)| (number, line + highest - above)));
+                (line, x, highest) = (line + highest + flow.descent, 0, 0);
+            }
+            x += width;
+            highest = highest.max(height);
+            on_line.push((number, height - this.margin));
+        }
+        tops.extend(on_line.into_iter().map(|(number, above)| (number, line + highest - above)));
+        tops
+    }
+}

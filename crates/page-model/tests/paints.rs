@@ -1,0 +1,130 @@
+//! When the page shows what: the largest contentful paint, and which images are urgent for it.
+
+mod transport;
+
+use transport::{Carried, Path, carry};
+use wirepaint_page_model::page::{Cause, Document, Element, Flow, InlineBox, Kind, Origin, Resource};
+use wirepaint_page_model::{Page, Prepared, Priority, Settings};
+use wirepaint_units::{BitRate, Duration, Time};
+
+const UNTIL: Time = Time(60_000_000_000);
+const FLOW: Flow = Flow { top: 150, used: 0, width: 1248, descent: 6, viewport: 800 };
+
+fn resource(kind: Kind, bytes: u64, cause: Option<Cause>) -> Resource {
+    let json = serde_json::json!({
+        "url": format!("https://host.test/{kind:?}-{bytes}"), "origin": 0, "status": 200, "type": kind,
+        "cause": cause, "wire_bytes": bytes, "decoded_bytes": bytes, "headers": [],
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+fn image(at: u64, bytes: u64) -> Resource {
+    resource(Kind::Image, bytes, Some(Cause::Markup { by: 0, at, element: Element::Image }))
+}
+
+/// An image that counts `area` pixels.
+fn placed(at: u64, bytes: u64, area: u64) -> Resource {
+    Resource { area, in_viewport: area > 0, ..image(at, bytes) }
+}
+
+fn inline(width: u64, height: u64, reserved: bool, resource: Resource) -> Resource {
+    Resource { inline_box: Some(InlineBox { width, height, margin: 2, reserved }), ..resource }
+}
+
+fn scripted(bytes: u64, after_ms: u64) -> Resource {
+    let after_ns = Duration::from_millis(after_ms);
+    resource(Kind::Image, bytes, Some(Cause::Script { by: 0, after_ns }))
+}
+
+fn load(document: Document, resources: Vec<Resource>) -> Carried {
+    let mut base = resource(Kind::Html, 10_000, None);
+    base.document = Some(document);
+    let origin =
+        Origin { host: "host.test".to_owned(), address: [10, 65, 0, 1].into(), port: 443, encrypted: true };
+    let resources = std::iter::once(base).chain(resources).collect();
+    let page = Page { origins: vec![origin], resources };
+    page.check().unwrap();
+    let path = Path { down: BitRate(5_000_000), up: BitRate(5_000_000), delay: Duration::from_millis(20) };
+    let carried = carry(&Prepared::new(page), &Settings::default(), path, 1, UNTIL);
+    assert!(carried.done, "the visit did not end");
+    carried
+}
+
+fn last_byte(carried: &Carried, resource: u32) -> Time {
+    let object = carried.rows.objects.iter().find(|object| object.resource == resource).unwrap();
+    object.last_byte.unwrap()
+}
+
+/// From the last byte of a resource to the largest contentful paint, in ms.
+fn lag_ms(carried: &Carried, resource: u32) -> i64 {
+    let painted = carried.rows.page.largest_contentful_paint.unwrap();
+    (painted.0 as i64 - last_byte(carried, resource).0 as i64) / 1_000_000
+}
+
+#[test]
+fn the_largest_area_counts_and_not_the_largest_file() {
+    let document = Document { text_area: 40_000, ..Document::default() };
+    let large = load(document.clone(), vec![placed(100, 50_000, 90_000), placed(200, 400_000, 60_000)]);
+    assert!((50..80).contains(&lag_ms(&large, 1)), "{}", lag_ms(&large, 1));
+    assert!(lag_ms(&large, 2) < 0);
+    let text = load(document, vec![placed(100, 400_000, 30_000)]);
+    assert_eq!(text.rows.page.largest_contentful_paint, text.rows.page.first_paint);
+}
+
+#[test]
+fn of_equals_the_first_counts() {
+    let carried = load(Document::default(), vec![placed(100, 400_000, 60_000), placed(200, 50_000, 60_000)]);
+    assert!(last_byte(&carried, 2) < last_byte(&carried, 1), "images of one priority take turns");
+    assert!((50..80).contains(&lag_ms(&carried, 2)), "{}", lag_ms(&carried, 2));
+}
+
+#[test]
+fn what_may_be_an_image_of_unknown_place_has_no_time() {
+    let document = |unplaced_area| Document { text_area: 40_000, unplaced_area, ..Document::default() };
+    let known = |unplaced_area| {
+        load(document(unplaced_area), vec![scripted(90_000, 10)]).rows.page.largest_contentful_paint
+    };
+    assert!(known(39_999).is_some());
+    assert_eq!(known(40_001), None);
+    assert_eq!(load(Document::default(), vec![]).rows.page.largest_contentful_paint, None);
+}
+
+#[test]
+fn a_visible_image_overtakes_one_below_also_when_it_is_asked_for_by_the_layout() {
+    let styled = Resource {
+        in_viewport: true,
+        area: 900_000,
+        ..resource(Kind::Image, 100_000, Some(Cause::Style { by: 0 }))
+    };
+    let carried = load(Document::default(), vec![placed(100, 400_000, 0), styled.clone()]);
+    let object = carried.rows.objects.iter().find(|object| object.resource == 2).unwrap();
+    assert_eq!(object.priority, Priority::High);
+    let (took, left) = (object.last_byte.unwrap().0 - object.sent.unwrap().0, 100_000 * 8 * 200);
+    // What the kernel holds of the other goes first; then this one has the link alone.
+    assert!(took < left + 200_000_000, "{took}");
+    let hidden = Resource { in_viewport: false, ..styled };
+    let hidden = load(Document::default(), vec![placed(100, 400_000, 0), hidden]);
+    let sent = |carried: &Carried| carried.bytes.iter().map(|[client, _]| client.0).sum::<u64>();
+    assert!(sent(&carried) > sent(&hidden), "the server is told");
+}
+
+#[test]
+fn on_a_line_an_image_counts_where_it_stands_when_it_has_come() {
+    let document = Document { text_area: 40_000, flow: Some(FLOW), ..Document::default() };
+    // Nine images of 300 x 225 with stated sizes fill two lines and begin a third: 160 of 225 are seen there.
+    let stated = |at| inline(300, 225, true, image(at, 30_000 + at));
+    let mut resources: Vec<Resource> = (1..=9).map(stated).collect();
+    resources.push(inline(300, 225, false, scripted(200_000, 0)));
+    let carried = load(document.clone(), resources);
+    assert!(carried.rows.objects.iter().all(|object| object.in_viewport || object.resource == 0));
+    assert_eq!(carried.rows.objects.iter().filter(|object| object.in_viewport).count(), 10);
+    assert!(last_byte(&carried, 10) > last_byte(&carried, 1));
+    assert!(carried.rows.page.largest_contentful_paint.unwrap() < last_byte(&carried, 10));
+    // Sizes that nobody states: the last to be asked for, and first to come, stands on the first line.
+    let unstated = |bytes, after| inline(300, 225, false, scripted(bytes, after));
+    let mut resources: Vec<Resource> = (0..12).map(|i| unstated(300_000 + i, 0)).collect();
+    resources.push(unstated(5_000, 1));
+    let carried = load(document, resources);
+    assert!((50..90).contains(&lag_ms(&carried, 13)), "{}", lag_ms(&carried, 13));
+    assert!(!carried.rows.objects.iter().find(|object| object.resource == 13).unwrap().in_viewport);
+}

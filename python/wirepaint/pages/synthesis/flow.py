@@ -1,0 +1,102 @@
+"""Where the boxes of a synthesised document stand: its markup and style are ours, so this is no estimate.
+
+Text comes first, then elements that use fonts and pictures of stylesheets, then the images and frames of
+the document, then what the driver appends, all on lines as inline boxes. Sizes are those of
+``markup._STYLE``, in CSS pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wirepaint.pages.layout import CHARACTER_EM
+from wirepaint.pages.model import Page
+from wirepaint.pages.synthesis.binary import sides
+from wirepaint.pages.synthesis.markup import SENTENCES, Driver
+
+_MARGIN = 16
+_FONT = 16
+_LINE = 1.4 * _FONT
+_HEADING = 0.67 * 32 + 1.4 * 32 + 0.67 * 32
+"""Its margins and its line."""
+_LETTERS = 15
+"""Width of the text that uses a font."""
+_ICON = 40
+_DESCENT = 6.4
+"""Space below what stands on a line of text."""
+_MOST = (300, 225)
+_FRAME = (300, 200)
+_MARGIN_OF_IMAGES = 2
+
+Natural = Callable[[int], tuple[float, float] | None]
+"""Width and height of a resource's image."""
+
+
+def lines(driver: Driver, causes: dict[int, dict[str, Any]], viewport: tuple[int, int]) -> dict[str, Any]:
+    """Of the page's own document: its largest text, and the lines that its boxes stand on."""
+    width = viewport[0] - 2 * _MARGIN
+    text = len(SENTENCES) * CHARACTER_EM * _FONT
+    top = _HEADING + -(-text // width) * _LINE + _FONT
+    document = driver.base.id
+    preloaded = [c for c, _ in driver.children.get(document, []) if c.type == "font" and c.id in causes]
+    styled = [c for s in driver.sheets.get(document, []) for c, _ in driver.children[s.id] if c.type != "css"]
+    used = 0
+    for child in [*preloaded, *styled]:
+        own = _LETTERS if child.type == "font" else _ICON
+        if used + own > width:
+            used, top = 0, top + _ICON + _DESCENT
+        used += own
+    line = {
+        "top": round(top),
+        "used": used,
+        "width": width,
+        "descent": round(_DESCENT),
+        "viewport": viewport[1],
+    }
+    return {"text_area": round(text * _LINE), "flow": line}
+
+
+def boxes(
+    page: Page, driver: Driver, causes: dict[int, dict[str, Any]], natural: Natural
+) -> dict[int, dict[str, Any]]:
+    """The boxes of the page's own document by resource, the first of a chain of redirects.
+
+    ``causes`` are those that the document's text shows, as the page model takes them.
+    """
+    last = {r.id: r.id for r in page.resources}
+    for resource in reversed(page.resources):
+        if resource.cause.kind == "redirect" and resource.cause.by is not None:
+            last[resource.cause.by] = last[resource.id]
+    found: dict[int, dict[str, Any]] = {}
+    for number, parent in driver.driven.items():
+        child = page.resources[number]
+        if (
+            child.cause.kind == "redirect"
+            or parent.type == "css"
+            or driver.asking_document(child).id != driver.base.id
+        ):
+            continue
+        element = causes.get(number, {}).get("element")
+        after = next(after for other, after in driver.children[parent.id] if other.id == number)
+        asked = driver.call(child, after)[0]
+        if element == "frame" or (element is None and asked == "f"):
+            found[number] = _box(*_FRAME, margin=0, reserved=True)
+        elif element == "image":
+            found[number] = _box(
+                *_fit(sides(child.wire_bytes), keep=False), margin=_MARGIN_OF_IMAGES, reserved=True
+            )
+        elif element is None and asked == "i" and (size := natural(last[number])):
+            found[number] = _box(*_fit(size, keep=True), margin=_MARGIN_OF_IMAGES, reserved=False)
+    return found
+
+
+def _fit(size: tuple[float, float], *, keep: bool) -> tuple[float, float]:
+    """``size`` within the most that images have; ``keep``: in its proportion, as without attributes."""
+    scales = [most / max(own, 1) for most, own in zip(_MOST, size, strict=True)]
+    across, down = (min(scales),) * 2 if keep else scales
+    return size[0] * min(1.0, across), size[1] * min(1.0, down)
+
+
+def _box(width: float, height: float, *, margin: int, reserved: bool) -> dict[str, Any]:
+    return {"width": round(width), "height": round(height), "margin": margin, "reserved": reserved}
