@@ -42,6 +42,16 @@ def test_an_image_has_the_size_that_its_element_states_or_its_own() -> None:
     assert _areas("<img class=wide src=1.png>", ".wide { width: 50% }") == {1: 640 * 480}
 
 
+def test_of_several_files_the_one_that_the_page_holds_counts() -> None:
+    picture = (
+        '<picture><source srcset="none.webp, 2.webp 2x"><img src=none.png width=300 height=200></picture>'
+    )
+    assert _areas(picture + '<img srcset="none.png 1x, 3.png 2x" width=100 height=100>') == {
+        2: 60_000,
+        3: 10_000,
+    }
+
+
 def test_only_the_part_in_the_view_port_counts_and_never_more_than_the_file_holds() -> None:
     assert _areas('<div style="height:700px"></div><img src=1.png width=400 height=300>') == {1: 400 * 100}
     below = _shown('<div style="height:900px"></div><img src=1.png width=400 height=300>').estimate.images[1]

@@ -18,6 +18,7 @@ HTML = """<!doctype html><html><head><link rel="stylesheet" href="/s.css">
 <link rel="preload" as="font" href="https://b.test/f.woff2" crossorigin>
 </head><body><img src="/a.png"><img loading="lazy" src="/later.png">
 <div style="background-image: url('/hero.jpg')"></div>
+<picture><source srcset="/small.webp, /large.webp 2x"><img src="/old.png"></picture>
 <noscript><img src="/never.png"></noscript><iframe src="/frame.html"></iframe></body></html>"""
 CSS = "@import '/more.css'; .x { background: url(/rule.png) }"
 
@@ -60,6 +61,7 @@ def graph(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "https://a.test/a.png": ("image", "parser"),
         "https://a.test/later.png": ("image", "parser"),
         "https://a.test/hero.jpg": ("image", "parser"),
+        "https://a.test/large.webp": ("image", "parser"),
         "https://a.test/never.png": ("image", "script"),
         "https://a.test/frame.html": ("html", "parser"),
         "https://a.test/more.css": ("css", "css"),
@@ -84,6 +86,7 @@ def test_elements_are_found_where_they_stand(graph: dict[str, dict[str, Any]]) -
         "f.woff2": ("preload", "link"),
         "a.png": ("image", "img"),
         "later.png": ("lazy", "img"),
+        "large.webp": ("image", "source"),
         "frame.html": ("frame", "iframe"),
     }
 

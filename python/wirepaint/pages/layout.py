@@ -209,6 +209,11 @@ def _declarations(body: str, base: str) -> dict[str, str]:
     return found
 
 
+def candidates(attributes: dict[str, str]) -> list[str]:
+    """The addresses in ``srcset``."""
+    return [part.split()[0] for part in attributes.get("srcset", "").split(",") if part.split()]
+
+
 @dataclass
 class _Element:
     tag: str
@@ -238,6 +243,8 @@ class Layout(HTMLParser):
         self._width, self._height = viewport
         self._open: list[_Element] = [_Element("", set(), block=True)]
         self._y = self._x = self._line = 0.0
+        self._sources: list[str] = []
+        """What the elements before an image in its ``picture`` name."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
@@ -252,6 +259,10 @@ class Layout(HTMLParser):
             own = _declarations(attributes.get("style", ""), self._base)
             element.style = self._styles.of(element, self._open) | own
             self._begin(element, above, attributes)
+        if tag == "picture":
+            self._sources = []
+        if tag == "source":
+            self._sources += candidates(attributes)
         if tag == "img" and not element.unseen:
             self._image(element, attributes)
         if tag == "br":
@@ -336,8 +347,8 @@ class Layout(HTMLParser):
         return element.tag
 
     def _image(self, element: _Element, attributes: dict[str, str]) -> None:
-        named = [attributes.get("src", "")]
-        named += [part.split()[0] for part in attributes.get("srcset", "").split(",") if part.split()]
+        named = [*self._sources, *candidates(attributes), attributes.get("src", "")]
+        self._sources = []
         urls = [url for name in named if (url := references.absolute(name.strip(), self._base))]
         picture = next((found for url in urls if (found := self._find(url))), None)
         if picture is None:

@@ -48,6 +48,11 @@ class _Graph:
         self._driver = Driver(self.page)
         self._viewport = viewport
         self._ids = {references.key(r.url): r.id for r in self.page.resources if r.method == "GET"}
+        self._last = {r.id: r.id for r in self.page.resources}
+        """What each resource redirects to in the end."""
+        for resource in reversed(self.page.resources):
+            if resource.cause.kind == "redirect" and resource.cause.by is not None:
+                self._last[resource.cause.by] = self._last[resource.id]
         self._causes: dict[int, dict[str, Any]] = {}
         self._anonymous: set[int] = set()
         self._urgent: dict[int, bool] = {}
@@ -179,7 +184,7 @@ class _Graph:
         if (known := self._documents.get(base.id)) is None:
             return
         if base.synthetic:
-            boxes = flow.boxes(self.page, self._driver, self._causes, self._natural)
+            boxes = flow.boxes(self._driver, self._causes, self._natural)
             self._places = {child: {"inline_box": box} for child, box in boxes.items()}
             known |= flow.lines(self._driver, self._causes, self._viewport)
             return
@@ -206,17 +211,16 @@ class _Graph:
         return max(areas)
 
     def _natural(self, image: int) -> tuple[float, float] | None:
-        body = self._bodies[image]
-        return layout.natural_size(_decoded(body, self.page.resources[image])) if body else None
+        last = self._last[image]
+        body = self._bodies[last]
+        return layout.natural_size(_decoded(body, self.page.resources[last])) if body else None
 
     def _picture(self, url: str) -> layout.Picture | None:
         child = self._ids.get(references.key(url))
-        redirects = {r.cause.by: r.id for r in self.page.resources if r.cause.kind == "redirect"}
-        while child in redirects:
-            child = redirects[child]
-        if child is None or self.page.resources[child].type != "image":
+        image = None if child is None else self.page.resources[self._last[child]]
+        if image is None or image.type != "image":
             return None
-        return layout.Picture(child, self._natural(child), self.page.resources[child].wire_bytes)
+        return layout.Picture(image.id, self._natural(image.id), image.wire_bytes)
 
     # Connections.
 
@@ -336,10 +340,13 @@ def _loads(tag: str, attributes: dict[str, str]) -> Iterator[tuple[Element, str]
         case "img":
             element: Element = "lazy" if attributes.get("loading") == "lazy" else "image"
             yield element, source
-            for candidate in attributes.get("srcset", "").split(","):
-                yield element, candidate.split(" ")[0] if candidate else ""
+            for candidate in layout.candidates(attributes):
+                yield element, candidate
         case "iframe" | "frame":
             yield "lazy" if attributes.get("loading") == "lazy" else "frame", source
+        case "source" if "srcset" in attributes:
+            for candidate in layout.candidates(attributes):
+                yield "image", candidate
         case "video" | "audio" | "embed" | "track" | "input" | "source":
             yield "other", source
             yield "other", attributes.get("poster", "")

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from wirepaint.pages.layout import CHARACTER_EM
-from wirepaint.pages.model import Page
 from wirepaint.pages.synthesis.binary import sides
 from wirepaint.pages.synthesis.markup import SENTENCES, Driver
 
@@ -30,7 +29,7 @@ _FRAME = (300, 200)
 _MARGIN_OF_IMAGES = 2
 
 Natural = Callable[[int], tuple[float, float] | None]
-"""Width and height of a resource's image."""
+"""Width and height of the image that a resource is or redirects to."""
 
 
 def lines(driver: Driver, causes: dict[int, dict[str, Any]], viewport: tuple[int, int]) -> dict[str, Any]:
@@ -57,37 +56,25 @@ def lines(driver: Driver, causes: dict[int, dict[str, Any]], viewport: tuple[int
     return {"text_area": round(text * _LINE), "flow": line}
 
 
-def boxes(
-    page: Page, driver: Driver, causes: dict[int, dict[str, Any]], natural: Natural
-) -> dict[int, dict[str, Any]]:
+def boxes(driver: Driver, causes: dict[int, dict[str, Any]], natural: Natural) -> dict[int, dict[str, Any]]:
     """The boxes of the page's own document by resource, the first of a chain of redirects.
 
     ``causes`` are those that the document's text shows, as the page model takes them.
     """
-    last = {r.id: r.id for r in page.resources}
-    for resource in reversed(page.resources):
-        if resource.cause.kind == "redirect" and resource.cause.by is not None:
-            last[resource.cause.by] = last[resource.id]
     found: dict[int, dict[str, Any]] = {}
-    for number, parent in driver.driven.items():
-        child = page.resources[number]
-        if (
-            child.cause.kind == "redirect"
-            or parent.type == "css"
-            or driver.asking_document(child).id != driver.base.id
-        ):
+    for child, after in (entry for children in driver.children.values() for entry in children):
+        by_style = driver.driven[child.id].type == "css"
+        if by_style or driver.asking_document(child).id != driver.base.id:
             continue
-        element = causes.get(number, {}).get("element")
-        after = next(after for other, after in driver.children[parent.id] if other.id == number)
-        asked = driver.call(child, after)[0]
-        if element == "frame" or (element is None and asked == "f"):
-            found[number] = _box(*_FRAME, margin=0, reserved=True)
+        element = causes.get(child.id, {}).get("element")
+        asked = driver.call(child, after)[0] if element is None else None
+        if element == "frame" or asked == "f":
+            found[child.id] = _box(_FRAME, margin=0, reserved=True)
         elif element == "image":
-            found[number] = _box(
-                *_fit(sides(child.wire_bytes), keep=False), margin=_MARGIN_OF_IMAGES, reserved=True
-            )
-        elif element is None and asked == "i" and (size := natural(last[number])):
-            found[number] = _box(*_fit(size, keep=True), margin=_MARGIN_OF_IMAGES, reserved=False)
+            stated = _fit(sides(child.wire_bytes), keep=False)
+            found[child.id] = _box(stated, margin=_MARGIN_OF_IMAGES, reserved=True)
+        elif asked == "i" and (size := natural(child.id)):
+            found[child.id] = _box(_fit(size, keep=True), margin=_MARGIN_OF_IMAGES, reserved=False)
     return found
 
 
@@ -98,5 +85,5 @@ def _fit(size: tuple[float, float], *, keep: bool) -> tuple[float, float]:
     return size[0] * min(1.0, across), size[1] * min(1.0, down)
 
 
-def _box(width: float, height: float, *, margin: int, reserved: bool) -> dict[str, Any]:
-    return {"width": round(width), "height": round(height), "margin": margin, "reserved": reserved}
+def _box(size: tuple[float, float], *, margin: int, reserved: bool) -> dict[str, Any]:
+    return {"width": round(size[0]), "height": round(size[1]), "margin": margin, "reserved": reserved}
