@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,18 @@ def test_what_stylesheets_name_is_imported_or_styled(graph: dict[str, dict[str, 
 
 def test_what_no_text_names_is_asked_for_by_a_script_as_recorded(graph: dict[str, dict[str, Any]]) -> None:
     assert graph["https://a.test/never.png"]["cause"] == {"kind": "script", "by": 0, "after_ns": 7_000_000}
+
+
+def test_the_size_of_an_image_that_a_script_places_is_told(tmp_path: Path) -> None:
+    noise = "".join(random.Random(1).choices("0123456789abcdef", k=9_000))
+    picture = f'<svg width="900" height="600" xmlns="http://www.w3.org/2000/svg"><!--{noise}--></svg>'
+    bodies = {"https://a.test/": "<p>Text</p><script>1</script>", "https://a.test/big.svg": picture}
+    for cause, body, area in [("script", "", 540_000), ("parser", "<img src=/big.svg>", 0)]:
+        page = {"https://a.test/": bodies["https://a.test/"] + body}
+        prepared = _prepared(tmp_path, {"https://a.test/big.svg": ("image", cause)}, bodies | page)
+        document, image = load_graph(prepared, VIEWPORT)["resources"]
+        assert document["document"]["unplaced_area"] == area
+        assert image.get("area", 0) == 540_000 - area
 
 
 def test_requests_without_credentials_are_in_a_pool_of_their_own(graph: dict[str, dict[str, Any]]) -> None:
