@@ -13,7 +13,6 @@
  *			without a W_max above cwnd, or after a timeout: W_max = cwnd, K = 0
  *	cong. avoidance	W_cubic(t) = C (t - K)^3 + W_max
  *			W_est += a * acked / cwnd;  a = 9/17, from W_est = cwnd_prior on 1
- *			(cubic_full)
  *			W_cubic(t) < W_est: cwnd = W_est
  *			otherwise: cwnd += (target - cwnd) / cwnd per acked segment,
  *			target = W_cubic(t + RTT), at least cwnd and at most 1.5 cwnd
@@ -54,10 +53,11 @@
  * How this differs from Linux's cubic
  *	6. beta is 0.7, not 717/1024; ssthresh derives from FlightSize, not from cwnd
  *	   (cubic_flight).
- *	7. Linux takes 15/8 cwnd acked segments for a step of W_est, where the RFC has 17/9,
- *	   and never goes on to one per cwnd (cubic_full); it grows by at most one per two
- *	   acked segments.
- *	8. Linux adds the smallest RTT to t, counts in jiffies, has HyStart on (cubic_hystart), forgets
+ *	7. Linux counts in whole segments: W_cubic(t + RTT) is rounded towards W_max, a = 8/15
+ *	   and stays so, cwnd grows by one per cwnd / (target - cwnd) acked segments, rounded
+ *	   down, at least two, and by one per 100 cwnd where the target is no higher. With
+ *	   windows of 20 segments that is a segment more (cubic_linux).
+ *	8. Linux adds the smallest RTT to t (cubic_linux), counts in jiffies, has HyStart on (cubic_hystart), forgets
  *	   W_max at a timeout, and restores only cwnd at an undo.
  *	9. Linux takes idle periods out of t, this also phases in which the application
  *	   sends less than the window allows.
@@ -68,8 +68,8 @@ enum { CUBIC_FLIGHT, CUBIC_CWND };
 
 CC_PARAM(cubic_flight, CUBIC_FLIGHT, 0, 1, "ssthresh after a loss is 0.7 of: 0 FlightSize, 1 cwnd")
 CC_PARAM(cubic_fast, 1, 0, 1, "1 fast convergence: W_max is lowered where cwnd had not reached it")
-CC_PARAM(cubic_full, 1, 0, 1, "1 W_est grows by a segment a round trip beyond the last loss's window; 0 by 9/17")
 CC_PARAM(cubic_hystart, 0, 0, 1, "1 HyStart: slow start may end before a loss, as in Linux")
+CC_PARAM(cubic_linux, 0, 0, 1, "1 congestion avoidance in whole segments, as in Linux")
 
 #define CUBIC_SHIFT 10		/* windows in 1/1024 segment */
 #define CUBIC_PROBE 20		/* acknowledged segments per step where HyStart ended slow start */
@@ -113,8 +113,8 @@ static inline u32 cubic_scaled(u32 segments)
 	return cc_min(segments, CUBIC_WINDOW_MAX) << CUBIC_SHIFT;
 }
 
-/* C (t - K)^3 + W_max, in 1/1024 segment. */
-static inline u64 cubic_w(const struct cubic_epoch *epoch, u64 t_us)
+/* C (t - K)^3 + W_max, in 1/1024 segment; whole: without the fraction of its distance from W_max. */
+static inline u64 cubic_w(const struct cubic_epoch *epoch, u64 t_us, bool whole)
 {
 	u64 t = t_us / 1000;
 	bool convex = t >= epoch->k_ms;
@@ -124,6 +124,8 @@ static inline u64 cubic_w(const struct cubic_epoch *epoch, u64 t_us)
 	if (distance >= 1 << 20)
 		distance = (1 << 20) - 1;
 	change = distance * distance * distance * 4 / 9765625;
+	if (whole)
+		change &= ~((1ULL << CUBIC_SHIFT) - 1);
 	if (convex)
 		return epoch->w_max + change;
 	return epoch->w_max > change ? epoch->w_max - change : 0;
@@ -165,15 +167,30 @@ static inline void cubic_leave_out(struct sock *sk)
 }
 
 /* W_est as Reno with the decrease beta would have it. */
-static inline void cubic_estimate(struct cubic_epoch *epoch, u32 cwnd, u32 acked, bool full)
+static inline void cubic_estimate(struct cubic_epoch *epoch, u32 cwnd, u32 acked, bool whole)
 {
-	u32 seventeenths = full && epoch->w_est >= cubic_scaled(epoch->cwnd_prior) ? 17 : 9;
-	u64 credit = epoch->w_est_rest + ((u64)acked * seventeenths << CUBIC_SHIFT);
-	u64 per_step = 17ULL * cwnd;
+	u32 parts = whole ? 15 : 17;
+	u32 share = whole ? 8 : epoch->w_est >= cubic_scaled(epoch->cwnd_prior) ? 17 : 9;
+	u64 credit = epoch->w_est_rest + ((u64)acked * share << CUBIC_SHIFT);
+	u64 per_step = (u64)parts * cwnd;
 	u64 w_est = epoch->w_est + credit / per_step;
 
 	epoch->w_est_rest = credit % per_step;
 	epoch->w_est = w_est < ~0U ? w_est : ~0U;
+}
+
+/* Acknowledged segments per step of the window where Linux counts. */
+static inline u32 cubic_linux_step(const struct cubic9438 *cubic, u32 cwnd, u64 t_us)
+{
+	u32 target = cubic_w(&cubic->epoch, t_us + cubic->hystart.least_rtt, true) >> CUBIC_SHIFT;
+	u32 w_est = cubic->epoch.w_est >> CUBIC_SHIFT;
+	u32 step = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+
+	if (!cubic->hystart.reduced)
+		step = cc_min(step, CUBIC_PROBE);
+	if (w_est > cwnd)
+		step = cc_min(step, cwnd / (w_est - cwnd));
+	return cc_max(step, 2);
 }
 
 static inline void cubic_round(struct sock *sk)
@@ -271,17 +288,21 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (!epoch->start_us)
 		cubic_begin(sk);
 
-	cubic_estimate(epoch, tp->snd_cwnd, acked, param(sk, cubic_full));
+	t = cubic->last_us - epoch->start_us;
+	cubic_estimate(epoch, tp->snd_cwnd, acked, param(sk, cubic_linux));
+	if (param(sk, cubic_linux)) {
+		ca_grow(tp, cubic_linux_step(cubic, tp->snd_cwnd, t), acked);
+		return;
+	}
 	window = cubic_scaled(tp->snd_cwnd) + cubic->fraction;
 	least = window;
 	if (param(sk, cubic_hystart) && !cubic->hystart.reduced)
 		least += (acked << CUBIC_SHIFT) / CUBIC_PROBE;
-	t = cubic->last_us - epoch->start_us;
-	if (cubic_w(epoch, t) < epoch->w_est) {
+	if (cubic_w(epoch, t, false) < epoch->w_est) {
 		if (window < epoch->w_est)
 			window = epoch->w_est;
 	} else {
-		u64 target = cubic_w(epoch, t + (tp->srtt_us >> 3));
+		u64 target = cubic_w(epoch, t + (tp->srtt_us >> 3), false);
 		u64 credit = cubic->rest;
 
 		if (target > window + window / 2)

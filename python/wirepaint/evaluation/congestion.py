@@ -26,7 +26,7 @@ _LINUX = {
 
 
 NATIVE: dict[str, tuple[str, dict[str, int]]] = {
-    "cubic": ("cubic9438", {"cubic_flight": 1, "cubic_full": 0, "cubic_hystart": 1}),
+    "cubic": ("cubic9438", {"cubic_flight": 1, "cubic_hystart": 1, "cubic_linux": 1}),
     "reno": ("std", {"std_flight": 1, "std_applim_growth": 0, "std_rw": 65535}),
     "bbr": ("bbr1", {}),
 }
