@@ -267,3 +267,9 @@ pub fn until(path: &mut Path, wanted: CaState) {
         assert!(path.step(Time::MAX), "{wanted:?} is never reached");
     }
 }
+
+/// Pauses between the server's data segments from number `from` on, in us.
+pub fn pauses(path: &Path, from: usize) -> Vec<u64> {
+    let sent = path.data_sent();
+    sent[from..].windows(2).map(|pair| (pair[1].0.0 - pair[0].0.0) / 1_000).collect()
+}
