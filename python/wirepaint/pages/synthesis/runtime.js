@@ -2,12 +2,13 @@
 // [kind, url, delay in ms, after load, option, children] that long after the last byte of the calling
 // script (or document) arrived; children of data follow the arrival of the data. Until then the load
 // event is held back by a frame that is never finished, so that it waits for the requests that it
-// waited for in the recording.
+// waited for in the recording. The frame stays at least until DOMContentLoaded: each new one makes Chromium
+// lay the page out, and images that are there before the body are then asked for too early.
 var _w=(function(){
 var D=document,P=performance,n=0,h,table={};
 P.setResourceTimingBufferSize(5000);
 function hold(){if(!n++){h=D.createElement("iframe");h.hidden=true;D.documentElement.appendChild(h);
-h.contentDocument.open()}}
+h.contentDocument.open();if(D.readyState=="loading"){n++;D.addEventListener("DOMContentLoaded",free)}}}
 function free(){if(!--n){h.contentDocument.close();h.remove()}}
 function add(t,a){var e=D.createElement(t),k;for(k in a)e[k]=a[k];
 (t!="img"&&t!="iframe"&&D.head||D.body||D.documentElement).appendChild(e)}
