@@ -24,7 +24,8 @@ QUEUES: dict[str, dict[str, Any]] = {
     "droptail packets": {"kind": "droptail", "packets": 30},
     "droptail bytes": {"kind": "droptail", "bytes": 50_000},
     "codel": {"kind": "codel"},
-    "fq_codel": {"kind": "fq_codel"},
+    # So many buckets that no two connections share one: the arms hash different names of them.
+    "fq_codel": {"kind": "fq_codel", "flows": 65_536},
     "pie": {"kind": "pie"},
 }
 CONNECTIONS, EACH = 8, 500_000
