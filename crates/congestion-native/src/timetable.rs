@@ -351,19 +351,25 @@ impl<'a> Transfer<'a> {
         self.numbers[place][number as usize - 1]
     }
 
-    /// How much later packets arrive so that an act which natively comes between two of one flight has
-    /// the time to come there: those after it wait.
+    /// How much later packets arrive, by their numbers, so that what natively takes no time is over
+    /// before them: an act between two arrivals of one flight, and the sending of what an
+    /// acknowledgement of several segments allows, which TCP Small Queues stretch.
     fn pauses(&self) -> BTreeMap<u32, u64> {
         let flight_us = self.rtt_us / 4;
         let pause_us = LONGEST_PAUSE_US.min(self.rtt_us / 6);
         let arrival = |(_, entry): &&(usize, &Entry)| matches!(entry.what, What::Arrive { .. });
-        let acts = self.journal.iter().filter_map(|(_, entry)| {
-            let acts = matches!(entry.what, What::Write(_) | What::Switch(_) | What::Open | What::Close);
-            acts.then_some((entry.order, entry.at_us))
+        let acts = self.journal.iter().filter_map(|(_, entry)| match &entry.what {
+            What::Write(_) | What::Switch(_) | What::Open | What::Close => {
+                Some((entry.order, entry.at_us, pause_us))
+            }
+            What::Arrive { data, .. } if data.len() > 1 => {
+                Some((entry.order + 1, entry.at_us, pause_us.min(data.len() as u64 * self.spacing_us())))
+            }
+            _ => None,
         });
-        let looks = self.looks.values().map(|look| (look.order, look.at_us));
+        let looks = self.looks.values().map(|look| (look.order, look.at_us, pause_us));
         let mut pauses = BTreeMap::new();
-        for (order, at_us) in acts.chain(looks) {
+        for (order, at_us, pause_us) in acts.chain(looks) {
             let (before, after) =
                 self.journal.split_at(self.journal.partition_point(|(_, e)| e.order < order));
             let in_flight = before.iter().rfind(arrival).is_some_and(|(_, e)| e.at_us + flight_us > at_us);
