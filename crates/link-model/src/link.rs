@@ -43,6 +43,8 @@ pub struct Link<P> {
     carriable: Carriable,
     /// Time that the queue and the bottleneck were brought to.
     evaluated: Time,
+    /// Time that a plain link is to be brought to before anything else happens: it was popped that far.
+    popped: Time,
 }
 
 /// The packet that the bottleneck is sending.
@@ -132,6 +134,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             delivered: Backlog::default(),
             carriable: Carriable::new(config),
             evaluated: Time::ZERO,
+            popped: Time::ZERO,
         })
     }
 
@@ -144,6 +147,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
     /// Brings the queue and the bottleneck to `now`: all that [`counters`](Self::counters) says of
     /// the queue is then as of that time. Not needed for anything else.
     pub fn evaluate(&mut self, now: Time) {
+        let now = now.max(self.popped);
         self.evaluated = self.evaluated.max(now);
         if let Some(plain) = &mut self.plain {
             self.latest = self.latest.max(plain.evaluate(now));
@@ -156,6 +160,27 @@ impl<P: Packet + Debug + 'static> Link<P> {
                 Event::Change => self.change(time),
             }
         }
+    }
+
+    /// Whether nothing that comes later changes when a packet departs.
+    pub fn settles_at_once(&self) -> bool {
+        self.plain.is_some()
+    }
+
+    /// When the packet that was accepted last departs, of a link that [settles at once](Self::settles_at_once).
+    pub fn last_departure(&self) -> Option<Time> {
+        self.plain.as_ref().map(Plain::last_due)
+    }
+
+    /// The packets inside with their departures, in order; the same links.
+    pub fn departures(&self) -> impl Iterator<Item = (Time, &P)> {
+        self.plain.iter().flat_map(Plain::departures)
+    }
+
+    /// What a packet takes at least, which is when it finds the link empty; the same links.
+    pub fn least_transit(&self, packet: &P) -> Duration {
+        let work = self.bottleneck.work(packet.ip_bytes(), self.overhead_bytes);
+        self.plain.as_ref().map_or(Duration::ZERO, |plain| plain.least_transit(work))
     }
 
     /// The packet behind the bottleneck that will be popped next, as far as it is known yet.
@@ -346,12 +371,16 @@ impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
 
     fn pop(&mut self, now: Time) -> Option<(Time, P)> {
         // A packet that leaves the bottleneck after `now - lag` is not due by `now`.
-        if now.0 >= self.lag.0 {
-            self.evaluate(now - self.lag);
-        }
+        let reached = Time(now.0.saturating_sub(self.lag.0));
         let (due, bytes, packet) = match &mut self.plain {
-            Some(plain) => plain.pop(now)?,
-            None => self.delay.pop(now).map(|(due, queued)| (due, queued.bytes, queued.packet))?,
+            Some(plain) => {
+                self.popped = reached;
+                plain.pop(now)?
+            }
+            None => {
+                self.evaluate(reached);
+                self.delay.pop(now).map(|(due, queued)| (due, queued.bytes, queued.packet))?
+            }
         };
         self.delivered.packets += 1;
         self.delivered.bytes += bytes;
@@ -446,6 +475,8 @@ mod tests {
                     prop_assert_eq!(&dropped, &parts.take_dropped());
                     if dropped.is_none() { break }
                 }
+                plain.evaluate(now);
+                parts.evaluate(now);
                 prop_assert_eq!(plain.counters(), parts.counters());
                 prop_assert_eq!(plain.next_departure(), parts.next_departure());
             }

@@ -95,7 +95,7 @@ impl<P: Packet> Plain<P> {
         } else {
             self.waiting_bytes += packet.bytes;
         }
-        let due = done + self.delay;
+        let due = self.last_due();
         self.inside.push_back(Inside { start, due, bytes: packet.bytes, packet: packet.packet });
         Ok(())
     }
@@ -104,12 +104,30 @@ impl<P: Packet> Plain<P> {
     pub fn pop(&mut self, now: Time) -> Option<(Time, u64, P)> {
         self.inside.front().filter(|first| first.due <= now)?;
         let first = self.inside.pop_front()?;
-        self.begun -= 1;
+        if self.begun > 0 {
+            self.begun -= 1;
+        } else {
+            self.waiting_bytes -= first.bytes;
+        }
         Some((first.due, first.bytes, first.packet))
     }
 
     pub fn next_due(&self) -> Option<Time> {
         self.inside.front().map(|first| first.due).filter(|due| *due < Time::MAX)
+    }
+
+    /// When the packet that came last is due.
+    pub fn last_due(&self) -> Time {
+        self.last.done + self.delay
+    }
+
+    pub fn departures(&self) -> impl Iterator<Item = (Time, &P)> {
+        self.inside.iter().map(|inside| (inside.due, &inside.packet))
+    }
+
+    /// What a packet of so much work takes that finds nobody.
+    pub fn least_transit(&self, work: u64) -> Duration {
+        done_at(self.rate, Time::ZERO, work).since(Time::ZERO) + self.delay
     }
 
     /// The packet that is due next.

@@ -128,6 +128,11 @@ impl Alarm {
         }
     }
 
+    /// Whether it goes off by `time` as things stand.
+    pub fn is_set_by(&self, time: Time) -> bool {
+        self.0 <= time
+    }
+
     /// Whether the entry that came up at `now` is the pending one; it is used up then.
     pub fn goes_off(&mut self, now: Time) -> bool {
         let pending = self.0 == now;

@@ -141,6 +141,7 @@ impl Engine {
         if engine.recorder.wants("packet") {
             plan.watched()?.into_iter().for_each(|link| engine.world.fabric.watch(link));
         }
+        engine.world.fabric.join_series();
         engine.links = plan.links;
         Ok(engine)
     }

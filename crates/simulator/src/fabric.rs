@@ -2,7 +2,8 @@
 //!
 //! A packet's body stays in one place while it travels; what moves from queue to queue is a
 //! [`Parcel`] of 20 bytes. Each link is a FIFO with one pending event, so a packet costs one event
-//! per link. A link with reordering jitter keeps its packets in order of their due times by itself.
+//! per link, and none on links in series ([`Fabric::join_series`]). A link with reordering jitter keeps its
+//! packets in order of their due times by itself.
 
 use crate::agenda::{Agenda, Alarm, EventId};
 use wirepaint_link_model::config::{Capacity, Counted, Direction, Jitter, Loss, Queue};
@@ -95,6 +96,12 @@ struct Lane {
     alarm: Alarm,
     overhead_bytes: u32,
     watched: bool,
+    /// The link that fetches the packets from this one.
+    fetcher: Option<LinkId>,
+    /// The last link of the series that begins or goes on here; itself outside of one.
+    last: LinkId,
+    /// The link that this one fetches its packets from.
+    source: Option<LinkId>,
 }
 
 /// A body in a cache line of its own: where many packets are under way, each is one cache miss.
@@ -131,6 +138,9 @@ impl<B: Copy> Fabric<B> {
                     alarm: Alarm::default(),
                     overhead_bytes: config.overhead_bytes,
                     watched: false,
+                    fetcher: None,
+                    last: number,
+                    source: None,
                 })
             })
             .collect::<Result<_, _>>()?;
@@ -166,6 +176,38 @@ impl<B: Copy> Fabric<B> {
         (self.routes.len() - 1) as RouteId
     }
 
+    /// Spares links in series their events. Where all packets of a link go on to one that takes packets from
+    /// it alone, and the first [settles at once](Link::settles_at_once), the second fetches them when it must
+    /// know of them: to deliver, or to be looked at. Links that are watched stay as they are, so that records
+    /// come in order.
+    pub fn join_series(&mut self) {
+        /// Of a link's neighbours on all routes: none so far, this one, or several or the end of a route.
+        fn meet(known: &mut Option<Option<LinkId>>, neighbour: Option<LinkId>) {
+            *known = Some(known.map_or(neighbour, |known| known.filter(|known| Some(*known) == neighbour)));
+        }
+        let mut before = vec![None; self.lanes.len()];
+        let mut after = before.clone();
+        for route in &self.routes {
+            for (at, &link) in route.iter().enumerate() {
+                meet(&mut before[link], at.checked_sub(1).map(|at| route[at]));
+                meet(&mut after[link], route.get(at + 1).copied());
+            }
+        }
+        for (link, after) in after.into_iter().enumerate() {
+            let Some(Some(next)) = after else { continue };
+            let seen = self.lanes[link].watched || self.lanes[next].watched;
+            if before[next] == Some(Some(link)) && self.lanes[link].link.settles_at_once() && !seen {
+                self.lanes[link].fetcher = Some(next);
+                self.lanes[next].source = Some(link);
+            }
+        }
+        for link in 0..self.lanes.len() {
+            while let Some(next) = self.lanes[self.lanes[link].last].fetcher {
+                self.lanes[link].last = next;
+            }
+        }
+    }
+
     /// Keeps a record of every packet on the link.
     pub fn watch(&mut self, link: LinkId) {
         self.lanes[link].watched = true;
@@ -188,6 +230,8 @@ impl<B: Copy> Fabric<B> {
 
     /// What happened on a link until `now`.
     pub fn counters(&mut self, link: LinkId, now: Time) -> Counters {
+        // Also what comes after takes from this one.
+        self.fetch(self.lanes[link].last, now);
         let link = &mut self.lanes[link].link;
         link.evaluate(now);
         link.counters()
@@ -241,9 +285,14 @@ impl<B: Copy> Fabric<B> {
         None
     }
 
-    /// Whether the event of a link that came up at `now` is its pending one.
+    /// Whether the event of a link that came up at `now` is its pending one; then what the link waits for is
+    /// on it.
     pub fn goes_off(&mut self, link: LinkId, now: Time) -> bool {
-        self.lanes[link].alarm.goes_off(now)
+        let pending = self.lanes[link].alarm.goes_off(now);
+        if pending {
+            self.fetch(link, now);
+        }
+        pending
     }
 
     fn enter(&mut self, now: Time, agenda: &mut Agenda, link: LinkId, parcel: Parcel) {
@@ -253,19 +302,82 @@ impl<B: Copy> Fabric<B> {
             self.entered[parcel.slot as usize] = now;
         }
         lane.link.push(now, parcel);
-        self.settle(agenda, link);
+        match lane.fetcher {
+            None => self.settle(agenda, link),
+            Some(fetcher) => self.announce(agenda, link, fetcher, &parcel),
+        }
     }
 
-    /// Takes what the link dropped and asks to be called when its next packet departs.
-    fn settle(&mut self, agenda: &mut Agenda, link: LinkId) {
+    /// A packet has entered a link that another one fetches from: the last one in the series must be called
+    /// when it can have come through.
+    fn announce(&mut self, agenda: &mut Agenda, link: LinkId, fetcher: LinkId, parcel: &Parcel) {
+        self.take_dropped(link);
+        let last = self.lanes[link].last;
+        let departure = self.lanes[link].link.last_departure().expect("it settles at once");
+        if !self.lanes[last].alarm.is_set_by(departure) {
+            let earliest = self.through(fetcher, departure, parcel);
+            self.lanes[last].alarm.set(agenda, Some(earliest), last as EventId);
+        }
+    }
+
+    /// When a packet that enters `link` at a time can have come through the rest of its series.
+    fn through(&self, mut link: LinkId, mut earliest: Time, parcel: &Parcel) -> Time {
+        loop {
+            let lane = &self.lanes[link];
+            earliest += lane.link.least_transit(parcel);
+            match lane.fetcher {
+                Some(next) => link = next,
+                None => return earliest,
+            }
+        }
+    }
+
+    /// Fetches what has come by `now` from the links before this one in its series.
+    fn fetch(&mut self, link: LinkId, now: Time) {
+        let Some(source) = self.lanes[link].source else { return };
+        self.fetch(source, now);
+        while let Some((due, mut parcel)) = self.lanes[source].link.pop(now) {
+            parcel.hop += 1;
+            self.hops += 1;
+            self.lanes[link].link.push(due, parcel);
+        }
+        self.take_dropped(link);
+    }
+
+    /// When the next packet from the links before the last one in a series can have come through.
+    fn earliest_fetched(&self, last: LinkId) -> Option<Time> {
+        let (mut earliest, mut link) = (None, last);
+        while let Some(source) = self.lanes[link].source {
+            for (number, (departure, parcel)) in self.lanes[source].link.departures().take(2).enumerate() {
+                let mut parcel = *parcel;
+                if number > 0 {
+                    // Smaller ones behind the first may come before it, where it will be lost.
+                    parcel.envelope.ip_bytes = 0;
+                }
+                let time = self.through(link, departure, &parcel);
+                earliest = Some(earliest.map_or(time, |earliest: Time| earliest.min(time)));
+            }
+            link = source;
+        }
+        earliest
+    }
+
+    fn take_dropped(&mut self, link: LinkId) {
         while let Some(dropped) = self.lanes[link].link.take_dropped() {
             if self.lanes[link].watched {
                 self.record(link, &dropped.packet, Err(dropped.cause));
             }
             self.free.push(dropped.packet.slot);
         }
+    }
+
+    /// Takes what the link dropped and asks to be called when its next packet departs.
+    fn settle(&mut self, agenda: &mut Agenda, link: LinkId) {
+        self.take_dropped(link);
+        let fetched = self.earliest_fetched(link);
         let lane = &mut self.lanes[link];
-        lane.alarm.set(agenda, lane.link.next_departure(), link as EventId);
+        let departure = lane.link.next_departure().into_iter().chain(fetched).min();
+        lane.alarm.set(agenda, departure, link as EventId);
     }
 
     fn record(&mut self, link: LinkId, parcel: &Parcel, left: Result<Time, Drop>) {
@@ -308,6 +420,36 @@ mod tests {
         }
     }
 
+    /// Sends packets (route, time, bytes), in order of time; which arrive when, until a time.
+    fn carry(fabric: &mut Fabric<u32>, sent: &[(RouteId, Time, u16)], until: Time) -> Vec<(Time, u32)> {
+        let (mut agenda, mut now, mut arrived) = (Agenda::default(), Time::ZERO, Vec::new());
+        let mut left = (0..).zip(sent).peekable();
+        loop {
+            let pending = agenda.pop();
+            // Packets are sent between events, in order of time.
+            while let Some((number, &(route, at, ip_bytes))) =
+                left.next_if(|(_, (_, at, _))| *at <= pending.map_or(until, |(time, _)| time.min(until)))
+            {
+                let envelope = Envelope { ip_bytes, ecn_capable: false, counted: None, dscp: 0 };
+                fabric.send(at, &mut agenda, route, 0, number, envelope);
+            }
+            let Some((time, event)) = pending.filter(|(time, _)| *time <= until) else {
+                if pending.is_some() || agenda.is_empty() {
+                    return arrived;
+                }
+                continue;
+            };
+            assert!(time >= now, "time ran back");
+            now = time;
+            let Event::Link(link) = Event::of(event) else { unreachable!("only links") };
+            if fabric.goes_off(link, now) {
+                while let Some(arrival) = fabric.next_arrival(now, &mut agenda, link) {
+                    arrived.push((now, arrival.body));
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn packets_of_a_route_arrive_once_in_order_and_not_before_they_can(
@@ -316,42 +458,63 @@ mod tests {
         ) {
             let lanes: Vec<Direction> = rates.iter().map(|(rate, delay)| lane(*rate, *delay)).collect();
             let mut fabric = Fabric::new(lanes.iter().map(|lane| (lane, 1))).unwrap();
-            let mut agenda = Agenda::default();
             let route = fabric.add_route((0..lanes.len()).collect());
-            let (mut now, mut arrived) = (Time::ZERO, Vec::new());
-            let mut earliest = Vec::new();
-            let mut gaps = sent.iter().enumerate();
-            let mut next = Some(Time::ZERO);
-            loop {
-                let pending = agenda.pop();
-                // Packets are sent between events, in order of time.
-                while let Some(at) = next.filter(|at| pending.is_none_or(|(time, _)| *at <= time)) {
-                    let Some((number, (gap, bytes))) = gaps.next() else { next = None; break };
-                    let envelope = Envelope { ip_bytes: *bytes, ecn_capable: false, counted: None, dscp: 0 };
-                    fabric.send(at, &mut agenda, route, 0, number as u32, envelope);
-                    let way = rates.iter().map(|(rate, delay)| {
-                        BitRate(*rate).transmission_time(u64::from(*bytes)).0 + delay * 1000
-                    });
-                    // Each link rounds its transmission to a nanosecond.
-                    earliest.push(at.0 + way.sum::<u64>() - rates.len() as u64);
-                    next = Some(at + Duration(*gap));
-                }
-                let Some((time, event)) = pending else {
-                    if agenda.is_empty() { break } else { continue }
-                };
-                prop_assert!(time >= now, "time ran back");
-                now = time;
-                let Event::Link(link) = Event::of(event) else { unreachable!("only links") };
-                if fabric.goes_off(link, now) {
-                    while let Some(arrival) = fabric.next_arrival(now, &mut agenda, link) {
-                        prop_assert!(now.0 >= earliest[arrival.body as usize]);
-                        arrived.push(arrival.body);
-                    }
-                }
+            let mut at = Time::ZERO;
+            let sent: Vec<_> = { sent.into_iter() }.map(|(gap, bytes)| {
+                at += Duration(gap);
+                (route, at, bytes)
+            }).collect();
+            let arrived = carry(&mut fabric, &sent, Time::MAX);
+            prop_assert_eq!(arrived.len(), sent.len());
+            for (number, (&(when, body), &(_, at, bytes))) in arrived.iter().zip(&sent).enumerate() {
+                prop_assert_eq!(body as usize, number);
+                let way = rates.iter().map(|(rate, delay)| {
+                    BitRate(*rate).transmission_time(u64::from(bytes)).0 + delay * 1000
+                });
+                // Each link rounds its transmission to a nanosecond.
+                prop_assert!(when.0 >= at.0 + way.sum::<u64>() - rates.len() as u64);
             }
-            prop_assert_eq!(arrived, (0..sent.len() as u32).collect::<Vec<_>>());
             prop_assert_eq!(fabric.under_way(), 0);
             prop_assert_eq!(fabric.hops(), (sent.len() * lanes.len()) as u64);
+        }
+
+        #[test]
+        fn links_in_series_do_to_each_packet_what_they_do_one_by_one(
+            rates in prop::collection::vec((100_000_u64..10_000_000, 0_u64..50_000), 6),
+            (packets, probability) in (1_u64..20, prop_oneof![Just(0.0), 0.0..0.3]),
+            sent in prop::collection::vec((0..4_u32, 0_u64..5_000_000, 40_u16..1500), 1..100),
+            until in prop_oneof![Just(1 << 40), 0_u64..300_000_000],
+        ) {
+            let lanes = rates.iter().map(|(rate, delay)| Direction {
+                queue: Queue::Droptail { packets: Some(packets), bytes: None },
+                loss: Loss::Independent { probability },
+                ..lane(*rate, *delay)
+            });
+            let lanes: Vec<Direction> = lanes.collect();
+            let mut at = Time::ZERO;
+            let sent: Vec<_> = { sent.into_iter() }.map(|(route, gap, bytes)| {
+                at += Duration(gap);
+                (route, at, bytes)
+            }).collect();
+            let seen = [false, true].map(|joined| {
+                let mut fabric = Fabric::new(lanes.iter().map(|lane| (lane, 1))).unwrap();
+                // Links 0, 1 and 2 are in series; 3 takes packets from two, and on 5 some end their route.
+                for route in [vec![0, 1, 2], vec![4, 3], vec![5, 3], vec![5]] {
+                    fabric.add_route(route);
+                }
+                if joined {
+                    fabric.join_series();
+                    let sources: Vec<_> = fabric.lanes.iter().map(|lane| lane.source).collect();
+                    assert_eq!(sources, [None, Some(0), Some(1), None, None, None]);
+                }
+                let until = Time(until);
+                let mut arrived = carry(&mut fabric, &sent, until);
+                // At the same instant whichever link is asked first is first.
+                arrived.sort_unstable();
+                let counters: Vec<Counters> = (0..6).map(|link| fabric.counters(link, until)).collect();
+                (arrived, counters, fabric.under_way(), fabric.hops())
+            });
+            prop_assert_eq!(&seen[0], &seen[1]);
         }
     }
 }
