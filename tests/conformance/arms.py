@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from plain_flows import PORT
+from parts import PORT
 
 from wirepaint import dataplane
 from wirepaint.evaluation.congestion import NATIVE

@@ -17,14 +17,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from parts import ADDRESS, MSS, PORT
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part
 
-ADDRESS, PORT = "10.65.0.1", 5001
 ZEROS = memoryview(bytes(2**20))
 """What the server's application offers at once; the send buffer takes what it has room for."""
-SEGMENT = 1448
-"""Payload of a full segment, in bytes."""
 QUIET_NS = 300_000_000
 """How long a transfer is watched after its last byte: the last ACKs reach the server."""
 APPLICATION_PRIORITY = 5
@@ -161,7 +159,7 @@ class _Server:
                 self._unsent -= self._sock.send(ZEROS[: self._unsent])
                 if not self._unsent:
                     # Call again once less than half of this is unsent.
-                    self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2 * SEGMENT)
+                    self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2 * MSS)
                     return
             # The simulated server closes, and Nagle's rule does not hold back a FIN's segment. This one stays
             # open: the probe's tracepoint needs an established connection.
