@@ -1,11 +1,12 @@
 """Speed of the simulator beside ns-3, on the same dumbbell.
 
-    .venv/bin/python benches/simulator.py [--only TEXT] [--seconds N] [--json]
+    .venv/bin/python benches/simulator.py [--only TEXT] [--seconds N] [--alone | --ns3 FOLDER] [--json FILE]
 
 Flows over one bottleneck of 100 ms one way with a queue of one BDP and an access link at either end, in
 our simulator (crates/simulator/examples/speed.rs, Linux's whole TCP with CUBIC) and in ns-3
 (benches/ns3/dumbbell.cc, built here: TcpCubic, SACK, the same segment size and wire bytes); without
-libns3-dev ours alone. CPU seconds are those of the event loop. Both goodputs are printed, because a ratio
+libns3-dev ours alone. Debian builds ns-3 with its asserts; --ns3 names one of your own, say of the profile
+"optimized". CPU seconds are those of the event loop. Both goodputs are printed, because a ratio
 of times means something only where both carried the same. Then what an ACK costs by the window, and
 loads of a large page on lte. Times depend on what else the machine does; each arm is a process of its own,
 ours runs REPEATS times and the fastest counts.
@@ -76,12 +77,24 @@ def ns3_version() -> str | None:
     return asked.stdout or None if asked.returncode == 0 else None
 
 
-def ns3_program(folder: Path) -> Path:
-    """The ns-3 arm. Its pkg-config file names libraries that do not exist, so they are named here."""
+def ns3_program(folder: Path, prefix: Path | None) -> Path:
+    """The ns-3 arm, with the ns-3 in ``prefix`` or Debian's.
+
+    Its pkg-config file names libraries that do not exist, so they are named here.
+    """
     program = folder / "dumbbell"
-    source = ROOT / "benches/ns3/dumbbell.cc"
-    libraries = [f"-lns3-{name}" for name in NS3_LIBRARIES]
-    subprocess.run(["g++", "-O2", "-std=c++17", source, "-o", program, *libraries], check=True)
+    command = ["g++", "-O2", "-std=c++17", ROOT / "benches/ns3/dumbbell.cc", "-o", program]
+    if prefix is None:
+        command += [f"-lns3-{name}" for name in NS3_LIBRARIES]
+    else:
+        lib = prefix / "lib"
+        command += [f"-I{prefix / 'include'}", f"-Wl,-rpath,{lib}"]
+        for name in NS3_LIBRARIES:
+            found = sorted(lib.glob(f"libns3*-{name}*.so"))
+            if not found:
+                raise SystemExit(f"--ns3: {lib} has no libns3*-{name}*.so")
+            command.append(found[0])
+    subprocess.run(command, check=True)
     return program
 
 
@@ -145,22 +158,28 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name has the text")
     parser.add_argument("--seconds", type=int, default=40, help="simulated time of a dumbbell")
     parser.add_argument("--alone", action="store_true", help="without ns-3")
+    parser.add_argument("--ns3", type=Path, metavar="FOLDER", help="include/ and lib/ of an ns-3 of your own")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to a file")
     options = parser.parse_args()
     cases = [case for case in CASES if options.only in str(case)]
     speed = built("wirepaint-simulator", "speed")
-    version = None if options.alone else ns3_version()
+    version = None if options.alone else options.ns3 or ns3_version()
     with tempfile.TemporaryDirectory() as scratch:
-        ns3 = ns3_program(Path(scratch)) if version else None
-        peer = (
-            f"ns-3 {version}, Debian's build (profile default)" if version else "nothing (ns-3: libns3-dev)"
-        )
+        ns3 = ns3_program(Path(scratch), options.ns3) if version else None
+        peer = "nothing (ns-3: libns3-dev)"
+        if version:
+            peer = (
+                f"ns-3 in {version}" if options.ns3 else f"ns-3 {version}, Debian's build (profile default)"
+            )
         print(f"dumbbell, {DELAY_MS} ms one way, {options.seconds} s simulated; beside: {peer}")
         print(
             f"{'':32}{'CPU':>11}{'hops/s':>11}{'memory':>11}{'Mbit/s':>9}"
             f"   {'ns-3: CPU':>11}{'memory':>11}{'Mbit/s':>9}{'ratio':>11}"
         )
-        found: dict[str, Any] = {"ns3": version, "dumbbells": dumbbells(speed, ns3, cases, options.seconds)}
+        found: dict[str, Any] = {
+            "ns3": version and str(version),
+            "dumbbells": dumbbells(speed, ns3, cases, options.seconds),
+        }
         if not options.only:
             cost = subprocess.run([built("wirepaint-tcp-model", "cost")], check=True, capture_output=True)
             found["cost"] = cost.stdout.decode()

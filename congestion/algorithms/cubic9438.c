@@ -57,8 +57,8 @@
  *	   and stays so, cwnd grows by one per cwnd / (target - cwnd) acked segments, rounded
  *	   down, at least two, and by one per 100 cwnd where the target is no higher. With
  *	   windows of 20 segments that is a segment more (cubic_linux).
- *	8. Linux adds the smallest RTT to t (cubic_linux), counts in jiffies, has HyStart on (cubic_hystart), forgets
- *	   W_max at a timeout, and restores only cwnd at an undo.
+ *	8. Linux adds the smallest RTT to t (cubic_linux), counts in jiffies, has HyStart on
+ *	   (cubic_hystart), forgets W_max at a timeout, and restores only cwnd at an undo.
  *	9. Linux takes idle periods out of t, this also phases in which the application
  *	   sends less than the window allows.
  */
@@ -244,21 +244,22 @@ static inline void cubic_maybe_leave(struct sock *sk, u32 rtt)
 		tp->snd_ssthresh = tp->snd_cwnd;
 }
 
-/* Round-trip times for HyStart; those of the second after a reduction say nothing of an empty path. */
+/* The smallest round-trip time, and HyStart's. Those of the second after a reduction say nothing
+ * of an empty path. */
 CC_HOOK(void, cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct cubic9438 *cubic = inet_csk_ca(sk);
 	struct cubic_hystart *hystart = &cubic->hystart;
 	u32 rtt;
 
-	if (!param(sk, cubic_hystart) || sample->rtt_us < 0)
+	if (sample->rtt_us < 0)
 		return;
 	if (cubic->epoch.start_us && cc_now_us(sk) - cubic->epoch.start_us < 1000000)
 		return;
 	rtt = cc_max(sample->rtt_us, 1);
 	if (!hystart->least_rtt || rtt < hystart->least_rtt)
 		hystart->least_rtt = rtt;
-	if (!hystart->found && tcp_in_slow_start(tcp_sk(sk)))
+	if (param(sk, cubic_hystart) && !hystart->found && tcp_in_slow_start(tcp_sk(sk)))
 		cubic_maybe_leave(sk, rtt);
 }
 

@@ -7,7 +7,7 @@ pub(crate) const OPPORTUNITY_BYTES: u64 = 1504;
 const TUN_HEADER_BYTES: u64 = 4;
 const NS_PER_MS: u64 = 1_000_000;
 /// Work is counted in bit nanoseconds, so that `rate x time` is exact in integers.
-const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
+pub(crate) const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
 
 /// The serving side of the capacity: how much work fits into which time.
 #[derive(Debug)]

@@ -179,8 +179,8 @@ impl<P: Packet + Debug + 'static> Link<P> {
 
     /// What a packet takes at least, which is when it finds the link empty; the same links.
     pub fn least_transit(&self, packet: &P) -> Duration {
-        let work = self.bottleneck.work(packet.ip_bytes(), self.overhead_bytes);
-        self.plain.as_ref().map_or(Duration::ZERO, |plain| plain.least_transit(work))
+        let bytes = u64::from(packet.ip_bytes()) + u64::from(self.overhead_bytes);
+        self.plain.as_ref().map_or(Duration::ZERO, |plain| plain.least_transit(bytes))
     }
 
     /// The packet behind the bottleneck that will be popped next, as far as it is known yet.
@@ -189,6 +189,11 @@ impl<P: Packet + Debug + 'static> Link<P> {
             Some(plain) => plain.front(),
             None => self.delay.front(),
         }
+    }
+
+    /// Whether a dropped packet was not taken yet.
+    pub fn has_dropped(&self) -> bool {
+        !self.fates.dropped.is_empty()
     }
 
     /// A dropped packet that was not taken yet, oldest first. Drain it after each `push` and `pop`.
@@ -329,29 +334,32 @@ impl<P: Packet + Debug + 'static> Link<P> {
 
 impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
     fn push(&mut self, now: Time, packet: P) {
-        self.evaluate(now);
+        // A plain link looks by itself at what happened before, where that matters for this packet.
+        if self.plain.is_none() || now < self.popped {
+            self.evaluate(now);
+        }
         let arrived = now;
         let now = now.max(self.latest);
         self.largest_shift = self.largest_shift.max(now.since(arrived));
         self.latest = now;
+        self.evaluated = self.evaluated.max(now);
         let bytes = u64::from(packet.ip_bytes()) + u64::from(self.overhead_bytes);
         self.offered.packets += 1;
         self.offered.bytes += bytes;
-        let mut packet = Queued { packet, entered: now, bytes, hold: Duration::ZERO };
         // Each element steps with each packet, whatever the other says.
         let lost = self.loss.loses();
-        let scripted =
-            if self.script.is_over() { None } else { self.script.next(packet.packet.counted_as()) };
+        let scripted = if self.script.is_over() { None } else { self.script.next(packet.counted_as()) };
+        let queued = |packet| Queued { packet, entered: now, bytes, hold: Duration::ZERO };
         if lost || scripted == Some(Action::Drop) {
-            return self.fates.drop(now, Drop::Loss, packet);
+            return self.fates.drop(now, Drop::Loss, queued(packet));
         }
         if let Some(plain) = &mut self.plain {
-            let work = self.bottleneck.work(packet.packet.ip_bytes(), self.overhead_bytes);
-            if let Err(packet) = plain.push(now, packet, work) {
-                self.fates.drop(now, Drop::Queue, packet);
+            if let Err(packet) = plain.push(now, packet, bytes) {
+                self.fates.drop(now, Drop::Queue, queued(packet));
             }
             return;
         }
+        let mut packet = queued(packet);
         match scripted {
             Some(Action::Hold { extra_ns }) => packet.hold = extra_ns,
             Some(Action::Mark) => _ = self.fates.mark(&mut packet.packet),

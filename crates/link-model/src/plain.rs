@@ -1,7 +1,6 @@
-use crate::bottleneck::{done_at, work_done};
+use crate::bottleneck::{WORK_PER_BYTE, done_at, work_done};
 use crate::config::{Capacity, Direction, Jitter, Queue};
-use crate::packet::Packet;
-use crate::queue::{Backlog, Queued};
+use crate::queue::Backlog;
 use std::collections::VecDeque;
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -40,7 +39,7 @@ struct Transmission {
     done: Time,
 }
 
-impl<P: Packet> Plain<P> {
+impl<P> Plain<P> {
     /// The link of a configuration, if it is of this kind.
     pub fn new(config: &Direction) -> Option<Plain<P>> {
         let (Capacity::Rate { bit_per_s: rate }, Queue::Droptail { packets, bytes }) =
@@ -71,33 +70,40 @@ impl<P: Packet> Plain<P> {
         if self.last.done <= now { self.last.done } else { latest }
     }
 
-    /// Takes a packet of so much work in, at a time that the queue was brought to, or gives it back.
-    pub fn push(&mut self, now: Time, packet: Queued<P>, work: u64) -> Result<(), Queued<P>> {
-        let backlog = self.backlog();
-        let fits = backlog.packets < self.most.packets
-            && backlog.bytes.saturating_add(packet.bytes) <= self.most.bytes;
-        if !fits {
-            return Err(packet);
+    /// Takes a packet of so many wire bytes in, or gives it back; nothing that happened is later than `now`.
+    pub fn push(&mut self, now: Time, packet: P, bytes: u64) -> Result<(), P> {
+        // What waited when the queue was last looked at is at least what waits now.
+        if !self.fits(bytes) {
+            self.evaluate(now);
+            if !self.fits(bytes) {
+                return Err(packet);
+            }
         }
         let idle = self.last.done <= now;
         let (start, work) = if idle {
-            (now, work)
+            (now, bytes * WORK_PER_BYTE)
         } else {
             // The part of a nanosecond that the packet before did not need goes to this one.
             let last = &self.last;
             let ahead = work_done(self.rate, last.done.since(last.start)) - last.work;
-            (last.done, work.saturating_sub(ahead))
+            (last.done, (bytes * WORK_PER_BYTE).saturating_sub(ahead))
         };
         let done = done_at(self.rate, start, work);
         self.last = Transmission { start, work, done };
-        if idle {
-            self.begun += 1;
-        } else {
-            self.waiting_bytes += packet.bytes;
-        }
         let due = self.last_due();
-        self.inside.push_back(Inside { start, due, bytes: packet.bytes, packet: packet.packet });
+        self.inside.push_back(Inside { start, due, bytes, packet });
+        if idle {
+            self.begun = self.inside.len();
+            self.waiting_bytes = 0;
+        } else {
+            self.waiting_bytes += bytes;
+        }
         Ok(())
+    }
+
+    fn fits(&self, bytes: u64) -> bool {
+        let backlog = self.backlog();
+        backlog.packets < self.most.packets && backlog.bytes.saturating_add(bytes) <= self.most.bytes
     }
 
     /// The next packet that is due by `now`, with its due time and wire bytes.
@@ -125,9 +131,9 @@ impl<P: Packet> Plain<P> {
         self.inside.iter().map(|inside| (inside.due, &inside.packet))
     }
 
-    /// What a packet of so much work takes that finds nobody.
-    pub fn least_transit(&self, work: u64) -> Duration {
-        done_at(self.rate, Time::ZERO, work).since(Time::ZERO) + self.delay
+    /// What a packet of so many wire bytes takes that finds nobody.
+    pub fn least_transit(&self, bytes: u64) -> Duration {
+        done_at(self.rate, Time::ZERO, bytes * WORK_PER_BYTE).since(Time::ZERO) + self.delay
     }
 
     /// The packet that is due next.
@@ -135,7 +141,7 @@ impl<P: Packet> Plain<P> {
         self.inside.front().map(|first| &first.packet)
     }
 
-    /// What waits.
+    /// What waits, at the time that the queue was brought to.
     pub fn backlog(&self) -> Backlog {
         Backlog { packets: (self.inside.len() - self.begun) as u64, bytes: self.waiting_bytes }
     }

@@ -346,23 +346,31 @@ impl<B: Copy> Fabric<B> {
 
     /// When the next packet from the links before the last one in a series can have come through.
     fn earliest_fetched(&self, last: LinkId) -> Option<Time> {
-        let (mut earliest, mut link) = (None, last);
+        let (mut earliest, mut link) = (Time::MAX, last);
         while let Some(source) = self.lanes[link].source {
-            for (number, (departure, parcel)) in self.lanes[source].link.departures().take(2).enumerate() {
-                let mut parcel = *parcel;
-                if number > 0 {
-                    // Smaller ones behind the first may come before it, where it will be lost.
-                    parcel.envelope.ip_bytes = 0;
-                }
-                let time = self.through(link, departure, &parcel);
-                earliest = Some(earliest.map_or(time, |earliest: Time| earliest.min(time)));
+            let mut departures = self.lanes[source].link.departures();
+            if let Some((departure, parcel)) = departures.next() {
+                earliest = earliest.min(self.through(link, departure, parcel));
+            }
+            // Smaller ones behind the first may come before it, where it will be lost; all others come later.
+            if let Some((departure, &(mut parcel))) = departures.next() {
+                parcel.envelope.ip_bytes = 0;
+                earliest = earliest.min(self.through(link, departure, &parcel));
+                break;
             }
             link = source;
         }
-        earliest
+        (earliest < Time::MAX).then_some(earliest)
     }
 
     fn take_dropped(&mut self, link: LinkId) {
+        if self.lanes[link].link.has_dropped() {
+            self.bury_dropped(link);
+        }
+    }
+
+    #[cold]
+    fn bury_dropped(&mut self, link: LinkId) {
         while let Some(dropped) = self.lanes[link].link.take_dropped() {
             if self.lanes[link].watched {
                 self.record(link, &dropped.packet, Err(dropped.cause));
