@@ -47,7 +47,10 @@ const DELAYABLE: usize = 10;
 enum Up {
     Hello,
     Finished,
+    /// Preface and settings.
     Control,
+    /// The server's settings have come.
+    Acknowledgement,
     Request(u32),
     /// A request's new urgency.
     Raise(u32, u8),
@@ -257,14 +260,9 @@ impl Network {
                 transfer.delayable &= priority < Priority::High;
                 self.start_delayed(now);
             }
-            (Progress::OnWire, Some(number)) => {
-                let connection = &mut self.connections[number as usize];
-                if connection.http2 {
-                    let raise = Up::Raise(request, priority.urgency());
-                    let bytes = connection.up.write(&[(raise, tls::PRIORITY_FRAME, 0)]);
-                    self.rows[number as usize].bytes_sent += bytes;
-                    self.actions.push_back(Action::ClientWrite { connection: number, bytes });
-                }
+            (Progress::OnWire, Some(number)) if self.connections[number as usize].http2 => {
+                let raise = Up::Raise(request, priority.urgency());
+                self.client_frame(number as usize, raise, tls::PRIORITY_FRAME);
             }
             _ => {}
         }
@@ -471,16 +469,14 @@ impl Network {
 
     /// Writes a request.
     fn send(&mut self, now: Time, at: usize, request: u32) {
+        let http2 = self.connections[at].http2;
+        if http2 && !std::mem::replace(&mut self.connections[at].opened_session, true) {
+            self.client_frame(at, Up::Control, tls::CLIENT_PREFACE);
+        }
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
         let mut bytes = 0;
-        if connection.http2 {
-            if !connection.opened_session {
-                connection.opened_session = true;
-                let bytes = connection.up.write(&[(Up::Control, tls::CLIENT_PREFACE, 0)]);
-                self.rows[at].bytes_sent += bytes;
-                self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
-            }
+        if http2 {
             let head = connection.compression.request(&self.headers, request, resource.kind);
             let body = if resource.post_bytes > 0 { resource.post_bytes + 9 } else { 0 };
             bytes += connection.up.write(&[(Up::Request(request), head + body, 0)]);
@@ -502,6 +498,13 @@ impl Network {
         row.first_request.get_or_insert(now);
     }
 
+    /// Writes HTTP/2's own frames, which go in a record and a segment of their own.
+    fn client_frame(&mut self, at: usize, meaning: Up, plain: u64) {
+        let bytes = self.connections[at].up.write(&[(meaning, plain, 0)]);
+        self.rows[at].bytes_sent += bytes;
+        self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
+    }
+
     fn client_raw(&mut self, at: usize, meaning: Up, bytes: u64) {
         self.connections[at].up.write_raw(meaning, bytes);
         self.rows[at].bytes_sent += bytes;
@@ -515,6 +518,12 @@ impl Network {
             Down::Control => {
                 let group = self.connections[at].group;
                 self.groups[group].ticket = true;
+            }
+            Down::Settings => {
+                // Until the server's TCP acknowledges it, it takes room in the first window.
+                if self.connections[at].opened_session {
+                    self.client_frame(at, Up::Acknowledgement, tls::SETTINGS_ACK);
+                }
             }
             Down::Head(request) => {
                 self.transfers[request as usize].head = true;

@@ -14,8 +14,10 @@ use wirepaint_units::Time;
 pub enum Down {
     /// The server's part of the TLS handshake.
     Flight,
-    /// Tickets and settings: nobody's bytes.
+    /// Tickets, or the acknowledgement of the browser's settings: nobody's bytes.
     Control,
+    /// Settings.
+    Settings,
     /// Head of the answer to a request.
     Head(u32),
     /// Body of the answer.

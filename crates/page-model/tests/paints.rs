@@ -104,7 +104,7 @@ fn a_visible_image_overtakes_one_below_also_when_it_is_asked_for_by_the_layout()
     assert!(took < left + 200_000_000, "{took}");
     let hidden = Resource { in_viewport: false, ..styled };
     let hidden = load(Document::default(), vec![placed(100, 400_000, 0), hidden]);
-    let sent = |carried: &Carried| carried.bytes.iter().map(|[client, _]| client.0).sum::<u64>();
+    let sent = |carried: &Carried| carried.bytes.iter().flat_map(|[client, _]| &client.0).sum::<u64>();
     assert!(sent(&carried) > sent(&hidden), "the server is told");
 }
 

@@ -159,6 +159,14 @@ def test_a_synthesised_page_is_asked_for_by_its_elements_and_its_driver(tmp_path
     assert document["flow"]["top"] == 148
 
 
+def test_what_the_driver_fetches_is_urgent_unless_it_says_otherwise(tmp_path: Path) -> None:
+    built = load_graph(prepare(shipped()["travel-large"], tmp_path), VIEWPORT)["resources"]
+    fetched = [
+        (entry["type"], entry["urgent"]) for entry in built if "urgent" in entry and entry["type"] != "js"
+    ]
+    assert set(fetched) == {("data", True), ("other", True), ("data", False)}
+
+
 @pytest.mark.parametrize(
     ("name", "image", "area", "text_area"),
     [("kit", "bg2.jpg", 921_600, 28_650), ("agency", "header-bg.jpg", 953_600, 66_880)],

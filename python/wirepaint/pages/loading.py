@@ -254,7 +254,8 @@ def _driven_urgency(resource: Resource) -> bool | None:
     if resource.type == "js" and resource.method == "GET":
         return True if resource.priority in _HIGH else None
     if resource.type in ("data", "media", "other") or resource.method != "GET":
-        return False if resource.priority in _LOW else None
+        # A fetch has high priority, whatever it is for.
+        return resource.priority not in _LOW
     return None
 
 

@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wirepaint import __version__, dataplane, pages
 from wirepaint.errors import PageTimeout, RunFailed
+from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.runners.pool import Ends, Interruptible, Jobs
 
-CLIENT_CONGESTION = ("std", {})
-"""Of the browser's side, which sends little: what the testbed's client has matters as little."""
+CLIENT_CONGESTION = "reno"
+"""Of the browser's side, as on the testbed. It sends little, but each request is a segment, and ten of them
+do not fit the first window beside the end of the handshake."""
 
 
 @contextmanager
@@ -92,6 +94,7 @@ def _last_words(log: IO[bytes], code: int) -> str:
 def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
     """The run description of a page visit."""
     name, page = _page(run.page, run.viewport)
+    client, of_client = NATIVE[CLIENT_CONGESTION]
     algorithm, parameters = run.congestion.native(folder)
     timeout_ns = round(run.timeout_s * 1e9)
     return {
@@ -102,7 +105,7 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
         "work_dir": str(folder),
         "network": network(run),
         "congestion": [
-            {"algorithm": CLIENT_CONGESTION[0], "name": "client", "parameters": CLIENT_CONGESTION[1]},
+            {"algorithm": client, "name": "client", "parameters": of_client},
             {"algorithm": algorithm, "name": "server", "parameters": parameters},
         ],
         "simulation": {
@@ -158,7 +161,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         "wirepaint": __version__,
         "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
         "server_congestion": connections["congestion"].first() if connections.height else None,
-        "client_congestion": CLIENT_CONGESTION[0],
+        "client_congestion": CLIENT_CONGESTION,
         "server_initial_window": connections["initial_window"].first() if connections.height else None,
     }
     trace.write_table(folder, "run", [row])

@@ -20,9 +20,10 @@ impl Network {
             Up::Finished => {
                 // Each is a write, and a segment, of its own: they take room in the first window.
                 let overhead = tls::record_overhead(self.settings.tls);
-                let settings = connection.http2.then_some(tls::SERVER_SETTINGS + overhead);
-                for bytes in Some(finished).filter(|&bytes| bytes > 0).into_iter().chain(settings) {
-                    connection.down.write_raw(Down::Control, bytes);
+                let settings = connection.http2.then_some((Down::Settings, tls::SERVER_SETTINGS + overhead));
+                let finished = (finished > 0).then_some((Down::Control, finished));
+                for (meaning, bytes) in finished.into_iter().chain(settings) {
+                    connection.down.write_raw(meaning, bytes);
                     self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
                 }
             }
@@ -30,6 +31,7 @@ impl Network {
                 let bytes = connection.down.write(&[(Down::Control, tls::SETTINGS_ACK, 0)]);
                 self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
             }
+            Up::Acknowledgement => {}
             Up::Raise(request, urgency) => connection.server.raise(request, urgency),
             Up::Request(request) => {
                 self.work(Thread::Server, self.settings.compute.answer_ns, Work::Answer(at, request));

@@ -28,20 +28,20 @@ enum Event {
     Visit,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sender {
     window: u64,
     unsent: u64,
     in_flight: u64,
     received: u64,
-    written: u64,
+    writes: Vec<u64>,
 }
 
 /// What a carried visit was like.
 pub struct Carried {
     pub rows: Rows,
-    /// Bytes of each connection that were written and that arrived: client's, server's.
-    pub bytes: Vec<[(u64, u64); 2]>,
+    /// Bytes of each connection, write by write, and how many arrived: client's, server's.
+    pub bytes: Vec<[(Vec<u64>, u64); 2]>,
     pub done: bool,
 }
 
@@ -85,7 +85,7 @@ pub fn carry(prepared: &Prepared, settings: &Settings, path: Path, seed: u64, un
             break;
         }
     }
-    let bytes = transport.senders.iter().map(|both| both.map(|sender| (sender.written, sender.received)));
+    let bytes = transport.senders.into_iter().map(|both| both.map(|sender| (sender.writes, sender.received)));
     Carried { rows: transport.visit.rows(), bytes: bytes.collect(), done: transport.visit.is_done() }
 }
 
@@ -110,7 +110,8 @@ impl Transport {
             match action {
                 Action::Connect { connection, .. } => {
                     assert_eq!(connection as usize, self.senders.len());
-                    self.senders.push([Sender { window: 10 * MSS, ..Sender::default() }; 2]);
+                    let sender = Sender { window: 10 * MSS, ..Sender::default() };
+                    self.senders.push([sender.clone(), sender]);
                     self.established.push(false);
                     self.packet(false, 74, Event::Syn(connection));
                 }
@@ -131,7 +132,7 @@ impl Transport {
         assert!(bytes > 0 && self.established[connection as usize]);
         let sender = &mut self.senders[connection as usize][usize::from(down)];
         sender.unsent += bytes;
-        sender.written += bytes;
+        sender.writes.push(bytes);
         self.send(connection, down);
     }
 
@@ -171,7 +172,7 @@ impl Transport {
                 sender.in_flight -= bytes;
                 sender.window = (sender.window + bytes).min(limit.max(sender.window));
                 self.send(connection, down);
-                let sender = self.senders[connection as usize][usize::from(down)];
+                let sender = &self.senders[connection as usize][usize::from(down)];
                 if down {
                     let backlog = Backlog { unsent: sender.unsent, window: sender.window, room: 1 << 20 };
                     self.visit.server_acknowledged(now, connection, backlog);
