@@ -1,7 +1,7 @@
 //! The links of a run and the packets on them.
 //!
 //! A packet's body stays in one place while it travels; what moves from queue to queue is a
-//! [`Parcel`] of 20 bytes. Each link is a FIFO with one pending event, so a packet costs one event
+//! [`Parcel`] of 16 bytes. Each link is a FIFO with one pending event, so a packet costs one event
 //! per link, and none on links in series ([`Fabric::join_series`]). A link with reordering jitter keeps its
 //! packets in order of their due times by itself.
 
@@ -30,35 +30,90 @@ pub struct Envelope {
     pub dscp: u8,
 }
 
-/// A packet as the links see it.
+/// A packet as the links see it, in two words: moving it is much of what a hop costs.
 #[derive(Clone, Copy, Debug)]
 struct Parcel {
-    slot: u32,
-    to: EndpointId,
-    route: RouteId,
-    envelope: Envelope,
-    hop: u8,
-    marked: bool,
+    /// Slot of the body, and above it the endpoint.
+    place: u64,
+    /// IP bytes 0 to 15, route 16 to 39, hop 40 to 47, code point 48 to 55, then [`ECN_CAPABLE`] and so on.
+    label: u64,
+}
+
+const ROUTE: u32 = 16;
+const ROUTES: u64 = 1 << 24;
+const HOP: u32 = 40;
+const DSCP: u32 = 48;
+const ECN_CAPABLE: u64 = 1 << 56;
+const MARKED: u64 = 1 << 57;
+const DATA: u64 = 1 << 58;
+const BARE: u64 = 1 << 59;
+
+impl Parcel {
+    fn new(slot: u32, to: EndpointId, route: RouteId, envelope: Envelope) -> Parcel {
+        let counted = match envelope.counted {
+            Some(Counted::Data) => DATA,
+            Some(Counted::Bare) => BARE,
+            None => 0,
+        };
+        Parcel {
+            place: u64::from(slot) | u64::from(to) << 32,
+            label: u64::from(envelope.ip_bytes)
+                | u64::from(route) << ROUTE
+                | u64::from(envelope.dscp) << DSCP
+                | if envelope.ecn_capable { ECN_CAPABLE } else { 0 }
+                | counted,
+        }
+    }
+
+    fn slot(&self) -> u32 {
+        self.place as u32
+    }
+
+    fn to(&self) -> EndpointId {
+        (self.place >> 32) as EndpointId
+    }
+
+    /// Its route, and the place of its link in that.
+    fn stage(&self) -> (usize, usize) {
+        ((self.label >> ROUTE & (ROUTES - 1)) as usize, usize::from((self.label >> HOP) as u8))
+    }
+
+    fn take_hop(&mut self) {
+        self.label += 1 << HOP;
+    }
+
+    /// The same without any bytes.
+    fn emptied(&self) -> Parcel {
+        Parcel { label: self.label >> ROUTE << ROUTE, ..*self }
+    }
+
+    fn is_marked(&self) -> bool {
+        self.label & MARKED != 0
+    }
 }
 
 impl Packet for Parcel {
     fn ip_bytes(&self) -> u32 {
-        u32::from(self.envelope.ip_bytes)
+        u32::from(self.label as u16)
     }
     fn is_ecn_capable(&self) -> bool {
-        self.envelope.ecn_capable
+        self.label & ECN_CAPABLE != 0
     }
     fn mark_congestion(&mut self) {
-        self.marked = true;
+        self.label |= MARKED;
     }
     fn flow(&self) -> u64 {
-        u64::from(self.to)
+        u64::from(self.to())
     }
     fn dscp(&self) -> u8 {
-        self.envelope.dscp
+        (self.label >> DSCP) as u8
     }
     fn counted_as(&self) -> Option<Counted> {
-        self.envelope.counted
+        match self.label & (DATA | BARE) {
+            0 => None,
+            DATA => Some(Counted::Data),
+            _ => Some(Counted::Bare),
+        }
     }
 }
 
@@ -169,9 +224,10 @@ impl<B: Copy> Fabric<B> {
         }
     }
 
-    /// Adds a route: at least one link, in order, at most 255.
+    /// Adds a route: at least one link, in order, at most 255; at most 2^24 routes.
     pub fn add_route(&mut self, links: Vec<LinkId>) -> RouteId {
         assert!((1..=255).contains(&links.len()) && links.iter().all(|link| *link < self.lanes.len()));
+        assert!((self.routes.len() as u64) < ROUTES);
         self.routes.push(links.into());
         (self.routes.len() - 1) as RouteId
     }
@@ -258,7 +314,7 @@ impl<B: Copy> Fabric<B> {
                 (self.slots.len() - 1) as u32
             }
         };
-        let parcel = Parcel { slot, to, route, envelope, hop: 0, marked: false };
+        let parcel = Parcel::new(slot, to, route, envelope);
         self.enter(now, agenda, self.routes[route as usize][0], parcel);
     }
 
@@ -268,16 +324,17 @@ impl<B: Copy> Fabric<B> {
             if self.lanes[link].watched {
                 self.record(link, &parcel, Ok(due));
             }
-            parcel.hop += 1;
-            match self.routes[parcel.route as usize].get(usize::from(parcel.hop)) {
+            parcel.take_hop();
+            let (route, hop) = parcel.stage();
+            match self.routes[route].get(hop) {
                 Some(&next) => self.enter(due, agenda, next, parcel),
                 None => {
-                    self.free.push(parcel.slot);
-                    let Slot(body) = self.slots[parcel.slot as usize];
+                    self.free.push(parcel.slot());
+                    let Slot(body) = self.slots[parcel.slot() as usize];
                     if let Some(next) = self.lanes[link].link.front() {
-                        prefetch(&self.slots[next.slot as usize]);
+                        prefetch(&self.slots[next.slot() as usize]);
                     }
-                    return Some(Arrival { to: parcel.to, body, marked: parcel.marked });
+                    return Some(Arrival { to: parcel.to(), body, marked: parcel.is_marked() });
                 }
             }
         }
@@ -299,7 +356,7 @@ impl<B: Copy> Fabric<B> {
         self.hops += 1;
         let lane = &mut self.lanes[link];
         if lane.watched {
-            self.entered[parcel.slot as usize] = now;
+            self.entered[parcel.slot() as usize] = now;
         }
         lane.link.push(now, parcel);
         match lane.fetcher {
@@ -337,7 +394,7 @@ impl<B: Copy> Fabric<B> {
         let Some(source) = self.lanes[link].source else { return };
         self.fetch(source, now);
         while let Some((due, mut parcel)) = self.lanes[source].link.pop(now) {
-            parcel.hop += 1;
+            parcel.take_hop();
             self.hops += 1;
             self.lanes[link].link.push(due, parcel);
         }
@@ -353,9 +410,8 @@ impl<B: Copy> Fabric<B> {
                 earliest = earliest.min(self.through(link, departure, parcel));
             }
             // Smaller ones behind the first may come before it, where it will be lost; all others come later.
-            if let Some((departure, &(mut parcel))) = departures.next() {
-                parcel.envelope.ip_bytes = 0;
-                earliest = earliest.min(self.through(link, departure, &parcel));
+            if let Some((departure, parcel)) = departures.next() {
+                earliest = earliest.min(self.through(link, departure, &parcel.emptied()));
                 break;
             }
             link = source;
@@ -375,7 +431,7 @@ impl<B: Copy> Fabric<B> {
             if self.lanes[link].watched {
                 self.record(link, &dropped.packet, Err(dropped.cause));
             }
-            self.free.push(dropped.packet.slot);
+            self.free.push(dropped.packet.slot());
         }
     }
 
@@ -389,13 +445,13 @@ impl<B: Copy> Fabric<B> {
     }
 
     fn record(&mut self, link: LinkId, parcel: &Parcel, left: Result<Time, Drop>) {
-        let slot = parcel.slot as usize;
+        let slot = parcel.slot() as usize;
         self.crossings.push(Crossing {
             link,
             entered: self.entered[slot],
             left,
             wire_bytes: parcel.ip_bytes() + self.lanes[link].overhead_bytes,
-            to: parcel.to,
+            to: parcel.to(),
             body: self.slots[slot].0,
         });
     }
