@@ -38,6 +38,16 @@ def test_a_figure_shows_every_series_and_condition(name: str, evidence: Evidence
     assert all(word in text for word in ("cubic", "fld", "lte", "3g"))
 
 
+def test_a_figure_takes_as_many_values_as_there_are(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = pl.concat([evidence.table] * (6_000 // evidence.table.height + 1))
+    monkeypatch.setattr(evidence, "table", many)
+    drawing = figures.draw(evidence, "cdf", metric="page-load-time")
+    assert drawing is not None and drawing.frame.height > 5_000
+    assert drawing.svg().startswith("<svg")
+
+
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png", ".csv", ".json"])
 def test_a_figure_is_saved_in_the_format_of_its_suffix(
     suffix: str, evidence: Evidence, tmp_path: Path

@@ -39,8 +39,7 @@ def save(name: str, path: Path) -> None:
     """Draws an algorithm, by name or file, into ``path``; the format is that of its ending."""
     if path.suffix not in FORMATS:
         raise UsageError("--plot", str(path), f"a file that ends in {', '.join(FORMATS)}")
-    with alt.data_transformers.disable_max_rows():
-        spec = chart(samples(name), Path(name).stem).to_dict()
+    spec = chart(samples(name), Path(name).stem)
     if path.suffix == ".svg":
         path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
     else:
@@ -93,8 +92,8 @@ def _run(algorithm: str, sysctls: dict[str, str], folder: str) -> dict[str, Any]
     }
 
 
-def chart(frame: pl.DataFrame, title: str) -> Any:
-    """The chart of ``samples``."""
+def chart(frame: pl.DataFrame, title: str) -> dict[str, Any]:
+    """``samples`` drawn, as a Vega-Lite specification."""
     noted = [(at / SECOND, text) for at, _, text in LOSSES]
     silences = frame.filter(pl.col("time").diff().shift(-1) >= PAUSE / SECOND)
     noted += [(at, "nothing to send") for at in silences["time"][:1]]

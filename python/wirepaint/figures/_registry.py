@@ -102,7 +102,7 @@ def draw(evidence: Evidence, name: str, **options: Any) -> Drawing | None:
     if frame.is_empty():
         return None
     style = Style(evidence.series, evidence.conditions, evidence.pages)
-    return Drawing(figure, frame, finish(figure.chart(frame, style)).to_dict())
+    return Drawing(figure, frame, finish(figure.chart(frame, style)))
 
 
 def save(results: Results | Evidence, name: str, path: Path, **options: Any) -> Path:

@@ -46,10 +46,6 @@ class Style:
         header = alt.Header(labelAngle=0, labelAlign="left", labelAnchor="middle", labelOrient="left")
         return alt.Row("condition:N", title=None, sort=list(self.conditions), header=header)
 
-    def condition_columns(self) -> alt.Column:
-        """One column of plots per condition."""
-        return alt.Column("condition:N", title=None, sort=list(self.conditions))
-
     def page_columns(self) -> alt.Column:
         """One column of plots per page."""
         return alt.Column("page:N", title=None, sort=list(self.pages))
@@ -63,9 +59,9 @@ class Style:
         return alt.Legend(orient="top") if legend else None
 
 
-def finish(chart: Any) -> Any:
-    """The chart with the common type, grid and spacing."""
-    return (
+def finish(chart: Any) -> dict[str, Any]:
+    """The chart as a Vega-Lite specification, with the common type, grid and spacing and all its rows."""
+    finished = (
         chart.configure(font=FONT, background="transparent", padding=4)
         .configure_view(stroke=None)
         .configure_axis(
@@ -79,3 +75,5 @@ def finish(chart: Any) -> Any:
         )
         .configure_legend(labelColor=INK, labelFontSize=12, labelLimit=260)
     )  # fmt: skip
+    with alt.data_transformers.disable_max_rows():
+        return finished.to_dict()

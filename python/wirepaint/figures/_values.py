@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import polars as pl
 
+from wirepaint.figures._style import Style
 from wirepaint.metrics import Metric
 
 WIDTH = 1010
 """Pixels that the plots of a row share."""
+MOST_COLUMNS = 4
+"""Conditions side by side."""
 MOST_PAGES = 8
 """With more pages than this a page has no plot of its own."""
 SHOWN = {"ms": (1000.0, "s"), "bytes": (1000.0, "kB"), "1": (1.0, ""), "": (1.0, "")}
@@ -47,6 +52,16 @@ def width_of(frame: pl.DataFrame) -> int:
     """Width of one plot when a row holds a plot per page."""
     columns = frame["page"].n_unique()
     return max(120, (WIDTH - 26 * columns) // columns)
+
+
+def by_condition(plot: Any, frame: pl.DataFrame, style: Style, height: int | alt.Step) -> Any:
+    """One plot per condition, side by side; of more than ``MOST_COLUMNS`` in rows of the same length."""
+    count = frame["condition"].n_unique()
+    columns = math.ceil(count / math.ceil(count / MOST_COLUMNS))
+    conditions = alt.Facet("condition:N", title=None, sort=list(style.conditions))
+    return plot.properties(width=WIDTH // columns - 40, height=height).facet(
+        conditions, columns=columns, spacing=26
+    )
 
 
 def value_axis(frame: pl.DataFrame, log: bool = False) -> alt.X:

@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import MUTED, Style
-from wirepaint.figures._values import MOST_PAGES, WIDTH, scaled, width_of
+from wirepaint.figures._values import MOST_PAGES, by_condition, scaled, width_of
 
 TITLE = "Every value"
 SOURCE = "Tukey, Exploratory Data Analysis (1977)"
@@ -37,13 +37,8 @@ def _pages_as_rows(frame: pl.DataFrame, style: Style) -> Any:
     """Many pages share one axis of values per condition."""
     page = alt.Y("page:N", title=None, sort=list(style.pages), axis=alt.Axis(domain=False, ticks=False))
     boxes = _boxes(frame, style, page, alt.YOffset("series:N", sort=list(style.series)))
-    columns = frame["condition"].n_unique()
     band = alt.Step(18 * len(style.series) + 6, **{"for": "position"})
-    return (
-        boxes.properties(width=max(150, WIDTH // columns - 40), height=band)
-        .facet(column=style.condition_columns(), spacing=26)
-        .resolve_scale(x="independent")
-    )
+    return by_condition(boxes, frame, style, height=band).resolve_scale(x="independent")
 
 
 def _boxes(frame: pl.DataFrame, style: Style, y: alt.Y, offset: alt.YOffset | None = None) -> Any:

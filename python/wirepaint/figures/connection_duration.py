@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import WIDTH, cumulated, in_shown_unit, share_axis, value_axis
+from wirepaint.figures._values import WIDTH, by_condition, cumulated, in_shown_unit, share_axis, value_axis
 
 TITLE = "Duration of connections"
 SOURCE = "FLD section 4, Figures 9 and 10"
@@ -31,13 +31,16 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
-    columns = frame["condition"].n_unique()
-    header = alt.Header(labelAngle=0, labelAlign="left", labelAnchor="middle", labelFontWeight="normal")
-    return (
+    kinds = frame["kind"].unique(maintain_order=True)
+    plot = (
         alt.Chart(frame)
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
-        .properties(width=(WIDTH - 90 - 40 * columns) // columns, height=120)
-        .facet(row=alt.Row("kind:N", title=None, header=header), column=style.condition_columns(), spacing=24)
-        .resolve_scale(x="independent")
     )
+    if len(kinds) == 1:
+        title = alt.Title(kinds[0], anchor="start", fontSize=12)
+        plots = by_condition(plot, frame, style, height=120).properties(title=title)
+    else:
+        sized = plot.properties(width=(WIDTH - 90) // len(kinds) - 40, height=120)
+        plots = sized.facet(row=style.rows(), column=alt.Column("kind:N", title=None), spacing=24)
+    return plots.resolve_scale(x="independent")

@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint.errors import UsageError
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import WIDTH
+from wirepaint.figures._values import by_condition
 
 TITLE = "Congestion window over time"
 SOURCE = "RFC 5681 section 2"
@@ -56,7 +56,6 @@ def _samples(evidence: Evidence, run_key: str, host: str | None) -> pl.DataFrame
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
-    columns = frame["condition"].n_unique()
     base = alt.Chart(frame).encode(
         x=alt.X("time:Q", title="Time since navigation start, s"), color=style.colour()
     )
@@ -64,9 +63,5 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
         y=alt.Y("cwnd:Q", title="Segments"), strokeDash=style.dash()
     )
     threshold = base.mark_line(interpolate="step-after", strokeWidth=1, opacity=0.6).encode(y="ssthresh:Q")
-    return (
-        alt.layer(window, threshold)
-        .properties(width=(WIDTH - 40 * columns) // columns, height=170)
-        .facet(column=style.condition_columns(), spacing=26)
-        .resolve_scale(x="independent")
-    )
+    plots = by_condition(alt.layer(window, threshold), frame, style, height=170)
+    return plots.resolve_scale(x="independent")

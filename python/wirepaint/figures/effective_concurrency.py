@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import WIDTH, cumulated, scaled, share_axis, value_axis
+from wirepaint.figures._values import by_condition, cumulated, scaled, share_axis, value_axis
 
 TITLE = "Effective concurrency"
 SOURCE = "FLD section 4, Figure 8"
@@ -23,11 +23,9 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
-    columns = frame["condition"].n_unique()
-    return (
+    plot = (
         alt.Chart(frame)
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
-        .properties(width=(WIDTH - 40 * columns) // columns, height=130)
-        .facet(column=style.condition_columns(), spacing=26)
     )
+    return by_condition(plot, frame, style, height=130)

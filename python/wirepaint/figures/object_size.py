@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import WIDTH, in_shown_unit
+from wirepaint.figures._values import by_condition, in_shown_unit
 
 TITLE = "Object size by round trips"
 SOURCE = "FLD section 4, Figure 11"
@@ -37,7 +37,6 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
-    columns = frame["condition"].n_unique()
     base = alt.Chart(frame).encode(
         x=alt.X("bin:O", title="Round trips", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("value:Q", title=frame["axis"][0], scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=3)),
@@ -47,8 +46,4 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
     points = base.mark_point(filled=True, size=44, opacity=1).encode(
         shape=style.shape(), description="label:N"
     )
-    return (
-        alt.layer(line, points)
-        .properties(width=(WIDTH - 40 * columns) // columns, height=150)
-        .facet(column=style.condition_columns(), spacing=26)
-    )
+    return by_condition(alt.layer(line, points), frame, style, height=150)

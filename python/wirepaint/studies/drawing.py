@@ -33,8 +33,8 @@ def data(figure: Figure, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).rename({figure.x: "x"}).sort("x", maintain_order=True)
 
 
-def chart(figure: Figure, frame: pl.DataFrame) -> Any:
-    """The figure as a chart; ``frame`` is its data."""
+def chart(figure: Figure, frame: pl.DataFrame) -> dict[str, Any]:
+    """The figure as a Vega-Lite specification; ``frame`` is its data."""
     if figure.facet is None:
         return finish(_panel(figure, frame).properties(**SIZE))
     panels = []

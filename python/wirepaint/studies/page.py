@@ -54,7 +54,7 @@ def write(finding: Finding, folder: Path) -> Path:
     drawings = []
     for figure in finding.study.figures:
         frame = drawing.data(figure, finding.sweeps)
-        picture = vl_convert.vegalite_to_svg(drawing.chart(figure, frame).to_dict())
+        picture = vl_convert.vegalite_to_svg(drawing.chart(figure, frame))
         (folder / "figures" / f"figure-{figure.id}.svg").write_text(picture, encoding="utf-8")
         frame.write_csv(folder / "figures" / f"figure-{figure.id}.csv")
         prefix = f"figure-{figure.id}-"
