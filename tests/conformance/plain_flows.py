@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from parts import ADDRESS, MSS, PORT
+
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part
 
