@@ -55,8 +55,8 @@
  *	   (cubic_flight).
  *	7. Linux counts in whole segments: W_cubic(t + RTT) is rounded towards W_max, a = 8/15
  *	   and stays so, cwnd grows by one per cwnd / (target - cwnd) acked segments, rounded
- *	   down, at least two, and by one per 100 cwnd where the target is no higher. With
- *	   windows of 20 segments that is a segment more (cubic_linux).
+ *	   down, at least two, and by one per 100 cwnd where the target is no higher; the number
+ *	   is kept for a 32nd of a second unless the window changes (cubic_linux).
  *	8. Linux adds the smallest RTT to t (cubic_linux), counts in jiffies, has HyStart on
  *	   (cubic_hystart), forgets W_max at a timeout, and restores only cwnd at an undo.
  *	9. Linux takes idle periods out of t, this also phases in which the application
@@ -102,8 +102,16 @@ struct cubic9438 {
 	struct cubic_epoch epoch;
 	struct cubic_epoch saved;	/* as it was before the last reduction */
 	u64 last_us;		/* until when the time is counted or left out */
-	u32 fraction;		/* of cwnd */
-	u32 rest;		/* what the last division of cwnd left */
+	union {			/* from the beginning of an epoch */
+		struct {
+			u32 fraction;	/* of cwnd */
+			u32 rest;	/* what the last division of cwnd left */
+		};
+		struct {		/* with cubic_linux */
+			u32 step;	/* acknowledged segments per step of the window; 0 at first */
+			u32 seen;	/* window and jiffy for which it was found, see cubic_seen() */
+		};
+	};
 	struct cubic_hystart hystart;
 };
 CC_STATE(struct cubic9438);
@@ -179,18 +187,34 @@ static inline void cubic_estimate(struct cubic_epoch *epoch, u32 cwnd, u32 acked
 	epoch->w_est = w_est < ~0U ? w_est : ~0U;
 }
 
-/* Acknowledged segments per step of the window where Linux counts. */
-static inline u32 cubic_linux_step(const struct cubic9438 *cubic, u32 cwnd, u64 t_us)
+/* The window and, in the lowest byte, the jiffy. */
+static inline u32 cubic_seen(u32 cwnd, u32 jiffies)
 {
-	u32 target = cubic_w(&cubic->epoch, t_us + cubic->hystart.least_rtt, true) >> CUBIC_SHIFT;
-	u32 w_est = cubic->epoch.w_est >> CUBIC_SHIFT;
-	u32 step = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+	return cwnd << 8 | (jiffies & 0xff);
+}
 
-	if (!cubic->hystart.reduced)
-		step = cc_min(step, CUBIC_PROBE);
+/* Acknowledged segments per step of the window where Linux counts. It looks again when the window is
+ * another or a 32nd of a second has passed, and at W_cubic once per jiffy. */
+static inline u32 cubic_linux_step(struct sock *sk, u32 cwnd, u64 t_us)
+{
+	struct cubic9438 *cubic = inet_csk_ca(sk);
+	u32 now = cc_now_j(sk), step = cubic->step, target, w_est;
+	bool known = step && ((now - cubic->seen) & 0xff) == 0;
+
+	if (step && cubic->seen >> 8 == cwnd && ((now - cubic->seen) & 0xff) <= CC_HZ / 32)
+		return step;
+	if (!known) {
+		target = cubic_w(&cubic->epoch, t_us + cubic->hystart.least_rtt, true) >> CUBIC_SHIFT;
+		step = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+		if (!cubic->hystart.reduced)
+			step = cc_min(step, CUBIC_PROBE);
+		cubic->seen = cubic_seen(cwnd, now);
+	}
+	w_est = cubic->epoch.w_est >> CUBIC_SHIFT;
 	if (w_est > cwnd)
 		step = cc_min(step, cwnd / (w_est - cwnd));
-	return cc_max(step, 2);
+	cubic->step = cc_max(step, 2);
+	return cubic->step;
 }
 
 static inline void cubic_round(struct sock *sk)
@@ -292,7 +316,7 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	t = cubic->last_us - epoch->start_us;
 	cubic_estimate(epoch, tp->snd_cwnd, acked, param(sk, cubic_linux));
 	if (param(sk, cubic_linux)) {
-		ca_grow(tp, cubic_linux_step(cubic, tp->snd_cwnd, t), acked);
+		ca_grow(tp, cubic_linux_step(sk, tp->snd_cwnd, t), acked);
 		return;
 	}
 	window = cubic_scaled(tp->snd_cwnd) + cubic->fraction;
