@@ -53,7 +53,7 @@ pub struct Settings {
     pub compute: Compute,
     /// Per cent by which each of these times is more or less, at random by the visit's seed; without it all
     /// visits would meet the queue in the same phase. With the default, page load times have a standard
-    /// deviation of 13 ms (median over the conditions of examples/agreement.toml); on the testbed 19 ms.
+    /// deviation of 11 ms (median over the conditions of examples/agreement.toml); on the testbed 19 ms.
     pub compute_noise_percent: u8,
 }
 
