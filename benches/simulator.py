@@ -5,11 +5,11 @@
 Flows over one bottleneck of 100 ms one way with a queue of one BDP and an access link at either end, in
 our simulator (crates/simulator/examples/speed.rs, Linux's whole TCP with CUBIC) and in ns-3
 (benches/ns3/dumbbell.cc, built here: TcpCubic, SACK, the same segment size and wire bytes); without
-libns3-dev ours alone. Debian builds ns-3 with its asserts; --ns3 names one of your own, say of the profile
-"optimized". CPU seconds are those of the event loop. Both goodputs are printed, because a ratio
-of times means something only where both carried the same. Then what an ACK costs by the window, and
-loads of a large page on lte. Times depend on what else the machine does; each arm is a process of its own,
-ours runs REPEATS times and the fastest counts.
+libns3-dev ours alone. Debian's ns-3 is of the profile "release" with logging compiled in; --ns3 names one
+of your own, say of the profile "optimized". CPU seconds are those of the event loop. Both goodputs are
+printed, because a ratio of times means something only where both carried the same. Then what an ACK costs
+by the window, and loads of a large page on lte. Times depend on what else the machine does; each arm is a
+process of its own, ours runs REPEATS times and the fastest counts.
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ def main() -> None:
         peer = "nothing (ns-3: libns3-dev)"
         if version:
             peer = (
-                f"ns-3 in {version}" if options.ns3 else f"ns-3 {version}, Debian's build (profile default)"
+                f"ns-3 in {version}"
+                if options.ns3
+                else f"ns-3 {version}, Debian's build (release, with logging)"
             )
         print(f"dumbbell, {DELAY_MS} ms one way, {options.seconds} s simulated; beside: {peer}")
         print(

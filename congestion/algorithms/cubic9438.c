@@ -109,7 +109,7 @@ struct cubic9438 {
 		};
 		struct {		/* with cubic_linux */
 			u32 step;	/* acknowledged segments per step of the window; 0 at first */
-			u32 seen;	/* window and jiffy for which it was found, see cubic_seen() */
+			u32 seen;	/* the window and, in the lowest byte, the jiffy that it is of */
 		};
 	};
 	struct cubic_hystart hystart;
@@ -187,28 +187,22 @@ static inline void cubic_estimate(struct cubic_epoch *epoch, u32 cwnd, u32 acked
 	epoch->w_est = w_est < ~0U ? w_est : ~0U;
 }
 
-/* The window and, in the lowest byte, the jiffy. */
-static inline u32 cubic_seen(u32 cwnd, u32 jiffies)
-{
-	return cwnd << 8 | (jiffies & 0xff);
-}
-
 /* Acknowledged segments per step of the window where Linux counts. It looks again when the window is
  * another or a 32nd of a second has passed, and at W_cubic once per jiffy. */
-static inline u32 cubic_linux_step(struct sock *sk, u32 cwnd, u64 t_us)
+static inline u32 cubic_linux_step(struct sock *sk, u64 t_us)
 {
 	struct cubic9438 *cubic = inet_csk_ca(sk);
-	u32 now = cc_now_j(sk), step = cubic->step, target, w_est;
-	bool known = step && ((now - cubic->seen) & 0xff) == 0;
+	u32 cwnd = tcp_sk(sk)->snd_cwnd, now = cc_now_j(sk), step = cubic->step;
+	u32 age = (now - cubic->seen) & 0xff, target, w_est;
 
-	if (step && cubic->seen >> 8 == cwnd && ((now - cubic->seen) & 0xff) <= CC_HZ / 32)
+	if (step && cubic->seen >> 8 == cwnd && age <= CC_HZ / 32)
 		return step;
-	if (!known) {
+	if (!step || age) {
 		target = cubic_w(&cubic->epoch, t_us + cubic->hystart.least_rtt, true) >> CUBIC_SHIFT;
 		step = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
 		if (!cubic->hystart.reduced)
 			step = cc_min(step, CUBIC_PROBE);
-		cubic->seen = cubic_seen(cwnd, now);
+		cubic->seen = cwnd << 8 | (now & 0xff);
 	}
 	w_est = cubic->epoch.w_est >> CUBIC_SHIFT;
 	if (w_est > cwnd)
@@ -316,7 +310,7 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	t = cubic->last_us - epoch->start_us;
 	cubic_estimate(epoch, tp->snd_cwnd, acked, param(sk, cubic_linux));
 	if (param(sk, cubic_linux)) {
-		ca_grow(tp, cubic_linux_step(sk, tp->snd_cwnd, t), acked);
+		ca_grow(tp, cubic_linux_step(sk, t), acked);
 		return;
 	}
 	window = cubic_scaled(tp->snd_cwnd) + cubic->fraction;

@@ -145,7 +145,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
     }
 
     /// Brings the queue and the bottleneck to `now`: all that [`counters`](Self::counters) says of
-    /// the queue is then as of that time. Not needed for anything else.
+    /// the queue and the capacity is then as of that time. Not needed for anything else.
     pub fn evaluate(&mut self, now: Time) {
         let now = now.max(self.popped);
         self.evaluated = self.evaluated.max(now);

@@ -476,6 +476,29 @@ mod tests {
     use proptest::prelude::*;
     use wirepaint_units::BitRate;
 
+    #[test]
+    fn a_parcel_keeps_what_it_was_given() {
+        let kinds = [None, Some(Counted::Data), Some(Counted::Bare)];
+        for (most, counted) in [false, true].into_iter().flat_map(|most| kinds.map(|kind| (most, kind))) {
+            let of = |value: u32| if most { value } else { 0 };
+            let (ip_bytes, dscp) = (of(0xffff) as u16, of(63) as u8);
+            let envelope = Envelope { ip_bytes, ecn_capable: most, counted, dscp };
+            let mut parcel = Parcel::new(of(u32::MAX), of(u32::MAX), of(ROUTES as u32 - 1), envelope);
+            (0..of(255)).for_each(|_| parcel.take_hop());
+            for marked in [false, true] {
+                let place = (parcel.slot(), parcel.to(), parcel.stage());
+                assert_eq!(
+                    place,
+                    (of(u32::MAX), of(u32::MAX), (of(ROUTES as u32 - 1) as usize, of(255) as usize))
+                );
+                let seen = (parcel.ip_bytes(), parcel.is_ecn_capable(), parcel.counted_as(), parcel.dscp());
+                assert_eq!(seen, (u32::from(ip_bytes), most, counted, dscp));
+                assert_eq!((parcel.is_marked(), parcel.emptied().ip_bytes()), (marked, 0));
+                parcel.mark_congestion();
+            }
+        }
+    }
+
     fn lane(bit_per_s: u64, delay_us: u64) -> Direction {
         Direction {
             capacity: Capacity::Rate { bit_per_s: BitRate(bit_per_s) },
