@@ -46,6 +46,14 @@ pub struct Document {
     pub scanned: usize,
     /// Bytes that it has passed.
     pub scanned_bytes: u64,
+    /// Where the body begins and the text ends, and the elements between.
+    body_at: u64,
+    end: u64,
+    elements: u64,
+    /// Its style rules name font families.
+    pub names_fonts: bool,
+    /// Bytes that the parser has been charged for.
+    pub charged_bytes: u64,
     /// Items that the parser has passed.
     pub parsed: usize,
     /// What the parser waits for.
@@ -66,6 +74,8 @@ pub struct Document {
     pub layout_queued: bool,
     /// The first layout.
     pub laid_out: Option<Time>,
+    /// Elements that it, or a later one, has laid out with all stylesheets that have come.
+    pub laid_elements: u64,
     /// Resources of style rules that wait for a layout.
     pub styled: Vec<u32>,
     /// Where images stand that were named before.
@@ -111,6 +121,11 @@ impl Document {
             committed: false,
             scanned: 0,
             scanned_bytes: 0,
+            body_at: known.body_at.min(last),
+            end: last,
+            elements: known.elements,
+            names_fonts: known.names_fonts,
+            charged_bytes: 0,
             parsed: 0,
             block: None,
             sheets: 0,
@@ -121,6 +136,7 @@ impl Document {
             content_loaded: None,
             layout_queued: false,
             laid_out: None,
+            laid_elements: 0,
             styled: Vec::new(),
             repeated_images: known.repeated_images,
             seen: Seen::default(),
@@ -128,6 +144,18 @@ impl Document {
             running: 0,
             medium: 0,
         }
+    }
+
+    /// Elements of the body that stand before an offset.
+    pub fn elements_before(&self, offset: u64) -> u64 {
+        let (body, before) = (self.end - self.body_at, offset.clamp(self.body_at, self.end) - self.body_at);
+        (u128::from(self.elements) * u128::from(before) / u128::from(body.max(1))) as u64
+    }
+
+    /// Elements that the parser has made.
+    pub fn made_elements(&self) -> u64 {
+        let next = self.items.get(self.parsed).map_or(self.end, |&(at, _)| at);
+        self.elements_before(next.min(self.scanned_bytes))
     }
 
     /// True when a request of `priority` may go now; counts it as under way.

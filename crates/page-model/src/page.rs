@@ -122,6 +122,12 @@ pub enum Kind {
 pub struct Document {
     /// Where the body begins.
     pub body_at: u64,
+    /// Elements in the body, taken as evenly spread.
+    #[serde(default)]
+    pub elements: u64,
+    /// True when its style rules name font families.
+    #[serde(default)]
+    pub names_fonts: bool,
     /// Where scripts without an address stand, in order.
     #[serde(default)]
     pub inline_scripts: Vec<u64>,

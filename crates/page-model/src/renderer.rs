@@ -8,8 +8,9 @@
 //!   are there. Asynchronous scripts run when they come, deferred ones after the parser's end; then
 //!   comes DOMContentLoaded.
 //! - Until the body begins, requests below high priority wait while others are under way ([`Document::admit`]).
-//! - Layout waits for the body and all stylesheets met so far. It asks for images and fonts of
-//!   style rules, raises images in the view port, and is followed by the first paint.
+//! - Style and layout wait for the body and all stylesheets met so far, and cost time for each element
+//!   that is new or that a stylesheet has come for. Style asks for images of style rules; fonts are
+//!   asked for after the layout. It raises images in the view port and is followed by the first paint.
 //! - The load event waits for every resource that is not marked `after_load`: for what scripts fetch
 //!   until it is asked for, for all else until it has come.
 //!
@@ -33,6 +34,10 @@ use wirepaint_units::{Duration, Time};
 mod paints;
 mod requests;
 
+/// Images of style rules are asked for when this part of style, layout and paint is over (one in so many;
+/// traces of loads of the shipped page `kit`).
+const STYLE_SHARE: u64 = 4;
+
 /// What the page wants of the network process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -48,14 +53,19 @@ pub enum Wish {
 enum Task {
     /// The page's process takes a document over.
     Commit(usize),
-    /// Text of a document has come.
+    /// Text of a document has come: the preload scanner's part.
     Chunk(usize),
+    /// The parser's.
+    Parse(usize),
     /// A resource has come that is no document and no script.
     Finish(u32),
     /// A script runs.
     Run(u32),
     /// A timer of a script, or a fetch that is over, asks for a resource.
     Make(u32),
+    /// The elements' styles are found.
+    Style(usize),
+    /// They are laid out and painted.
     Layout(usize),
     Load,
 }
@@ -298,13 +308,26 @@ impl Renderer {
                 let Document { available, scanned_bytes, .. } = self.documents[number];
                 Duration(self.compute.html_ns_per_kib.0 * (available - scanned_bytes) / 1024)
             }
+            Task::Parse(number) => {
+                let document = &self.documents[number];
+                let Document { scanned_bytes, charged_bytes, .. } = *document;
+                let made = document.elements_before(scanned_bytes) - document.elements_before(charged_bytes);
+                Duration(self.compute.html_ns_per_element.0 * made)
+            }
             Task::Run(resource) => of_size(resource, self.compute.js_ns_per_kib),
             Task::Finish(resource) => match self.page.resources[resource as usize].kind {
                 Kind::Css => of_size(resource, self.compute.css_ns_per_kib),
                 _ => of_size(resource, Duration::ZERO),
             },
             Task::Make(_) | Task::Load => finish_ns,
-            Task::Layout(_) => self.compute.layout_ns,
+            Task::Style(number) => Duration(self.layout_cost(number).0 / STYLE_SHARE),
+            Task::Layout(number) => {
+                let Document { names_fonts, laid_out, .. } = self.documents[number];
+                let waits = names_fonts && laid_out.is_none();
+                let fonts = if waits { self.compute.fonts_ns } else { Duration::ZERO };
+                let all = self.layout_cost(number);
+                Duration(all.0 - all.0 / STYLE_SHARE) + fonts
+            }
         }
     }
 
@@ -314,6 +337,10 @@ impl Renderer {
             Task::Chunk(number) => {
                 self.documents[number].chunk_queued = false;
                 self.scan(now, number);
+                self.tasks.push_front(Task::Parse(number));
+            }
+            Task::Parse(number) => {
+                self.documents[number].charged_bytes = self.documents[number].scanned_bytes;
                 self.parse(now, number);
                 if self.documents[number].complete && self.documents[number].scripted {
                     self.effects(now, self.documents[number].resource);
@@ -337,6 +364,7 @@ impl Renderer {
                 self.sheet_done(now, resource);
             }
             Task::Make(resource) => self.discover(now, resource),
+            Task::Style(number) => self.style(now, number),
             Task::Layout(number) => self.lay_out(now, number),
             Task::Load => {
                 self.loaded = Some(now);
@@ -496,17 +524,15 @@ impl Renderer {
     fn sheet_done(&mut self, now: Time, sheet: u32) {
         let Some(owner) = self.states[sheet as usize].owner else { return };
         let link = &self.links[sheet];
-        if link.imported {
-            self.documents[owner].sheets -= 1;
-        } else if link.element == Some(Element::Stylesheet) {
-            let document = &mut self.documents[owner];
-            let met = |(_, item): &(u64, Item)| *item == Item::Element(link.root, Element::Stylesheet);
-            if document.items[..document.parsed].iter().any(met) {
-                document.sheets -= 1;
-            }
-        } else {
+        let document = &mut self.documents[owner];
+        let met = |(_, item): &(u64, Item)| *item == Item::Element(link.root, Element::Stylesheet);
+        if !link.imported && link.element != Some(Element::Stylesheet) {
             return;
         }
+        if link.imported || document.items[..document.parsed].iter().any(met) {
+            document.sheets -= 1;
+        }
+        document.laid_elements = 0;
         self.want_layout(owner);
         self.parse(now, owner);
     }
@@ -517,13 +543,32 @@ impl Renderer {
         let document = &mut self.documents[number];
         if document.body && document.sheets == 0 && !document.layout_queued {
             document.layout_queued = true;
-            self.queue(Task::Layout(number));
+            self.queue(Task::Style(number));
         }
+    }
+
+    fn layout_cost(&self, number: usize) -> Duration {
+        let document = &self.documents[number];
+        let elements = document.made_elements() - document.laid_elements;
+        Duration(self.compute.layout_ns.0 + self.compute.layout_ns_per_element.0 * elements)
+    }
+
+    /// Images of style rules are asked for at once; nothing comes between style and layout.
+    fn style(&mut self, now: Time, number: usize) {
+        let styled = std::mem::take(&mut self.documents[number].styled);
+        let is_font = |&styled: &u32| self.page.resources[styled as usize].kind == Kind::Font;
+        let (fonts, images): (Vec<_>, Vec<_>) = styled.into_iter().partition(is_font);
+        self.documents[number].styled = fonts;
+        for image in images {
+            self.discover(now, image);
+        }
+        self.tasks.push_front(Task::Layout(number));
     }
 
     fn lay_out(&mut self, now: Time, number: usize) {
         let document = &mut self.documents[number];
         document.layout_queued = false;
+        document.laid_elements = document.made_elements();
         document.laid_out.get_or_insert(now);
         for resource in std::mem::take(&mut document.styled) {
             self.discover(now, resource);

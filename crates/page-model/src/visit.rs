@@ -116,6 +116,8 @@ pub struct Visit {
     /// Work of reading that the network process has yet to be charged for.
     reading: Duration,
     noise: Noise,
+    /// A request with credentials has followed the navigation.
+    credentials: bool,
     done: bool,
 }
 
@@ -134,6 +136,7 @@ impl Visit {
             agenda: Agenda::default(),
             unread: Vec::new(),
             reading: Duration::ZERO,
+            credentials: false,
             done: false,
         }
     }
@@ -215,7 +218,11 @@ impl Visit {
         while let Some((_, event)) = self.agenda.due(now) {
             match event {
                 Event::Ask(request, priority) => {
-                    let work = self.noise.vary(self.settings.compute.request_ns);
+                    let credentials = request > 0 && self.page.resources[request as usize].pool == 0;
+                    let first = credentials && !std::mem::replace(&mut self.credentials, true);
+                    let Compute { request_ns, first_request_ns, .. } = self.settings.compute;
+                    let work =
+                        self.noise.vary(request_ns + if first { first_request_ns } else { Duration::ZERO });
                     self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
                     self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
                 }

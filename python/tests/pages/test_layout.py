@@ -98,6 +98,20 @@ def test_the_largest_text_is_that_of_one_block() -> None:
     assert _shown(f'<div style="height:900px"></div><p>{text}</p>').estimate.text_area == 0
 
 
+@pytest.mark.parametrize(
+    ("css", "named"),
+    [
+        (".x { color: red; font-family: Lora, serif }", True),
+        ("p{font:12px/1 Lora}", True),
+        ("@font-face { font-family: Lora; src: url(l.woff2) } p { font-size: 2em; font-weight: 700 }", False),
+    ],
+)
+def test_rules_that_name_fonts_are_known(css: str, named: bool) -> None:
+    styles = Styles(VIEWPORT)
+    styles.add(css, BASE)
+    assert styles.names_fonts is named
+
+
 def test_placeholders_do_not_count() -> None:
     assert counted(100_000, None, 600, VIEWPORT) == 0
     assert counted(100_000, None, 700, VIEWPORT) == 100_000

@@ -99,6 +99,12 @@ def test_the_body_and_scripts_in_the_text_are_found(graph: dict[str, dict[str, A
     assert HTML[script:].startswith("<script>first()")
 
 
+def test_elements_of_the_body_are_counted(graph: dict[str, dict[str, Any]]) -> None:
+    document = graph["https://a.test/"]["document"]
+    assert document["elements"] == 7, "neither those of the head nor what noscript hides"
+    assert document["names_fonts"] is False
+
+
 def test_what_stylesheets_name_is_imported_or_styled(graph: dict[str, dict[str, Any]]) -> None:
     sheet = list(graph).index("https://a.test/s.css")
     assert graph["https://a.test/more.css"]["cause"] == {"kind": "import", "by": sheet}

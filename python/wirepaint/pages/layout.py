@@ -49,6 +49,7 @@ _KEPT = {
     "font-size", "background", "background-image", "opacity", "visibility",
 }  # fmt: skip
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
+_FONTS = re.compile(r"(?:^|[;{\s])font(?:-family)?\s*:")
 _LENGTH = re.compile(r"(-?[\d.]+)(px|rem|em|vh|vw|%|)$")
 _SIMPLE = re.compile(r"([.#]?)([\w-]+)")
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*([\d.]+)(px|em|rem)\s*\)")
@@ -118,12 +119,15 @@ class Styles:
 
     def __init__(self, viewport: tuple[int, int]) -> None:
         self._viewport = viewport
+        self.names_fonts = False
+        """True when a rule names font families."""
         self._rules: dict[str, list[_Rule]] = defaultdict(list)
         self._count = 0
 
     def add(self, text: str, base: str) -> None:
         """Reads a stylesheet at ``base``."""
         for selectors, body in self._blocks(_COMMENT.sub("", text)):
+            self.names_fonts |= _FONTS.search(body) is not None
             declared = _declarations(body, base)
             if not declared:
                 continue

@@ -146,6 +146,7 @@ class _Graph:
         repeated: list[int] = []
         self._documents[resource.id] = {
             "body_at": reader.body_at,
+            "elements": reader.count,
             "inline_scripts": reader.inline_scripts,
             "repeated_images": repeated,
         }
@@ -195,6 +196,7 @@ class _Graph:
         self._visible |= {child for child, shown in estimate.images.items() if shown.visible}
         self._places = {child: {"area": shown.area} for child, shown in estimate.images.items()}
         known |= {"text_area": estimate.text_area, "unplaced_area": self._unplaced(estimate)}
+        known["names_fonts"] = self._styles.names_fonts
 
     def _unplaced(self, estimate: layout.Estimate) -> int:
         """The most that an image may show of those that the document's scripts place."""
@@ -282,6 +284,8 @@ class _Reader(HTMLParser):
         self.sheets: list[str] = []
         """Style rules within the document, and those of single elements."""
         self.body_at: int = len(text)
+        self.count = 0
+        """Elements in the body."""
         self._base = base
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._unseen = 0
@@ -298,6 +302,7 @@ class _Reader(HTMLParser):
             self.body_at = min(self.body_at, at)
         if self._unseen:
             return
+        self.count += self.body_at < at
         if "style" in attributes:
             self.sheets.append(attributes["style"])
         if tag == "script" and "src" not in attributes and attributes.get("type", "") in _SCRIPT_TYPES:
