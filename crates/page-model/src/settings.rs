@@ -53,7 +53,7 @@ pub struct Settings {
     pub compute: Compute,
     /// Per cent by which each of these times is more or less, at random by the visit's seed; without it all
     /// visits would meet the queue in the same phase. With the default, page load times have a standard
-    /// deviation of 11 ms (median over the conditions of examples/agreement.toml); on the testbed 19 ms.
+    /// deviation of 10 ms (median over the conditions of examples/agreement.toml); on the testbed 19 ms.
     pub compute_noise_percent: u8,
 }
 
@@ -83,9 +83,9 @@ impl Default for Settings {
 /// documents and style rules, per element and per layout, which are least squares over the CPU times by kind
 /// of work in loads of the shipped pages (`benches/browser_work.py`), and its time per 1024 bytes of scripts
 /// (over those with recorded bodies). Read from Chromium's trace of the same loads: the first request with
-/// credentials (4.9 to 5.4 ms on seven of eight pages), the wait for fonts (18 to 28 ms of the layout on
-/// pages with fonts of their own), the time to pixels (31 ms after a layout, in the median, and 9 ms in
-/// which a layout waits for a frame). Not CPU times, and read from unshaped loads: launch, pass, and the
+/// credentials (4.9 to 5.4 ms on seven of eight pages), what a first layout takes beyond its CPU time on
+/// pages that name fonts (18 to 28 ms), the time to pixels (31 ms after a layout, in the median, and 9 ms
+/// in which a layout waits for a frame). Not CPU times, and read from unshaped loads: launch, pass, and the
 /// parts into which request and commit are divided. `aside_threads` was not measured: it
 /// is the number with which the load times of those pages came out best.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -125,7 +125,8 @@ pub struct Compute {
     pub layout_ns: Duration,
     /// The same, for each element that has none yet or new style rules.
     pub layout_ns_per_element: Duration,
-    /// A first layout waits so long for the browser's own process to find the fonts that the rules name.
+    /// A first layout of a document that names fonts takes so much longer. The browser's own process looks for
+    /// the fonts in some 7 ms of it (eight families); the rest is not explained.
     pub fonts_ns: Duration,
     /// Layout to pixels, and the wait for a frame before it; not CPU time.
     pub paint_ns: Duration,

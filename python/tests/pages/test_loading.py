@@ -21,7 +21,7 @@ HTML = """<!doctype html><html><head><link rel="stylesheet" href="/s.css">
 <div style="background-image: url('/hero.jpg')"></div>
 <picture><source srcset="/small.webp, /large.webp 2x"><img src="/old.png"></picture>
 <noscript><img src="/never.png"></noscript><iframe src="/frame.html"></iframe></body></html>"""
-CSS = "@import '/more.css'; .x { background: url(/rule.png) }"
+CSS = "@import '/more.css'; .x { background: url(/rule.png); font-family: Lora }"
 
 
 def _prepared(tmp_path: Path, found: dict[str, tuple[str, str]], bodies: dict[str, str]) -> PreparedPage:
@@ -102,7 +102,7 @@ def test_the_body_and_scripts_in_the_text_are_found(graph: dict[str, dict[str, A
 def test_elements_of_the_body_are_counted(graph: dict[str, dict[str, Any]]) -> None:
     document = graph["https://a.test/"]["document"]
     assert document["elements"] == 7, "neither those of the head nor what noscript hides"
-    assert document["names_fonts"] is False
+    assert document["names_fonts"] is True
 
 
 def test_what_stylesheets_name_is_imported_or_styled(graph: dict[str, dict[str, Any]]) -> None:
