@@ -31,7 +31,6 @@ from scipy.optimize import nnls
 from wirepaint import pages
 from wirepaint.pages.import_folder import import_folder
 from wirepaint.pages.synthesis.binary import image
-from wirepaint.runners.testbed import _addresses
 from wirepaint.runners.testbed.cells import Cells
 
 KIB = 1024
@@ -192,16 +191,7 @@ def main() -> None:
             for name, page in made.items():
                 for http in ("h2", "h1"):
                     trace = Path(scratch) / f"{name}-{http}-{number}"
-                    trace.mkdir()
-                    ask = {
-                        "http": http,
-                        "url": page.url,
-                        "hosts": _addresses(page),
-                        "origins": page.origins,
-                        "responses": page.responses,
-                        "trace": str(trace),
-                    }
-                    seen = cells.call("browser_cost:visit", ask, timeout_s=90, log=trace / "log.txt")
+                    seen = page_load.visited(cells, "browser_cost:visit", page, http, trace)
                     if number == 0:
                         continue
                     rows.append(features(page, seen["connections"]))

@@ -1,12 +1,13 @@
-"""What a browser's main thread does while it loads the shipped pages: parsing, styles, layout and paint.
+"""What a browser's main thread does while it loads the shipped pages: asking, parsing, styles, layout, paint.
 
     sudo .venv/bin/python benches/browser_work.py [--visits N] [--json]
 
 Loads each shipped page through the whole testbed without a limit, with Chromium's own trace switched on,
 and adds up the CPU time of the main thread until the load event by kind of work. What parsing and layout
-cost depends on what a document says, so that no page made for it tells: the page model's costs per element
-and per 1024 bytes of documents and stylesheets (``Compute``, crates/page-model/src/settings.rs) are least
-squares over these pages. The trace itself costs some of the time.
+cost depends on what a document says, so that no page made for it tells: the page model's costs per request
+asked for, per element and per 1024 bytes of documents and stylesheets (``Compute``,
+crates/page-model/src/settings.rs) are least squares over these pages. The trace itself costs some of the
+time.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from scipy.optimize import nnls
 
 from wirepaint import pages
 from wirepaint.pages.loading import load_graph
-from wirepaint.runners.testbed import _addresses
+from wirepaint.runners.testbed.browser.chromium import BrowserOptions
 from wirepaint.runners.testbed.cells import Cells
 
-VIEWPORT = (1280, 800)
-CATEGORIES = ["devtools.timeline"]
+CATEGORIES = ["devtools.timeline", "blink"]
 KINDS = {
+    "ask": "ResourceFetcher::requestResource",
     "html": "ParseHTML",
     "css": "ParseAuthorStyleSheet",
     "layout": "UpdateLayoutTree|Layout|PrePaint|Paint|Layerize|Commit|HitTest",
@@ -77,6 +78,8 @@ def work(events: list[dict[str, Any]]) -> dict[str, Any]:
     here = [e for e in events if (e["pid"], e["tid"]) == (load["pid"], load["tid"])]
     here.sort(key=lambda event: (event["ts"], -event.get("dur", 0)))
     spans = [event for event in here if event.get("ph") == "X" and event["ts"] < load["ts"]]
+    # Of the category "blink" only what is named: its other spans are parts of those above.
+    spans = [span for span in spans if "devtools.timeline" in span["cat"] or span["name"] == KINDS["ask"]]
     used: Counter[str] = Counter()
     stack: list[tuple[float, str]] = []
     for span in spans:
@@ -115,18 +118,10 @@ def main() -> None:
             seen = []
             for number in range(options.visits + 1):
                 trace = Path(scratch) / f"{name}-{number}"
-                trace.mkdir()
-                ask = {
-                    "http": "h2",
-                    "url": page.url,
-                    "hosts": _addresses(page),
-                    "origins": page.origins,
-                    "responses": page.responses,
-                    "trace": str(trace),
-                }
-                seen.append(cells.call("browser_work:visit", ask, timeout_s=90, log=trace / "log.txt"))
+                seen.append(page_load.visited(cells, "browser_work:visit", page, "h2", trace))
             rows.append(row_of(page, seen[1:]))
     costs = {
+        "ask": fit(rows, "ask", ("requests",)),
         "html": fit(rows, "html", ("html_kib", "elements")),
         "css": fit([row for row in rows if not row["synthetic"]], "css", ("css_kib",)),
         "layout": fit(rows, "layout", ("layouts", "elements")),
@@ -147,7 +142,8 @@ def main() -> None:
 
 def row_of(page: pages.PreparedPage, seen: list[dict[str, Any]]) -> dict[str, Any]:
     """A page's features and the medians of its visits."""
-    documents = [resource.get("document") for resource in load_graph(page, VIEWPORT)["resources"]]
+    graph = load_graph(page, BrowserOptions.viewport)
+    documents = [resource.get("document") for resource in graph["resources"]]
     kib: Counter[str] = Counter()
     for resource in page.resources:
         kib[resource["type"]] += resource["decoded_bytes"] / 1024
@@ -156,6 +152,7 @@ def row_of(page: pages.PreparedPage, seen: list[dict[str, Any]]) -> dict[str, An
         "page": page.name,
         "synthetic": page.resources[0]["synthetic"],
         "elements": sum(document["elements"] for document in documents if document),
+        "requests": len(page.resources),
         "html_kib": kib["html"],
         "css_kib": kib["css"],
         "layouts": statistics.median(each["layouts"] for each in seen),

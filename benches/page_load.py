@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,29 +64,16 @@ def main() -> None:
         raise SystemExit("nginx is not installed: apt-get install nginx-light")
     folder = pages.shipped()[options.page]
     page = pages.prepare(folder, pages.cache_dir())
-    responses = [dict(response, think_ns=0) for response in page.responses]
+    page = replace(page, responses=[dict(response, think_ns=0) for response in page.responses])
     results = {}
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # a cell imports this file by name
     with tempfile.TemporaryDirectory() as scratch, Cells() as cells:
         for http in [options.http] if options.http else ["h1", "h2"]:
-            ask = {
-                "http": http,
-                "url": page.url,
-                "hosts": _addresses(page),
-                "origins": page.origins,
-                "responses": responses,
-            }
             loads: dict[str, list[dict[str, Any]]] = {"testbed": [], "nginx": []}
             for visit in range(options.visits + 1):
                 for arm, seen in loads.items():
                     trace = Path(scratch) / f"{http}-{arm}-{visit}"
-                    trace.mkdir()
-                    load = cells.call(
-                        f"page_load:load_{arm}",
-                        ask | {"trace": str(trace)},
-                        timeout_s=90,
-                        log=trace / "log.txt",
-                    )
+                    load = visited(cells, f"page_load:load_{arm}", page, http, trace)
                     if visit > 0:
                         seen.append(load)
             results[http] = _summary(loads)
@@ -99,6 +87,20 @@ def main() -> None:
             f"{http:4}{row['testbed_ms']:>9.1f} ms{row['nginx_ms']:>15.1f} ms{row['ratio']:>8.3f}"
             f"{row['objects']:>9}"
         )
+
+
+def visited(cells: Cells, function: str, page: pages.PreparedPage, http: str, trace: Path) -> Any:
+    """What ``function``, which a cell imports by name, answers of one visit traced into ``trace``."""
+    trace.mkdir()
+    ask = {
+        "http": http,
+        "url": page.url,
+        "hosts": _addresses(page),
+        "origins": page.origins,
+        "responses": page.responses,
+        "trace": str(trace),
+    }
+    return cells.call(function, ask, timeout_s=90, log=trace / "log.txt")
 
 
 def _summary(loads: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:

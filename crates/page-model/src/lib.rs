@@ -31,6 +31,6 @@ mod visit;
 pub use page::Page;
 pub use priority::Priority;
 pub use rows::Rows;
-pub use server::Backlog;
+pub use server::{Backlog, unsent_bound};
 pub use settings::Settings;
 pub use visit::{Action, Prepared, Visit};

@@ -318,7 +318,12 @@ impl Network {
         self.server_writes(now, at);
     }
 
-    /// What the kernel holds of a connection at the server, whenever it has changed.
+    /// True when a connection speaks HTTP/2.
+    pub fn speaks_http2(&self, number: u32) -> bool {
+        self.connections[number as usize].http2
+    }
+
+    /// What the kernel takes of a connection at the server, whenever it has changed.
     pub fn server_acknowledged(&mut self, now: Time, number: u32, backlog: Backlog) {
         self.connections[number as usize].server.acknowledged(backlog);
         self.server_writes(now, number as usize);

@@ -51,6 +51,8 @@ pub enum Wish {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
+    /// The network process is told what the page wants of it.
+    Tell(Wish),
     /// The page's process takes a document over.
     Commit(usize),
     /// Text of a document has come: the preload scanner's part.
@@ -109,6 +111,8 @@ pub struct Renderer {
     document_of: Vec<Option<usize>>,
     agenda: Agenda<Task>,
     tasks: VecDeque<Task>,
+    /// What to tell the network process; it goes before the other tasks.
+    untold: VecDeque<Wish>,
     running: Option<Task>,
     /// Work of the task that has just begun, until the caller takes it; see [`Renderer::ran`].
     pub job: Option<Duration>,
@@ -170,6 +174,7 @@ impl Renderer {
             document_of,
             agenda: Agenda::default(),
             tasks: VecDeque::new(),
+            untold: VecDeque::new(),
             running: None,
             job: None,
             after_load: Vec::new(),
@@ -280,6 +285,11 @@ impl Renderer {
 
     // The main thread.
 
+    fn tell(&mut self, wish: Wish) {
+        self.untold.push_back(wish);
+        self.next_task();
+    }
+
     fn queue(&mut self, task: Task) {
         self.tasks.push_back(task);
         self.next_task();
@@ -289,7 +299,8 @@ impl Renderer {
         if self.running.is_some() {
             return;
         }
-        if let Some(task) = self.tasks.pop_front() {
+        let untold = self.untold.pop_front().map(Task::Tell);
+        if let Some(task) = untold.or_else(|| self.tasks.pop_front()) {
             self.running = Some(task);
             self.job = Some(self.noise.vary(self.cost(task)));
         }
@@ -302,6 +313,8 @@ impl Renderer {
             compute_ns.unwrap_or(finish_ns + Duration(per_kib.0 * decoded_bytes / 1024))
         };
         match task {
+            Task::Tell(Wish::Ask(..)) => self.compute.ask_ns,
+            Task::Tell(_) => Duration::ZERO,
             Task::Commit(0) => self.compute.commit_ns,
             Task::Commit(_) => self.compute.frame_commit_ns,
             Task::Chunk(number) => {
@@ -333,6 +346,7 @@ impl Renderer {
 
     fn perform(&mut self, now: Time, task: Task) {
         match task {
+            Task::Tell(wish) => self.wishes.push_back(wish),
             Task::Commit(number) => self.documents[number].committed = true,
             Task::Chunk(number) => {
                 self.documents[number].chunk_queued = false;

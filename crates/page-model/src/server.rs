@@ -2,8 +2,8 @@
 //!
 //! HTTP/2: the heads of answers go at once, bodies in DATA frames by the rules of RFC 9218, section
 //! 10: lower urgency values first; within an urgency the answers that are not incremental one after
-//! another, then the incremental ones in turns. One frame is written at a time, and only while the
-//! kernel holds less unsent than its bound, half the congestion window: what the kernel holds can no
+//! another, then the incremental ones in turns. One frame is written at a time, as long as the socket
+//! takes it, and that is held to little unsent data ([`unsent_bound`]): what the kernel holds can no
 //! longer be overtaken. HTTP/1.1: one answer after another, as fast as the socket takes it.
 
 use crate::pipe::Pipe;
@@ -27,12 +27,16 @@ pub enum Down {
 /// What the kernel holds of a connection at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// Bytes that it has not sent once.
-    pub unsent: u64,
-    /// Congestion window in bytes.
-    pub window: u64,
     /// Bytes that it would still take.
     pub room: u64,
+    /// It would wake a writer (`poll()`).
+    pub is_writable: bool,
+}
+
+/// Most bytes that may wait unsent below an HTTP/2 connection whose congestion window has `window` bytes
+/// (`TCP_NOTSENT_LOWAT`).
+pub fn unsent_bound(window: u64) -> u64 {
+    (window / 2).max(LEAST_UNSENT)
 }
 
 /// Most payload of a DATA frame: with the frame's header one full TLS record.
@@ -75,9 +79,11 @@ pub struct Server {
     sending: Vec<Answer>,
     orders: u32,
     turns: u64,
-    backlog: Backlog,
-    /// The last write filled the kernel.
-    blocked: bool,
+    /// Bytes that the kernel takes, and whether it has said so since the last write.
+    room: u64,
+    told: bool,
+    /// It took no more, and the server waits.
+    pub blocked: bool,
     parts: Vec<(Down, u64, u64)>,
 }
 
@@ -90,7 +96,8 @@ impl Server {
             sending: Vec::new(),
             orders: 0,
             turns: 0,
-            backlog: Backlog { unsent: 0, window: LEAST_UNSENT, room: LEAST_UNSENT },
+            room: LEAST_UNSENT,
+            told: false,
             blocked: false,
             parts: Vec::new(),
         }
@@ -113,9 +120,8 @@ impl Server {
 
     /// What the kernel holds now.
     pub fn acknowledged(&mut self, backlog: Backlog) {
-        self.backlog = backlog;
-        // The kernel wakes a writer when less than half the bound is unsent (`sk_stream_write_space`).
-        self.blocked &= if self.http2 { 2 * backlog.unsent >= self.bound() } else { backlog.room == 0 };
+        (self.room, self.told) = (backlog.room, true);
+        self.blocked &= !backlog.is_writable;
     }
 
     /// The next end of a think time.
@@ -129,7 +135,12 @@ impl Server {
     /// Writes once into `pipe`; returns the bytes on the wire, 0 when there is nothing to write or no
     /// room. Call it until then.
     pub fn write(&mut self, now: Time, pipe: &mut Pipe<Down>) -> u64 {
-        if self.blocked {
+        let due = |answer: &Answer| answer.begins <= now;
+        if self.blocked || (self.sending.is_empty() && !self.waiting.iter().any(due)) {
+            return 0;
+        }
+        if self.room == 0 {
+            self.blocked = self.told;
             return 0;
         }
         self.begin(now);
@@ -143,14 +154,9 @@ impl Server {
         }
         let bytes = pipe.write(&self.parts);
         self.parts.clear();
-        self.backlog.unsent += bytes;
-        self.backlog.room = self.backlog.room.saturating_sub(bytes);
-        self.blocked = if self.http2 { self.backlog.unsent >= self.bound() } else { self.backlog.room == 0 };
+        self.room = self.room.saturating_sub(bytes);
+        self.told = false;
         bytes
-    }
-
-    fn bound(&self) -> u64 {
-        (self.backlog.window / 2).max(LEAST_UNSENT)
     }
 
     /// Takes the answers whose think time is over.
@@ -222,7 +228,7 @@ mod tests {
     /// Bodies in the order in which their frames are written.
     fn order(server: &mut Server) -> Vec<u32> {
         let mut pipe = Pipe::new(Some((16_384, 22)));
-        server.backlog.window = 1 << 30;
+        server.room = 1 << 30;
         let mut bodies = Vec::new();
         loop {
             let bytes = server.write(NOW, &mut pipe);
@@ -260,20 +266,24 @@ mod tests {
     }
 
     #[test]
-    fn half_a_window_is_written_ahead_and_no_more() {
+    fn a_server_writes_while_there_is_room_and_goes_on_when_it_is_woken() {
         let mut server = Server::new(true);
         let mut pipe = Pipe::new(Some((16_384, 22)));
         ask(&mut server, 1, 3, false, 1_000_000);
         let fill = |server: &mut Server, pipe: &mut Pipe<Down>| {
             std::iter::from_fn(|| Some(server.write(NOW, pipe)).filter(|&bytes| bytes > 0)).sum::<u64>()
         };
-        server.acknowledged(Backlog { unsent: 0, window: 200_000, room: 1 << 30 });
+        server.acknowledged(Backlog { room: 100_000, is_writable: true });
         let ahead = fill(&mut server, &mut pipe);
         assert!((100_000..100_000 + 16_500).contains(&ahead), "{ahead}");
-        server.acknowledged(Backlog { unsent: 60_000, window: 200_000, room: 1 << 30 });
-        assert_eq!(fill(&mut server, &mut pipe), 0, "woken above half the bound");
-        server.acknowledged(Backlog { unsent: 49_999, window: 200_000, room: 1 << 30 });
+        assert!(!server.blocked, "the kernel may take more than it said");
+        server.acknowledged(Backlog { room: 0, is_writable: false });
+        assert_eq!((fill(&mut server, &mut pipe), server.blocked), (0, true));
+        server.acknowledged(Backlog { room: 20_000, is_writable: false });
+        assert_eq!((fill(&mut server, &mut pipe), server.blocked), (0, true), "not woken yet");
+        server.acknowledged(Backlog { room: 50_000, is_writable: true });
         assert!(fill(&mut server, &mut pipe) > 50_000);
+        assert_eq!([unsent_bound(10_000), unsent_bound(200_000)], [LEAST_UNSENT, 100_000]);
     }
 
     #[test]

@@ -111,6 +111,8 @@ pub struct Compute {
     pub commit_ns: Duration,
     /// The same for a frame.
     pub frame_commit_ns: Duration,
+    /// The main thread, asking for a resource.
+    pub ask_ns: Duration,
     /// The main thread, for each resource that has come.
     pub finish_ns: Duration,
     /// The main thread, looking a document through for what it loads, per 1024 bytes.
@@ -163,7 +165,8 @@ impl Default for Compute {
             receive_ns_per_kib: Duration::from_micros(12),
             commit_ns: Duration::from_micros(6_500),
             frame_commit_ns: Duration::from_micros(15_000),
-            finish_ns: Duration::from_micros(750),
+            ask_ns: Duration::from_micros(180),
+            finish_ns: Duration::from_micros(570),
             html_ns_per_kib: Duration::from_micros(21),
             html_ns_per_element: Duration::from_micros(12),
             css_ns_per_kib: Duration::from_micros(14),

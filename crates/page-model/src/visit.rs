@@ -30,6 +30,13 @@ pub enum Action {
         /// Position of the origin.
         origin: u32,
     },
+    /// The client reads what has come for it.
+    ClientRead {
+        /// Which connection.
+        connection: u32,
+        /// How many bytes.
+        bytes: u64,
+    },
     /// The client writes.
     ClientWrite {
         /// Which connection.
@@ -43,6 +50,11 @@ pub enum Action {
         connection: u32,
         /// How many bytes.
         bytes: u64,
+    },
+    /// The server waits until the kernel takes more; answer by [`Visit::server_acknowledged`].
+    ServerWaits {
+        /// Which connection.
+        connection: u32,
     },
     /// The client closes; nothing more is wanted of the connection.
     Close {
@@ -177,7 +189,7 @@ impl Visit {
         self.exchange(now);
     }
 
-    /// What the kernel holds at the server has changed: tell when an ACK has come.
+    /// What the kernel takes at the server has changed: tell when it took something and when an ACK has come.
     pub fn server_acknowledged(&mut self, now: Time, connection: u32, backlog: Backlog) {
         self.network.server_acknowledged(now, connection, backlog);
     }
@@ -244,6 +256,11 @@ impl Visit {
         self.exchange(now);
     }
 
+    /// True when a connection speaks HTTP/2: the server bounds what waits unsent ([`crate::unsent_bound`]).
+    pub fn speaks_http2(&self, connection: u32) -> bool {
+        self.network.speaks_http2(connection)
+    }
+
     /// True once the page is loaded and every request answered.
     pub fn is_done(&self) -> bool {
         self.done
@@ -304,6 +321,7 @@ impl Visit {
         let unread = &mut self.unread[connection as usize];
         let bytes = (*unread).min(READ);
         *unread -= bytes;
+        self.network.actions.push_back(Action::ClientRead { connection, bytes });
         self.network.client_received(now, connection, bytes);
     }
 

@@ -291,7 +291,7 @@ impl App for Flow {
 
     fn activity(&mut self, world: &mut World, endpoint: EndpointId) {
         let (_, receiver) = self.ends.expect("a connection that acts is open");
-        let bytes = world.read(endpoint);
+        let bytes = world.read(endpoint, u64::MAX);
         if endpoint == receiver {
             self.received += bytes;
             if let Writer::Cbr { messages, .. } = &mut self.writer {

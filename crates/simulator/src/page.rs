@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::fabric::EndpointId;
 use crate::world::{ConnectionId, Dial, World, client_end, is_client, server_end};
-use wirepaint_page_model::{Action, Backlog, Page, Prepared, Rows, Visit};
+use wirepaint_page_model::{Action, Backlog, Page, Prepared, Rows, Visit, unsent_bound};
 use wirepaint_run::simulation::Visit as Asked;
 use wirepaint_units::Time;
 
@@ -40,6 +40,8 @@ struct Carried {
     connected: bool,
     /// Bytes that the send buffer of the client, and of the server, had no room for.
     pending: [u64; 2],
+    /// Bytes that the browser knows of and has not read.
+    unread: u64,
     backlog: Option<Backlog>,
 }
 
@@ -93,11 +95,19 @@ impl Load {
                         ..self.dial.clone()
                     };
                     let id = world.connect(dial);
-                    let carried = Carried { id, connected: false, pending: [0; 2], backlog: None };
+                    let carried = Carried { id, connected: false, pending: [0; 2], unread: 0, backlog: None };
                     self.connections.push(carried);
+                }
+                Action::ClientRead { connection, bytes } => {
+                    let carried = &mut self.connections[connection as usize];
+                    carried.unread -= bytes;
+                    world.read(client_end(carried.id), bytes);
                 }
                 Action::ClientWrite { connection, bytes } => self.write(world, connection, false, bytes),
                 Action::ServerWrite { connection, bytes } => self.write(world, connection, true, bytes),
+                Action::ServerWaits { connection } => {
+                    world.wait_for_space(server_end(self.connections[connection as usize].id));
+                }
                 Action::Close { connection } => {
                     let id = self.connections[connection as usize].id;
                     world.close(client_end(id));
@@ -113,25 +123,35 @@ impl Load {
         let endpoint = if server { server_end(carried.id) } else { client_end(carried.id) };
         let pending = &mut carried.pending[usize::from(server)];
         *pending += bytes;
-        *pending -= world.write(endpoint, *pending);
+        while *pending > 0 {
+            match world.write(endpoint, *pending) {
+                0 => break,
+                taken => *pending -= taken,
+            }
+        }
         if server {
-            // The page model has counted these bytes as unsent; whatever it is told now is news to it.
+            // The page model has counted these bytes as taken; whatever it is told now is news to it.
             carried.backlog = None;
             self.tell_backlog(world, number);
         }
     }
 
-    /// Tells the page model what the server's kernel holds, when that has changed.
-    fn tell_backlog(&mut self, world: &World, number: u32) {
+    /// Tells the page model what the server's kernel takes, when that has changed.
+    fn tell_backlog(&mut self, world: &mut World, number: u32) {
         let carried = &mut self.connections[number as usize];
-        let tcp = world.tcp(server_end(carried.id));
-        let sock = tcp.sock();
-        let pending = carried.pending[1];
-        let backlog = Backlog {
-            unsent: tcp.unsent() + pending,
-            window: u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache),
-            room: if pending > 0 { 0 } else { tcp.writable() },
-        };
+        let endpoint = server_end(carried.id);
+        if self.visit.speaks_http2(number) {
+            let sock = world.tcp(endpoint).sock();
+            let window = u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache);
+            world.bound_unsent(endpoint, unsent_bound(window));
+            // Linux asks the socket anew whether it is writable when the bound is set.
+            if !world.tcp(endpoint).is_writable() {
+                world.wait_for_space(endpoint);
+            }
+        }
+        let (tcp, idle) = (world.tcp(endpoint), carried.pending[1] == 0);
+        let room = if idle { tcp.writable() } else { 0 };
+        let backlog = Backlog { room, is_writable: idle && tcp.is_writable() };
         if carried.backlog != Some(backlog) {
             carried.backlog = Some(backlog);
             self.visit.server_acknowledged(world.now, number, backlog);
@@ -168,19 +188,22 @@ impl App for Load {
         let found = self.connections.binary_search_by_key(&id, |carried| carried.id);
         let Ok(number) = found else { return };
         let side = usize::from(!is_client(endpoint));
-        if self.connections[number].pending[side] > 0 {
+        if self.connections[number].pending[side] > 0 && world.tcp(endpoint).is_writable() {
             self.write(world, number as u32, side == 1, 0);
         }
-        let bytes = world.read(endpoint);
         if is_client(endpoint) {
-            if !self.connections[number].connected && world.tcp(endpoint).is_established() {
-                self.connections[number].connected = true;
+            let (tcp, carried) = (world.tcp(endpoint), &mut self.connections[number]);
+            if !carried.connected && tcp.is_established() {
+                carried.connected = true;
                 self.visit.connected(world.now, number as u32);
             }
+            let bytes = tcp.readable() - carried.unread;
             if bytes > 0 {
+                carried.unread += bytes;
                 self.visit.client_received(world.now, number as u32, bytes);
             }
         } else {
+            let bytes = world.read(endpoint, u64::MAX);
             if bytes > 0 {
                 self.visit.server_received(world.now, number as u32, bytes);
             }

@@ -265,10 +265,20 @@ impl World {
         taken
     }
 
-    /// The application reads all that has arrived in order; how much that is.
-    pub fn read(&mut self, endpoint: EndpointId) -> u64 {
+    /// The application waits until it can write.
+    pub fn wait_for_space(&mut self, endpoint: EndpointId) {
+        self.stations[endpoint as usize].tcp.wait_for_space();
+    }
+
+    /// The application sets TCP_NOTSENT_LOWAT.
+    pub fn bound_unsent(&mut self, endpoint: EndpointId, bytes: u64) {
+        self.stations[endpoint as usize].tcp.bound_unsent(bytes);
+    }
+
+    /// The application reads what has arrived in order, so many bytes at most; how many it were.
+    pub fn read(&mut self, endpoint: EndpointId, most: u64) -> u64 {
         let tcp = &mut self.stations[endpoint as usize].tcp;
-        let bytes = tcp.readable();
+        let bytes = tcp.readable().min(most);
         if bytes > 0 {
             tcp.read(self.now, bytes);
             if is_client(endpoint) {

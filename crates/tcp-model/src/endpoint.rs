@@ -16,9 +16,11 @@ use std::sync::Arc;
 use wirepaint_congestion_native::{CaState, Connection, INFINITE_SSTHRESH, TcpSock};
 use wirepaint_units::Time;
 
-/// Bytes of the send buffer per segment of the window (tcp_sndbuf_expand): a power of two that
-/// holds segment, headers and `struct skb_shared_info`, and `struct sk_buff`.
-const SNDBUF_PER_SEGMENT: u64 = 4_096 + 256;
+/// Memory that a burst needs for headers, in bytes: `MAX_TCP_HEADER` of a kernel without drivers for wireless
+/// networks and Hyper-V, as on the testbed's machine (320 with them), and `struct skb_shared_info`.
+const BURST_HEAD: u64 = 256 + 320;
+/// The same of `struct sk_buff`.
+const BURST_BUFFER: u64 = 256;
 
 /// Stages of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +77,7 @@ pub struct Endpoint {
     /// End of the last segment that was smaller than a full one (Minshall's variant of Nagle).
     pub(crate) small_end: u64,
     pub(crate) sndbuf: u64,
+    notsent_lowat: u64,
     pub(crate) wants_space: bool,
     // Retransmission.
     pub(crate) board: Scoreboard,
@@ -182,6 +185,7 @@ impl Endpoint {
             wl1: 0,
             small_end: 0,
             sndbuf: config.sndbuf.unwrap_or(config.wmem[1]),
+            notsent_lowat: config.notsent_lowat,
             wants_space: false,
             board: Scoreboard::new(),
             rtt: RttEstimator::default(),
@@ -249,40 +253,79 @@ impl Endpoint {
         if self.fin != Fin::Open {
             return 0;
         }
-        let taken = bytes.min(self.writable());
+        let mut taken = 0;
+        loop {
+            let next = self.burst_room().min(bytes - taken);
+            if next == 0 {
+                break;
+            }
+            if taken == 0 {
+                self.check_application_limited();
+                self.restart_after_idle();
+            }
+            self.written += next;
+            taken += next;
+            self.note_write_seq();
+            if self.stage == Stage::Established {
+                self.push_pending();
+            }
+        }
         self.wants_space = taken < bytes;
-        if taken == 0 {
-            return 0;
-        }
-        self.check_application_limited();
-        self.restart_after_idle();
-        self.written += taken;
-        self.note_write_seq();
-        if self.stage == Stage::Established {
-            self.push_pending();
-        }
         taken
     }
 
-    /// Bytes that a write takes at most: the buffer is filled by whole bursts (tcp_xmit_size_goal), and
-    /// where there is room at all, the last one finds some (sk_stream_memory_free).
+    /// What the last burst in the queue still takes, or a new one where there is any room for it.
+    fn burst_room(&self) -> u64 {
+        let (goal, unsent) = (self.size_goal(), self.unsent());
+        let rest = unsent.next_multiple_of(goal) - unsent;
+        if rest > 0 || self.writable() == 0 { rest } else { goal }
+    }
+
+    /// Bytes that a write takes at most: the last burst in the queue is filled up (tcp_xmit_size_goal), and
+    /// where there is any room, a new one finds some (sk_stream_memory_free).
     pub fn writable(&self) -> u64 {
-        let room = self.sndbuf.saturating_sub(self.unacknowledged());
-        if self.fin != Fin::Open || self.unsent() >= self.config.notsent_lowat {
+        if self.fin != Fin::Open {
             return 0;
         }
-        let mss = u64::from(self.mss);
-        let burst = (GSO_MAX.min(self.max_window / 2) / mss).max(1) * mss;
-        room.div_ceil(burst).saturating_mul(burst)
+        let (goal, unsent) = (self.size_goal(), self.unsent());
+        let rest = unsent.next_multiple_of(goal) - unsent;
+        let room = self.sndbuf.saturating_sub(self.queued_memory() + rest);
+        let quota = self.notsent_lowat.saturating_sub(unsent + rest);
+        let bursts = room.div_ceil(goal + BURST_HEAD + BURST_BUFFER).min(quota.div_ceil(goal));
+        rest.saturating_add(bursts.saturating_mul(goal))
     }
 
     /// True where poll() would wake a writer: a third of the buffer is free, and half of
     /// TCP_NOTSENT_LOWAT (sk_stream_is_writeable, tcp_stream_memory_free).
     pub fn is_writable(&self) -> bool {
-        let queued = self.unacknowledged();
+        let queued = self.queued_memory();
         self.fin == Fin::Open
             && self.sndbuf.saturating_sub(queued) >= queued / 2
-            && self.unsent().saturating_mul(2) < self.config.notsent_lowat
+            && self.unsent().saturating_mul(2) < self.notsent_lowat
+    }
+
+    /// The application waits until [`is_writable`](Self::is_writable) (SOCK_NOSPACE): the buffer may grow.
+    pub fn wait_for_space(&mut self) {
+        self.wants_space = true;
+    }
+
+    /// Sets TCP_NOTSENT_LOWAT ([`Config::notsent_lowat`] is its first value).
+    pub fn bound_unsent(&mut self, bytes: u64) {
+        self.notsent_lowat = bytes;
+    }
+
+    /// Bytes of a burst in the queue (tcp_xmit_size_goal).
+    fn size_goal(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        (GSO_MAX.min(self.max_window / 2) / mss).max(1) * mss
+    }
+
+    /// Memory of what was written and is not acknowledged (sk_wmem_queued).
+    ///
+    /// DEVIATION: parts into which SACK blocks and retransmissions split a burst take no memory of their own.
+    fn queued_memory(&self) -> u64 {
+        let bursts = u64::from(self.board.bursts()) + self.unsent().div_ceil(self.size_goal());
+        self.unacknowledged() + bursts * (BURST_HEAD + BURST_BUFFER)
     }
 
     /// Bytes written and not sent once.
@@ -467,7 +510,8 @@ impl Endpoint {
         }
         let windows = u64::from(self.cc.sndbuf_expand());
         let segments = u64::from(self.cc.tp.snd_cwnd.max(10).max(self.reordering + 1));
-        let wanted = (windows * segments * SNDBUF_PER_SEGMENT).min(self.config.wmem[2]);
+        let of_segment = (u64::from(self.config.mss) + BURST_HEAD).next_power_of_two() + BURST_BUFFER;
+        let wanted = (windows * segments * of_segment).min(self.config.wmem[2]);
         self.sndbuf = self.sndbuf.max(wanted);
     }
 

@@ -101,13 +101,18 @@ impl Endpoint {
         self.check_end();
     }
 
-    /// tcp_check_space: the buffer grows where the application waits and the window is not full.
+    /// tcp_check_space: the buffer grows where the application waits and the window is not full, until the
+    /// application is woken.
     fn make_space(&mut self) {
+        if !self.wants_space {
+            return;
+        }
         let tp = &self.cc.tp;
-        if self.wants_space && tp.in_flight() < tp.snd_cwnd {
+        if tp.in_flight() < tp.snd_cwnd {
             self.expand_sndbuf();
             self.cc.tp.snd_cwnd_stamp = self.cc.tp.cc_jiffies;
         }
+        self.wants_space = !self.is_writable();
     }
 
     /// Both directions are done: TIME_WAIT or CLOSE.

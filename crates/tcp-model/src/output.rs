@@ -139,6 +139,9 @@ impl Endpoint {
         }
         self.pace_after(self.nxt - before.1, prior_wstamp);
         let sent = self.cc.tp.packets_out - before.0;
+        if sent > 0 {
+            self.board.end_burst();
+        }
         if let (2.., Some(last)) = (sent, self.out.back_mut()) {
             last.flags |= flags::PSH; // Linux marks the end of every burst
         }
@@ -406,6 +409,7 @@ impl Endpoint {
             let len = u64::from(len).min(room) as u32;
             let prior_wstamp = self.stamp_departure();
             self.send_new(len, fin && fits, true);
+            self.board.end_burst();
             self.pace_after(u64::from(len), prior_wstamp);
             self.rearm_rto();
         } else {

@@ -31,6 +31,8 @@ pub(crate) mod tag {
     pub const FIN: u8 = 32;
     /// It takes part in the order of transmission.
     pub const LISTED: u8 = 64;
+    /// It is the last of a burst of the device (one skb of Linux).
+    pub const BURST_END: u8 = 128;
 }
 
 /// One segment of the queue.
@@ -88,6 +90,7 @@ pub(crate) struct Scoreboard {
     /// Where [`Scoreboard::last_before`] goes on.
     frontier: u32,
     waiting: BinaryHeap<Reverse<u32>>,
+    bursts: u32,
 }
 
 impl Scoreboard {
@@ -100,6 +103,7 @@ impl Scoreboard {
             newest: NONE,
             frontier: NONE,
             waiting: BinaryHeap::new(),
+            bursts: 0,
         }
     }
 
@@ -146,6 +150,17 @@ impl Scoreboard {
         id
     }
 
+    /// The segment that was pushed last is the last of a burst.
+    pub fn end_burst(&mut self) {
+        self.get_mut(self.next - 1).tags |= tag::BURST_END;
+        self.bursts += 1;
+    }
+
+    /// Bursts that the queue holds; those that are SACKed become one with their neighbours (tcp_shift_skb_data).
+    pub fn bursts(&self) -> u32 {
+        self.bursts
+    }
+
     #[cold]
     fn grow(&mut self) {
         let mut slots = vec![Sent::default(); (self.slots.len() * 2).max(16)].into_boxed_slice();
@@ -161,6 +176,7 @@ impl Scoreboard {
         self.unlist(id);
         let sent = *self.get(id);
         self.first += 1;
+        self.bursts -= u32::from(sent.has(tag::BURST_END));
         if self.is_empty() {
             self.waiting.clear();
         }
@@ -209,8 +225,10 @@ impl Scoreboard {
     pub fn set_sacked(&mut self, id: u32) {
         self.unlist(id);
         let sent = self.get_mut(id);
-        sent.tags |= tag::SACKED;
+        let ended_burst = sent.has(tag::BURST_END);
+        sent.tags = sent.tags & !tag::BURST_END | tag::SACKED;
         sent.skip = id + 1;
+        self.bursts -= u32::from(ended_burst);
     }
 
     /// Counts of the segments: all, SACKed, lost, retransmitted.

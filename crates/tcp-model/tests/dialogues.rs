@@ -178,16 +178,19 @@ fn a_compressed_ack_with_news_of_several_holes_is_no_reordering() {
 #[test]
 fn the_send_buffer_grows_with_the_window_and_says_when_it_has_room() {
     let mut path = Path::connected(linux("std"), linux("std"), 50 * MS);
-    // 2 x 10 x 4352 = 87,040 bytes as on Linux, in bursts of half the other side's window.
-    assert_eq!(path.server.writable(), 3 * 22 * 1448);
+    // 2 x 10 x 2304 = 46,080 bytes as on Linux, in bursts of half the other side's window.
+    assert_eq!(path.server.writable(), 2 * 22 * 1448);
+    // Ten segments leave in five bursts, which take 832 bytes each beside what they carry; what is left of the
+    // first burst is filled up, and then there is no room. Linux 6.18 took as much.
     let taken = path.server.write(path.now, 1_000_000);
-    assert_eq!((taken, path.server.writable()), (3 * 22 * 1448, 0));
+    assert_eq!((taken, path.server.unsent()), (32 * 1448, 22 * 1448));
+    assert_eq!(path.server.writable(), 0);
     path.collect();
     while !path.server.is_writable() {
         assert!(path.step(Time::MAX));
     }
     path.finish();
-    assert!(path.server.writable() > 3 * 22 * 1448);
+    assert!(path.server.writable() > 2 * 22 * 1448);
 }
 
 #[test]
@@ -196,10 +199,12 @@ fn a_sender_may_be_held_to_little_unsent_data() {
     server.notsent_lowat = 16_384;
     server.sndbuf = Some(u64::MAX);
     let mut path = Path::connected(linux("std"), server, 50 * MS);
-    path.write(10 * 1448 + 20_000);
-    assert_eq!((path.server.unsent(), path.server.writable()), (20_000, 0));
+    path.write(10 * 1448 + 17_000);
+    // What the last burst in the queue has room for goes in any case.
+    assert_eq!((path.server.unsent(), path.server.writable()), (17_000, 22 * 1448 - 17_000));
+    assert!(!path.server.is_writable());
     path.finish();
-    assert!(path.server.writable() > 0);
+    assert!(path.server.is_writable());
 }
 
 #[test]

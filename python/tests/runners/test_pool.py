@@ -83,7 +83,7 @@ def test_killed_with_9_at_random_moments_each_key_is_done_once(tmp_path: Path):
         results = folder / "r"
         done: dict[str, int] = {}
         for _ in range(3):
-            process = command(folder, results, seconds=0.002)
+            process = command(folder, results, seconds=0.02)
             process.join(moments.uniform(0.01, 0.4))
             if process.is_alive():
                 kills += 1

@@ -80,6 +80,9 @@ impl Network {
             written += bytes;
             self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
         }
+        if connection.server.blocked {
+            self.actions.push_back(Action::ServerWaits { connection: at as u32 });
+        }
         if written > 0 {
             let work = Duration(self.settings.compute.serve_ns_per_kib.0 * written / 1024);
             self.works.push_back((Thread::Server, work, None));

@@ -19,7 +19,7 @@ impl Renderer {
         let loading = state.discovered.is_some() && state.last_byte.is_none();
         if loading && state.priority < Priority::High && self.is_visible(resource) {
             self.states[resource as usize].priority = Priority::High;
-            self.wishes.push_back(Wish::Raise(resource, Priority::High));
+            self.tell(Wish::Raise(resource, Priority::High));
         }
     }
 

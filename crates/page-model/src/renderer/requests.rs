@@ -47,23 +47,22 @@ impl Renderer {
 
     /// Asks for what is held back, as far as the loader lets it, the most urgent first.
     pub(super) fn release(&mut self, number: usize) {
-        let document = &mut self.documents[number];
-        let states = &mut self.states;
-        document.held.sort_by_key(|&resource| std::cmp::Reverse(states[resource as usize].priority));
-        let mut held = std::mem::take(&mut document.held);
+        let mut held = std::mem::take(&mut self.documents[number].held);
+        held.sort_by_key(|&resource| std::cmp::Reverse(self.states[resource as usize].priority));
         held.retain(|&resource| {
-            let state = &mut states[resource as usize];
+            let state = &mut self.states[resource as usize];
             // The loader holds back no fetch and no media.
             if !matches!(self.page.resources[resource as usize].kind, Kind::Data | Kind::Media) {
-                if !document.admit(state.priority) {
+                if !self.documents[number].admit(state.priority) {
                     return true;
                 }
                 state.admitted = Some(state.priority);
             }
-            self.wishes.push_back(Wish::Ask(resource, state.priority));
+            let priority = state.priority;
+            self.tell(Wish::Ask(resource, priority));
             false
         });
-        document.held = held;
+        self.documents[number].held = held;
     }
 
     /// What a resource that has run or come leads to.

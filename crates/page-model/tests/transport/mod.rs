@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use wirepaint_page_model::{Action, Backlog, Prepared, Rows, Settings, Visit};
+use wirepaint_page_model::{Action, Backlog, Prepared, Rows, Settings, Visit, unsent_bound};
 use wirepaint_units::{BitRate, Duration, Time};
 
 const MSS: u64 = 1448;
@@ -117,7 +117,10 @@ impl Transport {
                 }
                 Action::ClientWrite { connection, bytes } => self.write(connection, false, bytes),
                 Action::ServerWrite { connection, bytes } => self.write(connection, true, bytes),
-                Action::Close { .. } | Action::Done => {}
+                Action::ClientRead { .. }
+                | Action::ServerWaits { .. }
+                | Action::Close { .. }
+                | Action::Done => {}
             }
         }
         if let Some(next) = self.visit.next_timeout()
@@ -134,6 +137,18 @@ impl Transport {
         sender.unsent += bytes;
         sender.writes.push(bytes);
         self.send(connection, down);
+        if down {
+            self.tell(connection);
+        }
+    }
+
+    /// The server may have half a window unsent.
+    fn tell(&mut self, connection: u32) {
+        let sender = &self.senders[connection as usize][1];
+        let bound = unsent_bound(sender.window);
+        let room = bound.saturating_sub(sender.unsent);
+        let backlog = Backlog { room, is_writable: 2 * sender.unsent < bound };
+        self.visit.server_acknowledged(self.now, connection, backlog);
     }
 
     fn send(&mut self, connection: u32, down: bool) {
@@ -172,10 +187,8 @@ impl Transport {
                 sender.in_flight -= bytes;
                 sender.window = (sender.window + bytes).min(limit.max(sender.window));
                 self.send(connection, down);
-                let sender = &self.senders[connection as usize][usize::from(down)];
                 if down {
-                    let backlog = Backlog { unsent: sender.unsent, window: sender.window, room: 1 << 20 };
-                    self.visit.server_acknowledged(now, connection, backlog);
+                    self.tell(connection);
                 }
             }
             Event::Visit if self.wake == Some(now) => {

@@ -27,17 +27,12 @@ OBSERVE = """
   new PerformanceObserver(list => {
     for (const e of list.getEntries()) paints.push([e.url || '', e.renderTime || e.loadTime]);
   }).observe({type: 'element', buffered: true});
-  const mark = node => {
-    if (node.nodeName === 'IMG' && !node.elementTiming) node.elementTiming = 'wirepaint';
+  const mark = () => {
+    for (const image of document.images)
+      if (!image.elementTiming) image.elementTiming = 'wirepaint';
   };
-  for (const image of document.getElementsByTagName('img')) mark(image);
-  new MutationObserver(changes => {
-    for (const change of changes) for (const node of change.addedNodes) {
-      if (node.nodeType !== 1) continue;
-      mark(node);
-      for (const image of node.getElementsByTagName('img')) mark(image);
-    }
-  }).observe(document, {childList: true, subtree: true});
+  mark();
+  new MutationObserver(mark).observe(document, {childList: true, subtree: true});
 })();
 """
 
