@@ -86,6 +86,22 @@ fn the_first_request_with_credentials_takes_the_network_process_longer() {
 }
 
 #[test]
+fn a_busy_network_process_reads_later() {
+    let most_unread = |first_request_ms| {
+        let image = Resource { pool: 0, ..resource(Kind::Image, 0, 5_000, markup(100, Element::Image)) };
+        let mut page = page(1, 0, vec![image]);
+        (page.resources[0].wire_bytes, page.resources[0].decoded_bytes) = (200_000, 200_000);
+        let first_request_ns = Duration::from_millis(first_request_ms);
+        let compute = Compute { first_request_ns, ..Compute::default() };
+        let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
+        load(page, settings, lte()).most_unread
+    };
+    // The second window of the document comes in these 30 ms.
+    let (free, busy) = (most_unread(0), most_unread(30));
+    assert!(busy > 20_000 && busy > 2 * free, "{free} {busy}");
+}
+
+#[test]
 fn tls_1_2_takes_no_round_trip_more_and_other_sizes() {
     let of_version = |tls| {
         let carried = load(page(1, 0, vec![]), Settings { tls, ..settings(Http::H2) }, geo());

@@ -205,9 +205,9 @@ impl Flow {
         }
     }
 
-    /// Writes when poll() would say so, as an application does, and as much as goes.
+    /// Writes as much as goes; after a write that found no room, when poll() says so.
     fn write(&mut self, world: &mut World, sender: EndpointId) {
-        if !world.tcp(sender).is_writable() {
+        if world.tcp(sender).waits_for_space() {
             return;
         }
         while self.pending > 0 && world.tcp(sender).is_established() {

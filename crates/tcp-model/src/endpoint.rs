@@ -309,6 +309,11 @@ impl Endpoint {
         self.wants_space = true;
     }
 
+    /// The application waits and has not been woken.
+    pub fn waits_for_space(&self) -> bool {
+        self.wants_space
+    }
+
     /// Sets TCP_NOTSENT_LOWAT ([`Config::notsent_lowat`] is its first value).
     pub fn bound_unsent(&mut self, bytes: u64) {
         self.notsent_lowat = bytes;

@@ -22,12 +22,12 @@
 //! * DEVIATION: nothing waits in the sending host. Linux holds a flow to about a millisecond of
 //!   data between socket and device (TCP small queues), which shows when several ACKs arrive
 //!   within microseconds; on a path with a bottleneck they do not.
-//! * DEVIATION: the application takes no CPU time. While Linux's reader copies, arriving segments wait
+//! * DEVIATION: copying takes the application no time. While Linux's reader copies, arriving segments wait
 //!   (the backlog) and are acknowledged together, and its receive buffer grows a little less.
 //! * DEVIATION: segments are never merged when they are sent again (tcp_retrans_try_collapse), so small
 //!   writes that are lost are repaired one by one.
 //! * DEVIATION: jiffies begin with the run; on Linux their phase is random, and timers shift by up to 4 ms
-//!   (32 ms beyond a quarter of a second).
+//!   (32 ms beyond a quarter of a second). Visits of an evaluation begin anywhere between two ticks.
 //! * DEVIATION: the client's SYN-ACK calls no hook of the congestion control before `init`.
 //! * Left out, as the testbed uses none of it: fast open, urgent data, path MTU discovery, keep-alive,
 //!   TCP_CORK, TCP_USER_TIMEOUT, resets, SACK reneging, autocorking.

@@ -69,6 +69,23 @@ def test_the_run_says_what_ran_and_leaves_null_what_a_simulator_does_not_have(tm
     assert (connections["connected"] > connections["opened"]).all()
 
 
+def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(EVALUATION)
+    planned = plan(file)
+    run = planned.runs[0]
+    said = simulator.describe(run, tmp_path)
+    least, most = simulator.HOST_DELAY_NS
+    for direction in ("down", "up"):
+        added = said["network"][direction]["delay_ns"] - run.network.direction(direction)["delay_ns"]
+        assert least <= added <= most
+    assert simulator.describe(run, tmp_path) == said
+    begins = {
+        simulator.describe(each, tmp_path)["simulation"]["visits"][0]["start_ns"] for each in planned.runs
+    }
+    assert len(begins) > 1 and all(0 <= at < simulator.TICKS_NS for at in begins)
+
+
 def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):
     first, second = carried_out(tmp_path / "one"), carried_out(tmp_path / "two")
     for run in sorted((first / "runs").iterdir()):

@@ -34,6 +34,8 @@ struct Sender {
     unsent: u64,
     in_flight: u64,
     received: u64,
+    /// Of what was received.
+    read: u64,
     writes: Vec<u64>,
 }
 
@@ -43,6 +45,9 @@ pub struct Carried {
     /// Bytes of each connection, write by write, and how many arrived: client's, server's.
     pub bytes: Vec<[(Vec<u64>, u64); 2]>,
     pub done: bool,
+    /// Most bytes of a connection that had come when the browser read it.
+    #[allow(dead_code, reason = "not every test asks")]
+    pub most_unread: u64,
 }
 
 pub struct Transport {
@@ -55,6 +60,7 @@ pub struct Transport {
     /// Of each connection: the client's sender, the server's.
     senders: Vec<[Sender; 2]>,
     established: Vec<bool>,
+    most_unread: u64,
     visit: Visit,
     wake: Option<Time>,
 }
@@ -69,6 +75,7 @@ pub fn carry(prepared: &Prepared, settings: &Settings, path: Path, seed: u64, un
         free: [Time::ZERO; 2],
         senders: Vec::new(),
         established: Vec::new(),
+        most_unread: 0,
         visit: Visit::new(prepared, settings.clone(), seed),
         wake: None,
     };
@@ -86,7 +93,12 @@ pub fn carry(prepared: &Prepared, settings: &Settings, path: Path, seed: u64, un
         }
     }
     let bytes = transport.senders.into_iter().map(|both| both.map(|sender| (sender.writes, sender.received)));
-    Carried { rows: transport.visit.rows(), bytes: bytes.collect(), done: transport.visit.is_done() }
+    Carried {
+        rows: transport.visit.rows(),
+        bytes: bytes.collect(),
+        done: transport.visit.is_done(),
+        most_unread: transport.most_unread,
+    }
 }
 
 impl Transport {
@@ -117,10 +129,13 @@ impl Transport {
                 }
                 Action::ClientWrite { connection, bytes } => self.write(connection, false, bytes),
                 Action::ServerWrite { connection, bytes } => self.write(connection, true, bytes),
-                Action::ClientRead { .. }
-                | Action::ServerWaits { .. }
-                | Action::Close { .. }
-                | Action::Done => {}
+                Action::ClientRead { connection, bytes } => {
+                    let sender = &mut self.senders[connection as usize][1];
+                    self.most_unread = self.most_unread.max(sender.received - sender.read);
+                    sender.read += bytes;
+                    assert!(sender.read <= sender.received, "more was read than had come");
+                }
+                Action::ServerWaits { .. } | Action::Close { .. } | Action::Done => {}
             }
         }
         if let Some(next) = self.visit.next_timeout()
