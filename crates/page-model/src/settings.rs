@@ -53,7 +53,7 @@ pub struct Settings {
     pub compute: Compute,
     /// Per cent by which each of these times is more or less, at random by the visit's seed; without it all
     /// visits would meet the queue in the same phase. With the default, page load times have a standard
-    /// deviation of 10 ms (median over the conditions of examples/agreement.toml); on the testbed 19 ms.
+    /// deviation of 11 ms (median over the conditions of examples/agreement.toml); on the testbed 19 ms.
     pub compute_noise_percent: u8,
 }
 
@@ -80,7 +80,7 @@ impl Default for Settings {
 /// headless shell 156 with NetLog and screencast, as the testbed drives it, on the machine that the testbed
 /// was built on: medians of `benches/browser_cost.py`, which measures each thread's CPU time on pages made
 /// for it. Not from there, since they depend on what a text says: the main thread's times per 1024 bytes of
-/// documents and style rules, per element and per layout, which are least squares over the CPU times by kind
+/// documents and style rules, per element, per layout and per request asked for, which are least squares over the CPU times by kind
 /// of work in loads of the shipped pages (`benches/browser_work.py`), and its time per 1024 bytes of scripts
 /// (over those with recorded bodies). Read from Chromium's trace of the same loads: the first request with
 /// credentials (4.9 to 5.4 ms on seven of eight pages), what a first layout takes beyond its CPU time on

@@ -278,7 +278,7 @@ impl Endpoint {
     fn burst_room(&self) -> u64 {
         let (goal, unsent) = (self.size_goal(), self.unsent());
         let rest = unsent.next_multiple_of(goal) - unsent;
-        if rest > 0 || self.writable() == 0 { rest } else { goal }
+        if rest > 0 { rest } else { goal.min(self.writable()) }
     }
 
     /// Bytes that a write takes at most: the last burst in the queue is filled up (tcp_xmit_size_goal), and

@@ -388,6 +388,24 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_counts_until_it_is_acknowledged_by_number_or_sacked() {
+        let mut board = board(&[10; 2]);
+        board.end_burst();
+        for _ in 0..2 {
+            board.push(Sent::new(21, 10, false));
+            board.end_burst();
+        }
+        assert_eq!(board.bursts(), 3);
+        board.set_sacked(2);
+        assert_eq!(board.bursts(), 2);
+        let left = [0; 4].map(|_| {
+            board.pop();
+            board.bursts()
+        });
+        assert_eq!(left, [2, 1, 1, 0]);
+    }
+
+    #[test]
     fn the_first_lost_segment_waits_at_the_front() {
         let mut board = board(&[10; 30]);
         for id in [5, 2, 9] {

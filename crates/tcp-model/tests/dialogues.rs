@@ -194,6 +194,23 @@ fn the_send_buffer_grows_with_the_window_and_says_when_it_has_room() {
 }
 
 #[test]
+fn the_send_buffer_grows_only_for_an_application_that_waits() {
+    let room_after = |waits| {
+        let mut path = Path::connected(linux("std"), linux("std"), 50 * MS);
+        path.write(40_000);
+        assert!(!path.server.is_writable());
+        if waits {
+            path.server.wait_for_space();
+        }
+        path.finish();
+        assert!(!path.server.waits_for_space(), "it was woken");
+        path.server.writable()
+    };
+    let (left, waited) = (room_after(false), room_after(true));
+    assert!(waited > left, "{left} {waited}");
+}
+
+#[test]
 fn a_sender_may_be_held_to_little_unsent_data() {
     let mut server = linux("std");
     server.notsent_lowat = 16_384;

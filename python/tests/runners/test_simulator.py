@@ -71,14 +71,18 @@ def test_the_run_says_what_ran_and_leaves_null_what_a_simulator_does_not_have(tm
 
 def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path):
     file = tmp_path / "evaluation.toml"
-    file.write_text(EVALUATION)
+    way = '{delay = "20 ms", changes = [{at = "1 s", delay = "45 ms"}]}'
+    file.write_text(EVALUATION.replace('"lte"', f'{{title = "slower", down = {way}, up = {way}}}'))
     planned = plan(file)
     run = planned.runs[0]
     said = simulator.describe(run, tmp_path)
     least, most = simulator.HOST_DELAY_NS
     for direction in ("down", "up"):
-        added = said["network"][direction]["delay_ns"] - run.network.direction(direction)["delay_ns"]
+        asked, drawn = run.network.direction(direction), said["network"][direction]
+        added = drawn["delay_ns"] - asked["delay_ns"]
         assert least <= added <= most
+        (change,) = (each["delay_ns"] for each in drawn["changes"])
+        assert change - asked["changes"][0]["delay_ns"] == added
     assert simulator.describe(run, tmp_path) == said
     begins = {
         simulator.describe(each, tmp_path)["simulation"]["visits"][0]["start_ns"] for each in planned.runs

@@ -106,8 +106,13 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
     # Windows hang on where TCP's clocks tick and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     path = network(run)
-    for direction in ("down", "up"):
-        path[direction]["delay_ns"] += drawn.randint(*HOST_DELAY_NS)
+    for direction in (path["down"], path["up"]):
+        of_hosts = drawn.randint(*HOST_DELAY_NS)
+        direction["delay_ns"] += of_hosts
+        direction["changes"] = [
+            change | {"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else change
+            for change in direction["changes"]
+        ]
     start_ns = drawn.randrange(TICKS_NS)
     return {
         "format": 1,
