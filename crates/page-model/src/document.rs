@@ -52,6 +52,8 @@ pub struct Document {
     elements: u64,
     /// Its style rules name font families.
     pub names_fonts: bool,
+    /// The first script in the text is a synthesised page's.
+    pub driver: bool,
     /// Bytes that the parser has been charged for.
     pub charged_bytes: u64,
     /// Items that the parser has passed.
@@ -125,6 +127,7 @@ impl Document {
             end: last,
             elements: known.elements,
             names_fonts: known.names_fonts,
+            driver: known.driver,
             charged_bytes: 0,
             parsed: 0,
             block: None,

@@ -69,9 +69,14 @@ impl<E> Machine<E> {
 
     /// A job for a thread; `event` is told when it is done. Call [`Machine::due`] up to `now` first.
     pub fn give(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>) {
+        self.give_behind(now, thread, work, event, usize::MAX);
+    }
+
+    /// The same, with at most `ahead` of the jobs that wait before it.
+    pub fn give_behind(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>, ahead: usize) {
         self.advance(now);
         let line = &mut self.lines[thread.index()];
-        line.jobs.push_back((work.0, event));
+        line.jobs.insert(ahead.min(line.jobs.len()), (work.0, event));
         line.start(self.progress);
     }
 
@@ -166,6 +171,17 @@ mod tests {
         machine.give(Time(150), Thread::Network, Duration(50), Some("other"));
         // Half of the second job is left; both go on at half the speed.
         assert_eq!(all(&mut machine), [(250, "second"), (250, "other")]);
+    }
+
+    #[test]
+    fn a_job_passes_all_but_so_many_that_wait() {
+        let mut machine = Machine::new(1, 0);
+        for name in ["runs", "first", "second", "third"] {
+            machine.give(Time(0), Thread::Network, Duration(10), Some(name));
+        }
+        machine.give_behind(Time(0), Thread::Network, Duration(0), Some("write"), 2);
+        let ends = [(10, "runs"), (20, "first"), (30, "second"), (30, "write"), (40, "third")];
+        assert_eq!(all(&mut machine), ends);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::agenda::Agenda;
 use crate::headers::{Compression, Headers};
 use crate::machine::Thread;
 use crate::noise::Noise;
-use crate::page::{Kind, Page};
+use crate::page::{Cause, Kind, Page};
 use crate::pipe::{Piece, Pipe};
 use crate::priority::Priority;
 use crate::rows::{Chunk, Connection as Row};
@@ -39,7 +39,7 @@ mod serving;
 const BACKUP: Duration = Duration::from_millis(250);
 /// Most delayable requests under way (`kDefaultMaxNumDelayableRequestsPerClient`), of them to one
 /// origin as many as its connections may carry. Not counted are those to servers that are known to
-/// schedule by priority.
+/// schedule by priority. Redirected requests do not wait again (`services/network/resource_scheduler`).
 const DELAYABLE: usize = 10;
 
 /// What bytes from the browser mean.
@@ -92,6 +92,8 @@ struct Connection {
     compression: Compression,
     /// Preface and settings were sent.
     opened_session: bool,
+    /// HTTP/2: requests that are written together.
+    outbox: Vec<u32>,
     /// HTTP/1.1: requests under way.
     busy: u8,
     /// HTTP/1.1: when it was last used; zero for never.
@@ -165,6 +167,8 @@ pub enum Work {
     Flight(usize),
     /// The browser checks the server's part of the handshake and ends its own.
     Finish(usize),
+    /// The browser writes the requests of a session.
+    Write(usize),
     /// The server finds the answer to a request.
     Answer(usize, u32),
 }
@@ -241,11 +245,20 @@ impl Network {
         let known = self.schedules[self.groups[group].origin as usize];
         let resource = &self.page.resources[request as usize];
         let bodiless = resource.method == "HEAD" || matches!(resource.status, 204 | 304);
+        // A redirected request goes on as it was, under way and counted as before.
+        let redirected = match resource.cause {
+            Some(Cause::Redirect { by }) => Some(self.transfers[by as usize].delayable),
+            _ => None,
+        };
         let transfer = &mut self.transfers[request as usize];
         transfer.priority = priority;
         transfer.group = group;
         transfer.left = if bodiless { 0 } else { resource.wire_bytes };
-        transfer.delayable = priority < Priority::High && !known;
+        transfer.delayable = redirected.unwrap_or(priority < Priority::High && !known);
+        if redirected.is_some() {
+            self.queue(now, request);
+            return;
+        }
         transfer.stage = Progress::Delayed;
         self.delayed.push(request);
         self.start_delayed(now);
@@ -255,11 +268,9 @@ impl Network {
     pub fn raise(&mut self, now: Time, request: u32, priority: Priority) {
         let transfer = &mut self.transfers[request as usize];
         transfer.priority = priority;
+        transfer.delayable &= priority < Priority::High;
         match (transfer.stage, transfer.connection) {
-            (Progress::Delayed, _) => {
-                transfer.delayable &= priority < Priority::High;
-                self.start_delayed(now);
-            }
+            (Progress::Delayed, _) => self.start_delayed(now),
             (Progress::OnWire, Some(number)) if self.connections[number as usize].http2 => {
                 let raise = Up::Raise(request, priority.urgency());
                 self.client_frame(number as usize, raise, tls::PRIORITY_FRAME);
@@ -359,6 +370,11 @@ impl Network {
                     let bytes = self.handshake(at).client_finished();
                     self.client_raw(at, Up::Finished, bytes);
                     self.ready(now, at);
+                }
+            }
+            Work::Write(at) => {
+                for request in std::mem::take(&mut self.connections[at].outbox) {
+                    self.write(now, at, request);
                 }
             }
             Work::Answer(at, request) => {
@@ -474,14 +490,24 @@ impl Network {
 
     /// Writes a request.
     fn send(&mut self, now: Time, at: usize, request: u32) {
-        let http2 = self.connections[at].http2;
-        if http2 && !std::mem::replace(&mut self.connections[at].opened_session, true) {
+        if !self.connections[at].http2 {
+            self.write(now, at, request);
+            return;
+        }
+        if !std::mem::replace(&mut self.connections[at].opened_session, true) {
             self.client_frame(at, Up::Control, tls::CLIENT_PREFACE);
         }
+        self.connections[at].outbox.push(request);
+        if self.connections[at].outbox.len() == 1 {
+            self.work(Thread::Network, Duration::ZERO, Work::Write(at));
+        }
+    }
+
+    fn write(&mut self, now: Time, at: usize, request: u32) {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
         let mut bytes = 0;
-        if http2 {
+        if connection.http2 {
             let head = connection.compression.request(&self.headers, request, resource.kind);
             let body = if resource.post_bytes > 0 { resource.post_bytes + 9 } else { 0 };
             bytes += connection.up.write(&[(Up::Request(request), head + body, 0)]);
@@ -541,7 +567,8 @@ impl Network {
     fn received(&mut self, now: Time, at: usize, request: u32, bytes: u64) {
         let transfer = &mut self.transfers[request as usize];
         transfer.left -= bytes;
-        if bytes > 0 && self.page.resources[request as usize].kind == Kind::Html {
+        // Scripts are parsed as they come (Chromium's script streaming), as documents are.
+        if bytes > 0 && matches!(self.page.resources[request as usize].kind, Kind::Html | Kind::Js) {
             self.notes.push_back(Note::Data(request, bytes));
         }
         if transfer.left > 0 || transfer.stage == Progress::Done {

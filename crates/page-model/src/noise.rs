@@ -4,6 +4,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wirepaint_units::Duration;
 
+/// Work of which each part varies by itself, in ns.
+const PART: u64 = 500_000;
+
 /// Varies times at random, the same way for the same seed.
 #[derive(Debug)]
 pub struct Noise {
@@ -23,14 +26,16 @@ impl Noise {
         self.random.random_range(0..count)
     }
 
-    /// `usual`, a little more or less.
+    /// `usual`, a little more or less; of what takes longer a smaller share.
     pub fn vary(&mut self, usual: Duration) -> Duration {
         if self.percent == 0 {
             return usual;
         }
         // A thousandth of the range is fine enough.
         let share = self.random.random_range(-1000..=1000i64) * self.percent;
-        let change = i128::from(usual.0) * i128::from(share) / 100_000;
+        // Parts vary independently, so that the whole varies by the square root of their number.
+        let varied = (usual.0.min(PART) * usual.0).isqrt();
+        let change = i128::from(varied) * i128::from(share) / 100_000;
         Duration((i128::from(usual.0) + change) as u64)
     }
 }
@@ -43,13 +48,21 @@ mod tests {
     fn times_stay_within_the_range_and_repeat_by_seed() {
         let draw = |seed| {
             let mut noise = Noise::new(seed, 1, 20);
-            (0..1000).map(|_| noise.vary(Duration(1_000_000)).0).collect::<Vec<_>>()
+            (0..1000).map(|_| noise.vary(Duration(PART)).0).collect::<Vec<_>>()
         };
         let times = draw(5);
-        assert!(times.iter().all(|time| (800_000..=1_200_000).contains(time)));
-        assert!(times.iter().any(|&time| time < 830_000) && times.iter().any(|&time| time > 1_170_000));
+        assert!(times.iter().all(|time| (400_000..=600_000).contains(time)));
+        assert!(times.iter().any(|&time| time < 415_000) && times.iter().any(|&time| time > 585_000));
         assert_eq!(times, draw(5));
         assert_ne!(times, draw(6));
+    }
+
+    #[test]
+    fn a_hundred_parts_vary_ten_times_as_much_as_one() {
+        let mut noise = Noise::new(5, 1, 20);
+        let times: Vec<u64> = (0..1000).map(|_| noise.vary(Duration(100 * PART)).0).collect();
+        let [least, most] = [times.iter().min(), times.iter().max()].map(|time| *time.unwrap());
+        assert!((49_000_000..49_100_000).contains(&least) && (50_900_000..=51_000_000).contains(&most));
     }
 
     #[test]

@@ -128,6 +128,9 @@ pub struct Document {
     /// True when its style rules name font families.
     #[serde(default)]
     pub names_fonts: bool,
+    /// True when it is synthesised: the first script in it prepares all that its own scripts would ask for.
+    #[serde(default)]
+    pub driver: bool,
     /// Where scripts without an address stand, in order.
     #[serde(default)]
     pub inline_scripts: Vec<u64>,

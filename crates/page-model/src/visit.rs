@@ -11,7 +11,7 @@ use crate::links::Links;
 use crate::machine::{Machine, Thread};
 use crate::network::{Network, Note, Work};
 use crate::noise::Noise;
-use crate::page::{Cause, Kind, Page};
+use crate::page::{Cause, Kind, Page, Resource};
 use crate::priority::Priority;
 use crate::renderer::{Renderer, Wish};
 use crate::rows::{Object, Rows};
@@ -93,6 +93,9 @@ enum Job {
 /// (`net/spdy/spdy_session.h`, `kYieldAfterBytesRead`).
 const READ: u64 = 32 * 1024;
 
+/// Messages of the page's process that the network process takes before it writes what they ask for.
+const TOGETHER: usize = 2;
+
 /// What of a page is the same for each of its visits: compute it once.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -128,8 +131,8 @@ pub struct Visit {
     /// Work of reading that the network process has yet to be charged for.
     reading: Duration,
     noise: Noise,
-    /// A request with credentials has followed the navigation.
-    credentials: bool,
+    /// A script or stylesheet was asked for with credentials.
+    code: bool,
     done: bool,
 }
 
@@ -148,7 +151,7 @@ impl Visit {
             agenda: Agenda::default(),
             unread: Vec::new(),
             reading: Duration::ZERO,
-            credentials: false,
+            code: false,
             done: false,
         }
     }
@@ -213,7 +216,10 @@ impl Visit {
         while let Some((_, job)) = self.machine.due(now) {
             match job {
                 Job::Ran => self.renderer.ran(now),
-                Job::Ask(request, priority) => self.network.ask(now, request, priority),
+                Job::Ask(request, priority) => {
+                    self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
+                    self.network.ask(now, request, priority);
+                }
                 Job::Raise(request, priority) => self.network.raise(now, request, priority),
                 Job::Read(connection) => {
                     self.read(now, connection);
@@ -230,22 +236,25 @@ impl Visit {
         while let Some((_, event)) = self.agenda.due(now) {
             match event {
                 Event::Ask(request, priority) => {
-                    let credentials = request > 0 && self.page.resources[request as usize].pool == 0;
-                    let first = credentials && !std::mem::replace(&mut self.credentials, true);
+                    let Resource { pool, kind, .. } = &self.page.resources[request as usize];
+                    let code = *pool == 0 && matches!(kind, Kind::Js | Kind::Css);
+                    let first = code && !std::mem::replace(&mut self.code, true);
                     let Compute { request_ns, first_request_ns, .. } = self.settings.compute;
                     let work =
                         self.noise.vary(request_ns + if first { first_request_ns } else { Duration::ZERO });
                     self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
-                    self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
                 }
                 Event::Raise(request, priority) => {
                     // Behind its request, which the network process may have yet to prepare.
                     let raise = Some(Job::Raise(request, priority));
                     self.machine.give(now, Thread::Network, Duration::ZERO, raise);
                 }
-                Event::Told(Note::Data(request, bytes)) => self.renderer.data(request, bytes),
+                Event::Told(Note::Data(request, bytes)) => {
+                    self.aside(now, self.parsing_of(request, bytes));
+                    self.renderer.data(request, bytes);
+                }
                 Event::Told(Note::Done(request)) => {
-                    self.aside(now, self.aside_of(request));
+                    self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
                     let last_byte = self.network.transfers[request as usize].last_byte.unwrap_or(now);
                     self.renderer.arrived(now, request, last_byte);
                 }
@@ -321,6 +330,7 @@ impl Visit {
         let unread = &mut self.unread[connection as usize];
         let bytes = (*unread).min(READ);
         *unread -= bytes;
+        self.aside(now, Duration(self.settings.compute.aside_ns_per_kib.0 * bytes / 1024));
         self.network.actions.push_back(Action::ClientRead { connection, bytes });
         self.network.client_received(now, connection, bytes);
     }
@@ -334,16 +344,17 @@ impl Visit {
         }
     }
 
-    /// What others than the main thread have to do with an answer.
-    fn aside_of(&self, request: u32) -> Duration {
-        let Compute { aside_request_ns, aside_ns_per_kib, aside_js_ns_per_kib, .. } = self.settings.compute;
-        let resource = &self.page.resources[request as usize];
-        let of_script = match resource.kind {
-            // A page that says what a script takes says it of all threads.
-            Kind::Js if resource.compute_ns.is_none() => aside_js_ns_per_kib.0 * resource.decoded_bytes,
-            _ => 0,
-        };
-        Duration(aside_request_ns.0 / 2 + (aside_ns_per_kib.0 * resource.wire_bytes + of_script) / 1024)
+    /// What others than the main thread have to do with `bytes` more of a script.
+    fn parsing_of(&self, request: u32, bytes: u64) -> Duration {
+        let Resource { kind, compute_ns, decoded_bytes, wire_bytes, .. } =
+            &self.page.resources[request as usize];
+        // A page that says what a script takes says it of all threads.
+        if *kind != Kind::Js || compute_ns.is_some() {
+            return Duration::ZERO;
+        }
+        let whole =
+            u128::from(self.settings.compute.aside_js_ns_per_kib.0) * u128::from(*decoded_bytes) / 1024;
+        Duration((whole * u128::from(bytes) / u128::from((*wire_bytes).max(1))) as u64)
     }
 
     /// Passes what the processes have to tell each other.
@@ -357,7 +368,8 @@ impl Visit {
             self.machine.give(now, Thread::Network, reading + work, Some(Job::Tell(note)));
         }
         while let Some((thread, time, work)) = self.network.works.pop_front() {
-            self.machine.give(now, thread, time, work.map(Job::Network));
+            let ahead = if matches!(work, Some(Work::Write(_))) { TOGETHER } else { usize::MAX };
+            self.machine.give_behind(now, thread, time, work.map(Job::Network), ahead);
         }
         if let Some(time) = self.renderer.job.take() {
             self.machine.give(now, Thread::Main, time, Some(Job::Ran));

@@ -72,24 +72,71 @@ fn a_document_takes_four_round_trips_and_its_transfer() {
 }
 
 #[test]
-fn the_first_request_with_credentials_takes_the_network_process_longer() {
-    let sent_ms = |pool| {
-        let image = Resource { pool, ..resource(Kind::Image, 0, 5_000, markup(100, Element::Image)) };
+fn the_first_stylesheet_with_credentials_takes_the_network_process_longer() {
+    let queued_ms = |pool, kind, element| {
+        let asked = Resource { pool, ..resource(kind, 0, 5_000, markup(100, element)) };
         let settings = Settings { compute_noise_percent: 0, ..settings(Http::H1) };
-        let carried = load(page(1, 0, vec![image]), settings, lte());
-        let image = of(&carried, 1);
-        (image.queued.unwrap().0 - image.discovered.0) / 1_000_000
+        let carried = load(page(1, 0, vec![asked]), settings, lte());
+        let asked = of(&carried, 1);
+        (asked.queued.unwrap().0 - asked.discovered.0) / 1_000_000
     };
     let longer = Compute::default().first_request_ns.0 / 1_000_000;
+    let [with, without] = [0, 1].map(|pool| queued_ms(pool, Kind::Css, Element::Stylesheet));
     // Other threads share the cores for a part of it.
-    assert!((longer..4 * longer).contains(&(sent_ms(0) - sent_ms(1))), "{} {}", sent_ms(0), sent_ms(1));
+    assert!((longer..4 * longer).contains(&(with - without)), "{with} {without}");
+    assert_eq!(queued_ms(0, Kind::Image, Element::Image), without);
+}
+
+#[test]
+fn requests_that_are_asked_for_together_are_written_together() {
+    let images = (0..12).map(|i| resource(Kind::Image, 0, 2_000 + i, markup(500 + i, Element::Image)));
+    let settings = Settings { compute_noise_percent: 0, ..settings(Http::H2) };
+    let carried = load(page(1, 0, images.collect()), settings, lte());
+    let images: Vec<_> = (1..13).map(|i| of(&carried, i)).collect();
+    let mut sent: Vec<Time> = images.iter().map(|image| image.sent.unwrap()).collect();
+    sent.dedup();
+    assert!((3..=6).contains(&sent.len()), "twelve requests, some at a time: {sent:?}");
+    assert!(images.iter().all(|image| image.sent.unwrap().since(image.queued.unwrap()).0 < 10_000_000));
+}
+
+#[test]
+fn the_script_of_a_synthesised_page_holds_the_parser_up() {
+    let ready = |driver| {
+        let mut page = page(1, 4_000, vec![]);
+        page.resources[0].document =
+            Some(Document { body_at: 4_000, inline_scripts: vec![100], driver, ..Document::default() });
+        let settings = Settings { compute_noise_percent: 0, ..settings(Http::H2) };
+        load(page, settings, lte()).rows.page.dom_content_loaded.unwrap()
+    };
+    let longer = ready(true).since(ready(false)).0;
+    let alone = Compute::default().driver_ns.0;
+    assert!((alone..4 * alone).contains(&longer), "{longer}");
+}
+
+#[test]
+fn ten_images_of_unknown_servers_hold_an_eleventh_back_but_no_redirected_one() {
+    let slow = |origin| Resource {
+        think_ns: Duration::from_secs(2),
+        ..resource(Kind::Image, origin, 2_000, markup(500, Element::Image))
+    };
+    let moved = resource(Kind::Image, 0, 0, markup(600, Element::Image));
+    let target = resource(Kind::Image, 11, 2_000, Some(Cause::Redirect { by: 11 }));
+    let eleventh = resource(Kind::Image, 12, 2_000, markup(700, Element::Image));
+    let resources = (1..=10).map(slow).chain([moved, target, eleventh]).collect();
+    let carried = load(page(13, 0, resources), settings(Http::H2), lte());
+    let waited_ms = |number| {
+        let image = of(&carried, number);
+        image.queued.unwrap().since(image.discovered).0 / 1_000_000
+    };
+    assert!(waited_ms(12) < 50, "{}", waited_ms(12));
+    assert!(waited_ms(13) > 1_500, "{}", waited_ms(13));
 }
 
 #[test]
 fn a_busy_network_process_reads_later() {
     let most_unread = |first_request_ms| {
-        let image = Resource { pool: 0, ..resource(Kind::Image, 0, 5_000, markup(100, Element::Image)) };
-        let mut page = page(1, 0, vec![image]);
+        let style = resource(Kind::Css, 0, 5_000, markup(100, Element::Stylesheet));
+        let mut page = page(1, 0, vec![style]);
         (page.resources[0].wire_bytes, page.resources[0].decoded_bytes) = (200_000, 200_000);
         let first_request_ns = Duration::from_millis(first_request_ms);
         let compute = Compute { first_request_ns, ..Compute::default() };
@@ -235,7 +282,7 @@ fn a_stylesheet_overtakes_an_image_that_was_asked_for_before() {
     let image = resource(Kind::Image, 0, 400_000, markup(500, Element::Image));
     let style = resource(Kind::Css, 0, 100_000, markup(600, Element::Stylesheet));
     let carried = load(page(1, 400, vec![image, style]), settings(Http::H2), lte());
-    assert!(of(&carried, 1).sent < of(&carried, 2).sent);
+    assert!(of(&carried, 1).queued < of(&carried, 2).queued);
     assert!(of(&carried, 2).last_byte < of(&carried, 1).last_byte);
     assert_eq!(of(&carried, 2).priority, Priority::VeryHigh);
 }

@@ -136,8 +136,19 @@ fn a_visible_image_overtakes_one_below_also_when_it_is_asked_for_by_the_layout()
     assert!(took < left + 256_000_000, "{took}");
     let hidden = Resource { in_viewport: false, ..styled };
     let hidden = load(Document::default(), vec![placed(100, 400_000, 0), hidden]);
-    let sent = |carried: &Carried| carried.bytes.iter().flat_map(|[client, _]| &client.0).sum::<u64>();
-    assert!(sent(&carried) > sent(&hidden), "the server is told");
+    assert!(last_byte(&hidden, 2) > last_byte(&hidden, 1), "the server keeps to the order");
+    assert!(last_byte(&carried, 2) < last_byte(&carried, 1), "the server is told");
+}
+
+#[test]
+fn the_server_is_told_of_an_image_that_a_later_layout_shows() {
+    let sent = |area| {
+        let sheet = Some(Cause::Markup { by: 0, at: 50, element: Element::Stylesheet });
+        let resources = vec![resource(Kind::Css, 20_000, sheet), placed(100, 400_000, area)];
+        let carried = load(Document { body_at: 80, ..Document::default() }, resources);
+        carried.bytes.iter().flat_map(|[client, _]| &client.0).sum::<u64>()
+    };
+    assert!(sent(900_000) > sent(0));
 }
 
 #[test]

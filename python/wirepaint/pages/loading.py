@@ -185,6 +185,7 @@ class _Graph:
         if (known := self._documents.get(base.id)) is None:
             return
         if base.synthetic:
+            known["driver"] = True
             boxes = flow.boxes(self._driver, self._causes, self._natural)
             self._places = {child: {"inline_box": box} for child, box in boxes.items()}
             known |= flow.lines(self._driver, self._causes, self._viewport)

@@ -65,6 +65,7 @@ impl Network {
             alarm: None,
             compression: Compression::new(&self.headers),
             opened_session: false,
+            outbox: Vec::new(),
             busy: 0,
             used: Time::ZERO,
         });
