@@ -19,7 +19,7 @@ use crate::agenda::Agenda;
 use crate::headers::{Compression, Headers};
 use crate::machine::Thread;
 use crate::noise::Noise;
-use crate::page::{Cause, Kind, Page};
+use crate::page::{Cause, Page};
 use crate::pipe::{Piece, Pipe};
 use crate::priority::Priority;
 use crate::rows::{Chunk, Connection as Row};
@@ -245,7 +245,7 @@ impl Network {
         let known = self.schedules[self.groups[group].origin as usize];
         let resource = &self.page.resources[request as usize];
         let bodiless = resource.method == "HEAD" || matches!(resource.status, 204 | 304);
-        // A redirected request goes on as it was, under way and counted as before.
+        // A redirected request goes on as it was: it is not held back again.
         let redirected = match resource.cause {
             Some(Cause::Redirect { by }) => Some(self.transfers[by as usize].delayable),
             _ => None,
@@ -488,7 +488,7 @@ impl Network {
         self.groups[group].waiting.remove(best)
     }
 
-    /// Writes a request.
+    /// Gives a request to a connection.
     fn send(&mut self, now: Time, at: usize, request: u32) {
         if !self.connections[at].http2 {
             self.write(now, at, request);
@@ -499,10 +499,11 @@ impl Network {
         }
         self.connections[at].outbox.push(request);
         if self.connections[at].outbox.len() == 1 {
-            self.work(Thread::Network, Duration::ZERO, Work::Write(at));
+            self.works.push_back((Thread::Network, Duration::ZERO, Some(Work::Write(at))));
         }
     }
 
+    /// Writes a request.
     fn write(&mut self, now: Time, at: usize, request: u32) {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
@@ -567,8 +568,7 @@ impl Network {
     fn received(&mut self, now: Time, at: usize, request: u32, bytes: u64) {
         let transfer = &mut self.transfers[request as usize];
         transfer.left -= bytes;
-        // Scripts are parsed as they come (Chromium's script streaming), as documents are.
-        if bytes > 0 && matches!(self.page.resources[request as usize].kind, Kind::Html | Kind::Js) {
+        if bytes > 0 && self.page.resources[request as usize].is_parsed_as_it_comes() {
             self.notes.push_back(Note::Data(request, bytes));
         }
         if transfer.left > 0 || transfer.stage == Progress::Done {

@@ -267,6 +267,14 @@ pub struct PageError {
     pub accepted: String,
 }
 
+impl Resource {
+    /// True for what is parsed while it comes: documents, and scripts (Chromium's script streaming) of which the
+    /// page does not say what they take, since that is said of all threads.
+    pub fn is_parsed_as_it_comes(&self) -> bool {
+        self.kind == Kind::Html || (self.kind == Kind::Js && self.compute_ns.is_none())
+    }
+}
+
 impl Page {
     /// Refuses a page whose parts do not fit together.
     pub fn check(&self) -> Result<(), PageError> {

@@ -308,7 +308,7 @@ impl Renderer {
 
     fn cost(&self, task: Task) -> Duration {
         let Compute { finish_ns, js_ns, js_ns_per_kib, css_ns_per_kib, .. } = self.compute;
-        let of_size = |resource: u32, once: Duration, per_kib: Duration| {
+        let finish = |resource: u32, once: Duration, per_kib: Duration| {
             let Resource { compute_ns, decoded_bytes, .. } = &self.page.resources[resource as usize];
             compute_ns.unwrap_or(finish_ns + once + Duration(per_kib.0 * decoded_bytes / 1024))
         };
@@ -328,10 +328,10 @@ impl Renderer {
                 let driver = if document.driver && !document.scripted { self.compute.driver_ns.0 } else { 0 };
                 Duration(self.compute.html_ns_per_element.0 * made + driver)
             }
-            Task::Run(resource) => of_size(resource, js_ns, js_ns_per_kib),
+            Task::Run(resource) => finish(resource, js_ns, js_ns_per_kib),
             Task::Finish(resource) => match self.page.resources[resource as usize].kind {
-                Kind::Css => of_size(resource, Duration::ZERO, css_ns_per_kib),
-                _ => of_size(resource, Duration::ZERO, Duration::ZERO),
+                Kind::Css => finish(resource, Duration::ZERO, css_ns_per_kib),
+                _ => finish(resource, Duration::ZERO, Duration::ZERO),
             },
             Task::Make(_) | Task::Load => finish_ns,
             Task::Style(number) => Duration(self.layout_cost(number).0 / STYLE_SHARE),

@@ -103,7 +103,7 @@ pub struct Compute {
     /// The network process, for each request.
     pub request_ns: Duration,
     /// The same, once, for the first script or stylesheet asked for with credentials.
-    pub first_request_ns: Duration,
+    pub first_code_ns: Duration,
     /// The network process, for each answer.
     pub respond_ns: Duration,
     /// The network process, for each 1024 bytes received.
@@ -166,7 +166,7 @@ impl Default for Compute {
             pass_ns: Duration::from_micros(300),
             tls_ns: Duration::from_micros(300),
             request_ns: Duration::from_micros(500),
-            first_request_ns: Duration::from_micros(8_000),
+            first_code_ns: Duration::from_micros(8_000),
             respond_ns: Duration::from_micros(800),
             receive_ns_per_kib: Duration::from_micros(12),
             commit_ns: Duration::from_micros(6_500),

@@ -93,6 +93,9 @@ enum Job {
 /// (`net/spdy/spdy_session.h`, `kYieldAfterBytesRead`).
 const READ: u64 = 32 * 1024;
 
+/// Least work of other threads with what has come that is worth a job.
+const PIECE: Duration = Duration::from_micros(500);
+
 /// Messages of the page's process that the network process takes before it writes what they ask for.
 const TOGETHER: usize = 2;
 
@@ -130,6 +133,8 @@ pub struct Visit {
     unread: Vec<u64>,
     /// Work of reading that the network process has yet to be charged for.
     reading: Duration,
+    /// Work of other threads that they have yet to be charged for.
+    beside: Duration,
     noise: Noise,
     /// A script or stylesheet was asked for with credentials.
     code: bool,
@@ -151,6 +156,7 @@ impl Visit {
             agenda: Agenda::default(),
             unread: Vec::new(),
             reading: Duration::ZERO,
+            beside: Duration::ZERO,
             code: false,
             done: false,
         }
@@ -239,9 +245,9 @@ impl Visit {
                     let Resource { pool, kind, .. } = &self.page.resources[request as usize];
                     let code = *pool == 0 && matches!(kind, Kind::Js | Kind::Css);
                     let first = code && !std::mem::replace(&mut self.code, true);
-                    let Compute { request_ns, first_request_ns, .. } = self.settings.compute;
+                    let Compute { request_ns, first_code_ns, .. } = self.settings.compute;
                     let work =
-                        self.noise.vary(request_ns + if first { first_request_ns } else { Duration::ZERO });
+                        self.noise.vary(request_ns + if first { first_code_ns } else { Duration::ZERO });
                     self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
                 }
                 Event::Raise(request, priority) => {
@@ -250,7 +256,7 @@ impl Visit {
                     self.machine.give(now, Thread::Network, Duration::ZERO, raise);
                 }
                 Event::Told(Note::Data(request, bytes)) => {
-                    self.aside(now, self.parsing_of(request, bytes));
+                    self.aside_of_bytes(now, self.parsing_of(request, bytes));
                     self.renderer.data(request, bytes);
                 }
                 Event::Told(Note::Done(request)) => {
@@ -330,9 +336,18 @@ impl Visit {
         let unread = &mut self.unread[connection as usize];
         let bytes = (*unread).min(READ);
         *unread -= bytes;
-        self.aside(now, Duration(self.settings.compute.aside_ns_per_kib.0 * bytes / 1024));
+        self.aside_of_bytes(now, Duration(self.settings.compute.aside_ns_per_kib.0 * bytes / 1024));
         self.network.actions.push_back(Action::ClientRead { connection, bytes });
         self.network.client_received(now, connection, bytes);
+    }
+
+    /// Work of other threads with what has come, which is little for each piece: told together.
+    fn aside_of_bytes(&mut self, now: Time, work: Duration) {
+        self.beside = self.beside + work;
+        if self.beside >= PIECE {
+            let work = std::mem::take(&mut self.beside);
+            self.aside(now, work);
+        }
     }
 
     /// Work that nothing waits for.
@@ -346,10 +361,8 @@ impl Visit {
 
     /// What others than the main thread have to do with `bytes` more of a script.
     fn parsing_of(&self, request: u32, bytes: u64) -> Duration {
-        let Resource { kind, compute_ns, decoded_bytes, wire_bytes, .. } =
-            &self.page.resources[request as usize];
-        // A page that says what a script takes says it of all threads.
-        if *kind != Kind::Js || compute_ns.is_some() {
+        let Resource { kind, decoded_bytes, wire_bytes, .. } = &self.page.resources[request as usize];
+        if *kind != Kind::Js {
             return Duration::ZERO;
         }
         let whole =

@@ -80,7 +80,7 @@ fn the_first_stylesheet_with_credentials_takes_the_network_process_longer() {
         let asked = of(&carried, 1);
         (asked.queued.unwrap().0 - asked.discovered.0) / 1_000_000
     };
-    let longer = Compute::default().first_request_ns.0 / 1_000_000;
+    let longer = Compute::default().first_code_ns.0 / 1_000_000;
     let [with, without] = [0, 1].map(|pool| queued_ms(pool, Kind::Css, Element::Stylesheet));
     // Other threads share the cores for a part of it.
     assert!((longer..4 * longer).contains(&(with - without)), "{with} {without}");
@@ -97,6 +97,23 @@ fn requests_that_are_asked_for_together_are_written_together() {
     sent.dedup();
     assert!((3..=6).contains(&sent.len()), "twelve requests, some at a time: {sent:?}");
     assert!(images.iter().all(|image| image.sent.unwrap().since(image.queued.unwrap()).0 < 10_000_000));
+}
+
+#[test]
+fn a_script_is_parsed_by_other_threads_while_it_comes() {
+    let ran_ms = |aside_ms_per_kib, path| {
+        let script = resource(Kind::Js, 0, 100_000, markup(100, Element::Script));
+        let aside_js_ns_per_kib = Duration::from_millis(aside_ms_per_kib);
+        let compute = Compute { aside_js_ns_per_kib, ..Compute::default() };
+        let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
+        let carried = load(page(1, 400, vec![script]), settings, path);
+        carried.rows.page.dom_content_loaded.unwrap().since(of(&carried, 1).last_byte.unwrap()).0 / 1_000_000
+    };
+    // 300 ms of work on two cores, and 8 s at 100 kbit/s or 8 ms at 100 Mbit/s in which it comes.
+    let slow = Path { down: BitRate(100_000), ..lte() };
+    let fast = Path { down: BitRate(100_000_000), up: BitRate(100_000_000), delay: Duration::from_millis(1) };
+    assert!(ran_ms(1, slow) < ran_ms(0, slow) + 5, "{} {}", ran_ms(1, slow), ran_ms(0, slow));
+    assert!(ran_ms(1, fast) > ran_ms(0, fast) + 15, "{} {}", ran_ms(1, fast), ran_ms(0, fast));
 }
 
 #[test]
@@ -134,12 +151,12 @@ fn ten_images_of_unknown_servers_hold_an_eleventh_back_but_no_redirected_one() {
 
 #[test]
 fn a_busy_network_process_reads_later() {
-    let most_unread = |first_request_ms| {
+    let most_unread = |first_code_ms| {
         let style = resource(Kind::Css, 0, 5_000, markup(100, Element::Stylesheet));
         let mut page = page(1, 0, vec![style]);
         (page.resources[0].wire_bytes, page.resources[0].decoded_bytes) = (200_000, 200_000);
-        let first_request_ns = Duration::from_millis(first_request_ms);
-        let compute = Compute { first_request_ns, ..Compute::default() };
+        let first_code_ns = Duration::from_millis(first_code_ms);
+        let compute = Compute { first_code_ns, ..Compute::default() };
         let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
         load(page, settings, lte()).most_unread
     };
