@@ -40,6 +40,10 @@ const FINE: u64 = 1 << 10;
 struct Line<E> {
     /// What follows the running job: work in ns, and what is told at its end.
     jobs: VecDeque<(u64, Option<E>)>,
+    /// What passes others that wait: the number of the job that it is in front of, and as above.
+    soon: VecDeque<(u64, u64, Option<E>)>,
+    /// Jobs of `jobs` that began.
+    begun: u64,
     /// Progress at which the running job ends, and what is told then.
     running: Option<(u64, Option<E>)>,
 }
@@ -58,7 +62,7 @@ pub struct Machine<E> {
 impl<E> Machine<E> {
     /// An idle machine with so many cores, and threads of [`Thread::Aside`].
     pub fn new(cores: u8, asides: u8) -> Machine<E> {
-        let line = |_| Line { jobs: VecDeque::new(), running: None };
+        let line = |_| Line { jobs: VecDeque::new(), soon: VecDeque::new(), begun: 0, running: None };
         Machine {
             cores: u64::from(cores.max(1)),
             lines: (0..3 + asides).map(line).collect(),
@@ -69,14 +73,17 @@ impl<E> Machine<E> {
 
     /// A job for a thread; `event` is told when it is done. Call [`Machine::due`] up to `now` first.
     pub fn give(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>) {
-        self.give_behind(now, thread, work, event, usize::MAX);
-    }
-
-    /// The same, with at most `ahead` of the jobs that wait before it.
-    pub fn give_behind(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>, ahead: usize) {
         self.advance(now);
         let line = &mut self.lines[thread.index()];
-        line.jobs.insert(ahead.min(line.jobs.len()), (work.0, event));
+        line.jobs.push_back((work.0, event));
+        line.start(self.progress);
+    }
+
+    /// The same, with at most `ahead` of the jobs that wait before it, and behind all that were given so.
+    pub fn give_behind(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>, ahead: u64) {
+        self.advance(now);
+        let line = &mut self.lines[thread.index()];
+        line.soon.push_back((line.begun + ahead, work.0, event));
         line.start(self.progress);
     }
 
@@ -129,11 +136,16 @@ impl<E> Machine<E> {
 
 impl<E> Line<E> {
     fn start(&mut self, progress: u64) {
-        if self.running.is_none()
-            && let Some((work, event)) = self.jobs.pop_front()
-        {
-            self.running = Some((progress + work * FINE, event));
+        if self.running.is_some() {
+            return;
         }
+        let passes = self.soon.front().is_some_and(|first| first.0 <= self.begun || self.jobs.is_empty());
+        let next = if passes {
+            self.soon.pop_front().map(|(_, work, event)| (work, event))
+        } else {
+            self.jobs.pop_front().inspect(|_| self.begun += 1)
+        };
+        self.running = next.map(|(work, event)| (progress + work * FINE, event));
     }
 }
 
@@ -179,8 +191,10 @@ mod tests {
         for name in ["runs", "first", "second", "third"] {
             machine.give(Time(0), Thread::Network, Duration(10), Some(name));
         }
-        machine.give_behind(Time(0), Thread::Network, Duration(0), Some("write"), 2);
-        let ends = [(10, "runs"), (20, "first"), (30, "second"), (30, "write"), (40, "third")];
+        for name in ["read", "write"] {
+            machine.give_behind(Time(0), Thread::Network, Duration(0), Some(name), 2);
+        }
+        let ends = [(10, "runs"), (20, "first"), (30, "second"), (30, "read"), (30, "write"), (40, "third")];
         assert_eq!(all(&mut machine), ends);
     }
 

@@ -83,7 +83,7 @@ impl Default for Settings {
 /// documents and style rules, per element, per layout and per request asked for, which are least squares over the CPU times by kind
 /// of work in loads of the shipped pages (`benches/browser_work.py`), and its time for
 /// scripts (eleven with recorded bodies, of 7 to 1533 KiB). Read from Chromium's trace of the same loads: the
-/// first script or stylesheet with credentials (8 to 9 ms in the network process), the script of synthesised
+/// first script or stylesheet (8 to 9 ms in the network process), the script of synthesised
 /// pages (6.2 to 9.2 ms), what a first layout takes beyond its CPU time on pages that name fonts (18 to
 /// 28 ms), the time to pixels (31 ms after a layout, in the median, and 9 ms in which a layout waits for a
 /// frame). Not CPU times, and read from unshaped loads: launch, pass, and the
@@ -102,7 +102,7 @@ pub struct Compute {
     pub tls_ns: Duration,
     /// The network process, for each request.
     pub request_ns: Duration,
-    /// The same, once, for the first script or stylesheet asked for with credentials.
+    /// The same, once, for the first script or stylesheet.
     pub first_code_ns: Duration,
     /// The network process, for each answer.
     pub respond_ns: Duration,

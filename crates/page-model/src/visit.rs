@@ -96,8 +96,8 @@ const READ: u64 = 32 * 1024;
 /// Least work of other threads with what has come that is worth a job.
 const PIECE: Duration = Duration::from_micros(500);
 
-/// Messages of the page's process that the network process takes before it writes what they ask for.
-const TOGETHER: usize = 2;
+/// Messages of the page's process that the network process takes before it looks at its connections.
+const TOGETHER: u64 = 2;
 
 /// What of a page is the same for each of its visits: compute it once.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ pub struct Visit {
     /// Work of other threads that they have yet to be charged for.
     beside: Duration,
     noise: Noise,
-    /// A script or stylesheet was asked for with credentials.
+    /// A script or stylesheet was asked for.
     code: bool,
     done: bool,
 }
@@ -242,8 +242,7 @@ impl Visit {
         while let Some((_, event)) = self.agenda.due(now) {
             match event {
                 Event::Ask(request, priority) => {
-                    let Resource { pool, kind, .. } = &self.page.resources[request as usize];
-                    let code = *pool == 0 && matches!(kind, Kind::Js | Kind::Css);
+                    let code = matches!(self.page.resources[request as usize].kind, Kind::Js | Kind::Css);
                     let first = code && !std::mem::replace(&mut self.code, true);
                     let Compute { request_ns, first_code_ns, .. } = self.settings.compute;
                     let work =
@@ -324,7 +323,8 @@ impl Visit {
     fn plan_read(&mut self, now: Time, connection: u32) {
         let work = self.reading_of(self.unread[connection as usize].min(READ));
         let reading = std::mem::take(&mut self.reading);
-        self.machine.give(now, Thread::Network, reading + work, Some(Job::Read(connection)));
+        let read = Some(Job::Read(connection));
+        self.machine.give_behind(now, Thread::Network, reading + work, read, TOGETHER);
     }
 
     fn reading_of(&self, bytes: u64) -> Duration {
@@ -373,16 +373,21 @@ impl Visit {
     /// Passes what the processes have to tell each other.
     fn exchange(&mut self, now: Time) {
         while let Some(note) = self.network.notes.pop_front() {
-            let work = match note {
-                Note::Data(..) => Duration::ZERO,
-                Note::Done(_) => self.noise.vary(self.settings.compute.respond_ns),
-            };
-            let reading = std::mem::take(&mut self.reading);
-            self.machine.give(now, Thread::Network, reading + work, Some(Job::Tell(note)));
+            match note {
+                Note::Data(..) => self.agenda.at(now + self.settings.compute.pass_ns, Event::Told(note)),
+                Note::Done(_) => {
+                    let work = self.noise.vary(self.settings.compute.respond_ns);
+                    let reading = std::mem::take(&mut self.reading);
+                    self.machine.give(now, Thread::Network, reading + work, Some(Job::Tell(note)));
+                }
+            }
         }
         while let Some((thread, time, work)) = self.network.works.pop_front() {
-            let ahead = if matches!(work, Some(Work::Write(_))) { TOGETHER } else { usize::MAX };
-            self.machine.give_behind(now, thread, time, work.map(Job::Network), ahead);
+            let job = work.map(Job::Network);
+            match thread {
+                Thread::Network => self.machine.give_behind(now, thread, time, job, TOGETHER),
+                _ => self.machine.give(now, thread, time, job),
+            }
         }
         if let Some(time) = self.renderer.job.take() {
             self.machine.give(now, Thread::Main, time, Some(Job::Ran));

@@ -304,6 +304,11 @@ impl Endpoint {
             && self.unsent().saturating_mul(2) < self.notsent_lowat
     }
 
+    /// Memory that what was written may take (sk_sndbuf), in bytes.
+    pub fn send_buffer(&self) -> u64 {
+        self.sndbuf
+    }
+
     /// The application waits until [`is_writable`](Self::is_writable) (SOCK_NOSPACE): the buffer may grow.
     pub fn wait_for_space(&mut self) {
         self.wants_space = true;

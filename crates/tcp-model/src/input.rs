@@ -93,8 +93,9 @@ impl Endpoint {
             }
             self.rcv.receive(seq, segment, context!(self));
         }
+        let before = self.cc.tp.in_flight();
         self.push_pending();
-        self.make_space();
+        self.make_space(before);
         if self.rcv.check_ack(context!(self)) {
             self.send_ack();
         }
@@ -103,12 +104,16 @@ impl Endpoint {
 
     /// tcp_check_space: the buffer grows where the application waits and the window is not full, until the
     /// application is woken.
-    fn make_space(&mut self) {
+    ///
+    /// `before` was in flight before new data were sent: of these, only the first burst counts. The others
+    /// wait until the device is done with it (TCP Small Queues), which is after the window is looked at.
+    fn make_space(&mut self, before: u32) {
         if !self.wants_space {
             return;
         }
+        let burst = self.burst_segments();
         let tp = &self.cc.tp;
-        if tp.in_flight() < tp.snd_cwnd {
+        if tp.in_flight().min(before + burst) < tp.snd_cwnd {
             self.expand_sndbuf();
             self.cc.tp.snd_cwnd_stamp = self.cc.tp.cc_jiffies;
         }

@@ -217,7 +217,7 @@ impl Endpoint {
     }
 
     /// tcp_tso_segs: segments that leave as one burst; the congestion control is asked first.
-    fn burst_segments(&mut self) -> u32 {
+    pub(crate) fn burst_segments(&mut self) -> u32 {
         let least = self.cc.min_tso_segs();
         let tp = &self.cc.tp;
         let mut bytes = tp.sk_pacing_rate >> tp.sk_pacing_shift;
