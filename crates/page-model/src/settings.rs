@@ -80,15 +80,14 @@ impl Default for Settings {
 /// headless shell 156 with NetLog and screencast, as the testbed drives it, on the machine that the testbed
 /// was built on: medians of `benches/browser_cost.py`, which measures each thread's CPU time on pages made
 /// for it. Not from there, since they depend on what a text says: the main thread's times per 1024 bytes of
-/// documents and style rules, per element, per layout and per request asked for, which are least squares over the CPU times by kind
-/// of work in loads of the shipped pages (`benches/browser_work.py`), and its time for
+/// documents and style rules, per element, per layout and per request asked for, which are least squares over
+/// the CPU times by kind of work in loads of the shipped pages (`benches/browser_work.py`), and its time for
 /// scripts (eleven with recorded bodies, of 7 to 1533 KiB). Read from Chromium's trace of the same loads: the
-/// first script or stylesheet (8 to 9 ms in the network process), the script of synthesised
-/// pages (6.2 to 9.2 ms), what a first layout takes beyond its CPU time on pages that name fonts (18 to
-/// 28 ms), the time to pixels (31 ms after a layout, in the median, and 9 ms in which a layout waits for a
-/// frame). Not CPU times, and read from unshaped loads: launch, pass, and the
-/// parts into which request and commit are divided. `aside_threads` was not measured: it
-/// is the number with which the load times of those pages came out best.
+/// first script or stylesheet (8 to 9 ms in the network process), the script of synthesised pages (6.2 to 9.2
+/// ms), what a first layout takes beyond its CPU time on pages that name fonts (18 to 28 ms), the time to
+/// pixels (31 ms after a layout, in the median, and 9 ms in which a layout waits for a frame). Not CPU times,
+/// and read from unshaped loads: launch, pass, and the parts into which request and commit are divided.
+/// `aside_threads` was not measured: it is the number with which the load times of those pages came out best.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compute {
