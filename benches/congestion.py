@@ -140,8 +140,9 @@ def main() -> None:
     """Prints one line per algorithm."""
     parser = argparse.ArgumentParser(description="What each congestion control costs per ACK")
     parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
     found = rows()
-    if parser.parse_args().json:
+    if options.json:
         print(json.dumps(found, indent=1))
         return
     print(f"cost per ACK; goodput without a bottleneck, as a share of the kernel's {PEER}")

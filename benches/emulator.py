@@ -190,7 +190,7 @@ def main() -> int:
         groups.append(mahimahi_rows)
     else:
         print("mm-delay and mm-link are not installed: left out", file=sys.stderr)
-    rows = []
+    rows, failed = [], False
     for group in [*groups, throughput_rows]:
         try:
             for row in group(options.seconds):
@@ -198,9 +198,10 @@ def main() -> int:
                 print(text(row), file=sys.stderr if options.json else sys.stdout, flush=True)
         except RunFailed as error:
             print(f"{group.__name__}: {error}", file=sys.stderr)
+            failed = True
     if options.json:
         print(json.dumps({"load": os.getloadavg(), "rows": rows}, indent=1))
-    return 0
+    return int(failed)
 
 
 def text(row: Row) -> str:

@@ -77,6 +77,7 @@ def test_bad_usage_ends_with_2_and_one_line(arguments, message, capsys, tmp_path
         (Incomplete("stopped"), 3),
         (KeyboardInterrupt(), 3),
         (ZeroDivisionError("division by zero"), 1),
+        (BrokenPipeError(32, "Broken pipe"), 1),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -89,6 +90,14 @@ def test_every_error_has_its_exit_code_and_one_line(error, code, capsys, monkeyp
     err = capsys.readouterr().err
     assert err.startswith("wirepaint: ")
     assert err.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    argv = [sys.executable, "-c", "from wirepaint.cli import main; main()", "schema", "run"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdout=pipe, stderr=pipe) as command:
+        command.stdout.close()
+        assert (command.wait(60), command.stderr.read()) == (0, b"")
 
 
 @pytest.mark.parametrize(
@@ -150,6 +159,52 @@ def test_a_static_site_is_imported_and_its_facts_are_kept(tmp_path: Path, capsys
     assert capsys.readouterr().out == f"{made}\n"
     index = json.loads((made / "page.json").read_text())
     assert (index["name"], index["licence"], len(index["resources"])) == ("mine", "CC0-1.0", 2)
+
+
+def test_without_a_place_the_page_of_a_site_lies_beside_the_site(tmp_path: Path, capsys, monkeypatch):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<title>A page</title>")
+    (site / "page.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert cli.invoke(["page", "import", "site/"]) == 0
+    assert capsys.readouterr().out == "site-page\n"
+    assert (tmp_path / "site-page" / "page.json").is_file()
+    assert sorted(file.name for file in site.iterdir()) == ["index.html", "page.json"]
+    monkeypatch.chdir(site)
+    assert cli.invoke(["page", "import", "."]) == 2
+    assert "site-page: found a place within the source" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--sizes-only"], ["--page", "1"]])
+def test_what_only_a_har_has_is_refused_with_a_folder(option: list[str], tmp_path: Path, capsys):
+    (tmp_path / "index.html").write_text("<title>A page</title>")
+    assert cli.invoke(["page", "import", str(tmp_path), *option]) == 2
+    assert f"{option[0]}: found it with the folder" in capsys.readouterr().err
+
+
+def test_network_show_says_of_a_capacity_trace_its_name_length_and_mean_rate(capsys):
+    assert cli.invoke(["network", "show", "lte-varying"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") < 100
+    capacity = json.loads(out)["down"]["capacity"]
+    assert cli.invoke(["network", "show", "lte-varying", "--full"]) == 0
+    times = json.loads(capsys.readouterr().out)["down"]["capacity"]["opportunities_ms"]
+    assert capacity["trace"] == "lte-varying.down"
+    assert (capacity["opportunities"], capacity["duration_ms"]) == (len(times), times[-1])
+    assert capacity["mean_bit_per_s"] == round(len(times) * 1504 * 8000 / times[-1])
+
+
+def test_network_show_shortens_the_trace_of_a_change_too(tmp_path: Path, capsys):
+    (tmp_path / "short.trace").write_text("1\n2\n3\n6\n")
+    change = '[[down.changes]]\nat = "1 s"\ntrace = "short.trace"\n'
+    (tmp_path / "mine.toml").write_text(NETWORK.replace("[up]", f"{change}[up]"))
+    assert cli.invoke(["network", "show", str(tmp_path / "mine.toml")]) == 0
+    (change,) = json.loads(capsys.readouterr().out)["down"]["changes"]
+    assert change["capacity"] == {
+        "kind": "trace", "trace": "short.trace", "opportunities": 4, "duration_ms": 6,
+        "mean_bit_per_s": round(4 * 1504 * 8000 / 6),
+    }  # fmt: skip
 
 
 def test_network_show_prints_the_resolved_network(tmp_path: Path, capsys):

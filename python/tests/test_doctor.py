@@ -37,6 +37,47 @@ def test_json_says_what_runs_and_what_works_without_root(capsys):
     assert "report" in said["without_root"]
 
 
+LACKING = doctor.Findings([
+    doctor.Finding("rights", "missing", "ordinary user (uid 1000)", "The testbed needs root: use sudo."),
+    doctor.Finding("data plane", "ok", "/bin/program"),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_what_is_required_and_missing_is_said_on_stderr(json: list[str], capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "examine", lambda: LACKING)
+    assert cli.invoke(["doctor", "--require", "testbed", *json]) == 2
+    out, err = capsys.readouterr()
+    assert bool(out) == bool(json)
+    assert "ordinary user (uid 1000)" in err
+    assert "The testbed needs root: use sudo." in err
+    assert err.splitlines()[-1] == (
+        "wirepaint: the testbed cannot run here, for want of: rights. The list above says more."
+    )
+
+
+def test_what_is_required_and_there_is_said_on_stdout(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "examine", lambda: LACKING)
+    assert cli.invoke(["doctor", "--require", "simulator"]) == 0
+    out, err = capsys.readouterr()
+    assert "The simulator can run here." in out
+    assert err == ""
+
+
+def test_every_command_works_without_root_or_is_known_to_need_it():
+    need = {"run", "network calibrate", "cc groups"}
+    of_itself = {"doctor", "version", "schema"}
+    commands = set()
+    for name in cli.app:
+        if not name.startswith("-") and name not in of_itself:
+            inner = [verb for verb in cli.app[name] if not verb.startswith("-")]
+            commands |= {f"{name} {verb}" for verb in inner} if inner else {name}
+    without = {command for command in commands if doctor.WITHOUT_ROOT.count(command)}
+    without |= {command for command in commands if command.startswith("study ")}
+    assert {"study", "run --backend simulator", "cc test --arm native"} <= set(doctor.WITHOUT_ROOT)
+    assert commands - without == need | {"cc test"}
+
+
 def _as_ordinary_user(connection) -> None:
     doctor.examine()  # as root: loads what nobody may not read where Python lies in root's home
     os.setgroups([])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import os
+import select
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -37,6 +38,7 @@ for part in (page, network, cc, study):
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs.")]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+_STDOUT = 1
 
 
 @app.command
@@ -234,12 +236,17 @@ def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | Non
     from wirepaint import doctor as checks
 
     findings = checks.examine()
+    lacking = findings.lacking(require) if require else []
     if json:
         _print_json(findings.as_json())
-    else:
-        checks.show(findings)
-    if require and not findings.can(require):
-        raise MachineLacks(f"the {require} cannot run here", "What is missing is listed above.")
+    if lacking or not json:
+        # On stderr it is seen where only the exit code is asked for and stdout thrown away (the Makefile).
+        checks.show(findings, sys.stderr if lacking else sys.stdout)
+    if lacking:
+        names = ", ".join(check.name for check in lacking)
+        raise MachineLacks(
+            f"the {require} cannot run here, for want of: {names}", "The list above says more."
+        )
 
 
 @app.command
@@ -273,7 +280,8 @@ def page_import(
     file
         HAR file or folder with an index.html.
     output
-        Folder to write; the name of the source when left out.
+        Folder to write: new, empty or a page, which is replaced. When left out, the name of the HAR, or
+        that of the folder and -page.
     name
         Name of the page; that of the file when left out.
     title
@@ -293,14 +301,16 @@ def page_import(
 
     if not file.exists():
         raise UsageError(str(file), "no such file or folder", "a HAR file or the folder of a static site")
-    if page is not None and file.is_dir():
-        raise UsageError("--page", f"it with the folder {file}", "it with a HAR")
-    folder = output or Path(file.name.removesuffix(".gz").removesuffix(".har"))
     if file.is_dir():
+        for option, given in {"--page": page is not None, "--sizes-only": sizes_only}.items():
+            if given:
+                raise UsageError(option, f"it with the folder {file}", "it with a HAR")
+        folder = output or Path(f"{file.resolve().name}-page")
         made = pages.import_folder(
             file, folder, name=name, title=title, source=source, licence=licence, seed=seed
         )
     else:
+        folder = output or Path(file.name.removesuffix(".gz").removesuffix(".har"))
         made = pages.import_har(
             file,
             folder,
@@ -355,17 +365,19 @@ def network_list(*, json: Json = False) -> None:
 
 
 @network.command(name="show")
-def network_show(name: str, /) -> None:
+def network_show(name: str, /, *, full: Annotated[bool, Parameter(negative="")] = False) -> None:
     """Print a network, resolved, as JSON.
 
     Parameters
     ----------
     name
         Name in the catalogue or path of a file.
+    full
+        Print capacity traces whole, not their name, length and mean rate.
     """
     from wirepaint.evaluation import network
 
-    _print_json(network.load(name).model_dump())
+    _print_json(network.load(name).model_dump() if full else network.abridged(name))
 
 
 @network.command(name="calibrate")
@@ -428,16 +440,22 @@ def invoke(arguments: list[str]) -> int:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail("stopped", Incomplete.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads(_STDOUT):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+            return 0
         if os.environ.get("WIREPAINT_DEBUG"):
             raise
         if isinstance(error, OSError) and error.filename is not None:
             return _fail(f"{error.filename}: {error.strerror}", UsageError.exit_code)
         hint = "a fault of wirepaint; WIREPAINT_DEBUG=1 shows where"
         return _fail(f"{type(error).__name__}: {error} ({hint})", 1)
+
+
+def _nobody_reads(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _fail(text: str, code: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 _COLOURS = {"ok": "32", "note": "33", "missing": "31"}
 
@@ -24,7 +25,7 @@ def aligned(rows: Sequence[Sequence[str | int]]) -> list[str]:
     ]
 
 
-def coloured(word: str) -> str:
-    """``ok``, ``note`` and ``missing`` in their colours on a terminal, unless NO_COLOR is set."""
-    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or word not in _COLOURS
+def coloured(word: str, to: TextIO | None = None) -> str:
+    """``ok``, ``note`` and ``missing`` in their colours on a terminal (stdout), unless NO_COLOR is set."""
+    plain = not (to or sys.stdout).isatty() or os.environ.get("NO_COLOR") or word not in _COLOURS
     return word if plain else f"\x1b[{_COLOURS[word]}m{word}\x1b[0m"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from wirepaint import dataplane
 from wirepaint.columns import aligned, coloured
@@ -28,15 +28,23 @@ from wirepaint.errors import WirepaintError
 Level = Literal["ok", "note", "missing"]
 """``missing`` keeps the testbed from running; ``note`` makes its results worse."""
 
+Backend = Literal["testbed", "simulator"]
+
 WITHOUT_ROOT = (
     "run --backend simulator",
     "agree",
     "page import",
     "page list",
     "network list",
+    "network show",
     "compare",
     "report",
     "export",
+    "study",
+    "cc list",
+    "cc show",
+    "cc new",
+    "cc test --arm native",
 )
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
@@ -60,11 +68,14 @@ class Findings:
 
     checks: list[Finding]
 
-    def can(self, backend: str) -> bool:
-        """Whether a back end can run here: the simulator wherever the program is."""
-        if backend == "simulator":
-            return all(check.level != "missing" for check in self.checks if check.name == "data plane")
-        return backend == "testbed" and all(check.level != "missing" for check in self.checks)
+    def can(self, backend: Backend) -> bool:
+        """Whether a back end can run here."""
+        return not self.lacking(backend)
+
+    def lacking(self, backend: Backend) -> list[Finding]:
+        """What keeps a back end from running here; the simulator runs wherever the program is."""
+        missing = [check for check in self.checks if check.level == "missing"]
+        return [check for check in missing if backend == "testbed" or check.name == "data plane"]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -82,16 +93,16 @@ def examine() -> Findings:
     return Findings([*checks, _steal(before)])
 
 
-def show(findings: Findings) -> None:
-    """Prints the findings as a table on stdout."""
+def show(findings: Findings, to: TextIO) -> None:
+    """Prints the findings as a table."""
     for backend in ("testbed", "simulator"):
-        print(f"The {backend} {'can' if findings.can(backend) else 'cannot'} run here.")
-    print(f"Without root these work: {', '.join(WITHOUT_ROOT)}.\n")
+        print(f"The {backend} {'can' if findings.can(backend) else 'cannot'} run here.", file=to)
+    print(f"Without root these work: {', '.join(WITHOUT_ROOT)}.\n", file=to)
     rows = aligned([(check.level, check.name, check.found) for check in findings.checks])
     for row, check in zip(rows, findings.checks, strict=True):
-        print(row.replace(check.level, coloured(check.level), 1))
+        print(row.replace(check.level, coloured(check.level, to), 1), file=to)
         if check.remedy:
-            print(f"{'':{row.index(check.found)}}{check.remedy}")
+            print(f"{'':{row.index(check.found)}}{check.remedy}", file=to)
 
 
 def _rights() -> Iterator[Finding]:

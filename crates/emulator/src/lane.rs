@@ -37,6 +37,8 @@ pub(crate) struct Lane {
     pub name: &'static str,
     pub link: Link<Frame>,
     overhead_bytes: u32,
+    /// Frames arrive in the order of the ring, each no earlier than the last.
+    last_arrival: Time,
     /// Frames that are due and not sent yet, with their due times; at most a batch.
     outbox: VecDeque<(Time, Frame)>,
     /// Since when the far end has had no room.
@@ -57,6 +59,7 @@ impl Lane {
             name,
             link,
             overhead_bytes,
+            last_arrival: Time::ZERO,
             outbox: VecDeque::with_capacity(BATCH),
             stuck_since: None,
             retry_at: Time::ZERO,
@@ -84,7 +87,9 @@ impl Lane {
                     self.no_memory += 1;
                     return;
                 };
-                let arrival = shared.clock.arrival(frame.stamp);
+                // A sender whose core is taken away between a frame's stamp and the ring is passed by others.
+                let arrival = shared.clock.arrival(frame.stamp).max(self.last_arrival);
+                self.last_arrival = arrival;
                 self.link.push(arrival, Frame::new(slot, frame.data, arrival));
             });
             if !more {

@@ -21,6 +21,7 @@ mod noise;
 pub mod page;
 mod pipe;
 mod priority;
+mod refused;
 mod renderer;
 pub mod rows;
 mod server;
@@ -30,6 +31,7 @@ mod visit;
 
 pub use page::Page;
 pub use priority::Priority;
+pub use refused::Refused;
 pub use rows::Rows;
 pub use server::{Backlog, unsent_bound};
 pub use settings::Settings;

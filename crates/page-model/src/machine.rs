@@ -60,12 +60,12 @@ pub struct Machine<E> {
 }
 
 impl<E> Machine<E> {
-    /// An idle machine with so many cores, and threads of [`Thread::Aside`].
+    /// An idle machine with so many cores, at least one, and threads of [`Thread::Aside`].
     pub fn new(cores: u8, asides: u8) -> Machine<E> {
         let line = |_| Line { jobs: VecDeque::new(), soon: VecDeque::new(), begun: 0, running: None };
         Machine {
-            cores: u64::from(cores.max(1)),
-            lines: (0..3 + asides).map(line).collect(),
+            cores: u64::from(cores),
+            lines: (0..3 + usize::from(asides)).map(line).collect(),
             progress: 0,
             now: Time::ZERO,
         }

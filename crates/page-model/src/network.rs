@@ -51,7 +51,8 @@ enum Up {
     Control,
     /// The server's settings have come.
     Acknowledgement,
-    Request(u32),
+    /// A request and its urgency.
+    Request(u32, u8),
     /// A request's new urgency.
     Raise(u32, u8),
 }
@@ -67,8 +68,6 @@ pub enum Note {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The name is being looked up.
-    Resolving,
     /// SYN sent.
     Connecting,
     /// TCP connected, TLS not done.
@@ -107,6 +106,10 @@ struct Group {
     pool: u32,
     /// Requests without a connection, in order of asking.
     waiting: Vec<u32>,
+    /// Names being looked up, each for a connection; they end in the order of their begins.
+    look_ups: usize,
+    /// Of those that end first, how many lead to no connection any more.
+    given_up: usize,
     connections: Vec<usize>,
     session: Option<usize>,
     /// A ticket has come, so that further connections can resume.
@@ -117,10 +120,11 @@ struct Group {
 #[derive(Clone, Debug)]
 pub struct Transfer {
     priority: Priority,
+    /// Urgency that the server knows of.
+    urgency: u8,
     group: usize,
     /// Bytes of the body yet to come.
     left: u64,
-    head: bool,
     delayable: bool,
     stage: Progress,
     /// Connection that carries it.
@@ -151,6 +155,7 @@ enum Progress {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
+    /// A look-up of a group is over.
     Resolved(usize),
     /// A group's first connect is late.
     Backup(usize),
@@ -206,9 +211,9 @@ impl Network {
     pub fn new(page: Arc<Page>, headers: Arc<Headers>, settings: Settings, noise: Noise) -> Network {
         let transfer = Transfer {
             priority: Priority::Low,
+            urgency: Priority::Low.urgency(),
             group: 0,
             left: 0,
-            head: false,
             delayable: false,
             stage: Progress::Unknown,
             connection: None,
@@ -349,7 +354,7 @@ impl Network {
     pub fn timeout(&mut self, now: Time) {
         while let Some((_, event)) = self.agenda.due(now) {
             match event {
-                Event::Resolved(at) => self.open(now, at),
+                Event::Resolved(group) => self.resolved(now, group),
                 Event::Backup(group) => self.backup(now, group),
                 Event::Server(at) => {
                     self.connections[at].alarm = None;
@@ -408,6 +413,8 @@ impl Network {
             origin: resource.origin,
             pool: resource.pool,
             waiting: Vec::new(),
+            look_ups: 0,
+            given_up: 0,
             connections: Vec::new(),
             session: None,
             ticket: false,
@@ -507,14 +514,15 @@ impl Network {
     fn write(&mut self, now: Time, at: usize, request: u32) {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
+        let meaning = Up::Request(request, self.transfers[request as usize].priority.urgency());
         let mut bytes = 0;
         if connection.http2 {
             let head = connection.compression.request(&self.headers, request, resource.kind);
             let body = if resource.post_bytes > 0 { resource.post_bytes + 9 } else { 0 };
-            bytes += connection.up.write(&[(Up::Request(request), head + body, 0)]);
+            bytes += connection.up.write(&[(meaning, head + body, 0)]);
         } else {
             let head = self.headers.request_plain(request);
-            bytes += connection.up.write(&[(Up::Request(request), head + resource.post_bytes, 0)]);
+            bytes += connection.up.write(&[(meaning, head + resource.post_bytes, 0)]);
             connection.busy += 1;
             connection.used = now;
         }
@@ -557,10 +565,7 @@ impl Network {
                     self.client_frame(at, Up::Acknowledgement, tls::SETTINGS_ACK);
                 }
             }
-            Down::Head(request) => {
-                self.transfers[request as usize].head = true;
-                self.received(now, at, request, 0);
-            }
+            Down::Head(request) => self.received(now, at, request, 0),
             Down::Body(request) => self.received(now, at, request, u64::from(piece.bytes)),
         }
     }

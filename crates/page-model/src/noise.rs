@@ -15,10 +15,10 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Up to `percent` more or less. `stream` keeps those who draw apart.
+    /// Up to `percent` more or less, at most 100. `stream` keeps those who draw apart.
     pub fn new(seed: u64, stream: u64, percent: u8) -> Noise {
         let random = Pcg64Mcg::seed_from_u64(seed ^ stream.rotate_left(48));
-        Noise { random, percent: i64::from(percent.min(100)) }
+        Noise { random, percent: i64::from(percent) }
     }
 
     /// A number below `count`.

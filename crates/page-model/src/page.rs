@@ -1,5 +1,6 @@
 //! A page as a browser meets it: its resources, and what makes the browser ask for each.
 
+use crate::refused::Refused;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -255,18 +256,6 @@ pub enum Element {
     Other,
 }
 
-/// Why a page was refused: key, what was found, what is accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: found {found}, accepted: {accepted}")]
-pub struct PageError {
-    /// Key in the page.
-    pub key: String,
-    /// What it held.
-    pub found: String,
-    /// What it may hold.
-    pub accepted: String,
-}
-
 impl Resource {
     /// True for what is parsed while it comes: documents, and scripts (Chromium's script streaming) of which the
     /// page does not say what they take, since that is said of all threads.
@@ -277,8 +266,8 @@ impl Resource {
 
 impl Page {
     /// Refuses a page whose parts do not fit together.
-    pub fn check(&self) -> Result<(), PageError> {
-        let refuse = |key: String, found: String, accepted: String| Err(PageError { key, found, accepted });
+    pub fn check(&self) -> Result<(), Refused> {
+        let refuse = |key: String, found: String, accepted: String| Err(Refused { key, found, accepted });
         if self.resources.is_empty() {
             return refuse("resources".to_owned(), "none".to_owned(), "at least the navigation".to_owned());
         }

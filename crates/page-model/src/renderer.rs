@@ -25,7 +25,6 @@ use crate::links::Links;
 use crate::noise::Noise;
 use crate::page::{Cause, Element, Kind, Page, Resource};
 use crate::priority::Priority;
-use crate::rows;
 use crate::settings::Compute;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -262,25 +261,6 @@ impl Renderer {
     /// The page's own document.
     fn base(&self) -> Option<&Document> {
         self.document_of[self.links[0].tail as usize].map(|number| &self.documents[number])
-    }
-
-    /// What the page has shown so far.
-    pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
-        let document = self.base();
-        let paint = self.compute.paint_ns;
-        let first_paint = document.and_then(|document| document.laid_out).map(|at| at + paint);
-        let last =
-            objects.iter().filter(|object| object.in_viewport).filter_map(|object| object.last_byte).max();
-        let largest = first_paint.and_then(|first_paint| self.largest(first_paint));
-        rows::Page {
-            navigation_start: self.started,
-            base: document.map_or(0, |document| document.resource),
-            first_paint,
-            largest_contentful_paint: largest,
-            viewport_complete: first_paint.max(largest).max(last),
-            dom_content_loaded: document.and_then(|document| document.content_loaded),
-            load_event: self.loaded,
-        }
     }
 
     // The main thread.

@@ -6,6 +6,7 @@
 //! takes it, and that is held to little unsent data ([`unsent_bound`]): what the kernel holds can no
 //! longer be overtaken. HTTP/1.1: one answer after another, as fast as the socket takes it.
 
+use crate::headers::FRAME_HEADER;
 use crate::pipe::Pipe;
 use wirepaint_units::Time;
 
@@ -40,7 +41,7 @@ pub fn unsent_bound(window: u64) -> u64 {
 }
 
 /// Most payload of a DATA frame: with the frame's header one full TLS record.
-const FRAME: u64 = 16_384 - crate::headers::FRAME_HEADER;
+pub const FRAME: u64 = 16_384 - FRAME_HEADER;
 /// Least bytes that may wait unsent in the kernel below an HTTP/2 connection.
 const LEAST_UNSENT: u64 = 32 * 1024;
 /// Bytes that are written at a time with HTTP/1.1.
@@ -188,7 +189,7 @@ impl Server {
         });
         let Some(answer) = next else { return };
         let payload = answer.body.min(FRAME);
-        self.parts.push((Down::Body(answer.request), crate::headers::FRAME_HEADER + payload, payload));
+        self.parts.push((Down::Body(answer.request), FRAME_HEADER + payload, payload));
         answer.body -= payload;
         self.turns += 1;
         answer.turn = self.turns;

@@ -1,5 +1,6 @@
 //! What of a browser and its servers can be set.
 
+use crate::refused::Refused;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirepaint_units::Duration;
@@ -35,25 +36,25 @@ pub struct Settings {
     pub http: Http,
     /// TLS version of encrypted origins.
     pub tls: Tls,
-    /// Most connections to one origin; an HTTP/2 browser has as many on the way until it knows the
+    /// Most connections to one origin, at least 1; an HTTP/2 browser has as many on the way until it knows the
     /// protocol.
     pub connections_per_origin: u8,
-    /// Requests on an HTTP/1.1 connection before the answer to the first; 1 is no pipelining.
+    /// Requests on an HTTP/1.1 connection before the answer to the first, at least 1, which is no pipelining.
     pub pipeline: u8,
     /// True uses one HTTP/2 connection for all origins of one address, as a browser does when the
     /// certificate names them all. In the testbed each origin has its own address.
     pub coalesce: bool,
-    /// Time of a name look-up.
+    /// Time of a name look-up, at most a minute, as all times here.
     pub dns_ns: Duration,
     /// True when parallel connections to an origin resume the TLS session of the first.
     pub resume: bool,
-    /// Most plaintext in a TLS record of the server, in bytes.
+    /// Most plaintext in a TLS record of the server, in bytes: 1 to 16384 (RFC 8446, 5.1).
     pub record_bytes: u32,
     /// Time that computing takes.
     pub compute: Compute,
-    /// Per cent by which half a millisecond of each of these times is more or less, at random by the visit's
-    /// seed; without it all visits would meet the queue in the same phase. Longer times vary by the square
-    /// root of their parts: a layout of 30 ms by 9 % with the default, on the testbed by 5 to 10 %.
+    /// Per cent, at most 100, by which half a millisecond of each of these times is more or less, at random by
+    /// the visit's seed; without it all visits would meet the queue in the same phase. Longer times vary by the
+    /// square root of their parts: a layout of 30 ms by 9 % with the default, on the testbed by 5 to 10 %.
     pub compute_noise_percent: u8,
 }
 
@@ -74,6 +75,36 @@ impl Default for Settings {
     }
 }
 
+/// Longest time that is accepted: of each KiB of 100 MB, in 1024ths of a nanosecond, it fits 64 bits.
+const MOST_TIME: Duration = Duration::from_secs(60);
+
+impl Settings {
+    /// Refuses values that no visit can be carried out with.
+    pub fn check(&self) -> Result<(), Refused> {
+        let number = |key: &'static str, found: u32, least: u32, most: u32| (key, found, least, most);
+        let numbers = [
+            number("connections_per_origin", self.connections_per_origin.into(), 1, 255),
+            number("pipeline", self.pipeline.into(), 1, 255),
+            number("record_bytes", self.record_bytes, 1, 16_384),
+            number("compute_noise_percent", self.compute_noise_percent.into(), 0, 100),
+            number("compute.cores", self.compute.cores.into(), 1, 255),
+            number("compute.aside_threads", self.compute.aside_threads.into(), 1, 255),
+        ];
+        let wrong = numbers.into_iter().find(|(_, found, least, most)| !(least..=most).contains(&found));
+        if let Some((key, found, least, most)) = wrong {
+            let accepted = format!("{least} to {most}");
+            return Err(Refused { key: key.to_owned(), found: found.to_string(), accepted });
+        }
+        let times = self.compute.times().map(|(key, time)| (format!("compute.{key}"), time));
+        let mut times = std::iter::once(("dns_ns".to_owned(), self.dns_ns)).chain(times);
+        if let Some((key, time)) = times.find(|(_, time)| *time > MOST_TIME) {
+            let accepted = format!("0 to {} ns", MOST_TIME.0);
+            return Err(Refused { key, found: time.0.to_string(), accepted });
+        }
+        Ok(())
+    }
+}
+
 /// What a page load costs the machine. Scaling the times scales the machine.
 ///
 /// Times are CPU time of the thread that does the work; threads share `cores`. The defaults are Chromium's
@@ -91,7 +122,7 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compute {
-    /// Cores that browser, servers and what carries packets share.
+    /// Cores that browser, servers and what carries packets share, at least 1.
     pub cores: u8,
     /// Navigation start to the first request in the network process; not CPU time.
     pub launch_ns: Duration,
@@ -143,7 +174,7 @@ pub struct Compute {
     pub server_tls_ns: Duration,
     /// The server and what carries packets, for each 1024 bytes.
     pub serve_ns_per_kib: Duration,
-    /// How many other threads have work at a time; they share it evenly.
+    /// How many other threads have work at a time, at least 1; they share it evenly.
     pub aside_threads: u8,
     /// All other threads together, for a visit.
     pub aside_visit_ns: Duration,
@@ -192,5 +223,87 @@ impl Default for Compute {
             aside_ns_per_kib: Duration::from_micros(20),
             aside_js_ns_per_kib: Duration::from_micros(23),
         }
+    }
+}
+
+impl Compute {
+    /// Every time, by key.
+    fn times(&self) -> [(&'static str, Duration); 29] {
+        [
+            ("launch_ns", self.launch_ns),
+            ("pass_ns", self.pass_ns),
+            ("tls_ns", self.tls_ns),
+            ("request_ns", self.request_ns),
+            ("first_code_ns", self.first_code_ns),
+            ("respond_ns", self.respond_ns),
+            ("receive_ns_per_kib", self.receive_ns_per_kib),
+            ("commit_ns", self.commit_ns),
+            ("frame_commit_ns", self.frame_commit_ns),
+            ("ask_ns", self.ask_ns),
+            ("finish_ns", self.finish_ns),
+            ("html_ns_per_kib", self.html_ns_per_kib),
+            ("html_ns_per_element", self.html_ns_per_element),
+            ("driver_ns", self.driver_ns),
+            ("css_ns_per_kib", self.css_ns_per_kib),
+            ("js_ns", self.js_ns),
+            ("js_ns_per_kib", self.js_ns_per_kib),
+            ("layout_ns", self.layout_ns),
+            ("layout_ns_per_element", self.layout_ns_per_element),
+            ("fonts_ns", self.fonts_ns),
+            ("paint_ns", self.paint_ns),
+            ("answer_ns", self.answer_ns),
+            ("server_tls_ns", self.server_tls_ns),
+            ("serve_ns_per_kib", self.serve_ns_per_kib),
+            ("aside_visit_ns", self.aside_visit_ns),
+            ("aside_connection_ns", self.aside_connection_ns),
+            ("aside_request_ns", self.aside_request_ns),
+            ("aside_ns_per_kib", self.aside_ns_per_kib),
+            ("aside_js_ns_per_kib", self.aside_js_ns_per_kib),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_hang_or_do_nothing_are_refused_with_what_is_accepted() {
+        type Change = fn(&mut Settings);
+        let cases: [(Change, &str); 10] = [
+            (|s| s.record_bytes = 0, "record_bytes: found 0, accepted: 1 to 16384"),
+            (|s| s.record_bytes = 16_385, "record_bytes: found 16385, accepted: 1 to 16384"),
+            (|s| s.connections_per_origin = 0, "connections_per_origin: found 0, accepted: 1 to 255"),
+            (|s| s.pipeline = 0, "pipeline: found 0, accepted: 1 to 255"),
+            (|s| s.compute_noise_percent = 101, "compute_noise_percent: found 101, accepted: 0 to 100"),
+            (|s| s.compute.cores = 0, "compute.cores: found 0, accepted: 1 to 255"),
+            (|s| s.compute.aside_threads = 0, "compute.aside_threads: found 0, accepted: 1 to 255"),
+            (|s| s.dns_ns.0 = u64::MAX, "dns_ns: found 18446744073709551615, accepted: 0 to 60000000000 ns"),
+            (
+                |s| s.compute.launch_ns.0 = 60_000_000_001,
+                "compute.launch_ns: found 60000000001, accepted: 0 to 60000000000 ns",
+            ),
+            (
+                |s| s.compute.aside_js_ns_per_kib = Duration::from_secs(61),
+                "compute.aside_js_ns_per_kib: found 61000000000, accepted: 0 to 60000000000 ns",
+            ),
+        ];
+        for (change, refusal) in cases {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            assert_eq!(settings.check().unwrap_err().to_string(), refusal);
+        }
+        assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn every_time_of_compute_is_checked() {
+        let json = serde_json::to_value(Compute::default()).unwrap();
+        let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        keys.retain(|key| key.contains("_ns"));
+        let mut known: Vec<&str> = Compute::default().times().iter().map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(known, keys);
     }
 }

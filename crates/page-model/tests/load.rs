@@ -268,6 +268,25 @@ fn a_slow_connect_gets_a_second_one_beside_it() {
 }
 
 #[test]
+fn a_connection_that_is_given_up_while_its_name_is_looked_up_is_none() {
+    let script = |origin, bytes, after_ms| {
+        let after_ns = Duration::from_millis(after_ms);
+        resource(Kind::Data, origin, bytes, Some(Cause::Script { by: 0, after_ns }))
+    };
+    // The second request's look-up is under way when the first one's connection turns out to speak HTTP/2; the
+    // last one's, to another host, begins then.
+    let resources = vec![script(1, 1_000, 10), script(1, 1_001, 300), script(2, 1_002, 320)];
+    let dns_ns = Duration::from_millis(500);
+    let carried = load(page(3, 0, resources), Settings { dns_ns, ..settings(Http::H2) }, lte());
+    let (first, second, other) = (of(&carried, 1), of(&carried, 2), of(&carried, 3));
+    assert_eq!(first.connection, second.connection);
+    assert!(first.connection.is_some() && other.connection != first.connection);
+    let origins: Vec<u32> = carried.rows.connections.iter().map(|connection| connection.origin).collect();
+    assert_eq!(origins, [0, 1, 2]);
+    assert!(carried.rows.connections[1].opened.since(first.queued.unwrap()) == dns_ns);
+}
+
+#[test]
 fn requests_without_credentials_have_a_connection_of_their_own() {
     let mut font = resource(Kind::Font, 1, 5_000, markup(100, Element::Preload));
     font.pool = 1;
@@ -465,13 +484,16 @@ proptest! {
         pipeline in 1..4u8,
         connections_per_origin in 1..9u8,
         coalesce: bool,
+        dns in prop::sample::select(vec![0u64, 20, 400]),
         down in prop::sample::select(vec![0u64, 1_000_000, 25_000_000]),
         delay in 0..400u64,
     ) {
         // What is refused: two targets of one redirect, a navigation that leads to no document.
         prop_assume!(page.check().is_ok());
         let http = if h2 { Http::H2 } else { Http::H1 };
-        let settings = Settings { http, pipeline, connections_per_origin, coalesce, ..Settings::default() };
+        let dns_ns = Duration::from_millis(dns);
+        let settings =
+            Settings { http, pipeline, connections_per_origin, coalesce, dns_ns, ..Settings::default() };
         let path = Path { down: BitRate(down), up: BitRate(down), delay: Duration::from_millis(delay) };
         let prepared = Prepared::new(page);
         let carried = carry(&prepared, &settings, path, 7, UNTIL);

@@ -141,6 +141,20 @@ fn a_visible_image_overtakes_one_below_also_when_it_is_asked_for_by_the_layout()
 }
 
 #[test]
+fn the_view_port_is_complete_when_its_last_image_element_is_painted() {
+    let document = Document { text_area: 40_000, ..Document::default() };
+    let paint = Settings::default().compute.paint_ns;
+    let element = Resource { in_viewport: true, ..image(100, 200_000) };
+    let carried = load(document.clone(), vec![element]);
+    assert!(carried.rows.page.viewport_complete.unwrap() >= last_byte(&carried, 1) + paint);
+    // As on the testbed, whose browser tells no paint of it.
+    let styled =
+        Resource { in_viewport: true, ..resource(Kind::Image, 200_000, Some(Cause::Style { by: 0 })) };
+    let carried = load(document, vec![styled]);
+    assert_eq!(carried.rows.page.viewport_complete, Some(last_byte(&carried, 1)));
+}
+
+#[test]
 fn the_server_is_told_of_an_image_that_a_later_layout_shows() {
     let sent = |area| {
         let sheet = Some(Cause::Markup { by: 0, at: 50, element: Element::Stylesheet });

@@ -10,8 +10,8 @@ use wirepaint_units::{BitRate, Duration, Time};
 /// A simulated run. Times count from the run's epoch.
 ///
 /// The two directions of the run's `network` are links of the names `down` and `up`; they are the
-/// path of whatever names no route. The run ends when every flow with an end and every visit is
-/// over, at the latest at `until_ns`.
+/// path of whatever names no route. The run ends when every flow and every visit is over, at the latest
+/// at `until_ns`; a flow without end never is.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Simulation {

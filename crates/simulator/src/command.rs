@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
-use wirepaint_run::{Run, RunError};
+use wirepaint_run::Run;
+use wirepaint_trace::TraceError;
 
 /// What is still to be done: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, String>> + Send + 'a>;
@@ -106,7 +107,7 @@ fn simulate(job: &Job) -> Result<serde_json::Value, Error> {
     let mut engine = Engine::new(&run, &job.place)?;
     let summary = engine.run();
     std::fs::create_dir_all(&run.trace_dir)
-        .map_err(|source| RunError::Io { path: run.trace_dir.clone(), source })?;
+        .map_err(|source| TraceError::Io { path: run.trace_dir.clone(), source })?;
     engine.write_tables(&run.trace_dir)?;
     let mut line = json!({"run": job.place});
     let fields = serde_json::to_value(summary).expect("a summary is plain data");

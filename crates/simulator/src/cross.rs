@@ -10,7 +10,8 @@ use serde_json::json;
 use std::io::{BufRead, Write};
 use std::path::Path;
 use wirepaint_link_model::config::{Counted, Direction};
-use wirepaint_run::{Run, RunError};
+use wirepaint_run::Run;
+use wirepaint_trace::TraceError;
 use wirepaint_units::Time;
 
 /// The link's event on the agenda is its index.
@@ -83,7 +84,7 @@ fn cross(place: &Path, packets: impl BufRead, mut lines: impl Write) -> Result<(
             Ok(due) => json!({"packet": packet, "due_ns": due}),
             Err(cause) => json!({"packet": packet, "dropped": cause}),
         };
-        writeln!(lines, "{line}").map_err(|source| RunError::Io { path: "stdout".into(), source })?;
+        writeln!(lines, "{line}").map_err(|source| TraceError::Io { path: "stdout".into(), source })?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::record::Recorder;
 use crate::settings;
 use crate::summary::Summary;
 use crate::world::{AppId, Dial, Event, Path as RoutePair, World};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
@@ -178,6 +178,9 @@ impl Engine {
             visit.page.check().map_err(|e| {
                 Error::value(plan.place, format!("{key}.page.{}", e.key), e.found, e.accepted)
             })?;
+            visit.settings.check().map_err(|e| {
+                Error::value(plan.place, format!("{key}.settings.{}", e.key), e.found, e.accepted)
+            })?;
             // Browser and replay server send without waiting for full segments.
             let quick = |config: Arc<Config>| Arc::new(Config { nodelay: true, ..Config::clone(&config) });
             let server = plan.config(&visit.congestion, visit.initial_window, &key)?;
@@ -196,9 +199,19 @@ impl Engine {
             let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(self.apps.len() as u64 + 1));
             self.add(Application::Page(Box::new(Load::new(visit, seed, dial))));
         }
+        let flows = plan.simulation.flows.iter().map(|flow| &flow.group);
+        let visits = plan.simulation.visits.iter().map(|visit| &visit.group);
+        let groups: BTreeSet<&str> =
+            flows.chain(visits).map(String::as_str).filter(|name| !name.is_empty()).collect();
         for (i, change) in plan.simulation.reroutes.iter().enumerate() {
-            let key = format!("simulation.reroutes[{i}].route");
-            let (down, up) = self.routes(plan, &change.route, &key)?;
+            let key = format!("simulation.reroutes[{i}]");
+            if !groups.contains(change.group.as_str()) {
+                let known = groups.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+                let accepted = format!("a group that flows or visits name: {known}");
+                let found = format!("{:?}", change.group);
+                return Err(Error::value(plan.place, format!("{key}.group"), found, accepted));
+            }
+            let (down, up) = self.routes(plan, &change.route, &format!("{key}.route"))?;
             self.reroutes.push((change.at_ns, change.group.clone(), down, up));
         }
         if !self.reroutes.is_sorted_by_key(|(at, ..)| *at) {
@@ -257,7 +270,9 @@ impl Engine {
             self.world.now = self.until;
         }
         self.recorder.finish(&mut self.world, &self.apps);
-        let mut summary = Summary::new(&mut self.world, &self.apps, &self.links, self.events, self.active);
+        let gave_up = self.apps.iter().filter_map(Application::load).filter(|load| load.gave_up()).count();
+        let unfinished = self.active + gave_up;
+        let mut summary = Summary::new(&mut self.world, &self.apps, &self.links, self.events, unfinished);
         summary.id.clone_from(&self.id);
         summary
     }

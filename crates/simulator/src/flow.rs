@@ -11,7 +11,10 @@ use wirepaint_units::{BitRate, Duration, Time};
 pub struct Flow {
     dial: Dial,
     start: Time,
+    /// When the sender closes, until it has come.
     stop: Option<Time>,
+    /// It has come: nothing more is written.
+    stopped: bool,
     writer: Writer,
     /// The sender's and the receiver's endpoint, once it is connected.
     ends: Option<(EndpointId, EndpointId)>,
@@ -73,8 +76,8 @@ struct Exchange {
     request_received: u64,
     /// When the next request is due; none while one is open.
     next: Option<Time>,
-    /// A request waits for the connection.
-    due: bool,
+    /// Bytes of the request that wait for the connection or for room in its send buffer.
+    pending: u64,
 }
 
 impl Flow {
@@ -94,6 +97,15 @@ impl Flow {
             FlowKind::Cbr { write_bytes: 0, .. } => refuse("kind.write_bytes", "0".to_owned(), "at least 1"),
             FlowKind::Cbr { rates, .. } if rates.is_empty() || !rates.is_sorted_by_key(|rate| rate.at_ns) => {
                 refuse("kind.rates", format!("{} rates", rates.len()), "at least one, in order of time")
+            }
+            FlowKind::Cbr { write_bytes, rates }
+                if rates.iter().any(|rate| too_fast(rate.bit_per_s, *write_bytes)) =>
+            {
+                refuse(
+                    "kind.rates",
+                    "more than a write a nanosecond".to_owned(),
+                    "a lower rate, or larger writes",
+                )
             }
             FlowKind::RequestResponse { request_bytes, response_bytes, count, .. }
                 if *request_bytes == 0 || *response_bytes == 0 || *count == Some(0) =>
@@ -133,7 +145,7 @@ impl Flow {
                     answered: 0,
                     request_received: 0,
                     next: Some(asked.start_ns),
-                    due: false,
+                    pending: 0,
                 })
             }
         };
@@ -141,6 +153,7 @@ impl Flow {
             dial,
             start: asked.start_ns,
             stop: asked.stop_ns,
+            stopped: false,
             writer,
             ends: None,
             pending,
@@ -154,12 +167,15 @@ impl Flow {
     /// Does what can be done now.
     fn progress(&mut self, world: &mut World) {
         let (sender, receiver) = self.ends.expect("connected");
-        if self.stop.is_some_and(|stop| stop <= world.now) {
+        if self.stop.take_if(|stop| *stop <= world.now).is_some() {
+            self.stopped = true;
             self.pending = 0;
+        }
+        if self.stopped {
             self.close(world);
         }
         match &mut self.writer {
-            _ if self.closed => {}
+            _ if self.stopped || self.closed => {}
             Writer::Endless => self.pending = u64::MAX / 2,
             Writer::Once => {}
             Writer::Cbr { write_bytes, rates, rate, next, messages } => {
@@ -184,39 +200,21 @@ impl Flow {
                 }
                 if exchange.next.is_some_and(|due| due <= world.now) {
                     exchange.next = None;
-                    exchange.due = true;
+                    exchange.pending = exchange.request_bytes;
                 }
-                if exchange.due && world.tcp(receiver).is_established() {
-                    exchange.due = false;
-                    world.write(receiver, exchange.request_bytes);
-                }
+                write(world, receiver, &mut exchange.pending);
                 if exchange.request_received >= exchange.request_bytes {
                     exchange.request_received -= exchange.request_bytes;
                     self.pending += exchange.response_bytes;
                 }
             }
         }
-        self.write(world, sender);
+        self.written += write(world, sender, &mut self.pending);
         if self.has_written_all() {
             self.close(world);
         }
         if self.ended.is_none() && self.closed && self.received == self.written {
             self.ended = Some(world.now);
-        }
-    }
-
-    /// Writes as much as goes; after a write that found no room, when poll() says so.
-    fn write(&mut self, world: &mut World, sender: EndpointId) {
-        if world.tcp(sender).waits_for_space() {
-            return;
-        }
-        while self.pending > 0 && world.tcp(sender).is_established() {
-            let taken = world.write(sender, self.pending);
-            if taken == 0 {
-                return;
-            }
-            self.pending -= taken;
-            self.written += taken;
         }
     }
 
@@ -259,19 +257,36 @@ impl Flow {
     }
 }
 
+fn too_fast(rate: BitRate, write_bytes: u32) -> bool {
+    rate.transmission_time(u64::from(write_bytes)) == Duration(0)
+}
+
+/// Writes as much as goes of what is pending, after a write that found no room when poll() says so; the bytes
+/// taken.
+fn write(world: &mut World, endpoint: EndpointId, pending: &mut u64) -> u64 {
+    let asked = *pending;
+    while *pending > 0 && world.tcp(endpoint).is_established() && !world.tcp(endpoint).waits_for_space() {
+        let taken = world.write(endpoint, *pending);
+        if taken == 0 {
+            break;
+        }
+        *pending -= taken;
+    }
+    asked - *pending
+}
+
 impl App for Flow {
     fn next(&self) -> Option<Time> {
         if self.ends.is_none() {
             return Some(self.start);
         }
         let own = match &self.writer {
-            _ if self.closed => None,
+            _ if self.stopped || self.closed => None,
             Writer::Cbr { next, .. } => *next,
             Writer::RequestResponse(exchange) => exchange.next,
             Writer::Endless | Writer::Once => None,
         };
-        let stop = self.stop.filter(|_| !self.closed);
-        own.into_iter().chain(stop).min()
+        own.into_iter().chain(self.stop.filter(|_| !self.closed)).min()
     }
 
     fn wake(&mut self, world: &mut World) {

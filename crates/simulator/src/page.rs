@@ -30,6 +30,9 @@ enum Stage {
     Loading,
     Done,
     /// The deadline came first.
+    ///
+    /// DEVIATION: the connections stay open, and what their servers have written still crosses the path. A browser
+    /// that is ended resets them; here no endpoint sends a reset.
     GivenUp,
 }
 
@@ -38,6 +41,9 @@ struct Carried {
     id: ConnectionId,
     /// The page model knows that it is established.
     connected: bool,
+    /// The browser has closed it, and reads no more. DEVIATION: its kernel acknowledges what still comes, where
+    /// Linux sends a reset.
+    closed: bool,
     /// Bytes that the send buffer of the client, and of the server, had no room for.
     pending: [u64; 2],
     /// Bytes that the browser knows of and has not read.
@@ -46,7 +52,7 @@ struct Carried {
 }
 
 impl Load {
-    /// A visit as asked, of a page that [`Page::check`] accepts.
+    /// A visit as asked, of a page that [`Page::check`] accepts, with settings that their `check` accepts.
     pub fn new(asked: &Asked, seed: u64, dial: Dial) -> Load {
         let prepared = Prepared::new(asked.page.clone());
         Load {
@@ -77,9 +83,9 @@ impl Load {
         self.connections[number as usize].id
     }
 
-    /// True once the page is loaded and every request answered.
-    pub fn is_done(&self) -> bool {
-        self.stage == Stage::Done
+    /// True when the deadline came before the page was loaded and every request answered.
+    pub fn gave_up(&self) -> bool {
+        self.stage == Stage::GivenUp
     }
 
     /// Carries out what the page model asks for, until it asks for nothing more.
@@ -95,7 +101,14 @@ impl Load {
                         ..self.dial.clone()
                     };
                     let id = world.connect(dial);
-                    let carried = Carried { id, connected: false, pending: [0; 2], unread: 0, backlog: None };
+                    let carried = Carried {
+                        id,
+                        connected: false,
+                        closed: false,
+                        pending: [0; 2],
+                        unread: 0,
+                        backlog: None,
+                    };
                     self.connections.push(carried);
                 }
                 Action::ClientRead { connection, bytes } => {
@@ -109,9 +122,14 @@ impl Load {
                     world.wait_for_space(server_end(self.connections[connection as usize].id));
                 }
                 Action::Close { connection } => {
-                    let id = self.connections[connection as usize].id;
-                    world.close(client_end(id));
-                    world.close(server_end(id));
+                    let carried = &mut self.connections[connection as usize];
+                    carried.closed = true;
+                    // Else the server learns it from the FIN. DEVIATION: where the handshake is not over it
+                    // learns it at once, since no endpoint sends a reset.
+                    if !world.tcp(client_end(carried.id)).is_established() {
+                        world.close(server_end(carried.id));
+                    }
+                    world.close(client_end(carried.id));
                 }
                 Action::Done => self.stage = Stage::Done,
             }
@@ -198,7 +216,7 @@ impl App for Load {
                 self.visit.connected(world.now, number as u32);
             }
             let bytes = tcp.readable() - carried.unread;
-            if bytes > 0 {
+            if bytes > 0 && !carried.closed {
                 carried.unread += bytes;
                 self.visit.client_received(world.now, number as u32, bytes);
             }
@@ -208,11 +226,95 @@ impl App for Load {
                 self.visit.server_received(world.now, number as u32, bytes);
             }
             self.tell_backlog(world, number as u32);
+            if world.tcp(endpoint).is_finished() {
+                world.close(endpoint);
+            }
         }
         self.act(world);
     }
 
     fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Done | Stage::GivenUp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::error::Error;
+    use serde_json::json;
+    use std::path::Path;
+    use wirepaint_run::Run;
+    use wirepaint_units::Duration;
+
+    const DELAY: Duration = Duration::from_millis(50);
+
+    /// A run of one visit: a document, and six images of another host.
+    fn engine(settings: &serde_json::Value, timeout_ns: u64, until_ns: Time) -> Result<Engine, Error> {
+        let origin = |host: &str, number: u8| json!({"host": host, "address": format!("10.65.0.{number}"), "port": 443, "encrypted": true});
+        let resource = |number: u64, origin: u32, kind: &str, cause: serde_json::Value| {
+            json!({"url": format!("https://{origin}.test/{number}"), "origin": origin, "status": 200, "type": kind,
+                   "wire_bytes": 5_000, "decoded_bytes": 5_000, "cause": cause})
+        };
+        let element =
+            |number: u64| json!({"kind": "markup", "by": 0, "at": 100 + number, "element": "image"});
+        let mut resources = vec![resource(0, 0, "html", serde_json::Value::Null)];
+        resources.extend((1..=6).map(|number| resource(number, 1, "image", element(number))));
+        let page = json!({"origins": [origin("0.test", 1), origin("1.test", 2)], "resources": resources});
+        let visit = json!({"user_agent": "desktop", "name": "page", "timeout_ns": timeout_ns, "congestion": "std",
+                           "page": page, "settings": settings});
+        let direction = json!({"capacity": {"kind": "rate", "bit_per_s": 10_000_000}, "delay_ns": DELAY,
+                               "queue": {"kind": "droptail", "packets": 100}});
+        let run = json!({
+            "format": 1, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+            "network": {"down": direction, "up": direction, "client_interface": "c", "server_interface": "s"},
+            "congestion": [{"algorithm": "std", "name": "std"}],
+            "simulation": {"visits": [visit], "until_ns": until_ns},
+        });
+        let place = Path::new("run.json");
+        let run = Run::parse(run.to_string().as_bytes(), place).unwrap();
+        Engine::new(&run, place)
+    }
+
+    fn run(settings: &serde_json::Value, timeout_ns: u64, until_ns: Time) -> Engine {
+        let mut engine = engine(settings, timeout_ns, until_ns).unwrap();
+        engine.run();
+        engine
+    }
+
+    fn load(engine: &Engine) -> &Load {
+        engine.apps[0].load().unwrap()
+    }
+
+    #[test]
+    fn settings_that_no_visit_can_have_are_refused_by_key() {
+        let refusal = engine(&json!({"compute": {"cores": 0}}), 1, Time(1)).err().unwrap().to_string();
+        assert_eq!(
+            refusal,
+            "run.json: simulation.visits[0].settings.compute.cores: found 0, accepted: 1 to 255"
+        );
+    }
+
+    #[test]
+    fn a_server_learns_from_the_fin_that_its_connection_is_closed() {
+        const LONG: u64 = 60_000_000_000;
+        let whole = run(&json!({}), LONG, Time(LONG));
+        let connections = load(&whole).rows().connections;
+        let spare = connections.iter().find(|connection| connection.closed.is_some()).unwrap();
+        let (id, closed) = (load(&whole).connection(spare.connection), spare.closed.unwrap());
+        let takes = |until| run(&json!({}), LONG, until).world.tcp(server_end(id)).writable() > 0;
+        let way = |percent| closed + Duration(DELAY.0 * percent / 100);
+        assert_eq!([takes(way(1)), takes(way(95)), takes(way(110))], [true, true, false]);
+    }
+
+    #[test]
+    fn a_visit_that_is_given_up_while_names_are_looked_up_leaves_its_rows() {
+        let dns = json!({"dns_ns": 1_000_000_000});
+        let engine = run(&dns, 1_500_000_000, Time(10_000_000_000));
+        let load = load(&engine);
+        assert!(load.gave_up());
+        let tables = load.tables(&engine.world, "v");
+        assert_eq!((tables.objects.len(), tables.connections.len()), (7, 1));
     }
 }

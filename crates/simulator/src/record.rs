@@ -52,8 +52,12 @@ struct Clock {
 
 impl Clock {
     fn new(interval: Duration, wanted: bool) -> Clock {
-        let interval = interval.max(Duration(1));
         Clock { interval, next: wanted.then_some(Time::ZERO + interval) }
+    }
+
+    /// Whether the end of the run is to be sampled: not where it has just been.
+    fn ends(&self, now: Time) -> bool {
+        self.next.is_some_and(|next| next != now + self.interval)
     }
 
     /// Whether a sample is due, and then asks for the next one.
@@ -90,9 +94,10 @@ impl Recorder {
         let packet_trace = run.network.as_ref().is_some_and(|network| network.packet_trace);
         let mut tables = Vec::new();
         for name in &simulation.tables {
-            let known = TABLES.into_iter().find(|table| table == name);
+            let known = TABLES.into_iter().find(|table| table == name && !tables.contains(table));
             tables.push(known.ok_or_else(|| {
-                Error::value(place, "simulation.tables".to_owned(), format!("{name:?}"), TABLES.join(", "))
+                let accepted = format!("each once of {}", TABLES.join(", "));
+                Error::value(place, "simulation.tables".to_owned(), format!("{name:?}"), accepted)
             })?);
         }
         if tables.is_empty() {
@@ -105,6 +110,13 @@ impl Recorder {
             tables = TABLES.into_iter().filter(present).collect();
         }
         let link_interval = run.network.as_ref().map_or(10_000_000, |network| network.sample_interval_ns);
+        let intervals = [
+            ("network.sample_interval_ns", Duration(link_interval)),
+            ("simulation.flow_interval_ns", simulation.flow_interval_ns),
+        ];
+        if let Some((key, _)) = intervals.into_iter().find(|(_, interval)| *interval == Duration(0)) {
+            return Err(Error::value(place, key.to_owned(), "0".to_owned(), "at least 1 ns".to_owned()));
+        }
         let wants = |table: &str| tables.contains(&table);
         Ok(Recorder {
             link_clock: Clock::new(Duration(link_interval), wants("link")),
@@ -142,10 +154,10 @@ impl Recorder {
 
     /// The run is over: takes the last samples.
     pub fn finish(&mut self, world: &mut World, apps: &[Application]) {
-        if self.link_clock.next.is_some() {
+        if self.link_clock.ends(world.now) {
             self.sample_links(world);
         }
-        if self.flow_clock.next.is_some() {
+        if self.flow_clock.ends(world.now) {
             self.sample_flows(world.now, apps);
         }
     }

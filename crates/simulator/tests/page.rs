@@ -91,3 +91,12 @@ fn two_users_share_the_bottleneck() {
     let (alone, last) = (&alone.visits[0], both.visits.iter().map(|visit| visit.load_event).max().unwrap());
     assert!(last.unwrap() > alone.load_event.unwrap() * 3 / 2);
 }
+
+#[test]
+fn a_visit_whose_time_is_up_is_unfinished_also_at_the_end_of_the_run() {
+    let late = json!({"timeout_ns": 150_000_000});
+    let mut asked = visit("h2", 20);
+    asked.as_object_mut().unwrap().extend(late.as_object().unwrap().clone());
+    let summary = simulate(Some(1_000_000), 20, 50, &[asked]);
+    assert_eq!((summary.unfinished, summary.visits[0].load_event), (1, None));
+}

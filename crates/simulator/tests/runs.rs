@@ -39,6 +39,18 @@ fn simulate(description: &Value) -> Summary {
     engine(description).unwrap().run()
 }
 
+/// The rows of a table of the trace, as text.
+fn table(engine: &mut Engine, name: &str) -> Vec<String> {
+    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    engine.write_tables(&folder).unwrap();
+    let file = std::fs::File::open(folder.join(format!("{name}.parquet"))).unwrap();
+    let rows = SerializedFileReader::new(file).unwrap().into_iter().map(|row| row.unwrap().to_string());
+    let rows = rows.collect();
+    std::fs::remove_dir_all(folder).unwrap();
+    rows
+}
+
 fn bulk(bytes: u64) -> Value {
     json!({"kind": {"kind": "bulk", "bytes": bytes}, "congestion": "std"})
 }
@@ -188,6 +200,36 @@ fn a_flow_without_end_stops_with_the_run_or_at_its_own_time() {
 }
 
 #[test]
+fn a_flow_that_is_stopped_before_it_is_connected_sends_nothing_and_ends() {
+    let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let early = json!({"kind": {"kind": "bulk"}, "congestion": "std", "stop_ns": 10_000_000});
+    let summary = simulate(&described(path, json!({"flows": [early], "until_ns": 10_u64.pow(10)})));
+    let flow = &summary.flows[0];
+    assert_eq!((summary.unfinished, flow.received_bytes), (0, 0));
+    assert!((40_000_000..100_000_000).contains(&flow.ended.unwrap()), "{flow:?}");
+}
+
+#[test]
+fn the_end_of_a_run_is_sampled_once() {
+    let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let flow = json!({"kind": {"kind": "bulk"}, "congestion": "std"});
+    let simulation = json!({"flows": [flow], "flow_interval_ns": 100_000_000, "until_ns": 300_000_000});
+    let mut engine = engine(&described(path, simulation)).unwrap();
+    engine.run();
+    assert_eq!(table(&mut engine, "flow").len(), 3);
+}
+
+#[test]
+fn a_request_that_is_larger_than_the_send_buffer_is_sent_in_full() {
+    let path = network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
+    let kind =
+        json!({"kind": "request_response", "request_bytes": 1_000_000, "response_bytes": 500, "count": 2});
+    let flow = json!({"kind": kind, "congestion": "std"});
+    let summary = simulate(&described(path, json!({"flows": [flow], "until_ns": 10_u64.pow(11)})));
+    assert_eq!((summary.unfinished, summary.flows[0].received_bytes), (0, 1000));
+}
+
+#[test]
 fn what_cannot_be_carried_out_is_refused_in_one_line() {
     let path = || network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
     let refusal = |simulation: Value| engine(&described(path(), simulation)).err().unwrap();
@@ -219,7 +261,27 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
         ),
         (
             refusal(json!({"tables": ["packets"], "until_ns": 1})),
-            "run.json: simulation.tables: found \"packets\", accepted: page, object, ",
+            "run.json: simulation.tables: found \"packets\", accepted: each once of page, object, ",
+        ),
+        (
+            refusal(json!({"tables": ["tcp", "tcp"], "until_ns": 1})),
+            "run.json: simulation.tables: found \"tcp\", accepted: each once of page, object, ",
+        ),
+        (
+            refusal(json!({"flow_interval_ns": 0, "until_ns": 1})),
+            "run.json: simulation.flow_interval_ns: found 0, accepted: at least 1 ns",
+        ),
+        (
+            with(
+                json!({"kind": {"kind": "cbr", "write_bytes": 1, "rates": [{"at_ns": 0, "bit_per_s": 20_000_000_000_u64}]},
+                        "congestion": "std"}),
+            ),
+            "run.json: simulation.flows[0].kind.rates: found more than a write a nanosecond, accepted: ",
+        ),
+        (
+            refusal(json!({"flows": [{"kind": {"kind": "bulk"}, "congestion": "std", "group": "phones"}],
+                           "reroutes": [{"at_ns": 1, "group": "phone", "route": {"down": [], "up": []}}], "until_ns": 1})),
+            "run.json: simulation.reroutes[0].group: found \"phone\", accepted: a group that flows or visits name: \"phones\"",
         ),
         (
             refusal(json!({"tables": ["packet"], "packet_links": ["x"], "until_ns": 1})),
@@ -262,8 +324,6 @@ proptest! {
 
 #[test]
 fn connections_to_one_network_share_a_group_and_its_events_are_a_table() {
-    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-groups-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     let path = network(direction(10.0, 20.0, 30, 0.0), direction(10.0, 20.0, 100, 0.0));
     let flow = json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "congestion": "together"});
     let mut asked = described(path, json!({"flows": [flow, flow, flow], "until_ns": 60_000_000_000_u64}));
@@ -272,13 +332,9 @@ fn connections_to_one_network_share_a_group_and_its_events_are_a_table() {
     let mut engine = engine(&asked).unwrap();
     let summary = engine.run();
     assert_eq!(summary.unfinished, 0);
-    engine.write_tables(&folder).unwrap();
-    let file = std::fs::File::open(folder.join("group.parquet")).unwrap();
-    let rows = SerializedFileReader::new(file).unwrap().into_iter().map(|row| row.unwrap().to_string());
-    let rows: Vec<String> = rows.collect();
+    let rows = table(&mut engine, "group");
     assert!(rows[0].contains("algorithm: \"heracles\""), "{}", rows[0]);
     for needed in ["event: \"join\"", "event: \"loss\"", "members: 3,", "connection: 2,"] {
         assert!(rows.iter().any(|row| row.contains(needed)), "no row with {needed}");
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -38,7 +38,7 @@ impl Endpoint {
     /// The segment at the head of the queue: payload, and whether the FIN goes with it.
     fn next_segment(&self) -> (u32, bool) {
         let unsent = self.unsent();
-        let options = self.rcv.sack_option_bytes(self.agreed.timestamps);
+        let options = if self.agreed.sack { self.rcv.sack_option_bytes(self.agreed.timestamps) } else { 0 };
         let len = unsent.min(u64::from(self.mss - options)) as u32;
         (len, u64::from(len) == unsent && self.fin == Fin::Queued)
     }

@@ -384,7 +384,11 @@ impl Endpoint {
                 self.board.get_mut(id).tags &= !tag::LOST;
             }
             self.cc.tp.lost_out = 0;
-            self.board.relist();
+            // What RACK had found lost it does not look at before it is sent again, marked or not; what a
+            // timeout marked it does.
+            if self.ca_state() == CaState::Loss {
+                self.board.relist();
+            }
         }
         if self.cc.tp.prior_ssthresh > 0 {
             self.cc.tp.snd_cwnd = self.cc.undo_cwnd();

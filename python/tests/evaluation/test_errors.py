@@ -102,6 +102,76 @@ FAULTS: dict[str, tuple[str, str]] = {
         'title = "CUBIC',
         'sysctls = {"net.ipv4.tcp_sack" = [1]}\ntitle = "CUBIC',
     ),
+    "a queue that takes no full frame": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "droptail", bytes = "1 kB"}',
+    ),
+    "a service class that takes no full frame": (
+        'rate = "25 Mbit/s"',
+        'overhead = 40, queue = {kind = "classes", classes = [{bytes = "1514 B"}]}',
+    ),
+    "too many flows of FQ-CoDel": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "fq_codel", flows = 100000}',
+    ),
+    "a quantum below a header": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "fq_codel", quantum = 10}',
+    ),
+    "a quantum above a megabyte": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "fq_codel", quantum = 1000001}',
+    ),
+    "PIE without an update": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "pie", update = "0 s"}',
+    ),
+    "CoDel without a target": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "codel", target = "0 ms"}',
+    ),
+    "CoDel with a long interval": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "codel", interval = "61 min"}',
+    ),
+    "packets beyond 64 bits": (
+        'rate = "25 Mbit/s"',
+        'rate = "25 Mbit/s", queue = {kind = "codel", packets = 9223372036854775808}',
+    ),
+    "a rate beyond a packet a nanosecond": ('rate = "25 Mbit/s"', 'rate = "5000 Gbit/s"'),
+    "a rate of a change beyond that": (
+        'rate = "25 Mbit/s"',
+        'changes = [{at = "5 s", rate = "1001 Gbit/s"}]',
+    ),
+    "a delay of a change beyond the hour": (
+        'rate = "25 Mbit/s"',
+        'changes = [{at = "5 s", delay = "60 min"}]',
+    ),
+    "jitter beyond the hour": ('rate = "25 Mbit/s"', 'jitter = {kind = "normal", stddev = "61 min"}'),
+    "a packet held beyond the hour": (
+        'rate = "25 Mbit/s"',
+        'scripted = [{nth = 3, action = {kind = "hold", extra = "61 min"}}]',
+    ),
+    "a packet held for no time": (
+        'rate = "25 Mbit/s"',
+        'scripted = [{nth = 3, action = {kind = "hold", extra = "0 s"}}]',
+    ),
+    "a delay beyond the hour": ('"13 ms"}, up', '"90 min"}, up'),
+    "no time for a page": ('title = "CUBIC', 'timeout = "0 s"\ntitle = "CUBIC'),
+    "more than a day for a page": ('title = "CUBIC', 'timeout = "1441 min"\ntitle = "CUBIC'),
+    "a kernel setting that is none": (
+        'title = "CUBIC',
+        'sysctls = {"net.ipv4.tcp_sakc" = 1}\ntitle = "CUBIC',
+    ),
+    "a kernel setting of one value that is none": (
+        '"reno"',
+        '{name = "reno", sysctls = {"net.ipv4.tcp_sakc" = 1}}',
+    ),
+    "a network titled without ASCII": ('title = "fast"', 'title = "北京"'),
+    "a congestion control titled without ASCII": ('"reno"', '{name = "reno", title = "北京"}'),
+    "the home of nobody for a network": ("network = [{", 'network = ["~nouser/a.toml", {'),
+    "the home of nobody for a trace": ('rate = "25 Mbit/s"', 'trace = "~nouser/a.down"'),
+    "the home of nobody for a congestion control": ('"reno"', '"~nouser/a.c"'),
     "a page twice": ('"path/to/imported-page"', '"other/some-page"'),
     "a user agent with a space": ("visits = 11", 'visits = 11\nname = "my phone"'),
     "a date": ('title = "CUBIC or FLD?"', "title = 2026-11-21"),

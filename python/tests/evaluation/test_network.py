@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from wirepaint import dataplane
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import catalogue, network
 from wirepaint.evaluation.network import Network
@@ -177,6 +179,27 @@ trace = "steps.down"
     ]
 
 
+@pytest.mark.parametrize(
+    "least_and_most",
+    [
+        'rate = "1000 Gbit/s"\nqueue = {kind = "droptail", bytes = "1514 B"}',
+        'rate = "1 bit/s"\noverhead = 0\nqueue = {kind = "classes", classes = [{bytes = "1500 B"}]}',
+        'queue = {kind = "fq_codel", flows = 65536, quantum = 64, target = "1 ns", interval = "60 min"}',
+        'queue = {kind = "fq_codel", flows = 1, quantum = 1000000}',
+        'queue = {kind = "pie", update = "100 us", target = "60 min"}',
+        'delay = "59 min"\njitter = {kind = "uniform", range = "60 min"}',
+    ],
+)
+def test_what_is_accepted_the_data_plane_accepts(tmp_path: Path, least_and_most: str):
+    path = resolved(tmp_path, least_and_most)
+    interfaces = {"client_interface": "c1", "server_interface": "s1"}
+    run = {"format": 1, "id": "a", "seed": 1, "trace_dir": str(tmp_path), "work_dir": str(tmp_path)}
+    run["network"] = {"down": path.direction("down"), "up": path.direction("up"), **interfaces}
+    run["simulation"] = {"until_ns": 0}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert subprocess.run([dataplane.program(), "simulate", str(tmp_path / "run.json")], check=True)
+
+
 def test_a_trace_beside_the_file_also_compressed_and_its_mean_rate(tmp_path: Path):
     (tmp_path / "mine.gz").write_bytes(gzip.compress(b"1\n2\n3\n4\n"))
     path = resolved(tmp_path, 'trace = "mine.gz"\ndelay = "50 ms"', 'delay = "50 ms"')
@@ -195,6 +218,7 @@ def test_a_trace_beside_the_file_also_compressed_and_its_mean_rate(tmp_path: Pat
         (b"-1\n", 'line 1: found "-1"'),
         (b"1.5\n", 'line 1: found "1.5"'),
         (b"9" * 400 + b"\n", 'line 1: found "999'),
+        (b"1\n3600000000001\n", 'line 2: found "3600000000001"'),
         (b"\xff\xfe\n", "line 1: found"),
     ],
 )

@@ -160,8 +160,92 @@ def test_the_backend_of_the_command_line_replaces_that_of_the_file(tmp_path: Pat
     made = plan(file, backend="simulator", page_resolver=page)
     assert {run.backend for run in made.runs} == {made.resolved["backend"]} == {"simulator"}
     assert "lte-fld-h2.user.imported-page.v11" in {run.key for run in made.runs}
-    with pytest.raises(UsageError, match=r"""backend: found "paper"; accepted: 'testbed', 'simulator'"""):
+    refusal = r'^--backend: found "paper"; accepted: one of testbed, simulator, both$'
+    with pytest.raises(UsageError, match=refusal):
         plan(file, backend="paper", page_resolver=page)
+
+
+@pytest.mark.parametrize(
+    ("asked", "refusal"),
+    [
+        (["nope"], '--congestion: found "nope"; accepted: one of'),
+        ([""], '--congestion: found ""; accepted: one of'),
+        (["reno", "cubic", "reno"], '--congestion: found a second "reno"; accepted: names that differ'),
+        (["~nouser/mine.c"], '--congestion: found "~nouser/mine.c"; accepted: a path that begins with'),
+        (["./nowhere.c"], "--congestion: found "),
+    ],
+)
+def test_what_the_command_line_asks_for_is_refused_at_its_option(
+    tmp_path: Path, asked: list[str], refusal: str
+):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST)
+    with pytest.raises(UsageError) as refused:
+        plan(file, page_resolver=page, congestion=asked)
+    assert str(refused.value).startswith(refusal)
+
+
+def test_the_congestion_of_the_command_line_replaces_that_of_the_file(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST.replace('"fld"', '"of another machine"'))
+    made = plan(file, page_resolver=page, congestion=["reno"])
+    assert {run.congestion.label for run in made.runs} == {"reno"}
+
+
+def test_networks_whose_names_differ_only_in_case_are_refused(tmp_path: Path):
+    (tmp_path / "LTE.toml").write_text('title = "Own"\n[down]\nrate = "1 Mbit/s"\n[up]\n')
+    with pytest.raises(UsageError, match=r'scenarios\.network\[1\]: found a second "lte"; accepted: names'):
+        planned(tmp_path, PLAINEST.replace('"3g"', '"./LTE.toml"'))
+
+
+def test_values_that_join_to_one_scenario_name_are_refused(tmp_path: Path):
+    (tmp_path / "lte-fld.toml").write_text('title = "Own"\n[down]\n[up]\n')
+    text = PLAINEST.replace('"3g"', '"./lte-fld.toml"').replace(
+        '"fld"]', '{name = "fld", title = "fld-cubic"}]'
+    )
+    with pytest.raises(UsageError, match=r'scenarios: found a second "lte-fld-cubic-h2"; accepted: names'):
+        planned(tmp_path, text)
+
+
+def test_a_network_file_that_leaves_no_name_is_refused(tmp_path: Path):
+    (tmp_path / "北京.toml").write_text('title = "Own"\n[down]\nrate = "1 Mbit/s"\n[up]\n')
+    with pytest.raises(UsageError, match=r'scenarios\.network\[1\]: found "北京"; accepted: a name with'):
+        planned(tmp_path, PLAINEST.replace('"3g"', '"./北京.toml"'))
+
+
+@pytest.mark.parametrize(
+    ("backend", "setting", "refusal"),
+    [
+        ("testbed", '"net.ipv4.tcp_sakc" = 1', r'sysctls: found .*_sakc"; .*mean "net\.ipv4\.tcp_sack"'),
+        ("testbed", '"net.ipv4.conf" = 1', r'sysctls: found "net\.ipv4\.conf"; accepted: a setting'),
+        ("testbed", '"net.ipv4.tcp_available_ulp" = "tls"', r'sysctls: found .*_ulp"; accepted: a setting'),
+        ("simulator", '"net.ipv4.tcp_sakc" = 1', r'sysctls: found .*_sakc"; .*mean "net\.ipv4\.tcp_sack"'),
+        ("simulator", '"net.ipv4.tcp_ecn" = 9', r'sysctls\.net\.ipv4\.tcp_ecn: found "9"; accepted: '),
+        ("both", '"net.ipv4.tcp_dsack" = 0', r'sysctls: found .*_dsack"; accepted: for the simulator one of'),
+    ],
+)
+def test_a_kernel_setting_that_a_back_end_does_not_have_is_refused(
+    tmp_path: Path, backend: str, setting: str, refusal: str
+):
+    text = PLAINEST.replace('"testbed"', f'"{backend}"')
+    with pytest.raises(UsageError, match=f"toml: {refusal}"):
+        planned(tmp_path, f"sysctls = {{{setting}}}\n{text}")
+    of_value = text.replace('"cubic"', f'{{name = "cubic", sysctls = {{{setting}}}}}')
+    with pytest.raises(UsageError, match=rf"toml: scenarios\.congestion\[0\]\.{refusal}"):
+        planned(tmp_path, of_value)
+
+
+def test_kernel_settings_that_the_back_ends_have_are_taken(tmp_path: Path):
+    text = PLAINEST.replace('"testbed"', '"both"')
+    text = 'sysctls = {"net.ipv4.tcp_sack" = 0, "net.ipv4.tcp_rmem" = "4096\\t131072  6291456"}\n' + text
+    assert len(planned(tmp_path, text).runs) > 0
+
+
+def test_a_page_in_the_home_of_nobody_is_refused(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST.replace('"some-page", "path/to/imported-page"', '"~nouser/a.har"'))
+    with pytest.raises(UsageError, match=r'user_agents\[0\]\.pages\[0\]: found "~nouser/a\.har"; accepted'):
+        plan(file)
 
 
 def test_both_back_ends_make_twice_the_runs_with_keys_of_their_own_and_equal_seeds(tmp_path: Path):

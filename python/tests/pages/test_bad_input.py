@@ -118,12 +118,45 @@ def test_what_is_no_page_folder_is_never_replaced(tmp_path: Path) -> None:
     precious = tmp_path / "home"
     precious.mkdir()
     (precious / "thesis.tex").write_text("x")
-    for out in (precious, path):
-        with pytest.raises(UsageError, match="a new folder"):
+    (tmp_path / "a-file").write_text("x")
+    for out in (precious, tmp_path / "a-file"):
+        with pytest.raises(UsageError, match="accepted: a new folder, an empty one or a page folder"):
             import_har(path, out)
     assert (precious / "thesis.tex").exists()
     import_har(path, tmp_path / "page")
     import_har(path, tmp_path / "page")
+
+
+@pytest.mark.parametrize("index", ["{}", '{"name": "our-cms", "version": 3}', "no JSON"])
+def test_a_folder_with_a_page_json_of_something_else_is_never_replaced(tmp_path: Path, index: str) -> None:
+    path = write(tmp_path, entry(BASE))
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "page.json").write_text(index)
+    (theirs / "thesis.tex").write_text("x")
+    with pytest.raises(UsageError, match=r"theirs: found something that is no page \(.*page\.json"):
+        import_har(path, theirs)
+    assert sorted(file.name for file in theirs.iterdir()) == ["page.json", "thesis.tex"]
+
+
+def test_a_source_is_never_replaced_by_its_page(tmp_path: Path) -> None:
+    import_har(write(tmp_path, entry(BASE)), tmp_path / "page")
+    for site in (tmp_path / "page", tmp_path / "page" / "bodies"):
+        (site / "index.html").write_text("<title>A site</title>")
+    write(tmp_path / "page", entry(BASE))
+    (tmp_path / "link").symlink_to("page")
+    before = sorted((tmp_path / "page").rglob("*"))
+    apart = "; accepted: a folder apart from the source"
+    for out in (tmp_path / "page", tmp_path / "link", tmp_path / "page" / ".." / "page"):
+        with pytest.raises(UsageError, match=f"found the source itself{apart}"):
+            import_folder(tmp_path / "page", out)
+    with pytest.raises(UsageError, match=f"found a place within the source .*{apart}"):
+        import_folder(tmp_path / "page", tmp_path / "page" / "made")
+    with pytest.raises(UsageError, match=f"found the folder that holds the source .*{apart}"):
+        import_folder(tmp_path / "page" / "bodies", tmp_path / "page")
+    with pytest.raises(UsageError, match=f"found the folder that holds the source .*{apart}"):
+        import_har(tmp_path / "page" / "page.har", tmp_path / "page")
+    assert sorted((tmp_path / "page").rglob("*")) == before
 
 
 def test_a_gzip_bomb_ends_within_the_bounds_of_time_and_memory(tmp_path: Path) -> None:

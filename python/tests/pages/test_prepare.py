@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from wirepaint.pages import PreparedPage, load, prepare, shipped
+from wirepaint.errors import UsageError
+from wirepaint.pages import PreparedPage, cache_dir, import_folder, load, prepare, shipped
 
 
 def test_preparing_again_is_fast_and_gives_the_same(tmp_path: Path) -> None:
@@ -51,6 +53,73 @@ def test_an_interrupted_preparation_is_made_again(tmp_path: Path) -> None:
     assert prepare(folder, tmp_path) == first
     (made / "prepared.json").write_text("{")
     assert prepare(folder, tmp_path) == first
+
+
+def test_a_prepared_page_can_be_read_by_other_users(tmp_path: Path) -> None:
+    prepare(shipped()["blog-small"], tmp_path)
+    (made,) = tmp_path.iterdir()
+    assert made.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[Path, tuple[int, int]]:
+    """What root, called by the user 1234 of the group 567 through sudo, gives to whom."""
+    owners: dict[Path, tuple[int, int]] = {}
+
+    def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:
+        assert not follow_symlinks
+        owners[path] = uid, gid
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("os.chown", chown)
+    monkeypatch.setenv("SUDO_UID", "1234")
+    monkeypatch.setenv("SUDO_GID", "567")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / ".cache"))
+    return owners
+
+
+def test_what_root_makes_in_the_cache_belongs_to_the_user_who_called_sudo(
+    tmp_path: Path, given: dict[Path, tuple[int, int]]
+) -> None:
+    (tmp_path / "home").mkdir()
+    prepare(shipped()["blog-small"], cache_dir())
+    assert set(given.values()) == {(1234, 567)}
+    folders = {path for path in given if ".making." not in str(path)}
+    cache = tmp_path / "home" / ".cache"
+    assert folders == {cache, cache / "wirepaint", cache / "wirepaint" / "pages"}
+    (made,) = cache_dir().iterdir()
+    assert len(given) - len(folders) == len([made, *made.iterdir()])
+
+
+def test_the_imported_page_of_an_evaluation_belongs_to_the_user_who_called_sudo(
+    tmp_path: Path, given: dict[Path, tuple[int, int]]
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("<title>A page</title>")
+    imported = cache_dir().parent / "imported" / "0"
+    import_folder(tmp_path / "site", imported)
+    assert imported.parent in given
+    assert len([path for path in given if ".importing." in str(path)]) == len([0, *imported.rglob("*")])
+
+
+def test_what_lies_elsewhere_and_what_is_roots_own_stays_roots(
+    tmp_path: Path, given: dict[Path, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(shipped()["blog-small"], tmp_path / "elsewhere")
+    home = tmp_path / "root"
+    monkeypatch.setattr("pwd.getpwuid", lambda _: SimpleNamespace(pw_dir=str(home)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    prepare(shipped()["blog-small"], cache_dir())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
+    monkeypatch.delenv("SUDO_UID")
+    prepare(shipped()["blog-small"], cache_dir())
+    assert given == {}
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UsageError, match=r"file/pages: found Not a directory; accepted: a folder that can"):
+        prepare(shipped()["blog-small"], tmp_path / "file" / "pages")
 
 
 def _prepare(cache: str) -> PreparedPage:

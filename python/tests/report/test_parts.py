@@ -71,6 +71,13 @@ def test_an_unknown_check_is_still_explained() -> None:
     assert words.reason(entry) == "Check moon phase. Found full; expected new."
 
 
+def test_a_check_of_the_data_plane_is_explained_with_or_without_spaces() -> None:
+    meaning = words.CHECKS["packet_conservation"]
+    for check in ("packet conservation", "packet_conservation"):
+        entry = {"check": check, "severity": "invalid", "found": "2 packets down", "expected": "none"}
+        assert words.reason(entry) == f"{meaning} Found 2 packets down; expected none."
+
+
 DRAWING = (
     '<svg xmlns="http://www.w3.org/2000/svg"><clipPath id="a"/><path clip-path="url(#a)" fill="#fff"/></svg>'
 )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from waiting import holds_within
 
-from wirepaint import pages
-from wirepaint.errors import RunFailed
+from wirepaint import dataplane, pages
+from wirepaint.errors import Refused, RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.metrics import table
 from wirepaint.results import Results, trace
@@ -111,11 +114,20 @@ def test_pages_that_do_not_load_in_time_are_failed_and_the_others_are_reached(tm
     assert set(runs.filter(pl.col("network") == "lte")["state"]) == {"done"}
 
 
-def test_runs_that_fail_for_want_of_a_set_up_end_the_evaluation(
+def test_what_the_simulator_refuses_ends_the_evaluation_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(simulator.BASELINE_SYSCTLS, "net.ipv4.tcp_rmem", "many")
-    with pytest.raises(RunFailed, match=r"3 runs in a row failed.*tcp_rmem"):
+    with pytest.raises(Refused, match=r"^lte-cubic-h1.user.photos.\w+: .*tcp_rmem: found \"many\""):
+        carried_out(tmp_path)
+    assert not list((tmp_path / "results/runs").iterdir())
+
+
+def test_runs_that_fail_one_after_the_other_end_the_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(simulator, "_end", lambda *_: RunFailed("an accident"))
+    with pytest.raises(RunFailed, match=r"3 runs in a row failed.*an accident"):
         carried_out(tmp_path)
 
 
@@ -146,8 +158,6 @@ def test_visits_end_early_when_the_interval_is_narrow(tmp_path: Path):
 
 
 def test_the_description_in_the_folder_repeats_the_run(tmp_path: Path):
-    from wirepaint import dataplane
-
     run = next(iter((carried_out(tmp_path) / "runs").iterdir()))
     again = json.loads((run / "run.json").read_text()) | {"trace_dir": str(tmp_path)}
     (tmp_path / "again.json").write_text(json.dumps(again))
@@ -157,8 +167,6 @@ def test_the_description_in_the_folder_repeats_the_run(tmp_path: Path):
 
 
 def test_the_description_in_the_guide_runs_and_has_rows_in_its_tables(tmp_path: Path):
-    from wirepaint import dataplane
-
     guide = (Path(__file__).parents[3] / "docs/guide/simulator.md").read_text()
     example = json.loads(guide.partition("```json\n")[2].partition("```")[0]) | {"trace_dir": str(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(example))
@@ -169,3 +177,32 @@ def test_the_description_in_the_guide_runs_and_has_rows_in_its_tables(tmp_path: 
     received = trace.read_table(tmp_path, "flow").group_by("connection").agg(pl.col("received_bytes").sum())
     assert sorted(received["received_bytes"]) == [512_000, 2_000_000]
     assert set(trace.read_table(tmp_path, "link")["direction"]) == {"wide", "narrow", "back"}
+
+
+def a_program(folder: Path, text: str) -> str:
+    """A data plane that says what it is and then does as ``text``."""
+    file = folder / "program"
+    file.write_text(f'#!/bin/sh\nif [ "$1" = simulate ]; then\n{text}\nfi\nexec {dataplane.program()} "$@"\n')
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_a_simulator_that_is_killed_is_a_failure_and_nothing_stays_begun(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("WIREPAINT_DATAPLANE", a_program(tmp_path, "read one; kill -9 $$"))
+    with pytest.raises(RunFailed, match="the simulator ended with runs to do: exit code -9"):
+        carried_out(tmp_path)
+    assert not list((tmp_path / "results/runs").iterdir())
+
+
+def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("WIREPAINT_DATAPLANE", a_program(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60"))
+    file = tmp_path / "evaluation.toml"
+    file.write_text(EVALUATION)
+    program = "from wirepaint.cli import main; main()"
+    argv = [sys.executable, "-c", program, "run", file, "-o", tmp_path / "results"]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as command:
+        assert holds_within(60, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        simulator = Path("/proc", (tmp_path / "pid").read_text().strip(), "comm")
+        assert simulator.exists()
+        command.kill()
+    assert holds_within(10, lambda: not simulator.exists() or "sleep" not in simulator.read_text())

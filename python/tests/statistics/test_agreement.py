@@ -57,6 +57,27 @@ def test_the_direction_is_asked_only_where_the_testbed_decided():
     assert (row.decided, row.same_sign) == (1, 0)
 
 
+def test_levels_that_one_back_end_lacks_do_not_hinder_the_others():
+    slow, fast = [200.0, 201, 202, 203, 204], [100.0, 101, 102, 103, 104]
+    rows = [
+        ("testbed", "fld", "a", slow), ("testbed", "std", "a", fast),
+        ("simulator", "cubic", "a", slow), ("simulator", "fld", "a", slow), ("simulator", "std", "a", fast),
+    ]  # fmt: skip
+    (row,) = agreement.agree(frame(*rows), ["page-load-time"])
+    assert (row.decided, row.same_sign, row.one_sided) == (1, 1, 1)
+    (row,) = agreement.agree(frame(*rows[1:]), ["page-load-time"])
+    assert (row.points, row.decided) == (1, 0)
+
+
+def test_a_level_of_which_only_a_warm_up_visit_counts_is_not_compared():
+    warm = frame(("testbed", "fld", "a", [1])).with_columns(warmup=pl.lit(True))
+    rest = frame(
+        ("testbed", "cubic", "a", [1]), ("simulator", "cubic", "a", [1]), ("simulator", "fld", "a", [1])
+    )
+    (row,) = agreement.agree(pl.concat([warm, rest]), ["page-load-time"])
+    assert (row.points, row.decided) == (1, 0)
+
+
 def test_a_value_of_zero_has_no_relative_error():
     table = frame(("testbed", "cubic", "a", [0]), ("simulator", "cubic", "a", [5]))
     (row,) = agreement.agree(table, ["page-load-time"])
@@ -109,6 +130,15 @@ def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_pa
     assert "has no run that counts" not in html
     saved = figures.save(Results.open(both), "agreement", tmp_path / "a.csv", metric="page-load-time")
     assert pl.read_csv(saved).height == 8
+
+
+def test_the_report_compares_the_back_ends_when_asked(both, tmp_path):
+    report.build(both, tmp_path / "report.html", factor="backend")
+    html = (tmp_path / "report.html").read_text()
+    answer = html.partition('<p class="answer">')[2].partition("</p>")[0]
+    assert "whether simulator loads these pages faster than testbed" in " ".join(
+        re.sub(r"<[^>]+>", "", answer).split()
+    )
 
 
 def test_the_report_says_how_many_points_one_back_end_lacks(results_folder, tmp_path):

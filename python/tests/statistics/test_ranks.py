@@ -1,5 +1,7 @@
 """The rank tests against scipy's, textbook values, and simulation."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,6 +52,19 @@ def test_single_visits_of_several_pages_are_wilcoxons_signed_rank_test():
     ours = ranks.rank_test(strata(*(([a], [b]) for a, b in zip(before, after, strict=True))))
     assert ours.name == "Wilcoxon"
     assert ours.p == pytest.approx(stats.wilcoxon(before, after, method="exact").pvalue, rel=1e-9)
+
+
+def test_many_values_beside_few_need_little_memory():
+    """A table for the larger side would take 7.5 GiB."""
+    many, few = np.arange(1000.0), np.array([990.5, 2000.5, 3000.5])
+    tracemalloc.start()
+    try:
+        values = [ranks.rank_test([(many, few)]).p, ranks.rank_test([(few, many)]).p]
+        assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
+    expected = stats.mannwhitneyu(many, few, method="exact").pvalue
+    assert values == pytest.approx([expected] * 2, rel=1e-9)
 
 
 def test_few_visits_give_no_interval_and_no_small_p():

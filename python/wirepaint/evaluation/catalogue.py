@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wirepaint.errors import UsageError
-from wirepaint.evaluation.reading import nearest, show
+from wirepaint.evaluation.reading import located, nearest, show
 
 ROOT = Path(__file__).parent.parent / "catalog"
 
@@ -44,7 +44,7 @@ def find(kind: str, reference: str, base: Path, place: str = "") -> Path:
     if reference in shipped:
         return shipped[reference]
     about = KINDS[kind]
-    path = base / Path(reference).expanduser()
+    path = located(reference, base, place or kind)
     if path.is_file():
         return path.resolve()
     raise UsageError(place or kind, show(reference), f"{nearest(reference, shipped)}, or the {about.path}")

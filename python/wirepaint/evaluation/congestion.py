@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from wirepaint import dataplane
 from wirepaint.errors import RunFailed, UsageError
+from wirepaint.evaluation import sysctls as kernel_settings
 from wirepaint.evaluation.model import CongestionTable
-from wirepaint.evaluation.reading import nearest, show
+from wirepaint.evaluation.reading import located, nearest, show
 
 _GUIDE = "docs/guide/write-a-congestion-control.md"
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -112,11 +113,12 @@ def resolve(
 
     A name that ends in ``.c`` is a C file of the user's own, relative to ``base``.
     """
-    table = CongestionTable.model_validate({"name": value}) if isinstance(value, str) else value
+    table = CongestionTable.model_construct(name=value) if isinstance(value, str) else value
     name, parameters = table.name, dict(table.__pydantic_extra__ or {})
     if name.endswith(".c"):
         where = place if isinstance(value, str) else f"{place}.name"
-        return _of_file((base or Path()) / name, table, place, where)
+        path = located(name, base or Path(), where)
+        return _of_file(path, table, place, where, backends)
     of_linux = of_kernel() if "testbed" in backends else tuple(NATIVE)
     own = name not in of_linux
     where = place if isinstance(value, str) else f"{place}.name"
@@ -129,9 +131,10 @@ def resolve(
             accepted += f" ({name} after: sudo modprobe tcp_{name})"
         raise UsageError(where, show(name), accepted)
     _check_parameters(name, parameters, ours()[name] if own else {}, place)
+    kernel_settings.check(table.sysctls, f"{place}.sysctls", backends)
     sysctls = (needs(name) if own else {}) | table.sysctls
     return Congestion(
-        label=_label(name, table),
+        label=_label(name, table, place),
         name=name,
         own=own,
         parameters=parameters,
@@ -140,7 +143,9 @@ def resolve(
     )
 
 
-def _of_file(path: Path, table: CongestionTable, place: str, where: str) -> Congestion:
+def _of_file(
+    path: Path, table: CongestionTable, place: str, where: str, backends: Sequence[str]
+) -> Congestion:
     """The congestion control of a C file, which is compiled to learn its parameters."""
     try:
         text = path.read_text("utf-8")
@@ -153,8 +158,10 @@ def _of_file(path: Path, table: CongestionTable, place: str, where: str) -> Cong
         raise UsageError(where, str(error), f"a C file as {_GUIDE} says") from None
     name, parameters = entry["name"], dict(table.__pydantic_extra__ or {})
     _check_parameters(name, parameters, {p["name"]: p for p in entry["parameters"]}, place)
+    kernel_settings.check(entry["sysctls"], f"{path}: CC_SYSCTL", backends)
+    kernel_settings.check(table.sysctls, f"{place}.sysctls", backends)
     return Congestion(
-        label=_label(name, table),
+        label=_label(name, table, place),
         name=name,
         own=True,
         parameters=parameters,
@@ -177,9 +184,18 @@ def _check_parameters(
             raise UsageError(f"{place}.{key}", str(number), accepted)
 
 
-def _label(name: str, table: CongestionTable) -> str:
+def _label(name: str, table: CongestionTable, place: str) -> str:
+    if table.title is not None:
+        return named(table.title, f"{place}.title")
     parameters = table.__pydantic_extra__ or {}
-    return slug(table.title or "-".join([name, *(f"{key}-{number}" for key, number in parameters.items())]))
+    return slug("-".join([name, *(f"{key}-{number}" for key, number in parameters.items())]))
+
+
+def named(text: str, place: str) -> str:
+    """``slug`` of a name; raises UsageError at ``place`` where nothing is left of it."""
+    if not (left := slug(text)):
+        raise UsageError(place, show(text), "a name with a letter or digit of ASCII")
+    return left
 
 
 def slug(text: str) -> str:

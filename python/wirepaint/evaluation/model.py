@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from wirepaint.evaluation.network import NetworkTable
-from wirepaint.evaluation.quantities import Share, Time
+from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.reading import Table, refused, show
 
 MOST_VISITS = 10_000
+BackEnd = Literal["testbed", "simulator", "both"]
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -110,12 +111,12 @@ class EvaluationFile(Table):
 
     title: Text
     summary: str = ""
-    backend: Literal["testbed", "simulator", "both"] | None = None
+    backend: BackEnd | None = None
     """The testbed for root, else the simulator, where nothing is said."""
     seed: int = Field(1, ge=0, lt=2**63)
     order: Literal["interleaved", "sequential"] = "interleaved"
     warmup: bool = True
-    timeout: Time = 60_000_000_000
+    timeout: Annotated[Time, between("1 ms", "1440 min")] = 60_000_000_000
     packet_trace: bool = False
     tls: Literal["1.2", "1.3"] = "1.3"
     sysctls: Sysctls = Field(default_factory=dict)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import catalogue
-from wirepaint.evaluation.quantities import Rate, Share, Size, Time
+from wirepaint.evaluation.quantities import Rate, Share, Size, Time, between, rate
 from wirepaint.evaluation.reading import Table, read_toml, refused, validate, within
 
 IP_BYTES = 1500
@@ -31,8 +31,17 @@ OPPORTUNITY_BYTES = 1504
 """Bytes of one delivery opportunity in Mahimahi's trace format."""
 LARGEST_TRACE = 64 * 2**20
 """Bytes of an unpacked capacity trace; an hour at 100 Mbit/s is 30 million bytes."""
+LATEST_OPPORTUNITY = 3_600_000_000_000
+"""Milliseconds."""
 
-Positive = Annotated[int, Field(gt=0)]
+# The ranges of the data plane (crates/link-model/src/check.rs).
+Positive = Annotated[int, Field(gt=0, le=2**63 - 1)]
+LinkRate = Annotated[Rate, between("1 bit/s", "1000 Gbit/s", rate)]
+Variation = Annotated[Time, between("0 ns", "60 min")]
+Delay = Annotated[Time, between("0 ns", "59 min")]
+"""Nanoseconds; less than the data plane's hour, since the simulator adds the delay of its hosts."""
+Span = Annotated[Time, between("1 ns", "60 min")]
+PieUpdate = Annotated[Time, between("100 us", "60 min")]
 Side = Literal["down", "up"]
 
 
@@ -40,7 +49,7 @@ class UniformJitter(Table):
     """Delay uniform in ``delay ± range``."""
 
     kind: Literal["uniform"]
-    range: Time
+    range: Variation
     reorder: bool = False
 
     def resolved(self) -> dict[str, Any]:
@@ -51,7 +60,7 @@ class NormalJitter(Table):
     """Delay normal around ``delay``, cut at zero and at four deviations."""
 
     kind: Literal["normal"]
-    stddev: Time
+    stddev: Variation
     reorder: bool = False
 
     def resolved(self) -> dict[str, Any]:
@@ -100,8 +109,8 @@ class Codel(Table):
     """CoDel (RFC 8289)."""
 
     kind: Literal["codel"]
-    target: Time = 5_000_000
-    interval: Time = 100_000_000
+    target: Span = 5_000_000
+    interval: Span = 100_000_000
     packets: Positive = 1000
     ecn: bool = False
 
@@ -110,10 +119,10 @@ class FqCodel(Table):
     """FQ-CoDel (RFC 8290); ``quantum`` in bytes."""
 
     kind: Literal["fq_codel"]
-    flows: Positive = 1024
-    quantum: Positive = 1514
-    target: Time = 5_000_000
-    interval: Time = 100_000_000
+    flows: Annotated[int, Field(ge=1, le=65_536)] = 1024
+    quantum: Annotated[int, Field(ge=64, le=1_000_000)] = 1514
+    target: Span = 5_000_000
+    interval: Span = 100_000_000
     packets: Positive = 10_240
     ecn: bool = False
 
@@ -122,8 +131,8 @@ class Pie(Table):
     """PIE (RFC 8033)."""
 
     kind: Literal["pie"]
-    target: Time = 15_000_000
-    update: Time = 15_000_000
+    target: Span = 15_000_000
+    update: PieUpdate = 15_000_000
     packets: Positive = 1000
     ecn: bool = False
 
@@ -172,7 +181,7 @@ class HoldAction(Table):
     """The packet comes ``extra`` later than it would; others overtake it."""
 
     kind: Literal["hold"]
-    extra: Annotated[Time, Field(gt=0)]
+    extra: Span
 
 
 class MarkAction(Table):
@@ -196,7 +205,7 @@ class ScriptedTable(Table):
 
 
 class _Capacity(Table):
-    rate: Rate | None = None
+    rate: LinkRate | None = None
     trace: str | None = None
 
     @model_validator(mode="after")
@@ -210,7 +219,7 @@ class ChangeTable(_Capacity):
     """A change of the path at a time of the run; what is left out stays as it is."""
 
     at: Time
-    delay: Time | None = None
+    delay: Delay | None = None
     jitter: Jitter | None = None
     loss: Loss | None = None
 
@@ -218,7 +227,7 @@ class ChangeTable(_Capacity):
 class DirectionTable(_Capacity):
     """One direction. Neither ``rate`` nor ``trace`` means no bottleneck."""
 
-    delay: Time = 0
+    delay: Delay = 0
     jitter: Jitter | None = None
     loss: Loss | None = None
     queue: Queue | None = None
@@ -233,6 +242,19 @@ class DirectionTable(_Capacity):
             raise refused(
                 "changes in order of time", found="an earlier change after a later one", key="changes"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _queues_take_a_full_frame(self) -> DirectionTable:
+        full_frame = IP_BYTES + self.overhead
+        limits: dict[str, int | None] = {}
+        if isinstance(self.queue, Droptail):
+            limits["queue.bytes"] = self.queue.bytes
+        if isinstance(self.queue, Classes):
+            limits = {f"queue.classes[{i}].bytes": each.bytes for i, each in enumerate(self.queue.classes)}
+        for key, limit in limits.items():
+            if limit is not None and limit < full_frame:
+                raise refused(f"at least {full_frame} B, a full frame", found=f"{limit} B", key=key)
         return self
 
     @model_validator(mode="after")
@@ -301,6 +323,25 @@ def load(reference: str, base: Path = Path(), place: str = "") -> Network:
     path = catalogue.find("network", reference, base, place)
     table = validate(NetworkTable, read_toml(path), str(path))
     return resolve(table, catalogue.name_of(path), path.parent, str(path))
+
+
+def abridged(reference: str) -> dict[str, Any]:
+    """What :func:`load` gives, with name, length and mean rate of each capacity trace in its place."""
+    path = catalogue.find("network", reference, Path(), "")
+    table = validate(NetworkTable, read_toml(path), str(path))
+    shown = resolve(table, catalogue.name_of(path), path.parent, str(path)).model_dump()
+    for asked, found in ((table.down, shown["down"]), (table.up, shown["up"])):
+        for one, resolved in zip([asked, *asked.changes], [found, *found["changes"]], strict=True):
+            if one.trace is not None:
+                times = resolved["capacity"]["opportunities_ms"]
+                resolved["capacity"] = {
+                    "kind": "trace",
+                    "trace": one.trace,
+                    "opportunities": len(times),
+                    "duration_ms": times[-1],
+                    "mean_bit_per_s": round(mean_rate(resolved["capacity"]) or 0),
+                }
+    return shown
 
 
 def resolve(table: NetworkTable, name: str, base: Path, place: str) -> Network:
@@ -404,7 +445,8 @@ def _opportunities(path: Path) -> tuple[int, ...]:
     for number, line in enumerate(content.splitlines(), 1):
         if not (line := line.strip()):
             continue
-        if not line.isdigit() or len(line) > 15 or (times and int(line) < times[-1]):
+        number_ok = line.isdigit() and len(line) <= 15 and int(line) <= LATEST_OPPORTUNITY
+        if not number_ok or (times and int(line) < times[-1]):
             shown = line[:40].decode("utf-8", "replace")
             raise UsageError(f"{path}: line {number}", f'"{shown}"', accepted)
         times.append(int(line))
@@ -413,4 +455,4 @@ def _opportunities(path: Path) -> tuple[int, ...]:
     return tuple(times)
 
 
-__all__ = ["Network", "NetworkTable", "load", "mean_rate", "resolve"]
+__all__ = ["Network", "NetworkTable", "abridged", "load", "mean_rate", "resolve"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from wirepaint.errors import UsageError
-from wirepaint.evaluation.reading import nearest, show
+from wirepaint.evaluation.reading import located, nearest, show
 
 Importer = Callable[[Path, Path], object]
 """Writes the page found at the first path into the folder of the second, whole or not at all."""
@@ -36,7 +36,7 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
     shipped = pages.shipped()
     if reference in shipped:
         return _reference(Path(shipped[reference]))
-    path = (base / Path(reference).expanduser()).resolve()
+    path = located(reference, base, place).resolve()
     if (path / "page.json").is_file():
         return _reference(path)
     if path.is_dir():

@@ -25,19 +25,19 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import network as networks
-from wirepaint.evaluation import pages
-from wirepaint.evaluation.congestion import Congestion, slug
-from wirepaint.evaluation.model import EvaluationFile, Stop, UserAgent
+from wirepaint.evaluation import pages, sysctls
+from wirepaint.evaluation.congestion import Congestion, named, slug
+from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.evaluation.reading import read_toml, show, validate
+from wirepaint.evaluation.reading import nearest, read_toml, show, validate
 
 MOST_RUNS = 100_000
 BackendName = Literal["testbed", "simulator"]
@@ -114,18 +114,22 @@ def plan(
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
-    ``backend`` and ``congestion`` (names, or paths of C files) replace the file's.
+    ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
+    the file's; errors name them as the options of the command line.
     """
     data = read_toml(path)
     if backend is not None:
+        if backend not in get_args(BackEnd):
+            raise UsageError("--backend", show(backend), nearest(backend, get_args(BackEnd)))
         data["backend"] = backend
     if congestion and isinstance(data.get("scenarios"), dict):
-        here = [str(Path(name).absolute()) if name.endswith(".c") else name for name in congestion]
-        data["scenarios"]["congestion"] = here
+        data["scenarios"].pop("congestion", None)
     file = validate(EvaluationFile, data, str(path))
     backends = _backends(file)
     base, place = path.absolute().parent, str(path)
-    scenarios = list(_scenarios(file, backends, base, place))
+    sysctls.check(file.sysctls, f"{place}: sysctls", backends)
+    scenarios = list(_scenarios(file, backends, base, place, congestion))
+    _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
     visitors = list(_visitors(file, base, place, page_resolver))
     count = len(scenarios) * sum(visitor.agent.visits for visitor in visitors)
     if count > MOST_RUNS:
@@ -149,19 +153,22 @@ def _backends(file: EvaluationFile) -> list[BackendName]:
 
 
 def _scenarios(
-    file: EvaluationFile, backends: list[BackendName], base: Path, place: str
+    file: EvaluationFile, backends: list[BackendName], base: Path, place: str, asked: Sequence[str]
 ) -> Iterator[Scenario]:
+    """The product of the axes; ``asked`` replaces the congestion controls of the file, unless empty."""
     axes = file.scenarios
     path = f"{place}: scenarios"
     resolved_networks = [
         _network(value, base, f"{path}.network[{i}]") for i, value in enumerate(axes.network)
     ]
-    _differ([network.name for network in resolved_networks], f"{path}.network")
+    places = [f"{path}.network[{i}]" for i in range(len(axes.network))]
+    _differ([slug(network.name) for network in resolved_networks], places)
+    places = ["--congestion"] * len(asked) or [f"{path}.congestion[{i}]" for i in range(len(axes.congestion))]
     controls = [
-        congestions.resolve(value, f"{path}.congestion[{i}]", backends, base)
-        for i, value in enumerate(axes.congestion)
+        congestions.resolve(value, where, backends, Path.cwd() if asked else base)
+        for value, where in zip(asked or axes.congestion, places, strict=True)
     ]
-    _differ([congestion.label for congestion in controls], f"{path}.congestion")
+    _differ([congestion.label for congestion in controls], places)
     windows_given = "initial_window" in axes.model_fields_set
     product = itertools.product(
         resolved_networks, controls, axes.http, axes.initial_window, axes.proxy, backends
@@ -182,8 +189,10 @@ def _scenarios(
 
 def _network(value: Any, base: Path, place: str) -> Network:
     if isinstance(value, str):
-        return networks.load(value, base, place)
-    return networks.resolve(value, slug(value.title), base, place)
+        network = networks.load(value, base, place)
+        named(network.name, place)
+        return network
+    return networks.resolve(value, named(value.title, f"{place}.title"), base, place)
 
 
 @dataclass(frozen=True)
@@ -198,23 +207,24 @@ class Visitor:
 def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageResolver) -> Iterator[Visitor]:
     several = len(file.user_agents) > 1
     names = [agent.name or (f"user{i}" if several else "user") for i, agent in enumerate(file.user_agents, 1)]
-    _differ(names, f"{place}: user_agents", "name")
+    _differ(names, [f"{place}: user_agents[{i}].name" for i in range(len(names))])
     for index, (name, agent) in enumerate(zip(names, file.user_agents, strict=True)):
         path = f"{place}: user_agents[{index}].pages"
-        found = [page_resolver(page, base, f"{path}[{i}]") for i, page in enumerate(agent.pages)]
-        _differ([page.name for page in found], path)
+        places = [f"{path}[{i}]" for i in range(len(agent.pages))]
+        found = [page_resolver(page, base, at) for page, at in zip(agent.pages, places, strict=True)]
+        _differ([page.name for page in found], places)
         for page in found:
             yield Visitor(name, agent, page)
 
 
-def _differ(names: list[str], place: str, key: str = "") -> None:
-    """Refuses a name that comes twice: it would give two runs one key."""
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            where = f"{place}[{index}]" + (f".{key}" if key else "")
-            raise UsageError(
-                where, f"a second {show(name)}", "names that differ (give one a title of its own)"
-            )
+def _differ(names: list[str], places: list[str]) -> None:
+    """Refuses a name that comes twice, at its place: it would give two runs one key."""
+    seen: set[str] = set()
+    for name, place in zip(names, places, strict=True):
+        if name in seen:
+            accepted = "names that differ in a-z, 0-9, _ and . (give one a title or a file name of its own)"
+            raise UsageError(place, f"a second {show(name)}", accepted)
+        seen.add(name)
 
 
 def _runs(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> list[ResolvedRun]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 RATES = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
@@ -61,6 +61,18 @@ def share(value: object) -> float:
     if not 0 <= number <= 1:
         raise PydanticCustomError("quantity", "not {accepted}", {"accepted": _SHARE})
     return number
+
+
+def between(least: str, most: str, read: Callable[[object], int] = time) -> AfterValidator:
+    """Narrows ``Time``, or what ``read`` reads, to a range with both of its ends."""
+    smallest, largest = read(least), read(most)
+
+    def check(value: int) -> int:
+        if not smallest <= value <= largest:
+            raise PydanticCustomError("quantity", "not {accepted}", {"accepted": f"{least} to {most}"})
+        return value
+
+    return AfterValidator(check)
 
 
 def _text(units: dict[str, int], example: str) -> dict[str, Any]:

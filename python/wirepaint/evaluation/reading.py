@@ -48,14 +48,27 @@ def refused(accepted: str, found: str | None = None, key: str | None = None) -> 
 def nearest(name: str, names: Iterable[str]) -> str:
     """``names`` as text, with the one that is most like ``name``."""
     names = list(names)
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f' (did you mean "{close[0]}"?)' if close else ""
-    return f"one of {', '.join(names)}{hint}" if names else "nothing"
+    return f"one of {', '.join(names)}{hint(name, names)}" if names else "nothing"
+
+
+def hint(name: str, names: Iterable[str]) -> str:
+    """Asks for the one of ``names`` that is most like ``name``; empty when none is like it."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f' (did you mean "{close[0]}"?)' if close else ""
 
 
 def within(place: str, key: str) -> str:
     """The place of a key below a place."""
     return f"{place}.{key}" if ": " in place else f"{place}: {key}"
+
+
+def located(reference: str, base: Path, place: str) -> Path:
+    """The path that a file names: relative to ``base``, ``~`` for a home; raises UsageError at ``place``."""
+    try:
+        return base / Path(reference).expanduser()
+    except RuntimeError:
+        accepted = "a path that begins with the ~ of a user of this machine, or without ~"
+        raise UsageError(place, show(reference), accepted) from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -6,11 +6,12 @@ page nothing but its shape.
 """
 
 from wirepaint.pages.anonymise import anonymise
+from wirepaint.pages.cache import cache_dir
 from wirepaint.pages.catalogue import shipped
 from wirepaint.pages.import_folder import import_folder
 from wirepaint.pages.import_har import import_har
 from wirepaint.pages.model import Cause, Page, Recorded, Resource, load
-from wirepaint.pages.prepare import PreparedPage, cache_dir, prepare
+from wirepaint.pages.prepare import PreparedPage, prepare
 
 __all__ = [
     "Cause",

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 from wirepaint.errors import UsageError
 from wirepaint.pages import references
 from wirepaint.pages.codings import encode_near
-from wirepaint.pages.import_har import name_from, replacing, store
+from wirepaint.pages.import_har import check_target, name_from, replacing, store
 from wirepaint.pages.model import Cause, CauseKind, Kind, Page, Recorded, Resource, checked, save_index
 from wirepaint.pages.usage import by_mime
 
@@ -40,13 +40,15 @@ def import_folder(
     """Imports a static site into the page folder ``out``; ``index.html`` is the page.
 
     Taken are the files that the page refers to, in HTML and CSS, and those whose names its files
-    mention. References to anything else are blanked, with a note. Text is served in gzip.
+    mention. References to anything else are blanked, with a note. Text is served in gzip. ``out``
+    must be new, empty or a page folder, which is replaced, and apart from ``path``.
     Raises :class:`UsageError` where there is no index.html or too much.
     """
     path, out = Path(path), Path(out)
     checked(name, seed)
     if not (path / "index.html").is_file():
         raise UsageError(str(path), "no index.html", "the folder of a static site with an index.html")
+    check_target(out, path)
     site = _Site(path, f"https://{name_from(path)}.example")
     site.walk()
     with replacing(out) as folder:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from wirepaint.errors import UsageError
 from wirepaint.pages import causes, har, headers, references, sizes, stability
+from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.codings import coding_of, encode_near
-from wirepaint.pages.model import BODIES, INDEX, Cause, Page, Recorded, Resource, checked, save_index
+from wirepaint.pages.model import BODIES, Cause, Page, Recorded, Resource, checked, load, save_index
 from wirepaint.pages.selection import Draft, Selection, select
 
 _WAIT_MS = 30.0
@@ -46,10 +47,12 @@ def import_har(
     and no more, where recorded scripts may draw random addresses or wait for real servers. None
     drops them where that is to be feared (:func:`wirepaint.pages.stability.doubt`).
     ``page`` chooses one of several recorded pages by id or by number from 1. ``out`` must be new,
-    empty or a page folder, which is replaced. Raises :class:`UsageError` with file and place.
+    empty or a page folder, which is replaced, and must not hold the HAR. Raises :class:`UsageError`
+    with file and place.
     """
     path, out = Path(path), Path(out)
     checked(name, seed)
+    check_target(out, path)
     log = har.read(path)
     if sizes_only:
         har.drop_bodies(log)
@@ -91,21 +94,42 @@ def name_from(path: Path) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._")[:64] or "page"
 
 
+def check_target(out: Path, source: Path) -> None:
+    """Raises :class:`UsageError` unless ``out`` may be written, or replaced, by a page made of ``source``.
+
+    A page is made of what ``source`` holds, and replacing ``out`` removes all that is in it.
+    """
+    made, read = out.resolve(), source.resolve()
+    if made.is_relative_to(read) or read.is_relative_to(made):
+        where = "the source itself" if made == read else f"a place within the source {source}"
+        found = where if made.is_relative_to(read) else f"the folder that holds the source {source}"
+        raise UsageError(str(out), found, "a folder apart from the source (-o)")
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    try:
+        load(out)
+    except UsageError as error:
+        found = f"something that is no page ({error.place}: {error.found})"
+        raise UsageError(str(out), found, "a new folder, an empty one or a page folder") from None
+
+
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """A temporary folder beside ``out`` that takes its place when all went well."""
-    if out.exists() and not (out.is_dir() and ((out / INDEX).exists() or not any(out.iterdir()))):
-        raise UsageError(str(out), "something else", "a new folder, an empty one or a page folder")
+    """A temporary folder beside ``out`` that takes its place when all went well.
+
+    :func:`check_target` says whether that may be.
+    """
+    make_folder(out.parent)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         sweep(out.parent, f".{out.name}.importing.*")
         folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.importing.", dir=out.parent))
     except OSError as error:
-        raise UsageError(str(out), error.strerror or "an error", "a folder that can be made") from None
+        raise unwritable(out, error) from None
     try:
         (folder / BODIES).mkdir()
         yield folder
         folder.chmod(0o755)
+        hand_over(folder)
         if out.exists():
             shutil.rmtree(out)
         folder.rename(out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
+from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.import_har import sweep
 from wirepaint.pages.model import BODIES, INDEX, load
 from wirepaint.pages.synthesis import synthesise
@@ -41,16 +41,10 @@ class PreparedPage:
     a synthesised body or the navigation asks for it for certain, false when a recorded body decides."""
 
 
-def cache_dir() -> Path:
-    """Where prepared pages are kept: ``$XDG_CACHE_HOME/wirepaint/pages``."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(root) / "wirepaint" / "pages"
-
-
 def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
     """The page in ``page_dir`` ready to be served; missing bodies are made once and kept in ``cache_folder``.
 
-    Raises :class:`UsageError` for a page folder that is damaged.
+    Raises :class:`UsageError` for a page folder that is damaged and a cache that cannot be written.
     """
     page_dir, cache_folder = Path(page_dir), Path(cache_folder).absolute()
     try:
@@ -81,9 +75,12 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
     for resource in page.resources:
         if resource.body:
             _check(page_dir / BODIES / resource.body, resource.body, page_dir / INDEX, resource.id)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     sweep(folder.parent, ".making.*")
-    scratch = Path(tempfile.mkdtemp(prefix=".making.", dir=folder.parent))
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix=".making.", dir=folder.parent))
+    except OSError as error:
+        raise unwritable(folder.parent, error) from None
     try:
         data: dict[str, Any] = {
             "name": page.name,
@@ -116,6 +113,8 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
             data["resources"].append(resource.model_dump(mode="json") | {"expected": resource.id in certain})
         data["origins"] = list(origins)
         (scratch / _PREPARED).write_text(json.dumps(data))
+        scratch.chmod(0o755)
+        hand_over(scratch)
         try:
             scratch.rename(folder)
         except OSError:  # another process was faster, or what is there is damaged

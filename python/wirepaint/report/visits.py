@@ -51,6 +51,7 @@ class Choice:
 
     run_key: str
     scenario: str
+    backend: str
     network: str
     congestion: str
     http: str

@@ -43,6 +43,11 @@ CHECKS = {
     "backlog_drops": "The kernel's receive backlog was full: packets were lost before the emulator.",
     "late_arrivals": "The emulator read packets too late for a path without delay.",
     "send_failures": "The kernel refused packets that the emulator sent.",
+    "frames_without_memory": "Packets were lost because the emulator found no memory for them.",
+    "packet_conservation": "Packets that the path was given are not all accounted for.",
+    "packets_under_way": "The links do not agree on how many packets are under way.",
+    "frames_above_the_MTU": "The kernel sent packets larger than the path carries: offloading was not off.",
+    "unfinished_checksums": "The kernel left checksums of packets to a device: offloading was not off.",
 }
 """What it means that a check found something, by the name of the check."""
 
@@ -111,8 +116,8 @@ def probability(p: float) -> str:
 
 def reason(entry: Mapping[str, Any]) -> str:
     """A reason of a run's verdict as sentences."""
-    check = str(entry.get("check", ""))
-    meaning = CHECKS.get(check, f"Check {check.replace('_', ' ')}.")
+    check = str(entry.get("check", ""))  # the data plane's own have spaces
+    meaning = CHECKS.get(check.replace(" ", "_"), f"Check {check.replace('_', ' ')}.")
     return f"{meaning} Found {entry.get('found')}; expected {entry.get('expected')}."
 
 

@@ -1,4 +1,4 @@
-"""One command at a time works on a results folder."""
+"""One command at a time: on a results folder, on the testbed of a machine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from pathlib import Path
 from wirepaint.errors import UsageError
 from wirepaint.results import provenance
 
-NAME = ".lock"
 _PATIENCE_S = 1.0
 """How long to wait for a lock: what a killed command left running ends within milliseconds."""
 
 
 class Lock:
-    """The right to write in a results folder; the kernel takes it back when the process dies."""
+    """The right to work on something; the kernel takes it back when the process dies."""
 
-    def __init__(self, folder: Path) -> None:
-        """Raises UsageError naming the owner when another command has the lock."""
-        self._path = folder / NAME
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __init__(self, path: Path, place: str, accepted: str) -> None:
+        """Takes the file ``path`` as lock of ``place``.
+
+        Raises UsageError naming the owner, and what is ``accepted``, when another command has the lock.
+        """
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         patience = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -32,8 +33,7 @@ class Lock:
                 if time.monotonic() > patience:
                     owner = self._owner()
                     os.close(self._descriptor)
-                    accepted = "a folder that no other command is working on"
-                    raise UsageError(str(folder), owner, accepted) from None
+                    raise UsageError(place, owner, accepted) from None
                 time.sleep(0.05)
         owner = {"pid": os.getpid(), "command": provenance.command_line(), "since": provenance.now()}
         os.ftruncate(self._descriptor, 0)

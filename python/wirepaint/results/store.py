@@ -28,7 +28,6 @@ from wirepaint.errors import Incomplete, UsageError
 from wirepaint.results import durable, manifest
 from wirepaint.results.journal import NAME as JOURNAL
 from wirepaint.results.journal import Journal, Row
-from wirepaint.results.lock import NAME as LOCK
 from wirepaint.results.lock import Lock
 from wirepaint.results.outcome import Outcome
 
@@ -36,8 +35,9 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import Plan
 
 _OUTCOME = "outcome.json"
+_LOCK = ".lock"
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
-_BEFORE_MANIFEST = {LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
+_BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
     "evaluation.toml",
     ".evaluation.toml.new",
     ".manifest.json.new",
@@ -57,7 +57,7 @@ class Store:
         with disk_errors(folder):
             _refuse_foreign(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = Lock(folder)
+            self._lock = Lock(folder / _LOCK, str(folder), "a folder that no other command is working on")
             try:
                 if not (folder / manifest.NAME).exists():
                     self._begin(plan, versions)
@@ -135,7 +135,7 @@ class Store:
         return self._runs / f".partial-{key}-{number}"
 
     def _begin(self, plan: Plan, versions: dict[str, str]) -> None:
-        for name in _BEFORE_MANIFEST - {LOCK}:
+        for name in _BEFORE_MANIFEST - {_LOCK}:
             (self.folder / name).unlink(missing_ok=True)
         durable.write(self.folder / "evaluation.toml", plan.text)
         journal = Journal(self.folder, new=True)

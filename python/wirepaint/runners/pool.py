@@ -284,10 +284,12 @@ class _Pool:
                         each = (time.monotonic() - since) / (len(todo) - left)
                         result = end.verdict if isinstance(end, Outcome) else "failed"
                         self._progress.finished(run, result, left * each)
-            except KeyboardInterrupt:
+            except BaseException as cause:
                 for key, attempt in began.items():
                     self._store.dropped(key, attempt)
-                raise Incomplete(self._stopped(left + others)) from None
+                if isinstance(cause, KeyboardInterrupt):
+                    raise Incomplete(self._stopped(left + others)) from None
+                raise
 
     def _end_of_one(self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int) -> None:
         if isinstance(end, RunFailed):

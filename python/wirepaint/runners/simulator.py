@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from wirepaint import __version__, dataplane, pages
-from wirepaint.errors import PageTimeout, RunFailed
+from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
+from wirepaint.runners.testbed import linux
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
@@ -49,7 +50,14 @@ def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
     with tempfile.TemporaryFile() as log:
         # Errors come with the line of their run; what the program says of itself explains its end.
-        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        parent = os.getpid()
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            preexec_fn=lambda: linux.die_with_parent(parent),
+        )
         try:
             yield _ends(process, iter(jobs), 2 * workers, interruptible, log)
         finally:
@@ -77,24 +85,29 @@ def _ends(
                 yield run, failure
                 continue
             asked[str(path)] = job
-            process.stdin.write(f"{path}\n".encode())
-            process.stdin.flush()
+            try:
+                process.stdin.write(f"{path}\n".encode())
+                process.stdin.flush()
+            except BrokenPipeError:
+                raise _ended(process, log) from None
         if not asked:
             return
         with interruptible():
             line = process.stdout.readline()
         if not line:
-            raise RunFailed(f"the simulator ended with runs to do: {_last_words(log, process.wait())}")
+            raise _ended(process, log)
         said = json.loads(line)
         run, folder = asked.pop(said["run"])
         yield run, _end(run, folder, said)
 
 
-def _last_words(log: IO[bytes], code: int) -> str:
+def _ended(process: subprocess.Popen[bytes], log: IO[bytes]) -> RunFailed:
+    """The program's end while there were runs to do, with its last words."""
+    code = process.wait()
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").split("\n")
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"exit code {code}" + (f": {said}" if said else "")
+    return RunFailed(f"the simulator ended with runs to do: exit code {code}" + (f": {said}" if said else ""))
 
 
 def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
@@ -152,8 +165,10 @@ def _page(folder: Path, viewport: tuple[int, int]) -> tuple[str, dict[str, Any]]
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
-    """What came of a run; writes its table ``run``."""
+    """What came of a run; writes its table ``run``. Raises ``Refused`` for what every such run would meet."""
     if "error" in said:
+        if said["exit_code"] == Refused.exit_code:
+            raise Refused(f"{run.key}: {said['error']}")
         return RunFailed(said["error"])
     (visit,) = said["visits"]
     if said["unfinished"] or visit["loaded"] < visit["objects"]:

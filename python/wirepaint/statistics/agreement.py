@@ -139,19 +139,28 @@ def _rho(points: pl.DataFrame) -> float | None:
 
 
 def _directions(frame: pl.DataFrame, metric: str) -> list[bool]:
-    """For each difference that the testbed decided, whether the simulator's has its sign."""
+    """For each difference that the testbed decided, whether the simulator's has its sign.
+
+    Levels of which one back end has no run are left out, so that both compare with the same baseline.
+    """
     same = []
+    sides = [frame.filter(~pl.col("warmup") & (pl.col("backend") == each)) for each in (REAL, SIMULATED)]
     for factor in ("congestion", "initial_window", "http"):
-        if frame[factor].n_unique() < 2:
+        levels = set.intersection(*(set(side[factor].drop_nulls()) for side in sides))
+        if len(levels) < 2:
             continue
+        first = next(level for level in sides[0][factor] if level in levels)
         real, simulated = (
-            {_key(row): row for row in compare(part, factor, [metric])}
-            for backend in (REAL, SIMULATED)
-            if (part := frame.filter(pl.col("backend") == backend))[factor].n_unique() > 1
+            {
+                _key(row): row
+                for row in compare(side.filter(pl.col(factor).is_in(levels)), factor, [metric], str(first))
+            }
+            for side in sides
         )
         for key, row in real.items():
             sign = _sign(row)
-            if row.page is not None and sign and key in simulated:
+            of_one_page = row.conditions and len(row.pages) == 1
+            if of_one_page and sign and key in simulated:
                 same.append(sign * simulated[key].shift.value > 0)
     return same
 

@@ -162,6 +162,9 @@ def _doubled_ranks(stratum: Stratum, tied: bool) -> np.ndarray:
 
 def _rank_sum_null(doubled: np.ndarray, chosen: int) -> np.ndarray:
     """Distribution of twice the Mann-Whitney count when ``chosen`` of the doubled ranks are drawn."""
+    # The table grows with the side that is drawn; the other side's count is what is left of all pairs.
+    if 2 * chosen > doubled.size:
+        return _rank_sum_null(doubled, doubled.size - chosen)[::-1]
     ways = np.zeros((chosen + 1, int(doubled.sum()) + 1))
     ways[0, 0] = 1
     for rank in doubled:

@@ -21,8 +21,8 @@ from wirepaint.runners.testbed import linux
 from wirepaint.studies.model import Point, Study
 
 RUNS = "runs.jsonl"
-REMOVE_AT_END = 'cat >/dev/null; rm -rf -- "$0" || { sleep 1; rm -rf -- "$0"; }'
-"""A shell that removes the folder ``$0`` once its input ends; a simulator may write while it is killed."""
+REMOVE_AT_END = 'cat >/dev/null; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$0" && exit; sleep 1; done'
+"""A shell that removes the folder ``$0`` once its input ends; a simulator may write until it is killed."""
 Rows = pl.DataFrame
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
@@ -99,8 +99,15 @@ def _scratch() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="wirepaint-study-"))
     argv = ["sh", "-c", REMOVE_AT_END, folder]
     # A session of its own: Ctrl-C and a closed terminal do not reach it.
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True):
+    remover = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True)
+    assert remover.stdin is not None
+    try:
         yield folder
+    finally:
+        remover.stdin.close()
+    # Not awaited after an interruption: one that came while the simulator was being started leaves it running
+    # until this process ends.
+    remover.wait()
 
 
 def _traces(folder: Path, planned: list[Job]) -> Iterator[int]:

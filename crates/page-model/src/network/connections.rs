@@ -13,11 +13,11 @@ use wirepaint_units::{Duration, Time};
 impl Network {
     pub(super) fn connect_as_needed(&mut self, now: Time, group: usize) {
         loop {
-            let Group { waiting, connections, session, .. } = &self.groups[group];
+            let Group { waiting, look_ups, connections, session, .. } = &self.groups[group];
             let of = |stages: &[Stage]| {
                 connections.iter().filter(|&&at| stages.contains(&self.connections[at].stage)).count()
             };
-            let coming = of(&[Stage::Resolving, Stage::Connecting, Stage::Securing]);
+            let coming = look_ups + of(&[Stage::Connecting, Stage::Securing]);
             let open = coming + of(&[Stage::Ready]);
             let most = usize::from(self.settings.connections_per_origin);
             if session.is_some() || waiting.len() <= coming || open >= most {
@@ -31,12 +31,12 @@ impl Network {
     }
 
     pub(super) fn backup(&mut self, now: Time, group: usize) {
-        let Group { waiting, connections, .. } = &self.groups[group];
+        let Group { waiting, look_ups, connections, .. } = &self.groups[group];
         let stage = |at: usize| self.connections[at].stage;
         let coming = |stage| matches!(stage, Stage::Connecting | Stage::Securing);
         let first = connections.iter().copied().find(|&at| coming(stage(at)));
         let most = usize::from(self.settings.connections_per_origin);
-        let open = connections.iter().filter(|&&at| stage(at) != Stage::Closed).count();
+        let open = look_ups + connections.iter().filter(|&&at| stage(at) != Stage::Closed).count();
         match first {
             None => {}
             Some(_) if waiting.is_empty() => {}
@@ -48,6 +48,26 @@ impl Network {
     }
 
     pub(super) fn connect(&mut self, now: Time, group: usize) {
+        if self.settings.dns_ns == Duration::ZERO {
+            self.open(now, group);
+        } else {
+            self.groups[group].look_ups += 1;
+            self.agenda.at(now + self.settings.dns_ns, Event::Resolved(group));
+        }
+    }
+
+    /// A look-up is over.
+    pub(super) fn resolved(&mut self, now: Time, group: usize) {
+        let Group { look_ups, given_up, .. } = &mut self.groups[group];
+        if *given_up > 0 {
+            *given_up -= 1;
+        } else {
+            *look_ups -= 1;
+            self.open(now, group);
+        }
+    }
+
+    fn open(&mut self, now: Time, group: usize) {
         let at = self.connections.len();
         let origin = self.groups[group].origin;
         let encrypted = self.page.origins[origin as usize].encrypted;
@@ -56,7 +76,7 @@ impl Network {
         let record = |most| encrypted.then_some((most, overhead));
         self.connections.push(Connection {
             group,
-            stage: Stage::Resolving,
+            stage: Stage::Connecting,
             resumed: false,
             http2,
             up: Pipe::new(record(16_384)),
@@ -71,20 +91,7 @@ impl Network {
         });
         self.rows.push(Row::new(at as u32, origin, encrypted, http2, now));
         self.groups[group].connections.push(at);
-        if self.settings.dns_ns == Duration::ZERO {
-            self.open(now, at);
-        } else {
-            self.agenda.at(now + self.settings.dns_ns, Event::Resolved(at));
-        }
-    }
-
-    pub(super) fn open(&mut self, now: Time, at: usize) {
-        if self.connections[at].stage == Stage::Resolving {
-            self.connections[at].stage = Stage::Connecting;
-            self.rows[at].opened = now;
-            let connection = at as u32;
-            self.actions.push_back(Action::Connect { connection, origin: self.rows[at].origin });
-        }
+        self.actions.push_back(Action::Connect { connection: at as u32, origin });
     }
 
     pub(super) fn hello(&mut self, at: usize) {
@@ -122,7 +129,12 @@ impl Network {
                 let coming = coming
                     .into_iter()
                     .filter(|&other| !matches!(self.connections[other].stage, Stage::Ready | Stage::Closed));
-                for other in coming.take(spare).collect::<Vec<_>>() {
+                let coming: Vec<usize> = coming.take(spare).collect();
+                let Group { look_ups, given_up, .. } = &mut self.groups[group];
+                let unopened = (spare - coming.len()).min(*look_ups);
+                *look_ups -= unopened;
+                *given_up += unopened;
+                for other in coming {
                     self.close(now, other);
                 }
             }
@@ -131,11 +143,8 @@ impl Network {
     }
 
     pub(super) fn close(&mut self, now: Time, at: usize) {
-        let opened = self.connections[at].stage != Stage::Resolving;
         self.connections[at].stage = Stage::Closed;
         self.rows[at].closed = Some(now);
-        if opened {
-            self.actions.push_back(Action::Close { connection: at as u32 });
-        }
+        self.actions.push_back(Action::Close { connection: at as u32 });
     }
 }

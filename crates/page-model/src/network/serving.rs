@@ -1,9 +1,10 @@
 //! The servers: what they do with what the browser sent.
 
 use super::{Event, Network, Stage, Up, Work};
+use crate::headers::FRAME_HEADER;
 use crate::machine::Thread;
 use crate::priority::incremental;
-use crate::server::{Down, Rank};
+use crate::server::{Down, FRAME, Rank};
 use crate::tls;
 use crate::visit::Action;
 use wirepaint_units::{Duration, Time};
@@ -32,8 +33,13 @@ impl Network {
                 self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
             }
             Up::Acknowledgement => {}
-            Up::Raise(request, urgency) => connection.server.raise(request, urgency),
-            Up::Request(request) => {
+            Up::Raise(request, urgency) => {
+                // Of an answer that the server has yet to find, too.
+                self.transfers[request as usize].urgency = urgency;
+                connection.server.raise(request, urgency);
+            }
+            Up::Request(request, urgency) => {
+                self.transfers[request as usize].urgency = urgency;
                 self.work(Thread::Server, self.settings.compute.answer_ns, Work::Answer(at, request));
             }
         }
@@ -57,11 +63,10 @@ impl Network {
             self.headers.answer_plain(request)
         };
         let body = transfer.left;
-        let frames = if connection.http2 { body.div_ceil(16_375) * 9 } else { 0 };
+        let frames = if connection.http2 { body.div_ceil(FRAME) * FRAME_HEADER } else { 0 };
         transfer.encoded = head + body + frames;
         let begins = now + resource.think_ns;
-        let urgency = transfer.priority.urgency();
-        let rank = Rank { urgency, incremental: incremental(resource.kind) };
+        let rank = Rank { urgency: transfer.urgency, incremental: incremental(resource.kind) };
         connection.server.ask(request, rank, begins, head, body);
     }
 
@@ -93,5 +98,82 @@ impl Network {
             connection.alarm = Some(next);
             self.agenda.at(next, Event::Server(at));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::headers::Headers;
+    use crate::noise::Noise;
+    use crate::page::Page;
+    use crate::priority::Priority;
+    use crate::settings::Settings;
+    use std::sync::Arc;
+
+    const THINK: Time = Time(1_000_000_000);
+
+    /// Carries bytes and works of no time, until there are none; requests are kept back when `writes` is given.
+    fn carry(network: &mut Network, now: Time, mut writes: Option<&mut Vec<u64>>) {
+        loop {
+            if let Some(action) = network.actions.pop_front() {
+                match (action, &mut writes) {
+                    (Action::Connect { connection, .. }, _) => network.connected(now, connection),
+                    (Action::ClientWrite { bytes, .. }, Some(writes)) => writes.push(bytes),
+                    (Action::ClientWrite { bytes, .. }, None) => network.server_received(now, 0, bytes),
+                    (Action::ServerWrite { bytes, .. }, _) => network.client_received(now, 0, bytes),
+                    _ => {}
+                }
+            } else if let Some((_, _, work)) = network.works.pop_front() {
+                work.into_iter().for_each(|work| network.worked(now, work));
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Of two images that were asked for together, the second of which was raised then: whose bodies the server
+    /// begins with, when `arrived` of the three frames have come.
+    fn begun(arrived: usize) -> Vec<u32> {
+        let resource = |kind: &str, bytes: u64, cause| {
+            serde_json::json!({"url": "https://a.test/", "origin": 0, "status": 200, "type": kind, "cause": cause,
+                               "wire_bytes": bytes, "decoded_bytes": bytes, "think_ns": THINK})
+        };
+        let image = resource(
+            "image",
+            50_000,
+            Some(serde_json::json!({"kind": "markup", "by": 0, "at": 0, "element": "image"})),
+        );
+        let origin =
+            serde_json::json!({"host": "a.test", "address": "10.65.0.1", "port": 443, "encrypted": true});
+        let page =
+            serde_json::json!({"origins": [origin], "resources": [resource("html", 0, None), image, image]});
+        let page: Arc<Page> = Arc::new(serde_json::from_value(page).unwrap());
+        let headers = Arc::new(Headers::new(&page));
+        let mut network = Network::new(page, headers, Settings::default(), Noise::new(1, 1, 0));
+        network.ask(Time(0), 0, Priority::VeryHigh);
+        carry(&mut network, Time(0), None);
+        let mut writes = Vec::new();
+        network.ask(Time(0), 1, Priority::Low);
+        network.ask(Time(0), 2, Priority::Low);
+        carry(&mut network, Time(0), Some(&mut writes));
+        network.raise(Time(0), 2, Priority::High);
+        carry(&mut network, Time(0), Some(&mut writes));
+        assert_eq!(writes.len(), 3);
+        writes.iter().take(arrived).for_each(|bytes| network.server_received(Time(0), 0, *bytes));
+        carry(&mut network, Time(0), None);
+        network.timeout(THINK);
+        carry(&mut network, THINK, None);
+        network.chunks.iter().filter(|chunk| chunk.bytes > 10_000).map(|chunk| chunk.request).collect()
+    }
+
+    #[test]
+    fn the_server_learns_of_a_raised_priority_when_the_frame_arrives() {
+        assert_eq!(begun(2), [1, 2]);
+    }
+
+    #[test]
+    fn a_raise_that_arrives_before_the_answer_is_found_counts() {
+        assert_eq!(begun(3), [2]);
     }
 }

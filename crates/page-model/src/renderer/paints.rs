@@ -5,14 +5,47 @@
 //! has come in full, with the place that it has then.
 //!
 //! - DEVIATION: of the texts only the largest is known, and it is painted with the first paint.
+//! - DEVIATION: a frame in the view port counts when it has come; on the testbed the view port then is complete
+//!   with the last change of the picture.
 
 use super::{Renderer, State, Wish};
 use crate::page::{Cause, Flow, InlineBox, Kind, Resource};
 use crate::priority::Priority;
+use crate::rows;
 use std::cmp::Reverse;
 use wirepaint_units::Time;
 
 impl Renderer {
+    /// What the page has shown so far.
+    pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
+        let document = self.base();
+        let first_paint =
+            document.and_then(|document| document.laid_out).map(|at| at + self.compute.paint_ns);
+        let visible = objects.iter().filter(|object| object.in_viewport);
+        let last = visible.filter_map(|object| self.shown(object, first_paint)).max();
+        let largest = first_paint.and_then(|first_paint| self.largest(first_paint));
+        rows::Page {
+            navigation_start: self.started,
+            base: document.map_or(0, |document| document.resource),
+            first_paint,
+            largest_contentful_paint: largest,
+            viewport_complete: first_paint.max(largest).max(last),
+            dom_content_loaded: document.and_then(|document| document.content_loaded),
+            load_event: self.loaded,
+        }
+    }
+
+    /// When an object in the view port had come, and had been painted where it is an image element: of images of
+    /// style rules the testbed's browser tells no paint.
+    fn shown(&self, object: &rows::Object, first_paint: Option<Time>) -> Option<Time> {
+        let link = &self.links[object.resource];
+        let [root, tail] = [link.root, link.tail].map(|number| &self.page.resources[number as usize]);
+        let is_element = tail.kind == Kind::Image && !matches!(root.cause, Some(Cause::Style { .. }));
+        let come = self.come(object.resource).filter(|_| is_element);
+        let painted = come.map(|come| come + self.compute.paint_ns).max(first_paint);
+        object.last_byte.max(painted)
+    }
+
     /// Raises an image under way that the view port shows.
     pub(super) fn raise_visible(&mut self, resource: u32) {
         let state = &self.states[resource as usize];

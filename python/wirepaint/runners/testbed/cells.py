@@ -29,11 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from wirepaint.errors import MachineLacks, PageTimeout, Refused, RunFailed, WirepaintError
+from wirepaint.results.lock import Lock
 from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
 
 SCRATCH = Path("/dev/shm")
 """Inside a cell: a tmpfs of its own."""
+
+LOCK = Path("/run/wirepaint.lock")
 
 _REALTIME_PRIORITY = 40
 """Of kernel threads that do a host's work: below the emulator's."""
@@ -47,11 +50,13 @@ _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
 
 class Cells:
-    """Carries out functions in cells, one at a time. A context manager."""
+    """Carries out functions in cells, one at a time on a machine. A context manager."""
 
     def __init__(self) -> None:
+        """Raises MachineLacks without root, UsageError while another command is at work on the testbed."""
         if os.geteuid() != 0:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
+        self._lock = Lock(LOCK, "the testbed", "one command at a time: two would disturb each other's runs")
         ownership.claim()
         parent = os.getpid()
         self._process = subprocess.Popen(
@@ -78,6 +83,7 @@ class Cells:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._lock.release()
 
     def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
         """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.

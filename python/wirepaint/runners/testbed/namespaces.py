@@ -28,6 +28,7 @@ from wirepaint.runners.testbed import linux, receive
 CLIENT_ADDRESS = "10.64.0.2"
 SERVER_ADDRESS = "10.64.0.1"
 MTU = 1500
+_SYSCTLS = Path("/proc/sys")
 _MAC = {
     "c0": "02:77:70:00:00:c0",
     "c1": "02:77:70:00:00:c1",
@@ -185,11 +186,14 @@ def _end_up(ip: IPRoute, name: str, address: str) -> int:
 def _set_sysctls(wanted: Mapping[str, str]) -> dict[str, str]:
     in_force = {}
     for key, value in wanted.items():
-        path = Path("/proc/sys") / key.replace(".", "/")
+        path = _SYSCTLS / key.replace(".", "/")
+        if not path.exists():
+            raise OSError(f"sysctl {key}: a network namespace of this kernel does not have it")
         path.write_text(value)
-        in_force[key] = " ".join(path.read_text().split())
-        if in_force[key] != value:
-            raise OSError(f"sysctl {key}: asked for {value}, the kernel took {in_force[key]}")
+        # The kernel separates numbers by tabs, a person as they like.
+        asked, in_force[key] = (" ".join(text.split()) for text in (value, path.read_text()))
+        if in_force[key] != asked:
+            raise OSError(f"sysctl {key}: asked for {asked}, the kernel took {in_force[key]}")
     return in_force
 
 

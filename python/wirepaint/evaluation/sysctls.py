@@ -1,0 +1,76 @@
+"""Kernel settings that an evaluation asks for: each back end must have them."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wirepaint import dataplane
+from wirepaint.errors import RunFailed, UsageError
+from wirepaint.evaluation.reading import hint, nearest, show
+
+_KERNEL = Path("/proc/sys")
+
+
+def check(sysctls: Mapping[str, int | str], place: str, backends: Sequence[str]) -> None:
+    """Raises UsageError at ``place`` for a setting that a back end is known not to have."""
+    if "testbed" in backends and (_KERNEL / "net").is_dir():
+        for name in sysctls:
+            _check_kernel(name, place)
+    if "simulator" in backends and sysctls:
+        _check_simulator(sysctls, place)
+
+
+def _check_kernel(name: str, place: str) -> None:
+    """Those of new network namespaces are some of those that are here."""
+    path = _KERNEL / name.replace(".", "/")
+    if _can_be_set(path):
+        return
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    known = [".".join(file.relative_to(_KERNEL).parts) for file in beside if _can_be_set(file)]
+    raise UsageError(place, show(name), f"a setting that this kernel lets one change{hint(name, known)}")
+
+
+def _can_be_set(path: Path) -> bool:
+    return path.is_file() and bool(path.stat().st_mode & stat.S_IWUSR)
+
+
+def _check_simulator(sysctls: Mapping[str, int | str], place: str) -> None:
+    """Has the data plane carry out one byte with them: it knows what its model has, and which values."""
+    with tempfile.TemporaryDirectory(prefix="wirepaint-") as folder:
+        run = {
+            "format": 1,
+            "id": "sysctls",
+            "seed": 1,
+            "trace_dir": folder,
+            "work_dir": folder,
+            "congestion": [{"algorithm": "std", "name": "std"}],
+            "simulation": {
+                "flows": [
+                    {
+                        "kind": {"kind": "bulk", "bytes": 1},
+                        "congestion": "std",
+                        "route": {"down": [], "up": []},
+                    }
+                ],
+                "tcp": {"sysctls": {name: str(value) for name, value in sysctls.items()}},
+                "until_ns": 0,
+            },
+        }
+        file = Path(folder) / "run.json"
+        file.write_text(json.dumps(run))
+        try:
+            dataplane.call("simulate", str(file))
+        except RunFailed as failure:
+            refusal = re.search(r"simulation\.tcp\.sysctls\.(\S+): found (.*), accepted: (.*)", str(failure))
+            if refusal is None:
+                raise
+            name, found, accepted = refusal.groups()
+            if accepted.startswith("one of "):
+                known = nearest(name, accepted.removeprefix("one of ").split(", "))
+                raise UsageError(place, show(name), f"for the simulator {known}") from None
+            raise UsageError(f"{place}.{name}", found, accepted) from None
