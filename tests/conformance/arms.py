@@ -191,7 +191,7 @@ class Seen:
     unseen: int = 0
     """ACKs that the kernel processed without BPF programs (docs/guide/congestion.md)."""
     delays_ns: tuple[int, ...] = ()
-    """From the server's write of each message to the client's read of its last byte."""
+    """From the server's write of each message to when its last byte has come to the client's socket."""
 
     @property
     def late(self) -> bool:

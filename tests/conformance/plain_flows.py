@@ -10,6 +10,7 @@ import json
 import os
 import select
 import socket
+import struct
 import threading
 import time
 from bisect import bisect_left
@@ -26,6 +27,8 @@ ZEROS = memoryview(bytes(2**20))
 """What the server's application offers at once; the send buffer takes what it has room for."""
 QUIET_NS = 300_000_000
 """How long a transfer is watched after its last byte: the last ACKs reach the server."""
+SO_TIMESTAMPNS = 35
+TIMESPEC = struct.Struct("qq")
 APPLICATION_PRIORITY = 5
 """Of the process with both applications: they are to be woken when there is something to do, whatever
 else the machine does. Less than the emulator's."""
@@ -134,16 +137,21 @@ class _Client:
     def __init__(self, sock: socket.socket, expected: int, poll: select.epoll) -> None:
         self.client, self.missing, self._expected = sock, expected, expected
         self.reads: list[tuple[int, int]] = []
-        """When it had read how many bytes."""
+        """When how many bytes had come to its socket: not when it awoke, which is the machine's affair."""
         sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         poll.register(sock, select.EPOLLIN)
         with suppress(BlockingIOError):
             sock.connect((ADDRESS, PORT))
 
     def act(self, _fd: int, _poll: select.epoll, _actors: dict[int, Any]) -> None:
         with suppress(BlockingIOError):
-            self.missing -= len(self.client.recv(2**20))
-            self.reads.append((time.monotonic_ns(), self._expected - self.missing))
+            data, stamps, _, _ = self.client.recvmsg(2**20, socket.CMSG_SPACE(TIMESPEC.size))
+            self.missing -= len(data)
+            for _, _, stamp in stamps:
+                seconds, ns = TIMESPEC.unpack(stamp)
+                came = seconds * 10**9 + ns - time.time_ns() + time.monotonic_ns()
+                self.reads.append((came, self._expected - self.missing))
 
 
 class _Server:

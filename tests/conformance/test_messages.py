@@ -1,4 +1,4 @@
-"""A constant rate over TCP: from the server's write of a message to the client's read, in both arms."""
+"""A constant rate over TCP: from the write of a message until it has come to the client, in both arms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wirepaint.runners.testbed.cells import Cells
 
 REPEATS = 3
 ATTEMPTS = 3
-"""The wake-ups of applications are part of a delay: Linux is asked again where the machine was too busy."""
+"""The wake-ups of the machine are part of a delay: Linux is asked again where it was too busy."""
 
 
 @pytest.mark.parametrize("rate", [1.6, 4.5], ids=["a third of the capacity", "close to the capacity"])
