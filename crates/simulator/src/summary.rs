@@ -15,7 +15,7 @@ pub struct Summary {
     pub id: String,
     /// When the run ended.
     pub duration: u64,
-    /// Flows and visits that were not over by then.
+    /// Flows and visits that were not over by then, and visits whose time was up.
     pub unfinished: usize,
     /// Flows, in the order of the description.
     pub flows: Vec<FlowSummary>,

@@ -378,6 +378,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_endpoint_draws_what_another_one_draws_later() {
+        // The step of cc_random (congestion/include/cc_native.h).
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let apart: BTreeMap<u64, u64> = (1..10_000).map(|draws| (STEP.wrapping_mul(draws), draws)).collect();
+        for endpoints in 1..10_000 {
+            let seeds = SPREAD.wrapping_mul(endpoints);
+            let same = apart.get(&seeds).or_else(|| apart.get(&seeds.wrapping_neg()));
+            assert_eq!(same, None, "{endpoints} endpoints apart");
+        }
+    }
+
+    #[test]
     fn an_event_is_found_again_by_its_name() {
         let events = [Event::Link(3), Event::Endpoint(1 << 20), Event::App(7), Event::Sample, Event::Reroute];
         for event in events {

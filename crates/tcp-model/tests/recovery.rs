@@ -5,7 +5,7 @@ mod harness;
 use harness::{Fate, MS, Path, Side, linux, lose, open, pauses, state, until};
 use wirepaint_congestion_native::{CaState, INFINITE_SSTHRESH};
 use wirepaint_tcp_model::{LossDetection, flags};
-use wirepaint_units::Time;
+use wirepaint_units::{BitRate, Time};
 
 #[test]
 fn a_lost_segment_is_repaired_within_a_round_trip() {
@@ -131,6 +131,25 @@ fn a_timestamp_tells_at_once_that_the_original_came_late() {
     path.finish();
 }
 
+/// Linux takes what RACK marks off the list that RACK walks (list_del_init in tcp_mark_skb_lost's caller,
+/// tcp_rack_detect_loss); an undo does not put it back.
+#[test]
+fn a_loss_that_an_undo_took_back_waits_for_the_timeout() {
+    let mut path = late_segments(30, true);
+    path.rate = Some((BitRate(5_000_000), 1000));
+    path.fates = Box::new(move |side, number, segment| match number {
+        _ if side == Side::Client || segment.has(flags::RETRANSMISSION) => Fate::Arrive,
+        1..=9 => Fate::Late(30 * MS),
+        10 => Fate::Lose,
+        _ => Fate::Arrive,
+    });
+    path.write(80 * 1448);
+    until(&mut path, CaState::Recovery);
+    path.finish();
+    let info = path.server.info();
+    assert_eq!((info.timeouts, path.received), (1, 80 * 1448));
+}
+
 #[test]
 fn reported_duplicates_undo_a_reduction_without_timestamps() {
     let mut path = late_segments(20, false);
@@ -216,6 +235,20 @@ fn without_sack_duplicate_acks_repair_one_segment_per_round_trip() {
     let info = path.server.info();
     assert_eq!((info.retransmitted, info.timeouts, path.received), (3, 0, 20 * 1448));
     assert!((path.now.0 - start) / MS >= 400, "a round trip for each");
+}
+
+#[test]
+fn without_sack_a_request_that_comes_twice_leaves_segments_full() {
+    let mut server = linux("std");
+    server.sack = false;
+    let mut path = Path::connected(linux("std"), server, 50 * MS);
+    path.fates = Box::new(|side, _, _| if side == Side::Client { Fate::Twice } else { Fate::Arrive });
+    path.client.write(path.now, 100);
+    path.collect();
+    path.advance(60 * MS);
+    path.log.clear();
+    path.write(5 * 1448);
+    assert_eq!(path.data_sent().iter().map(|(_, segment)| segment.len).collect::<Vec<_>>(), [1448; 5]);
 }
 
 #[test]

@@ -68,8 +68,9 @@ def together(rows: Sequence[Comparison]) -> Clause:
     if verdict in ("same", "undecided"):
         return Clause(verdict, "no different" if verdict == "same" else "not told apart", where, "")
     known = sorted((row.shift_rel for row in rows if row.shift_rel), key=lambda shift: abs(shift.value))
-    span = f"{percent(known[0])} to {percent(known[-1])} " if known else ""
-    return Clause(verdict, f"{span}{verdict}", where, "")
+    # Of one condition, or of sizes that read alike, once.
+    ends = dict.fromkeys(percent(shift) for shift in known[:1] + known[-1:])
+    return Clause(verdict, f"{' to '.join(ends)} {verdict}".lstrip(), where, "")
 
 
 def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part]:
