@@ -1,4 +1,4 @@
-"""Several conditions told together."""
+"""What the report says of several conditions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ from wirepaint.statistics import Interval
 @pytest.mark.parametrize(
     ("shares", "told"),
     [
-        ([-0.019], "1.9 % faster"),
-        ([-0.0192, -0.0189], "1.9 % faster"),
-        ([-0.05, -0.019], "1.9 % to 5 % faster"),
-        ([], "faster"),
+        ([-0.019], "1.9 % faster on n0 / testbed"),
+        ([-0.0192, -0.0189], "1.9 % faster on n0 / testbed and n1 / testbed"),
+        ([-0.05, -0.019], "1.9 % to 5 % faster on n0 / testbed and n1 / testbed"),
+        ([None], "faster on n0 / testbed"),
     ],
 )
-def test_a_span_with_one_end_is_told_once(shares: list[float], told: str) -> None:
-    rows = [SimpleNamespace(verdict="faster", conditions={}, shift_rel=Interval(share)) for share in shares]
-    rows = rows or [SimpleNamespace(verdict="faster", conditions={}, shift_rel=None)]
-    assert together(rows).amount == told  # pyright: ignore[reportArgumentType]
+def test_a_span_whose_ends_read_alike_is_told_once(shares: list[float | None], told: str) -> None:
+    rows = [
+        SimpleNamespace(
+            verdict="faster",
+            conditions={"network": f"n{number}", "backend": "testbed"},
+            stratum=f"n{number} / testbed",
+            shift_rel=None if share is None else Interval(share),
+        )
+        for number, share in enumerate(shares)
+    ]
+    assert together(rows).short == told  # pyright: ignore[reportArgumentType]

@@ -82,6 +82,7 @@ def test_a_value_of_zero_has_no_relative_error():
     table = frame(("testbed", "cubic", "a", [0]), ("simulator", "cubic", "a", [5]))
     (row,) = agreement.agree(table, ["page-load-time"])
     assert (row.points, row.left_out, row.median_error, row.rho) == (1, 1, None, None)
+    assert row.sentence.endswith(": nothing to compare.")
 
 
 def test_points_that_one_back_end_lacks_are_counted_and_told(capsys):
@@ -127,6 +128,8 @@ def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_pa
     report.build(both, tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
     assert 'id="agreement"' in html and "testbed and simulator side by side" in html
+    head, _, _ = html.partition("</header>")
+    assert "Simulator beside testbed over 8 points, page load time: " in head and " off in the median" in head
     assert "has no run that counts" not in html
     saved = figures.save(Results.open(both), "agreement", tmp_path / "a.csv", metric="page-load-time")
     assert pl.read_csv(saved).height == 8

@@ -126,7 +126,7 @@ def test_other_axes_that_vary_are_held_equal():
     )
     rows = compare(pl.concat([h1, h2]), "congestion", ["page-load-time"], by_page=False)
     assert {row.stratum: row.verdict for row in rows if row.conditions} == {
-        "lte, h1": "slower", "3g, h1": "slower", "lte, h2": "faster", "3g, h2": "faster"
+        "lte / h1": "slower", "3g / h1": "slower", "lte / h2": "faster", "3g / h2": "faster"
     }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Evidence:
     def split(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Counted rows with ``series`` and ``condition``."""
         axes = [pl.col(axis).cast(pl.String) for axis in self.condition_axes]
-        condition = pl.concat_str(axes, separator=" · ") if axes else pl.lit("all visits")
+        condition = pl.concat_str(axes, separator=" / ") if axes else pl.lit("all visits")
         return frame.filter(~pl.col("warmup")).with_columns(
             pl.col(self.factor).cast(pl.String).alias("series"), condition.alias("condition")
         )

@@ -137,5 +137,5 @@ def percent(shift: Interval) -> str:
 
 
 def place(rows: Sequence[Comparison]) -> str:
-    named = [", ".join(row.conditions.values()) for row in rows if row.conditions]
+    named = [row.stratum for row in rows if row.conditions]
     return f" on {words.listed(named)}" if named else ""

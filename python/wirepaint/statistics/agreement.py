@@ -77,6 +77,19 @@ class Agreement:
             f"{self.same_sign} of {self.decided}" if self.decided else NOTHING,
         )
 
+    @property
+    def sentence(self) -> str:
+        """The same in words, without what is not known."""
+        points, rho, median, p90, _, sign = self.cells
+        said = [f"Simulator beside testbed over {points} points, {self.title.lower()}"]
+        if self.median_error is not None:
+            said.append(f"{median} off in the median, {p90} in the 90th percentile")
+        if self.rho is not None:
+            said.append(f"Spearman {rho}")
+        if self.decided:
+            said.append(f"the same sign of {sign} differences that the testbed decided")
+        return f"{said[0]}: {'; '.join(said[1:]) or 'nothing to compare'}."
+
 
 def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
     """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians, null where

@@ -75,7 +75,7 @@ class Comparison:
     @property
     def stratum(self) -> str:
         """The conditions in words."""
-        return ", ".join(self.conditions.values()) or "all"
+        return " / ".join(self.conditions.values()) or "all"
 
     @property
     def sentence(self) -> str:
@@ -126,6 +126,7 @@ def compare(
         for axis in axes
         if axis not in (factor, "page") and (axis == "network" or frame[axis].n_unique() > 1)
     ]
+    others.sort(key=lambda axis: axis != "network")
     rows = []
     for name in metrics:
         metric = measured.get(name)
