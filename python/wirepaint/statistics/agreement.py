@@ -87,7 +87,7 @@ class Agreement:
         if self.rho is not None:
             said.append(f"Spearman {rho}")
         if self.decided:
-            said.append(f"the same sign of {sign} differences that the testbed decided")
+            said.append(f"the same sign in {sign} differences that the testbed decided")
         return f"{said[0]}: {'; '.join(said[1:]) or 'nothing to compare'}."
 
 
