@@ -35,8 +35,8 @@ def pytest_runtest_makereport(
     It tells nothing then: a run would be suspect, too. Whatever else is raised fails the test.
     """
     report = yield
-    raised = call.excinfo if report.when == "call" and item.path.parent.name in IN_REAL_TIME else None
-    if raised and raised.errisinstance(AssertionError):
+    raised = call.excinfo if report.when == "call" and report.failed else None
+    if raised and raised.errisinstance(AssertionError) and item.path.parent.name in IN_REAL_TIME:
         before, after = item.stash[_before], Sample.take()
         stolen = (after.steal - before.steal) / ((after.time - before.time) * (os.cpu_count() or 1))
         if stolen > STEAL_SHARE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
 import polars as pl
 import pytest
@@ -85,6 +86,17 @@ def test_a_value_of_zero_has_no_relative_error():
     assert row.sentence.endswith(": nothing to compare.")
 
 
+def test_an_agreement_in_words():
+    row = agreement.Agreement(
+        "page-load-time", "Page load time", "ms", points=8, left_out=0, one_sided=0, rho=0.95,
+        median_error=0.012, p90_error=0.1, bias=-0.01, decided=4, same_sign=3,
+    )  # fmt: skip
+    assert row.sentence == (
+        "Simulator beside testbed over 8 points, page load time: 1.2 % off in the median, 10.0 % in the 90th "
+        "percentile; Spearman 0.95; the same sign in 3 of 4 differences that the testbed decided."
+    )
+
+
 def test_points_that_one_back_end_lacks_are_counted_and_told(capsys):
     table = frame(
         ("testbed", "cubic", "a", [100]), ("simulator", "cubic", "a", [110]),
@@ -129,7 +141,10 @@ def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_pa
     html = (tmp_path / "report.html").read_text()
     assert 'id="agreement"' in html and "testbed and simulator side by side" in html
     head, _, _ = html.partition("</header>")
-    assert "Simulator beside testbed over 8 points, page load time: " in head and " off in the median" in head
+    assert agreement.agree(metrics.table(Results.open(both)), ["page-load-time"])[0].sentence in unescape(
+        head
+    )
+    assert "lte / testbed" in head and "lte / simulator" in head
     assert "has no run that counts" not in html
     saved = figures.save(Results.open(both), "agreement", tmp_path / "a.csv", metric="page-load-time")
     assert pl.read_csv(saved).height == 8
