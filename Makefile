@@ -6,7 +6,7 @@ AS_ROOT := $(shell [ $$(id -u) = 0 ] || echo sudo -E)
 
 .PHONY: help
 help: ## print this menu
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install what is missing (Debian, PyPI, crates.io) and build
@@ -45,8 +45,17 @@ bench: setup ## benchmarks beside peers; prints ratios
 	.venv/bin/python benches/simulator.py
 
 .PHONY: agreement
-agreement: setup ## the simulator beside Linux, flow by flow (an hour)
-	$(AS_ROOT) .venv/bin/python benches/agreement.py -o results/agreement
+agreement: setup ## the simulator beside the testbed, judged and fitted pages; writes the guide (three hours)
+	@for set in judged fitted; do \
+	  file=examples/$$set.toml; [ $$set = judged ] || file=examples/agreement.toml; \
+	  $(AS_ROOT) .venv/bin/wirepaint run $$file -o results/agreement/$$set || [ $$? = 1 ] || exit 1; \
+	done
+	@[ "$$(id -u)" = 0 ] || sudo chown -R "$$(id -u):$$(id -g)" results/agreement
+	.venv/bin/python benches/pages_agreement.py results/agreement/judged results/agreement/fitted
+
+.PHONY: agreement-flows
+agreement-flows: setup ## the simulator beside Linux, flow by flow (an hour)
+	$(AS_ROOT) .venv/bin/python benches/agreement.py -o results/agreement-flows
 
 .PHONY: schema
 schema: setup ## write the generated schemas anew

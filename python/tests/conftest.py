@@ -127,9 +127,9 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     """Makes a results folder of synthetic visits: {lte, 3g} x {cubic, fld} x {small, large}.
 
     ``stretch`` gives the time scale of a run from its axes and visit (attributes), ``outcome`` its
-    verdict, or None for a run that fails; ``backend`` may be ``both``. Filled through the same store
-    as real results; the names of the congestion controls are given, so that neither the kernel nor
-    the data plane is asked.
+    verdict, None for a run that fails, or the cause of one that is skipped; ``backend`` may be ``both``.
+    Filled through the same store as real results; the names of the congestion controls are given, so
+    that neither the kernel nor the data plane is asked.
     """
     monkeypatch.setattr(congestion, "of_kernel", lambda: ("reno", "cubic"))
     monkeypatch.setattr(congestion, "ours", lambda: {"fld": {}})
@@ -137,7 +137,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     def make(
         stretch: Callable[[Any], float],
         visits: int = 5,
-        outcome: Callable[[Any], Outcome | None] = lambda axes: Outcome("valid"),
+        outcome: Callable[[Any], Outcome | str | None] = lambda axes: Outcome("valid"),
         name: str = "results",
         backend: str = "testbed",
     ) -> Path:
@@ -151,9 +151,12 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         folder = tmp_path / name
         with Store(folder, evaluation, {"kernel": "6.18.44"}) as store:
             for run in evaluation.runs:
-                number, partial = store.begin(run.key)
                 place = SimpleNamespace(**journal.axes(run), visit=run.visit)
                 ended = outcome(place)
+                if isinstance(ended, str):
+                    store.skip(run.key, ended)
+                    continue
+                number, partial = store.begin(run.key)
                 if ended is None:
                     store.failed(run.key, number, "the browser ended by itself")
                     continue

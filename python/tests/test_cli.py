@@ -52,7 +52,7 @@ def test_the_program_starts_without_loading_what_only_some_commands_need():
         (["network", "calibrate", "nowhere"], 'network: found "nowhere"; accepted: '),
         (
             ["page", "import", "nowhere.har"],
-            "nowhere.har: found no such file or folder; accepted: a HAR file",
+            "nowhere.har: found no such file or folder; accepted: a recording",
         ),
         (["schema", "nowhere"], '"evaluation", "run", "trace"'),
         (["doctor", "--require", "luck"], "testbed"),
@@ -154,7 +154,7 @@ def test_a_static_site_is_imported_and_its_facts_are_kept(tmp_path: Path, capsys
     (tmp_path / "site" / "index.html").write_text('<title>A page</title><img src="a.png">')
     (tmp_path / "site" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 100)
     made = tmp_path / "made"
-    arguments = ["--licence", "CC0-1.0", "--name", "mine", "-o", str(made)]
+    arguments = ["--licence", "CC0-1.0", "--name", "mine", "-o", str(made), "--no-rehearse"]
     assert cli.invoke(["page", "import", str(tmp_path / "site"), *arguments]) == 0
     assert capsys.readouterr().out == f"{made}\n"
     index = json.loads((made / "page.json").read_text())
@@ -167,7 +167,7 @@ def test_without_a_place_the_page_of_a_site_lies_beside_the_site(tmp_path: Path,
     (site / "index.html").write_text("<title>A page</title>")
     (site / "page.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    assert cli.invoke(["page", "import", "site/"]) == 0
+    assert cli.invoke(["page", "import", "site/", "--no-rehearse"]) == 0
     assert capsys.readouterr().out == "site-page\n"
     assert (tmp_path / "site-page" / "page.json").is_file()
     assert sorted(file.name for file in site.iterdir()) == ["index.html", "page.json"]
@@ -181,6 +181,33 @@ def test_what_only_a_har_has_is_refused_with_a_folder(option: list[str], tmp_pat
     (tmp_path / "index.html").write_text("<title>A page</title>")
     assert cli.invoke(["page", "import", str(tmp_path), *option]) == 2
     assert f"{option[0]}: found it with the folder" in capsys.readouterr().err
+
+
+def test_what_only_a_folder_has_is_refused_with_a_har(tmp_path: Path, capsys):
+    (tmp_path / "x.har").write_text("{}")
+    assert cli.invoke(["page", "import", str(tmp_path / "x.har"), "--start", "a.html"]) == 2
+    assert "--start: found it with the file" in capsys.readouterr().err
+
+
+def test_page_show_shows_a_site_before_any_rehearsal(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text('<title>A page</title><img src="a.png">')
+    (tmp_path / "site" / "a.png").write_bytes(b"0" * 100)
+    (tmp_path / "site" / "b.png").write_bytes(b"0" * 100)
+    assert cli.invoke(["page", "show", str(tmp_path / "site")]) == 0
+    out = capsys.readouterr().out
+    assert "2 requests, 1 host" in out
+    assert "never rehearsed: the recorded causes serve" in out
+    assert "\x1b" not in out
+    assert cli.invoke(["page", "show", str(tmp_path / "site"), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert known["left_out"] == ["https://site.example/b.png"]
+
+
+def test_page_show_refuses_what_is_no_page(capsys):
+    assert cli.invoke(["page", "show", "nowhere"]) == 2
+    assert 'page: found "nowhere"; accepted: one of agency, ' in capsys.readouterr().err
 
 
 def test_network_show_says_of_a_capacity_trace_its_name_length_and_mean_rate(capsys):
@@ -230,6 +257,11 @@ def test_page_list_has_a_row_for_each_page_of_the_catalogue(capsys):
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) >= 6
     assert all(row["requests"] > 0 and row["bytes"] > 0 for row in rows)
+    assert all("verdict" in row and "simulator_error" in row for row in rows)
+    assert cli.invoke(["page", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == [
+        "name", "requests", "bytes", "verdict", "simulator", "title"
+    ]  # fmt: skip
 
 
 def test_the_printed_schema_is_the_shipped_one(capsys):

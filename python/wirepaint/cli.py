@@ -7,10 +7,10 @@ it needs when it is called, so that the program starts quickly.
 
 from __future__ import annotations
 
-import json as jsonlib
 import os
 import select
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,8 +18,9 @@ from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
 from wirepaint.cc.commands import cc
-from wirepaint.columns import aligned
 from wirepaint.errors import Incomplete, MachineLacks, RunFailed, UsageError, WirepaintError
+from wirepaint.page_commands import page
+from wirepaint.printing import Json, Output, print_json, print_rows, say
 from wirepaint.studies.commands import study
 
 if TYPE_CHECKING:
@@ -31,13 +32,10 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-page = App(name="page", help="Recorded pages: import and list them.")
 network = App(name="network", help="Networks: list, show and calibrate them.")
 for part in (page, network, cc, study):
     app.command(part)
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs.")]
-Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 _STDOUT = 1
 
 
@@ -49,6 +47,7 @@ def run(
     output: Output = None,
     backend: str | None = None,
     congestion: Annotated[list[str] | None, Parameter(negative="")] = None,
+    rehearse: bool = True,
     json: Json = False,
 ) -> None:
     """Carry out an evaluation; the same command again resumes it.
@@ -64,33 +63,49 @@ def run(
     congestion
         Congestion control to run instead of the file's, by name or as the path of a C file of your
         own; may be given again to compare several: --congestion cubic --congestion ./mine.c
+    rehearse
+        Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
     json
         Print how the runs stand as JSON.
     """
+    from wirepaint import rehearsal
     from wirepaint.evaluation import plan
     from wirepaint.runners import pool
     from wirepaint.runners.progress import on_stderr
 
-    planned = plan(file, backend, congestion=congestion or ())
+    rehearsing = partial(rehearsal.ensure, say=say) if rehearse else None
+    planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing)
     folder = output or Path("results") / file.name.removesuffix(".toml")
     tally = pool.carry_out(
-        planned, folder, pool.backend(planned.resolved["backend"]), on_stderr(), _narrow_enough()
+        planned,
+        folder,
+        pool.backend(planned.resolved["backend"]),
+        on_stderr(),
+        _narrow_enough(),
+        cannot_count=planned.cannot_count,
     )
     if json:
-        _print_json({"results": str(folder), "counts": tally.counts, "failures": tally.failures})
+        print_json({"results": str(folder), **vars(tally)})
     elif planned.resolved["backend"] == "both":
         from wirepaint.statistics import agreement
 
         try:
             agreement.command(folder)
         except UsageError as error:
-            _say(f"No agreement of the back ends can be told: {error}")
-    _say(f"{_in_words(tally)}. Results: {folder}")
+            say(f"No agreement of the back ends can be told: {error}")
+    for name, why in tally.cannot_count.items():
+        say(f"{name} cannot count: {why}")
+    if tally.repeats:
+        say(f"{_number(tally.repeats, 'repeat')}, {tally.repeats_in_vain} in vain")
+    say(f"{_in_words(tally)}. Results: {folder}")
+    said = []
+    if tally.cannot_count:
+        said.append(f"{_number(len(tally.cannot_count), 'page')} cannot count")
     if tally.failures:
         key, cause = next(iter(tally.failures.items()))
-        raise RunFailed(
-            f"{len(tally.failures)} runs failed; {key}: {cause}. The same command tries them again."
-        )
+        said.append(f"{_number(len(tally.failures), 'run')} failed; {key}: {cause}")
+    if said:
+        raise RunFailed(f"{', '.join(said)}. The same command tries failed runs again.")
 
 
 @app.command
@@ -238,7 +253,7 @@ def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | Non
     findings = checks.examine()
     lacking = findings.lacking(require) if require else []
     if json:
-        _print_json(findings.as_json())
+        print_json(findings.as_json())
     if lacking or not json:
         # On stderr it is seen where only the exit code is asked for and stdout thrown away (the Makefile).
         checks.show(findings, sys.stderr if lacking else sys.stdout)
@@ -259,92 +274,6 @@ def version() -> None:
         print(f"{name} {found}")
 
 
-@page.command(name="import")
-def page_import(
-    file: Path,
-    /,
-    *,
-    output: Output = None,
-    name: str | None = None,
-    title: str | None = None,
-    page: str | None = None,
-    source: str | None = None,
-    licence: str = "not stated",
-    seed: int = 1,
-    sizes_only: bool = False,
-) -> None:
-    """Import a page from a HAR (also .gz) or the folder of a static site.
-
-    Parameters
-    ----------
-    file
-        HAR file or folder with an index.html.
-    output
-        Folder to write: new, empty or a page, which is replaced. When left out, the name of the HAR, or
-        that of the folder and -page.
-    name
-        Name of the page; that of the file when left out.
-    title
-        Title of the page; that of the recording when left out.
-    page
-        Which of several recorded pages: its id in the HAR, or its number from 1.
-    source
-        Where it comes from, kept in page.json.
-    licence
-        Its licence, kept in page.json.
-    seed
-        Seed of bodies that the HAR lacks.
-    sizes_only
-        Drop recorded bodies: synthesised ones ask for exactly the recorded requests.
-    """
-    from wirepaint import pages
-
-    if not file.exists():
-        raise UsageError(str(file), "no such file or folder", "a HAR file or the folder of a static site")
-    if file.is_dir():
-        for option, given in {"--page": page is not None, "--sizes-only": sizes_only}.items():
-            if given:
-                raise UsageError(option, f"it with the folder {file}", "it with a HAR")
-        folder = output or Path(f"{file.resolve().name}-page")
-        made = pages.import_folder(
-            file, folder, name=name, title=title, source=source, licence=licence, seed=seed
-        )
-    else:
-        folder = output or Path(file.name.removesuffix(".gz").removesuffix(".har"))
-        made = pages.import_har(
-            file,
-            folder,
-            name=name,
-            title=title,
-            page=page,
-            source=source,
-            licence=licence,
-            seed=seed,
-            sizes_only=sizes_only,
-        )
-    for note in made.notes:
-        _say(note)
-    print(folder)
-
-
-@page.command(name="list")
-def page_list(*, json: Json = False) -> None:
-    """List the pages that ship with wirepaint."""
-    from wirepaint import pages
-
-    loaded = {name: pages.load(folder) for name, folder in pages.shipped().items()}
-    rows = [
-        {
-            "name": name,
-            "requests": len(page.resources),
-            "bytes": sum(resource.wire_bytes or 0 for resource in page.resources),
-            "title": page.title,
-        }
-        for name, page in loaded.items()
-    ]
-    _print_rows(rows, json)
-
-
 @network.command(name="list")
 def network_list(*, json: Json = False) -> None:
     """List the networks that ship with wirepaint."""
@@ -361,7 +290,7 @@ def network_list(*, json: Json = False) -> None:
         }
         for path in loaded
     ]
-    _print_rows(rows, json)
+    print_rows(rows, json)
 
 
 @network.command(name="show")
@@ -377,7 +306,7 @@ def network_show(name: str, /, *, full: Annotated[bool, Parameter(negative="")] 
     """
     from wirepaint.evaluation import network
 
-    _print_json(network.load(name).model_dump() if full else network.abridged(name))
+    print_json(network.load(name).model_dump() if full else network.abridged(name))
 
 
 @network.command(name="calibrate")
@@ -463,22 +392,6 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _print_json(value: Any) -> None:
-    print(jsonlib.dumps(value, indent=1, ensure_ascii=False))
-
-
-def _print_rows(rows: list[dict[str, Any]], json: bool) -> None:
-    if json:
-        _print_json(rows)
-        return
-    for line in aligned([list(rows[0]), *(list(row.values()) for row in rows)] if rows else []):
-        print(line)
-
-
 def _rate(bit_per_s: float | None) -> str:
     if bit_per_s is None:
         return "unlimited"
@@ -487,6 +400,10 @@ def _rate(bit_per_s: float | None) -> str:
 
 def _in_words(tally: Tally) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(tally.counts.items())) or "no runs"
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count} {of}" if count == 1 else f"{count} {of}s"
 
 
 def _narrow_enough() -> Any:

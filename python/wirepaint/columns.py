@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from typing import TextIO
 
 _COLOURS = {"ok": "32", "note": "33", "missing": "31"}
+PAGE_COLOURS = {
+    "replays": "32", "replays without": "33", "shape": "33", "never": "33", "does not": "31",
+    "html": "34", "css": "35", "js": "33", "image": "32", "font": "36", "media": "31", "data": "37",
+    "other": "90",
+}  # fmt: skip
+"""Of verdicts, and of the bars of a waterfall by type."""
 
 
 def aligned(rows: Sequence[Sequence[str | int]]) -> list[str]:
@@ -27,5 +33,10 @@ def aligned(rows: Sequence[Sequence[str | int]]) -> list[str]:
 
 def coloured(word: str, to: TextIO | None = None) -> str:
     """``ok``, ``note`` and ``missing`` in their colours on a terminal (stdout), unless NO_COLOR is set."""
-    plain = not (to or sys.stdout).isatty() or os.environ.get("NO_COLOR") or word not in _COLOURS
-    return word if plain else f"\x1b[{_COLOURS[word]}m{word}\x1b[0m"
+    return painted(word, _COLOURS.get(word), to)
+
+
+def painted(text: str, colour: str | None, to: TextIO | None = None) -> str:
+    """``text`` in an ANSI colour on a terminal (stdout), unless NO_COLOR is set."""
+    plain = not (to or sys.stdout).isatty() or os.environ.get("NO_COLOR") or not colour
+    return text if plain else f"\x1b[{colour}m{text}\x1b[0m"

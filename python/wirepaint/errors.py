@@ -5,7 +5,8 @@ WirepaintError
 ├── MachineLacks        2   the machine lacks something: names it and how to mend it
 ├── Refused             2   the data plane refuses what it is asked, and would again: names why
 ├── RunFailed           1   a run could not be carried out: names the cause
-│   └── PageTimeout         the page did not load within its timeout
+│   ├── PageTimeout         the page did not load within its timeout
+│   └── PageFailed          the page cannot be loaded, and could not the next time
 └── Incomplete          3   not all runs are done: the same command again resumes
 """
 
@@ -56,6 +57,10 @@ class RunFailed(WirepaintError):
 
 class PageTimeout(RunFailed):
     """The page did not load within its timeout: the page may be too large for the network."""
+
+
+class PageFailed(RunFailed):
+    """The page cannot be loaded, and could not the next time: damaged, refused, or answered with an error."""
 
 
 class Incomplete(WirepaintError):

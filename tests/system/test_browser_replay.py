@@ -117,7 +117,9 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
         "run": run,
         "visit": {"http": http, "hosts": HOSTS},
         "identity": {"page": "p", "user_agent": "u"},
-        "resources": resources,
+        "resources": [{"id": number} | row for number, row in enumerate(resources)],
+        "answering": list(range(len(resources))),
+        "rehearsed": False,
     }
     return load, join.join(load, asked, work, work), asked, counters
 

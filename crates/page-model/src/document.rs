@@ -3,7 +3,7 @@
 use crate::links::Links;
 use crate::page::{Cause, Element, Page};
 use crate::priority::{Priority, Seen};
-use wirepaint_units::Time;
+use wirepaint_units::{Duration, Time};
 
 /// Something in a document's text that matters to loading, at an offset of the decoded bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Document {
     body_at: u64,
     end: u64,
     elements: u64,
+    /// What style, layout and paint cost for each element, where its page says so.
+    pub layout_ns_per_element: Option<Duration>,
     /// Its style rules name font families.
     pub names_fonts: bool,
     /// The first script in the text is a synthesised page's.
@@ -126,6 +128,7 @@ impl Document {
             body_at: known.body_at.min(last),
             end: last,
             elements: known.elements,
+            layout_ns_per_element: known.layout_ns_per_element,
             names_fonts: known.names_fonts,
             driver: known.driver,
             charged_bytes: 0,

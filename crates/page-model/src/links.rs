@@ -5,7 +5,7 @@ use crate::page::{Cause, Element, Kind, Page};
 /// Of one resource.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// What it causes.
+    /// What it causes, alone or beside others.
     pub children: Vec<u32>,
     /// What it redirects to.
     pub redirect: Option<u32>,
@@ -50,6 +50,9 @@ impl Links {
             let cause = page.resources[at].cause;
             if let Some(cause) = cause {
                 links[cause.by() as usize].children.push(number);
+            }
+            for &also in &page.resources[at].also {
+                links[also as usize].children.push(number);
             }
             if let Some(Cause::Redirect { by }) = cause {
                 let Link { root, element, imported, .. } = links[by as usize];

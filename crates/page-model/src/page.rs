@@ -1,5 +1,6 @@
 //! A page as a browser meets it: its resources, and what makes the browser ask for each.
 
+use crate::priority::Priority;
 use crate::refused::Refused;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,37 @@ pub struct Page {
     pub origins: Vec<Origin>,
     /// Requests, in an order in which causes come first.
     pub resources: Vec<Resource>,
+    /// Paints of which rehearsals of the page tell more than the model.
+    #[serde(default)]
+    pub paints: Paints,
+}
+
+/// What paints of a page follow, where it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Paints {
+    /// The first contentful paint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Follows>,
+    /// The largest contentful paint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Follows>,
+}
+
+/// A time that follows the latest of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Follows {
+    /// Resources: their last bytes.
+    pub by: Vec<u32>,
+    /// DOMContentLoaded as well.
+    #[serde(default)]
+    pub content_loaded: bool,
+    /// The load event as well.
+    #[serde(default)]
+    pub load: bool,
+    /// Time after the latest of them.
+    pub after_ns: Duration,
 }
 
 /// One address and port, and whom it answers for.
@@ -66,6 +98,16 @@ pub struct Resource {
     /// What asks for it; null for the navigation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// Of one that a script asks for: further resources that must have had their effect before, as `cause.by`
+    /// must; its delay counts from the last byte of the latest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<u32>,
+    /// True when it is not asked for before DOMContentLoaded of the page's own document.
+    #[serde(default)]
+    pub after_content_loaded: bool,
+    /// The priority with which the browser asks for it, where it is known; else its kind and place decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// The page's own word on its priority (`fetchpriority`): true for high, false for low.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub urgent: Option<bool>,
@@ -79,9 +121,12 @@ pub struct Resource {
     /// Of an image or frame in the [`Flow`] of the page's own document: its box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline_box: Option<InlineBox>,
-    /// True when the load event does not wait for it.
+    /// True when it is asked for after the load event, which then does not wait for it.
     #[serde(default)]
     pub after_load: bool,
+    /// Whether the load event waits for it.
+    #[serde(default)]
+    pub holds_load: Holds,
     /// Time that the main thread spends on it once it has arrived; null for what is usual for its
     /// type and size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +162,19 @@ pub enum Kind {
     Other,
 }
 
+/// Whether the load event waits for a resource. It never waits for the answer to a fetch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// Yes: what leads to it, a script that runs or a frame that is held open, holds the event back as well.
+    #[default]
+    Always,
+    /// If it has been asked for by then.
+    Asked,
+    /// No.
+    Never,
+}
+
 /// Places in a document's text, as offsets into the decoded bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -126,6 +184,9 @@ pub struct Document {
     /// Elements in the body, taken as evenly spread.
     #[serde(default)]
     pub elements: u64,
+    /// What style, layout and paint cost the main thread for each of them; null for what is usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout_ns_per_element: Option<Duration>,
     /// True when its style rules name font families.
     #[serde(default)]
     pub names_fonts: bool,
@@ -298,6 +359,23 @@ impl Page {
                     return refuse(format!("resources[{i}].cause.by"), by.to_string(), accepted);
                 }
                 _ => {}
+            }
+            if let Some(also) = resource.also.iter().find(|&&also| also as usize >= i) {
+                let accepted = format!("resources before it, below {i}");
+                return refuse(format!("resources[{i}].also"), also.to_string(), accepted);
+            }
+            let waits = !resource.also.is_empty() || resource.after_content_loaded;
+            if waits && !matches!(resource.cause, Some(Cause::Script { .. })) {
+                let found = "also or after_content_loaded".to_owned();
+                let accepted = "them where the cause is a script".to_owned();
+                return refuse(format!("resources[{i}]"), found, accepted);
+            }
+        }
+        for (key, paint) in [("first", &self.paints.first), ("largest", &self.paints.largest)] {
+            let beyond = |by: &&u32| **by as usize >= self.resources.len();
+            if let Some(by) = paint.as_ref().and_then(|paint| paint.by.iter().find(beyond)) {
+                let accepted = format!("resources, below {}", self.resources.len());
+                return refuse(format!("paints.{key}.by"), by.to_string(), accepted);
             }
         }
         let document = self.tail(0);

@@ -1,9 +1,11 @@
 //! Urgency of requests: Chromium's five levels, and what it says of them on the wire.
 
 use crate::page::{Cause, Element, Kind, Resource};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Chromium's priorities of a request, least first (`blink::ResourceLoadPriority`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Priority {
     /// Beacons and prefetches.
     VeryLow,
@@ -82,6 +84,7 @@ impl Seen {
             Kind::Media | Kind::Other => Priority::Low,
         };
         match resource.urgent {
+            _ if resource.priority.is_some() => resource.priority.unwrap_or(usual),
             Some(true) => usual.max(Priority::High),
             Some(false) => usual.min(Priority::Low),
             None => usual,

@@ -11,8 +11,8 @@
 //! - Style and layout wait for the body and all stylesheets met so far, and cost time for each element
 //!   that is new or that a stylesheet has come for. Style asks for images of style rules; fonts are
 //!   asked for after the layout. It raises images in the view port and is followed by the first paint.
-//! - The load event waits for every resource that is not marked `after_load`: for what scripts fetch
-//!   until it is asked for, for all else until it has come.
+//! - The load event waits for every resource, as far as its page says ([`Holds`]): for what scripts fetch until it
+//!   is asked for, for all else until it has come.
 //!
 //! - DEVIATION: no geometry but lines of inline boxes ([`paints`]); of other images the page says what the
 //!   view port shows of them. Lazy ones are asked for when the parser meets them.
@@ -23,7 +23,7 @@ use crate::agenda::Agenda;
 use crate::document::{Block, Document, Item};
 use crate::links::Links;
 use crate::noise::Noise;
-use crate::page::{Cause, Element, Kind, Page, Resource};
+use crate::page::{Cause, Element, Holds, Kind, Page, Resource};
 use crate::priority::Priority;
 use crate::settings::Compute;
 use std::collections::VecDeque;
@@ -89,6 +89,8 @@ struct State {
     priority: Priority,
     /// A script's timer for it is set.
     planned: bool,
+    /// It has had the effects that others wait for.
+    acted: bool,
     /// Priority with which it counts as under way.
     admitted: Option<Priority>,
     /// Its last byte, when it has come.
@@ -142,6 +144,7 @@ impl Renderer {
                 owner,
                 holds_load: match resource.kind {
                     _ if links[number].root == 0 => Hold::Finished,
+                    _ if resource.holds_load != Holds::Always => Hold::Never,
                     _ if resource.after_load || by.is_some_and(|by| states[by].holds_load == Hold::Never) => {
                         Hold::Never
                     }
@@ -152,6 +155,7 @@ impl Renderer {
                 discovered: None,
                 priority: Priority::Low,
                 planned: false,
+                acted: false,
                 admitted: None,
                 last_byte: None,
                 finished: None,
@@ -361,6 +365,8 @@ impl Renderer {
             Task::Make(resource) => self.discover(now, resource),
             Task::Style(number) => self.style(now, number),
             Task::Layout(number) => self.lay_out(now, number),
+            // A task between may have asked for more.
+            Task::Load if self.awaited > 0 => {}
             Task::Load => {
                 self.loaded = Some(now);
                 for (resource, after) in std::mem::take(&mut self.after_load) {
@@ -503,6 +509,9 @@ impl Renderer {
                 self.documents[number].content_loaded = Some(now);
                 self.finished(now, resource);
                 self.effects(now, resource);
+                if number == 0 {
+                    self.content_loaded(now);
+                }
             }
         }
     }
@@ -545,7 +554,8 @@ impl Renderer {
     fn layout_cost(&self, number: usize) -> Duration {
         let document = &self.documents[number];
         let elements = document.made_elements() - document.laid_elements;
-        Duration(self.compute.layout_ns.0 + self.compute.layout_ns_per_element.0 * elements)
+        let each = document.layout_ns_per_element.unwrap_or(self.compute.layout_ns_per_element);
+        Duration(self.compute.layout_ns.0 + each.0 * elements)
     }
 
     /// Images of style rules are asked for at once; nothing comes between style and layout.

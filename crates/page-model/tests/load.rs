@@ -46,7 +46,11 @@ fn page(origins: u32, body_at: u64, resources: Vec<Resource>) -> Page {
         port: 443,
         encrypted: true,
     });
-    Page { origins: origins.collect(), resources: std::iter::once(document).chain(resources).collect() }
+    Page {
+        origins: origins.collect(),
+        resources: std::iter::once(document).chain(resources).collect(),
+        paints: Default::default(),
+    }
 }
 
 fn load(page: Page, settings: Settings, path: Path) -> Carried {
@@ -372,6 +376,32 @@ fn a_script_asks_after_its_delay_and_a_fetch_does_not_hold_the_load_event() {
     assert!((400..410).contains(&(delay.0 / 1_000_000)), "{delay:?}");
     let load = carried.rows.page.load_event.unwrap();
     assert!(load >= fetch.discovered && load < fetch.last_byte.unwrap());
+}
+
+#[test]
+fn what_waits_for_several_is_asked_for_after_the_last_of_them() {
+    let mut slow = resource(Kind::Data, 0, 1_000, Some(Cause::Script { by: 1, after_ns: Duration::ZERO }));
+    slow.think_ns = Duration::from_secs(1);
+    let script = resource(Kind::Js, 0, 5_000, markup(100, Element::Script));
+    let after_ns = Duration::from_millis(30);
+    let mut image = resource(Kind::Image, 0, 2_000, Some(Cause::Script { by: 1, after_ns }));
+    image.also = vec![2];
+    let carried = load(page(1, 400, vec![script, slow, image]), settings(Http::H2), lte());
+    let delay = of(&carried, 3).discovered.since(of(&carried, 2).last_byte.unwrap());
+    assert!((30..40).contains(&(delay.0 / 1_000_000)), "{delay:?}");
+}
+
+#[test]
+fn what_waits_for_dom_content_loaded_is_asked_for_after_it() {
+    let script = resource(Kind::Js, 0, 5_000, markup(100, Element::Script));
+    let mut late = resource(Kind::Js, 0, 6_000, markup(500, Element::DeferredScript));
+    late.think_ns = Duration::from_secs(1);
+    let after_ns = Duration::from_millis(20);
+    let mut image = resource(Kind::Image, 0, 2_000, Some(Cause::Script { by: 1, after_ns }));
+    image.after_content_loaded = true;
+    let carried = load(page(1, 400, vec![script, late, image]), settings(Http::H2), lte());
+    let delay = of(&carried, 3).discovered.since(carried.rows.page.dom_content_loaded.unwrap());
+    assert!((20..30).contains(&(delay.0 / 1_000_000)), "{delay:?}");
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub struct Answer {
     pub fields: Rc<Fields>,
     /// `content-range`.
     pub content_range: Option<String>,
+    /// `access-control-allow-origin`.
+    pub allow_origin: Option<String>,
     /// `content-length`; none where the status forbids it.
     pub content_length: Option<u64>,
     /// Bytes that follow the headers; none for HEAD.
@@ -58,6 +60,8 @@ pub struct Answer {
     pub think_ns: u64,
     /// How the recorded response was found.
     pub matched: Matched,
+    /// Its number; none for what was not recorded.
+    pub response: Option<usize>,
 }
 
 impl Answer {
@@ -67,10 +71,12 @@ impl Answer {
             status,
             fields: Rc::default(),
             content_range: None,
+            allow_origin: None,
             content_length: (status != StatusCode::NO_CONTENT).then_some(0),
             body: Bytes::new(),
             think_ns: 0,
             matched,
+            response: None,
         }
     }
 
@@ -79,6 +85,9 @@ impl Answer {
         let mut map = self.fields.map.clone();
         if let Some(range) = self.content_range.as_ref().and_then(|range| range.parse().ok()) {
             map.insert("content-range", range);
+        }
+        if let Some(origin) = self.allow_origin.as_ref().and_then(|origin| origin.parse().ok()) {
+            map.insert("access-control-allow-origin", origin);
         }
         if let Some(length) = self.content_length {
             map.insert("content-length", length.into());
@@ -95,6 +104,9 @@ impl Answer {
         let _ = write!(head, "HTTP/1.1 {} {reason}\r\n{}", self.status.as_u16(), self.fields.text);
         if let Some(range) = &self.content_range {
             let _ = write!(head, "content-range: {range}\r\n");
+        }
+        if let Some(origin) = &self.allow_origin {
+            let _ = write!(head, "access-control-allow-origin: {origin}\r\n");
         }
         if let Some(length) = self.content_length {
             let _ = write!(head, "content-length: {length}\r\n");
@@ -118,15 +130,24 @@ impl Recording {
                 .unwrap_or_else(|| Answer::empty(StatusCode::NOT_FOUND, Matched::None));
         };
         let mut answer = match self.part(ask, group) {
-            Some(Ok((recorded, part))) => cut(recorded, part, ask.range.is_some()),
+            Some(Ok((number, part))) => cut(number, &self.responses[number], part, ask.range.is_some()),
             Some(Err(total)) => Answer {
                 content_range: total.map(|total| format!("bytes */{total}")),
                 ..Answer::empty(StatusCode::RANGE_NOT_SATISFIABLE, Matched::None)
             },
-            None => whole(&self.responses[group.take()]),
+            None => {
+                let number = group.take();
+                whole(number, &self.responses[number])
+            }
         };
         if answer.matched != Matched::None {
             answer.matched = matched;
+        }
+        if let (Some(allowed), Some(origin)) = (&mut answer.allow_origin, &ask.origin)
+            && allowed != "*"
+        {
+            // Whoever asked in the recording was allowed; its origin may have been another one.
+            allowed.clone_from(origin);
         }
         if ask.method == "HEAD" {
             answer.body = Bytes::new();
@@ -143,7 +164,6 @@ impl Recording {
         let method = ask.preflight_method.as_deref()?;
         let (_, matched) = self.index.find(method, target)?;
         let mut recorded = vec![
-            ("access-control-allow-origin", ask.origin.as_deref()?),
             ("access-control-allow-methods", method),
             ("access-control-allow-credentials", "true"),
             ("access-control-max-age", "600"),
@@ -153,25 +173,21 @@ impl Recording {
             .extend(ask.preflight_headers.as_deref().map(|names| ("access-control-allow-headers", names)));
         let recorded: Vec<_> = recorded.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
         let fields = Fields::new(&recorded, std::time::SystemTime::now()).ok()?;
-        Some(Answer { fields: Rc::new(fields), ..Answer::empty(StatusCode::NO_CONTENT, matched) })
+        let answer = Answer::empty(StatusCode::NO_CONTENT, matched);
+        Some(Answer { fields: Rc::new(fields), allow_origin: Some(ask.origin.clone()?), ..answer })
     }
 
     /// Which recorded part answers a request, for an address that was recorded in parts.
     ///
     /// None: it was not, or no range was asked for and the recording has something better.
     /// `Err`: no recorded part has the wanted first byte; holds the size of the whole.
-    fn part(&self, ask: &Ask, group: &Group) -> Option<Result<(&Recorded, ContentRange), Option<u64>>> {
-        let parts = || {
-            group.responses.iter().filter_map(|&i| {
-                let recorded = &self.responses[i];
-                recorded.part.map(|part| (recorded, part))
-            })
-        };
+    fn part(&self, ask: &Ask, group: &Group) -> Option<Result<(usize, ContentRange), Option<u64>>> {
+        let parts = || group.responses.iter().filter_map(|&i| self.responses[i].part.map(|part| (i, part)));
         let (_, any) = parts().next()?;
         match ask.range.as_deref().and_then(Wanted::parse) {
             None => parts().find(|(_, part)| part.is_whole()).map(Ok),
             Some(wanted) => {
-                let fitting = parts().filter_map(|(recorded, part)| Some((recorded, wanted.within(part)?)));
+                let fitting = parts().filter_map(|(number, part)| Some((number, wanted.within(part)?)));
                 let longest = fitting.max_by_key(|(_, part)| part.length());
                 Some(longest.ok_or(any.total))
             }
@@ -180,24 +196,26 @@ impl Recording {
 }
 
 /// Everything that was recorded.
-fn whole(recorded: &Recorded) -> Answer {
+fn whole(number: usize, recorded: &Recorded) -> Answer {
     let bodiless = matches!(recorded.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let body = if bodiless { Bytes::new() } else { recorded.body.clone() };
     Answer {
         status: recorded.status,
         fields: recorded.fields.clone(),
         content_range: recorded.fields.content_range.clone(),
+        allow_origin: recorded.fields.allow_origin.clone(),
         content_length: (!bodiless).then_some(body.len() as u64),
         body,
         think_ns: recorded.think_ns,
         matched: Matched::Exact,
+        response: Some(number),
     }
 }
 
 /// `part` of a recorded 206; everything, as 200, when nobody asked for a range.
-fn cut(recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
+fn cut(number: usize, recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
     if !ranged {
-        return Answer { status: StatusCode::OK, content_range: None, ..whole(recorded) };
+        return Answer { status: StatusCode::OK, content_range: None, ..whole(number, recorded) };
     }
     let start = part.first - recorded.part.map_or(0, |recorded| recorded.first);
     let body = recorded.body.slice(start as usize..(start + part.length()) as usize);
@@ -205,7 +223,7 @@ fn cut(recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
         content_range: Some(part.to_string()),
         content_length: Some(body.len() as u64),
         body,
-        ..whole(recorded)
+        ..whole(number, recorded)
     }
 }
 
@@ -233,6 +251,7 @@ mod tests {
                 Response {
                     method: method.to_string(),
                     url: url.to_string(),
+                    patterns: vec![],
                     status: *status,
                     headers: headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect(),
                     body: Some(file),

@@ -7,7 +7,8 @@ use std::time::SystemTime;
 /// Headers that the server does not repeat: its own business (framing, connection, date), or apt to
 /// lead the browser away from the path under test (another protocol, another port, reports to
 /// third parties about this very visit).
-const DROPPED: [&str; 21] = [
+const DROPPED: [&str; 22] = [
+    "access-control-allow-origin", // it depends on who asks: see `Answer`
     "alt-svc",
     "connection",
     "content-length",
@@ -40,6 +41,8 @@ pub struct Fields {
     pub map: HeaderMap,
     /// Recorded `content-range`.
     pub content_range: Option<String>,
+    /// Recorded `access-control-allow-origin`.
+    pub allow_origin: Option<String>,
 }
 
 /// A header that cannot be served; holds what was found.
@@ -59,8 +62,11 @@ impl Fields {
             hit.map(|(_, value)| value.trim())
         };
         let recorded_at = named("date").and_then(|date| httpdate::parse_http_date(date).ok());
-        let mut fields =
-            Fields { content_range: named("content-range").map(str::to_owned), ..Fields::default() };
+        let mut fields = Fields {
+            content_range: named("content-range").map(str::to_owned),
+            allow_origin: named("access-control-allow-origin").map(str::to_owned),
+            ..Fields::default()
+        };
         for (name, value) in recorded {
             if name.starts_with(':') || DROPPED.iter().any(|dropped| name.eq_ignore_ascii_case(dropped)) {
                 continue;

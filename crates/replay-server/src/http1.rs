@@ -215,8 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     async fn send(&mut self, asked: Asked, answer: Answer, keep: bool) -> Result<(), End> {
         let records = &self.site.records;
         let body = &answer.body;
-        let request =
-            records.asked(self.id, asked, answer.status.as_u16(), answer.matched, body.len() as u64);
+        let request = records.asked(self.id, asked, &answer);
         let head = answer.head(keep);
         let head = head.as_bytes();
         let (mut written, total) = (0, head.len() + body.len());

@@ -204,9 +204,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let header = ask.priority.as_deref().map(Priority::parse).unwrap_or_default();
         let priority = self.early.remove(&stream).map_or(header, |change| change.apply(header));
         let Ask { method, priority: header, .. } = ask;
-        let (status, length) = (answer.status.as_u16(), answer.body.len() as u64);
         let asked = Asked { at, method, url, priority: header };
-        let request = self.site.records.asked(self.id, asked, status, answer.matched, length);
+        let request = self.site.records.asked(self.id, asked, &answer);
         let begin = (at.saturating_add(answer.think_ns), stream);
         self.waiting.insert(begin, Waiting { request, answer, respond, priority });
     }

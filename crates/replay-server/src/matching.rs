@@ -1,9 +1,10 @@
 //! Which recorded response answers a request.
 //!
-//! 1. The same method and address. 2. Else the same method, host and path with the query that has
-//!    most in common: most equal parameters, then most equal parameter names, then one that has not
-//!    been used yet, then the longest common beginning. Pages put random numbers and times into
-//!    queries; Mahimahi and Web Page Replay match them in this spirit. 3. Else nothing.
+//! 1. The same method and address. 2. Else a pattern that a rehearsal of the page found. 3. Else the
+//!    same method, host and path with the query that has most in common: most equal parameters, then
+//!    most equal parameter names, then one that has not been used yet, then the longest common
+//!    beginning. Pages put random numbers and times into queries; Mahimahi and Web Page Replay match
+//!    them in this spirit. 4. Else nothing.
 //!
 //! Responses recorded for one address are used in order of recording; the last one is repeated.
 
@@ -17,6 +18,8 @@ use std::collections::{HashMap, HashSet};
 pub enum Matched {
     /// By the very address.
     Exact,
+    /// By a pattern of the page.
+    Pattern,
     /// By another query of the same path.
     Query,
     /// Not at all.
@@ -94,6 +97,15 @@ impl Group {
 #[derive(Debug, Default)]
 pub struct Index {
     by_path: HashMap<Key, Vec<Group>>,
+    patterns: Vec<Pattern>,
+}
+
+/// An address with `*` for any text, and the address that was recorded for it.
+#[derive(Debug)]
+struct Pattern {
+    method: String,
+    text: String,
+    group: Group,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -123,19 +135,46 @@ impl Index {
         }
     }
 
+    /// Adds a pattern of the addresses that the response with this index answers too.
+    pub fn add_pattern(&mut self, method: &str, pattern: &Target, response: usize) {
+        let group = Group { query: None, responses: vec![response], used: Cell::new(0) };
+        self.patterns.push(Pattern { method: method.to_owned(), text: pattern.to_string(), group });
+    }
+
     /// The recorded responses that answer a request. A HEAD that was not recorded is answered as GET.
     pub fn find(&self, method: &str, target: &Target) -> Option<(&Group, Matched)> {
-        let Some(groups) = self.by_path.get(&Key::new(method, target)) else {
-            return if method == "HEAD" { self.find("GET", target) } else { None };
-        };
+        let groups = self.by_path.get(&Key::new(method, target)).map_or(&[][..], Vec::as_slice);
         if let Some(group) = groups.iter().find(|group| group.query == target.query) {
             return Some((group, Matched::Exact));
+        }
+        let text = target.to_string();
+        let fits = |pattern: &&Pattern| pattern.method == method && fits(&pattern.text, &text);
+        // Of several that fit, one that has not been used yet.
+        let fitting = self.patterns.iter().filter(fits).min_by_key(|pattern| pattern.group.used.get());
+        if let Some(pattern) = fitting {
+            return Some((&pattern.group, Matched::Pattern));
+        }
+        if groups.is_empty() && method == "HEAD" {
+            return self.find("GET", target);
         }
         let asked = target.query.as_deref().unwrap_or_default();
         // Of equal ones the first recorded wins: `max_by_key` keeps the last, hence the reversal.
         let best = groups.iter().rev().max_by_key(|group| likeness(asked, group));
         best.map(|group| (group, Matched::Query))
     }
+}
+
+/// True when `text` is `pattern` with some text for each `*`.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 fn likeness(asked: &str, group: &Group) -> (usize, usize, bool, usize) {
@@ -206,6 +245,22 @@ mod tests {
         assert_eq!(ask(&index, "http://a/p?r=458"), Some((0, Matched::Query)));
         assert_eq!(ask(&index, "http://a/p?r=457"), Some((2, Matched::Query)));
         assert_eq!(ask(&index, "http://a/p?r=455"), Some((1, Matched::Query)));
+    }
+
+    #[test]
+    fn a_pattern_answers_addresses_whose_paths_vary() {
+        let mut index = index(&["http://a/t/1?x=1", "http://a/t/2?x=2", "http://a/x?u=1"]);
+        index.add_pattern("GET", &target("http://a/t/*?x=*"), 0);
+        index.add_pattern("GET", &target("http://a/t/*?x=*"), 1);
+        assert_eq!(ask(&index, "http://a/t/7?x=9"), Some((0, Matched::Pattern)));
+        assert_eq!(ask(&index, "http://a/t/8?x=9"), Some((1, Matched::Pattern)));
+        assert_eq!(ask(&index, "http://a/t/2?x=2"), Some((1, Matched::Exact)));
+        assert_eq!(ask(&index, "http://a/t/7"), None);
+        assert_eq!(ask(&index, "http://a/x?u=2"), Some((2, Matched::Query)));
+        for (pattern, text, fit) in [("a*b", "ab", true), ("a*b", "aXbXb", true), ("a*ba", "aba", true)] {
+            assert_eq!(fits(pattern, text), fit, "{pattern} {text}");
+        }
+        assert!(!fits("ab*ba", "aba") && !fits("ab", "abc") && !fits("*x*", "aba"));
     }
 
     #[test]

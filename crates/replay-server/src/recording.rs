@@ -90,6 +90,12 @@ impl Recording {
                     status == StatusCode::PARTIAL_CONTENT && part.length() == body.len() as u64
                 });
             recording.index.add(&response.method, &target, i);
+            for pattern in &response.patterns {
+                let pattern = Target::parse(pattern).ok_or_else(|| {
+                    refuse("patterns", format!("{pattern:?}"), "an absolute http or https address, with *")
+                })?;
+                recording.index.add_pattern(&response.method, &pattern, i);
+            }
             let fields = Rc::new(fields);
             recording.responses.push(Recorded { status, fields, part, body, think_ns: response.think_ns });
         }
@@ -105,6 +111,7 @@ mod tests {
         Response {
             method: "GET".to_owned(),
             url: url.to_owned(),
+            patterns: vec![],
             status,
             headers: vec![],
             body: None,

@@ -4,6 +4,7 @@
 //! is waited for between two packets. All times are nanoseconds since the run's epoch.
 
 use crate::Failure;
+use crate::answer::Answer;
 use crate::clock::monotonic;
 use crate::matching::Matched;
 use crate::socket::{Socket, TcpInfo};
@@ -64,6 +65,7 @@ struct Request {
     url: String,
     status: u16,
     matched: Matched,
+    response: Option<usize>,
     priority: Option<String>,
     wire_bytes: u64,
     first_byte: Option<u64>,
@@ -186,15 +188,8 @@ impl Records {
         connection.ask_for_the_last_time();
     }
 
-    /// A request is complete and will be answered with `status` and a body of `wire_bytes`.
-    pub fn asked(
-        &self,
-        id: ConnectionId,
-        asked: Asked,
-        status: u16,
-        matched: Matched,
-        wire_bytes: u64,
-    ) -> RequestId {
+    /// A request is complete and will be answered.
+    pub fn asked(&self, id: ConnectionId, asked: Asked, answer: &Answer) -> RequestId {
         let time = self.since_epoch(asked.at);
         let Inner { connections, requests } = &mut *self.inner.borrow_mut();
         let connection = &mut connections[id.0];
@@ -206,10 +201,11 @@ impl Records {
             server_port: connection.server_port,
             method: asked.method,
             url: asked.url,
-            status,
-            matched,
+            status: answer.status.as_u16(),
+            matched: answer.matched,
+            response: answer.response,
             priority: asked.priority,
-            wire_bytes,
+            wire_bytes: answer.body.len() as u64,
             first_byte: None,
             last_byte: None,
             connection: id.0,

@@ -73,7 +73,7 @@ impl Origins {
         };
         let mut groups: BTreeMap<SocketAddrV4, Origins> = BTreeMap::new();
         for (i, origin) in origins.iter().enumerate() {
-            let address = SocketAddrV4::new(origin.address, origin.port);
+            let address = SocketAddrV4::new(origin.address, origin.listen_port.unwrap_or(origin.port));
             let group = groups.entry(address).or_insert_with(|| Origins {
                 address,
                 encrypted: origin.encrypted,

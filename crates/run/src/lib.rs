@@ -122,6 +122,9 @@ pub struct Origin {
     pub address: Ipv4Addr,
     /// Port.
     pub port: u16,
+    /// Port of the socket where it is another one: a rehearsal without root cannot listen on 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen_port: Option<u16>,
     /// True for TLS.
     pub encrypted: bool,
     /// Host name; the certificate carries it.
@@ -136,6 +139,9 @@ pub struct Response {
     pub method: String,
     /// Full address of the request.
     pub url: String,
+    /// Further addresses of requests that it answers; `*` stands for any text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
     /// HTTP status.
     pub status: u16,
     /// Response headers in order; lengths and connection headers are the server's own.

@@ -247,6 +247,16 @@ def test_references_to_what_was_not_recorded_are_blanked(tmp_path: Path) -> None
     assert page.notes == ["5 references to what was not recorded blanked in bodies"]
 
 
+def test_an_icon_without_an_address_does_not_leave_its_document_out(tmp_path: Path) -> None:
+    document = '<link rel="icon" href=" "><img src=a.png>'
+    har = write(
+        tmp_path,
+        entry("https://a.test/", text=document),
+        entry("https://a.test/a.png", at=60, mime="image/png"),
+    )
+    assert len(import_har(har, tmp_path / "page").resources) == 2
+
+
 def test_private_and_misleading_headers_leave_their_bytes_behind(tmp_path: Path) -> None:
     headers = {
         "Set-Cookie": "session=secret; Path=/",

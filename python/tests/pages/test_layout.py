@@ -24,8 +24,7 @@ def _shown(body: str, css: str = "", natural: tuple[float, float] | None = (2000
         return Picture(int(name), natural, BYTES) if name.isdecimal() else None
 
     layout = Layout(BASE, styles, VIEWPORT, find)
-    layout.feed(f"<html><head><title>not shown</title></head><body>{body}</body></html>")
-    layout.close()
+    layout.read(f"<html><head><title>not shown</title></head><body>{body}</body></html>")
     return layout
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unrehearsed import unrehearsed
 
 from wirepaint.pages import PreparedPage, prepare, shipped
 from wirepaint.pages.loading import load_graph
@@ -151,7 +152,7 @@ def test_every_request_of_a_shipped_page_has_a_cause_that_comes_first(name: str,
 
 
 def test_a_synthesised_page_is_asked_for_by_its_elements_and_its_driver(tmp_path: Path) -> None:
-    built = load_graph(prepare(shipped()["blog-small"], tmp_path), VIEWPORT)["resources"]
+    built = load_graph(prepare(unrehearsed("blog-small", tmp_path), tmp_path), VIEWPORT)["resources"]
     assert built[4]["cause"]["element"] == "stylesheet"
     assert built[1]["cause"]["element"] == "async_script"
     driven = built[11]["cause"]
@@ -166,7 +167,7 @@ def test_a_synthesised_page_is_asked_for_by_its_elements_and_its_driver(tmp_path
 
 
 def test_what_the_driver_fetches_is_urgent_unless_it_says_otherwise(tmp_path: Path) -> None:
-    built = load_graph(prepare(shipped()["travel-large"], tmp_path), VIEWPORT)["resources"]
+    built = load_graph(prepare(unrehearsed("travel-large", tmp_path), tmp_path), VIEWPORT)["resources"]
     fetched = [
         (entry["type"], entry["urgent"]) for entry in built if "urgent" in entry and entry["type"] != "js"
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from unrehearsed import unrehearsed
 
 from wirepaint.errors import UsageError
 from wirepaint.pages import PreparedPage, cache_dir, import_folder, load, prepare, shipped
@@ -39,10 +40,17 @@ def test_a_page_says_what_a_run_needs(tmp_path: Path) -> None:
 def test_recorded_bodies_are_served_from_the_page_and_expected_only_for_the_navigation(
     tmp_path: Path,
 ) -> None:
-    folder = shipped()["agency"]
-    prepared = prepare(folder, tmp_path)
+    folder = unrehearsed("agency", tmp_path)
+    prepared = prepare(folder, tmp_path / "cache")
     assert all(Path(r["body"]).parent == folder / "bodies" for r in prepared.responses)
     assert [r["id"] for r in prepared.resources if r["expected"]] == [0]
+
+
+def test_what_every_rehearsal_asked_for_is_expected(tmp_path: Path) -> None:
+    prepared = prepare(shipped()["agency"], tmp_path)
+    assert prepared.rehearsed
+    asked = [r["id"] for r in prepared.resources if (r["rehearsed"] or {}).get("asked") == 1]
+    assert [r["id"] for r in prepared.resources if r["expected"]] == asked and len(asked) > 10
 
 
 def test_an_interrupted_preparation_is_made_again(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from report.fixture import write_results
 from wirepaint import report
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
+from wirepaint.results.journal import CANNOT_COUNT
+from wirepaint.results.outcome import Outcome
 from wirepaint.statistics.compare import compare_results
 
 
@@ -117,6 +119,23 @@ def test_the_index_names_the_median_visit_of_each_scenario_and_page(results: Res
     asked = {(row["scenario"], row["page"]) for row in results.runs().iter_rows(named=True)}
     assert medians == asked
     assert all(entry["verdict"] == "valid" for entry in index)
+
+
+def test_visits_that_were_skipped_for_their_page_are_told_from_those_that_were_not_needed(
+    results_folder, tmp_path: Path
+) -> None:
+    def outcome(run) -> Outcome | str:
+        if run.page == "small" and run.visit > 1:
+            return f"{CANNOT_COUNT}objects: <b>/x</b>" if run.network == "lte" else "not needed: narrow"
+        return Outcome("valid")
+
+    folder = results_folder(lambda run: 1.0, 3, outcome)
+    text = report.build(folder, tmp_path / "report.html").read_text("utf-8")
+    assert "<b>small cannot count.</b> Visits of it were skipped: objects: &lt;b&gt;/x&lt;/b&gt;." in text
+    assert '<li><a href="#runs">4 cannot count</a></li>' in text
+    assert '<li><a href="#runs">4 skipped</a></li>' in text
+    assert text.count('<span class="verdict verdict-cannot-count">cannot count</span>') == 4
+    assert "the page cannot count: objects: &lt;b&gt;/x&lt;/b&gt;." in text
 
 
 def test_results_without_a_finished_run_are_reported_as_such(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from waiting import holds_within
 
-from wirepaint import dataplane, pages
+from wirepaint import cli, dataplane, pages
 from wirepaint.errors import Refused, RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.metrics import table
@@ -108,9 +110,10 @@ def test_pages_that_do_not_load_in_time_are_failed_and_the_others_are_reached(tm
     folder = carried_out(tmp_path, text.replace('["lte"]', f'[{narrow}, "lte"]'))
     runs = Results.open(folder).runs()
     failed = runs.filter(pl.col("network") == "narrow")
-    assert set(failed["state"]) == {"failed"} and failed.height == 3 * 2 * 3
+    assert failed.group_by("state").len().sort("state").rows() == [("failed", 3 * 2 * 2), ("skipped", 3 * 2)]
     assert failed["verdict"].is_null().all(), "a failure is never a number"
-    assert failed["cause"].str.contains(r"^the page did not load within 10 s: \d+ of \d+ objects$").all()
+    said = r"^(the page cannot count: )?the page did not load within 10 s: \d+ of \d+ objects$"
+    assert failed["cause"].str.contains(said).all()
     assert set(runs.filter(pl.col("network") == "lte")["state"]) == {"done"}
 
 
@@ -187,11 +190,104 @@ def a_program(folder: Path, text: str) -> str:
     return str(file)
 
 
-def test_a_simulator_that_is_killed_is_a_failure_and_nothing_stays_begun(tmp_path: Path, monkeypatch):
+def test_a_simulator_that_dies_of_every_run_ends_the_evaluation_and_nothing_stays_begun(
+    tmp_path: Path, monkeypatch
+):
     monkeypatch.setenv("WIREPAINT_DATAPLANE", a_program(tmp_path, "read one; kill -9 $$"))
-    with pytest.raises(RunFailed, match="the simulator ended with runs to do: exit code -9"):
+    with pytest.raises(
+        RunFailed, match=r"3 runs in a row failed.*the simulator ended during the run: exit code -9"
+    ):
         carried_out(tmp_path)
     assert not list((tmp_path / "results/runs").iterdir())
+
+
+DIES = """
+while read -r path; do
+  case $path in *reno-h1*) echo "thread panicked: out of luck" >&2; echo "note: a hint" >&2; exit 101;; esac
+  PROGRAM simulate "$path"
+done
+exit
+"""
+
+
+def test_a_run_of_which_the_simulator_dies_fails_and_all_others_are_carried_out(tmp_path: Path, monkeypatch):
+    program = a_program(tmp_path, DIES.replace("PROGRAM", str(dataplane.program())))
+    monkeypatch.setenv("WIREPAINT_DATAPLANE", program)
+    runs = Results.open(carried_out(tmp_path)).runs()
+    dead = runs.filter(pl.col("scenario") == "lte-reno-h1")
+    cause = "the simulator ended during the run: exit code 101: thread panicked: out of luck"
+    assert dead["cause"].to_list() == [cause, *[f"the page cannot count: {cause}"] * 2]
+    others = runs.filter(pl.col("scenario") != "lte-reno-h1")
+    assert set(others["verdict"]) == {"valid"} and set(others["attempts"]) == {1}
+
+
+SILENT = """
+while read -r path; do
+  case $path in *reno-h1*) lost=1;; *) PROGRAM simulate "$path";; esac
+done
+exit $lost
+"""
+
+
+def test_a_run_that_gets_no_answer_fails_when_the_simulator_ends(tmp_path: Path, monkeypatch):
+    program = a_program(tmp_path, SILENT.replace("PROGRAM", str(dataplane.program())))
+    monkeypatch.setenv("WIREPAINT_DATAPLANE", program)
+    runs = Results.open(carried_out(tmp_path)).runs()
+    assert set(runs.filter(pl.col("scenario") == "lte-reno-h1")["state"]) == {"failed", "skipped"}
+    assert set(runs.filter(pl.col("scenario") != "lte-reno-h1")["verdict"]) == {"valid"}
+
+
+def a_damaged_page(folder: Path, damage) -> Path:
+    """A copy of a page that ships with wirepaint, changed by ``damage`` (of its index and folder)."""
+    shutil.copytree(pages.shipped()["photos"], folder)
+    index = json.loads((folder / "page.json").read_text()) | {"name": folder.name}
+    damage(index, folder)
+    (folder / "page.json").write_text(json.dumps(index))
+    return folder
+
+
+def typed_data(index, folder: Path) -> None:
+    index["resources"][0]["type"] = "data"
+
+
+def without_a_body(index, folder: Path) -> None:
+    (folder / "bodies" / index["resources"][1]["body"]).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [(typed_data, "type: found data, accepted: html"), (without_a_body, r"resources\[\d+\].body: ")],
+    ids=["typed data", "without a body"],
+)
+def test_one_of_two_pages_is_refused_and_the_other_counts(tmp_path: Path, capsys, damage, why: str):
+    a_damaged_page(tmp_path / "bad", damage)
+    file, results = tmp_path / "evaluation.toml", tmp_path / "results"
+    file.write_text(EVALUATION.replace('"photos"', '"bad", "photos"'))
+    assert cli.invoke(["run", str(file), "--no-rehearse", "-o", str(results), "--json"]) == 1
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    # The warm-ups of the bad page are in three scenarios, one or two of each HTTP version.
+    assert said["counts"]["valid"] == 3 + 3 * 2 * 2
+    assert said["counts"]["failed"] + said["counts"]["cannot count"] == 3 + 3 * 2 * 2
+    assert list(said["cannot_count"]) == ["bad"] and re.search(why, said["cannot_count"]["bad"])
+    assert (said["repeats"], said["repeats_in_vain"]) == (0, 0)
+    assert re.search(rf"^bad cannot count: .*{why}", err, re.MULTILINE)
+    assert re.search(r"^wirepaint: 1 page cannot count, \d+ runs failed; ", err, re.MULTILINE)
+    runs = Results.open(results).runs()
+    assert set(runs.filter(pl.col("page") == "photos")["verdict"]) == {"valid"}
+    assert set(runs.filter(pl.col("page") == "bad")["state"]) == {"failed", "skipped"}
+
+
+def test_what_is_skipped_does_not_depend_on_which_run_ends_first(tmp_path: Path):
+    a_damaged_page(tmp_path / "bad", typed_data)
+    text = EVALUATION.replace('"photos"', '"bad", "photos"').replace("visits = 2", "visits = 4")
+    stands = []
+    for name in ("one", "two"):
+        (tmp_path / "evaluation.toml").write_text(text)
+        planned = plan(tmp_path / "evaluation.toml")
+        pool.carry_out(planned, tmp_path / name, pool.simulator(), Lines())
+        stands.append(Results.open(tmp_path / name).runs()["run_key", "state", "verdict", "cause"])
+    assert_frame_equal(*stands)
 
 
 def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
@@ -199,7 +295,7 @@ def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
     file = tmp_path / "evaluation.toml"
     file.write_text(EVALUATION)
     program = "from wirepaint.cli import main; main()"
-    argv = [sys.executable, "-c", program, "run", file, "-o", tmp_path / "results"]
+    argv = [sys.executable, "-c", program, "run", file, "--no-rehearse", "-o", tmp_path / "results"]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as command:
         assert holds_within(60, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         simulator = Path("/proc", (tmp_path / "pid").read_text().strip(), "comm")

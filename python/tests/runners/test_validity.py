@@ -66,7 +66,8 @@ def _long(o: Observed) -> None:
 
 
 def _not_requested(o: Observed) -> None:
-    o.asked["resources"].append({"method": "GET", "url": "https://a.test/b", "status": 200, "wire_bytes": 1})
+    missing = {"id": 2, "method": "GET", "url": "https://a.test/b", "status": 200, "wire_bytes": 1}
+    o.asked["resources"].append(missing)
 
 
 def _extra(o: Observed) -> None:
@@ -80,6 +81,7 @@ def _left_to_a_script(o: Observed) -> None:
 
 def _other_query(o: Observed) -> None:
     o.asked["resources"][1]["url"] += "?t=1"
+    o.requests.append({"method": "GET", "url": "https://a.test/a.png", "matched": "query", "response": 1})
 
 
 def _unseen(o: Observed) -> None:
@@ -134,7 +136,27 @@ def _record(**change: Any) -> Callable[[Observed], None]:
 
 
 def _unmatched(o: Observed) -> None:
-    o.requests.append({"method": "GET", "url": "https://a.test/x", "matched": "none"})
+    o.requests.append({"method": "GET", "url": "https://a.test/x", "matched": "none", "response": None})
+
+
+def _surprising(o: Observed) -> None:
+    o.asked["rehearsed"] = True
+    o.asked["resources"][0]["rehearsed"] = {"aborted": False}
+
+
+def _surprising_late(o: Observed) -> None:
+    _surprising(o)
+    o.load.load_event = v.ms(60)
+
+
+def _given_up(o: Observed) -> None:
+    o.asked["resources"][1]["rehearsed"] = {"aborted": True}
+    _fails(o)
+
+
+def _websocket(o: Observed) -> None:
+    _unseen(o)
+    o.load.netlog.requests[-1].url = "wss://a.test/chat"
 
 
 def _without_bpf(o: Observed) -> None:
@@ -179,6 +201,10 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_other_status, "status", "invalid", "status 404"),
     (_short, "bytes", "invalid", "19000 bytes of"),
     (_long, "bytes", "invalid", "40000 bytes of"),
+    (_surprising, "objects", "invalid", "asked for in no rehearsal: https://a.test/a.png"),
+    (_surprising_late, "objects", "note", "in no rehearsal (after the load event): https://a.test/a.png"),
+    (_given_up, "objects", "note", "failed: net::ERR_CONNECTION_RESET"),
+    (_websocket, "requests", "note", "wss://a.test/chat"),
     (_unmatched, "server", "invalid", "no recording of https://a.test/x"),
     (_unseen, "requests", "invalid", "https://a.test/update, not caused by the page"),
     (_outside, "requests", "invalid", "requests to a.test"),

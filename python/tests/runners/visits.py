@@ -163,9 +163,11 @@ def asked() -> dict[str, Any]:
         "visit": {"http": "h2", "hosts": {HOST: "10.65.0.1"}},
         "identity": {"page": "sample", "user_agent": "user"},
         "resources": [
-            {"method": "GET", "url": f"https://{HOST}/", "status": 200, "wire_bytes": 10_000},
-            {"method": "GET", "url": f"https://{HOST}/a.png", "status": 200, "wire_bytes": 20_000},
+            {"id": 0, "method": "GET", "url": f"https://{HOST}/", "status": 200, "wire_bytes": 10_000},
+            {"id": 1, "method": "GET", "url": f"https://{HOST}/a.png", "status": 200, "wire_bytes": 20_000},
         ],
+        "answering": [0, 1],
+        "rehearsed": False,
     }
 
 

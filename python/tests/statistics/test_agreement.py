@@ -175,3 +175,15 @@ def test_a_report_of_one_back_end_says_which_in_its_first_line_and_has_no_agreem
     html = (tmp_path / "report.html").read_text()
     assert "wirepaint report · simulated: " in html and 'id="agreement"' not in html
     assert metrics.levels(Results.open(folder), "backend") == ["simulator"]
+
+
+def test_large_differences_are_counted_apart():
+    def near(middle: float) -> list[float]:
+        return [middle + step / 10 for step in (-2, -1, 0, 1, 2)]
+
+    rows = []
+    for page, fld, simulated in (("a", 101, 102), ("b", 110, 105), ("c", 90, 120)):
+        rows += [("testbed", "cubic", page, near(100)), ("testbed", "fld", page, near(fld))]
+        rows += [("simulator", "cubic", page, near(100)), ("simulator", "fld", page, near(simulated))]
+    (row,) = agreement.agree(frame(*rows), ["page-load-time"])
+    assert (row.decided, row.same_sign, row.large, row.large_same_sign) == (3, 2, 2, 1)

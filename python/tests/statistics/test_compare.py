@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from wirepaint.errors import UsageError
+from wirepaint.results.journal import CANNOT_COUNT
 from wirepaint.results.outcome import Outcome
 from wirepaint.statistics import compare, intervals, terminal
 from wirepaint.statistics.compare import HEADLINE, command, holm
@@ -254,6 +255,20 @@ def test_json_holds_every_comparison_with_its_numbers(folder, capsys):
     assert row["verdict"] == "faster"
     assert row["shift_rel"]["low"] < row["shift_rel"]["value"] < row["shift_rel"]["high"] < 0
     assert len(row["baseline"]["values"]["small"]) == 5
+
+
+def test_a_page_that_cannot_count_is_named_with_the_reason(results_folder, capsys):
+    def outcome(run):
+        return f"{CANNOT_COUNT}objects: [x]" if run.page == "small" else Outcome("valid")
+
+    folder = results_folder(lambda run: 1.0, 3, outcome)
+    command(folder, metric=["page-load-time"])
+    said = "small cannot count, visits of it were skipped: objects: [x]"
+    assert said in capsys.readouterr().out.splitlines()
+    command(folder, json=True)
+    assert json.loads(capsys.readouterr().out)["cannot_count"] == {"small": "objects: [x]"}
+    with pytest.raises(UsageError, match=r"found no run; small cannot count \(slow\); large cannot count"):
+        command(results_folder(lambda run: 1.0, 1, lambda run: f"{CANNOT_COUNT}slow", name="none"))
 
 
 def test_a_metric_without_values_is_named_not_dropped_in_silence(folder, capsys):

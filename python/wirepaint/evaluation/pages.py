@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,6 +24,35 @@ class PageRef(BaseModel):
     name: str
     folder: Path
     sha256: str
+    plain: bool = False
+    """True when some of it is asked for by plain http."""
+    by_https: PageRef | None = None
+    """The same page for HTTP/2, where some of it is asked for by plain http."""
+    cannot_count: str | None = None
+    """Why no visit of it can count, as its rehearsals showed."""
+    rehearsal: dict[str, Any] | None = None
+    """Verdict, browser and the simulator's error; None for a page that was never rehearsed."""
+
+
+def of_folder(folder: Path) -> PageRef:
+    """The page in a folder in wirepaint's own format."""
+    from wirepaint import pages
+    from wirepaint.pages import secure
+
+    digest = hashlib.sha256((folder / "page.json").read_bytes()).hexdigest()
+    page = pages.load(folder)
+    found = page.rehearsal
+    why = found.reason if found is not None and found.verdict == "does not" else None
+    plain = secure.is_plain(page)
+    kept = {"verdict", "reason", "left_out", "error", "browser", "unstable_share"}
+    return PageRef(
+        name=page.name,
+        folder=folder,
+        sha256=digest,
+        plain=plain,
+        cannot_count=why,
+        rehearsal=found.model_dump(include=kept) if found else None,
+    )
 
 
 def resolve(reference: str, base: Path, place: str) -> PageRef:
@@ -35,23 +64,16 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
 
     shipped = pages.shipped()
     if reference in shipped:
-        return _reference(Path(shipped[reference]))
+        return of_folder(Path(shipped[reference]))
     path = located(reference, base, place).resolve()
     if (path / "page.json").is_file():
-        return _reference(path)
+        return of_folder(path)
     if path.is_dir():
-        return _reference(_imported(path, pages.import_folder))
+        return of_folder(_imported(path, pages.import_folder))
     if path.is_file():
-        return _reference(_imported(path, partial(pages.import_har, sizes_only=None)))
+        return of_folder(_imported(path, pages.import_har))
     accepted = f"{nearest(reference, shipped)}, or the path of a page, a HAR or a folder"
     raise UsageError(place, show(reference), accepted)
-
-
-def _reference(folder: Path) -> PageRef:
-    from wirepaint import pages
-
-    digest = hashlib.sha256((folder / "page.json").read_bytes()).hexdigest()
-    return PageRef(name=pages.load(folder).name, folder=folder, sha256=digest)
 
 
 def _imported(path: Path, importer: Importer) -> Path:

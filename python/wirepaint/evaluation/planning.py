@@ -23,7 +23,7 @@ import itertools
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -42,6 +42,8 @@ from wirepaint.evaluation.reading import nearest, read_toml, show, validate
 MOST_RUNS = 100_000
 BackendName = Literal["testbed", "simulator"]
 PageResolver = Callable[[str, Path, str], PageRef]
+Rehearse = Callable[[Sequence[tuple[Path, tuple[int, int]]]], list[Path]]
+"""Gives, for the folders of pages and the view ports of their visits, those of the rehearsed pages."""
 
 
 class Scenario(BaseModel):
@@ -104,6 +106,8 @@ class Plan:
     runs: list[ResolvedRun]
     stop: Stop | None
     resolved: dict[str, Any]
+    cannot_count: dict[str, str]
+    """Why no visit of a page can count, by its name."""
 
 
 def plan(
@@ -111,11 +115,13 @@ def plan(
     backend: str | None = None,
     page_resolver: PageResolver = pages.resolve,
     congestion: Sequence[str] = (),
+    rehearse: Rehearse | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
-    the file's; errors name them as the options of the command line.
+    the file's; errors name them as the options of the command line. ``rehearse`` is given every page that
+    a run may load.
     """
     data = read_toml(path)
     if backend is not None:
@@ -131,6 +137,9 @@ def plan(
     scenarios = list(_scenarios(file, backends, base, place, congestion))
     _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
     visitors = list(_visitors(file, base, place, page_resolver))
+    visitors = _by_version(visitors, [scenario.http for scenario in scenarios])
+    if rehearse is not None:
+        visitors = _rehearsed(visitors, rehearse)
     count = len(scenarios) * sum(visitor.agent.visits for visitor in visitors)
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
@@ -141,6 +150,7 @@ def plan(
         runs=_runs(file, scenarios, visitors),
         stop=file.stop,
         resolved=_resolved(file, scenarios, visitors),
+        cannot_count={v.page.name: v.page.cannot_count for v in visitors if v.page.cannot_count},
     )
 
 
@@ -217,6 +227,37 @@ def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageR
             yield Visitor(name, agent, page)
 
 
+def _by_version(visitors: list[Visitor], versions: list[str]) -> list[Visitor]:
+    """Pages of plain http get their form by https where some scenario asks for HTTP/2."""
+    from wirepaint.pages import secure
+
+    def both(page: PageRef) -> PageRef:
+        if "h2" not in versions or not page.plain:
+            return page
+        if "h1" not in versions:
+            return pages.of_folder(secure.secured(page.folder))
+        return page.model_copy(update={"by_https": pages.of_folder(secure.secured(page.folder))})
+
+    return [replace(visitor, page=both(visitor.page)) for visitor in visitors]
+
+
+def _rehearsed(visitors: list[Visitor], rehearse: Rehearse) -> list[Visitor]:
+    wanted = {
+        (page.folder, (visitor.agent.viewport[0], visitor.agent.viewport[1])): None
+        for visitor in visitors
+        for page in (visitor.page, visitor.page.by_https)
+        if page is not None
+    }
+    found = dict(zip(wanted, rehearse(list(wanted)), strict=True))
+
+    def of(page: PageRef, agent: UserAgent) -> PageRef:
+        folder = found[page.folder, (agent.viewport[0], agent.viewport[1])]
+        by_https = of(page.by_https, agent) if page.by_https else None
+        return pages.of_folder(folder).model_copy(update={"by_https": by_https})
+
+    return [replace(visitor, page=of(visitor.page, visitor.agent)) for visitor in visitors]
+
+
 def _differ(names: list[str], places: list[str]) -> None:
     """Refuses a name that comes twice, at its place: it would give two runs one key."""
     seen: set[str] = set()
@@ -261,7 +302,7 @@ def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int)
         sysctls={name: str(value) for name, value in (file.sysctls | scenario.congestion.sysctls).items()},
         user_agent=visitor.name,
         viewport=(visitor.agent.viewport[0], visitor.agent.viewport[1]),
-        page=visitor.page.folder,
+        page=((visitor.page.by_https if scenario.http == "h2" else None) or visitor.page).folder,
         page_name=page,
         visit=visit,
         warmup=visit == 0,
@@ -292,6 +333,8 @@ def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Vi
         "user_agents": [
             visitor.agent.model_dump(exclude={"pages"})
             | {"name": visitor.name, "page": visitor.page.name, "page_sha256": visitor.page.sha256}
+            | {"rehearsal": visitor.page.rehearsal}
+            | ({"page_by_https_sha256": visitor.page.by_https.sha256} if visitor.page.by_https else {})
             for visitor in visitors
         ],
     }

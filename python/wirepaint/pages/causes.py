@@ -1,21 +1,19 @@
-"""Who caused which request: from a recorder's initiators, redirects and referrers."""
+"""Who caused which request, as the recorder says."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urldefrag
 
 from wirepaint.pages.har import Entry
 from wirepaint.pages.model import CauseKind
 
 
 def initiator(entry: Entry) -> tuple[str, str]:
-    """URL and type (``parser``, ``script``, ``other`` or nothing) of what the recorder blames.
+    """URL and type (``parser``, ``script``, ``other``) of what the recorder blames; each may be empty.
 
     Understood are Chrome's and Browsertime's ``_initiator`` objects (URL, else the first frame of
-    the stack that has one), chrome-har's ``_initiator`` text with ``_initiator_type``, and
-    ``_norm``; else the request's Referer.
+    the stack that has one), chrome-har's ``_initiator`` text with ``_initiator_type``, and ``_norm``.
     """
     value = entry.initiator
     if isinstance(value, str) and value.startswith("{"):
@@ -27,12 +25,14 @@ def initiator(entry: Entry) -> tuple[str, str]:
         url = value.get("url")
         if not isinstance(url, str) or not url.startswith("http"):
             url = _first_frame(value.get("stack"))
-        return url or entry.request.header("referer"), str(value.get("type", ""))
+        return url, str(value.get("type", ""))
     if isinstance(value, str) and value:
         return value, entry.initiator_type
-    if entry.hints.initiator:
-        return entry.hints.initiator, entry.hints.initiator_type
-    return entry.request.header("referer"), entry.initiator_type
+    hints = entry.hints
+    # Without a type it may be no more than a copy of the Referer.
+    if hints.initiator and (hints.initiator_type or hints.initiator != entry.request.header("referer")):
+        return hints.initiator, hints.initiator_type
+    return "", entry.initiator_type
 
 
 def _first_frame(stack: Any) -> str:
@@ -47,11 +47,6 @@ def _first_frame(stack: Any) -> str:
                 return url
         stack = stack.get("parent")
     return ""
-
-
-def plain(url: str) -> str:
-    """``url`` without fragment: what is requested."""
-    return urldefrag(url).url
 
 
 def kind(parent_type: str, recorded: str) -> CauseKind:

@@ -31,6 +31,61 @@ def coding_of(content_encoding: str | None) -> Coding:
     return "br" if name == "br" else "gzip"
 
 
+def decoded(body: bytes, content_encoding: str, limit: int) -> bytes:
+    """``body`` after undoing each coding of a content-encoding.
+
+    Raises OverflowError where it would be longer than ``limit``, ValueError where it is broken or in
+    a coding that is not known here (zstd).
+    """
+    for name in reversed([part.strip().lower() for part in content_encoding.split(",") if part.strip()][:4]):
+        if name in ("gzip", "x-gzip"):
+            body = _inflated(body, 31, limit)
+        elif name == "deflate":
+            zlib_head = len(body) > 1 and body[0] & 15 == 8 and not (body[0] << 8 | body[1]) % 31
+            body = _inflated(body, 15 if zlib_head else -15, limit)
+        elif name == "br":
+            body = _unbrotlied(body, limit)
+        elif name not in ("identity", "none"):
+            raise ValueError(f"unknown coding {name[:20]}")
+    return body
+
+
+def _inflated(body: bytes, window: int, limit: int) -> bytes:
+    if not body:
+        return body
+    decoder = zlib.decompressobj(window)
+    try:
+        plain = decoder.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if len(plain) > limit:
+        raise OverflowError
+    if not decoder.eof:
+        raise ValueError("it ends too early")
+    return plain
+
+
+def _unbrotlied(body: bytes, limit: int) -> bytes:
+    if not body:
+        return body
+    decoder, parts, size = brotli.Decompressor(), [], 0
+    try:
+        while not decoder.is_finished():
+            part = decoder.process(body, output_buffer_limit=2**18)
+            body = b""
+            size += len(part)
+            parts.append(part)
+            if size > limit:
+                raise OverflowError
+            if not part and decoder.can_accept_more_data():
+                break
+    except brotli.error as error:
+        raise ValueError(str(error)) from None
+    if not decoder.is_finished():
+        raise ValueError("it ends too early")
+    return b"".join(parts)
+
+
 def encode(body: bytes, coding: Coding, level: int, padding: int = 0) -> bytes:
     """``body`` in ``coding``; ``padding`` bytes that a decoder skips follow or precede it."""
     if coding == "gzip":

@@ -1,27 +1,25 @@
-"""Reads HAR 1.2 files, plain or gzip, as browsers and their tools really write them.
+"""A recording as HAR 1.2 has it, filled by the readers of every format (``readers/``).
 
-Lenient where recorders differ (null, -1 and missing numbers, unknown keys, a byte order mark),
-strict about what a page is made of: address, status, headers, body. Every error is a
-:class:`UsageError` that names file and place. A file may decode to at most :data:`MAX_BYTES`, so
-reading stays below 512 MiB of memory whatever the file holds.
+Lenient where recorders differ (null, -1 and missing numbers, unknown keys), strict about what a page
+is made of: address, status, headers, body.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import zlib
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from wirepaint.errors import UsageError
-from wirepaint.pages.model import describe
 
-MAX_BYTES = 96 * 2**20
 MAX_ENTRIES = 5_000
+_MAX_HEADERS = 1_000
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.I)
 
 
 def _size(value: Any) -> Any:
@@ -58,27 +56,54 @@ class Header(_Lenient):
 class Content(_Lenient):
     size: Size = -1
     compression: Size = -1
-    mime: Text = Field("", validation_alias="mimeType")
+    mime: Text = Field(default="", validation_alias="mimeType")
     text: str | None = None
     encoding: Text = ""
+    file: Text = Field(default="", validation_alias="_file")
+    """Name of the file beside the HAR that holds the body (Playwright)."""
+    _raw: bytes | None = PrivateAttr(None)
+
+    @property
+    def recorded(self) -> bool:
+        """True where the recording has a body with content."""
+        return bool(self.text or self._raw)
+
+    def hold(self, body: bytes | None) -> None:
+        """Sets the decoded body, in place of text."""
+        self._raw, self.text = body, None
+
+    def decoded(self, charset: str) -> bytes | None:
+        """The decoded body, None where there is none; raises ValueError for broken base64.
+
+        Text that ``charset`` cannot hold is encoded in UTF-8.
+        """
+        if self._raw is None and self.text is not None and (self.text or self.size <= 0):
+            if self.encoding.lower() == "base64":
+                self.hold(base64.b64decode(self.text, validate=False))
+                return self._raw
+            try:
+                self.hold(self.text.encode(charset))
+            except (UnicodeError, LookupError):
+                self.hold(self.text.encode("utf-8", "replace"))
+        return self._raw
 
 
 class Response(_Lenient):
     status: int
-    http_version: Text = Field("", validation_alias="httpVersion")
-    headers: list[Header] = []
-    redirect_url: Text = Field("", validation_alias="redirectURL")
-    headers_size: Size = Field(-1, validation_alias="headersSize")
-    body_size: Size = Field(-1, validation_alias="bodySize")
-    transfer_size: Size = Field(-1, validation_alias="_transferSize")
+    http_version: Text = Field(default="", validation_alias="httpVersion")
+    headers: list[Header] = Field(default=[], max_length=_MAX_HEADERS)
+    redirect_url: Text = Field(default="", validation_alias="redirectURL")
+    headers_size: Size = Field(default=-1, validation_alias="headersSize")
+    body_size: Size = Field(default=-1, validation_alias="bodySize")
+    transfer_size: Size = Field(default=-1, validation_alias="_transferSize")
     content: Content = Field(default_factory=lambda: Content.model_validate({}))
 
 
 class Request(_Lenient):
     method: str
     url: str
-    headers: list[Header] = []
-    body_size: Size = Field(-1, validation_alias="bodySize")
+    headers: list[Header] = Field(default=[], max_length=_MAX_HEADERS)
+    body_size: Size = Field(default=-1, validation_alias="bodySize")
 
     def header(self, name: str) -> str:
         """Value of the first header of this name (lower case), or nothing."""
@@ -96,7 +121,7 @@ class Hints(_Lenient):
     """What some recorders add under ``_norm``: the initiator's URL and the priority."""
 
     initiator: Text = ""
-    initiator_type: Text = Field("", validation_alias="initiatorType")
+    initiator_type: Text = Field(default="", validation_alias="initiatorType")
     priority: Text = ""
 
 
@@ -104,17 +129,17 @@ class Entry(_Lenient):
     """One request and its response; ``place`` is its index in ``log.entries``."""
 
     place: int = -1
-    page: Text = Field("", validation_alias="pageref")
+    page: Text = Field(default="", validation_alias="pageref")
     started: datetime = Field(validation_alias="startedDateTime")
     time: Duration = -1.0
     request: Request
     response: Response
     timings: Timings = Timings()
     connection: Text = ""
-    initiator: Any = Field(None, validation_alias="_initiator")
-    initiator_type: Text = Field("", validation_alias="_initiator_type")
-    priority: Text = Field("", validation_alias=AliasChoices("_priority", "_initialPriority"))
-    resource_type: Text = Field("", validation_alias="_resourceType")
+    initiator: Any = Field(default=None, validation_alias="_initiator")
+    initiator_type: Text = Field(default="", validation_alias="_initiator_type")
+    priority: Text = Field(default="", validation_alias=AliasChoices("_priority", "_initialPriority"))
+    resource_type: Text = Field(default="", validation_alias="_resourceType")
     hints: Hints = Field(default_factory=lambda: Hints.model_validate({}), validation_alias="_norm")
 
     def header(self, name: str) -> str:
@@ -123,13 +148,13 @@ class Entry(_Lenient):
 
 
 class PageTimings(_Lenient):
-    on_load: Duration = Field(-1.0, validation_alias="onLoad")
+    on_load: Duration = Field(default=-1.0, validation_alias="onLoad")
 
 
 class RecordedPage(_Lenient):
     id: Text = ""
     title: Text = ""
-    started: datetime | None = Field(None, validation_alias="startedDateTime")
+    started: datetime | None = Field(default=None, validation_alias="startedDateTime")
     timings: PageTimings = Field(
         default_factory=lambda: PageTimings.model_validate({}), validation_alias="pageTimings"
     )
@@ -144,102 +169,59 @@ class Log(_Lenient):
     creator: Creator = Creator()
     pages: Annotated[list[RecordedPage], BeforeValidator(lambda value: value or [])] = []
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
+    _notes: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the reader left out or changed, one sentence each."""
+        return self._notes
 
 
-class Har(_Lenient):
-    log: Log
+def choose_page(pages: list[RecordedPage], place: str, wanted: str | None) -> RecordedPage:
+    """The page of this id or number from 1, the first for None; raises UsageError where there is none."""
+    if wanted is None and pages:
+        return pages[0]
+    for position, recorded in enumerate(pages, start=1):
+        if wanted in (recorded.id, str(position)):
+            return recorded
+    listed = ", ".join(p.id[:100] for p in pages[:10]) or "none in this file"
+    raise UsageError(f"{place}: page", repr(wanted), f"a number from 1 or an id of log.pages: {listed}")
 
 
-def read(path: Path) -> Log:
-    """Reads a HAR file; raises :class:`UsageError` for anything that is not one."""
-    data = _decoded(path)
-    try:
-        log = Har.model_validate_json(data).log
-    except ValidationError as error:
-        key, found, accepted = describe(error)
-        raise UsageError(f"{path}: {key}" if key else str(path), found, accepted) from None
-    if not log.entries:
-        raise UsageError(f"{path}: log.entries", "an empty list", "at least one entry")
-    for place, entry in enumerate(log.entries):
-        entry.place = place
-        if entry.started.tzinfo is None:
-            entry.started = entry.started.astimezone()
-    return log
+def charset(entry: Entry) -> str | None:
+    """What the response's content-type says of its text's encoding."""
+    found = _CHARSET.search(entry.header("content-type"))
+    return found.group(1) if found else None
 
 
 def peek(entry: Entry) -> str:
-    """The recorded text, byte by byte as Latin-1, for a look at it; nothing where there is none."""
-    content = entry.response.content
-    if not content.text:
+    """The recorded body, byte by byte as Latin-1, for a look at it; nothing where there is none."""
+    if entry.response.content.encoding.lower() not in ("", "base64"):
         return ""
-    if content.encoding.lower() == "base64":
-        try:
-            return base64.b64decode(content.text).decode("latin-1")
-        except ValueError:
-            return ""
-    return content.text.encode("utf-8", "replace").decode("latin-1")
+    try:
+        return (entry.response.content.decoded(charset(entry) or "utf-8") or b"").decode("latin-1")
+    except ValueError:
+        return ""
 
 
 def drop_bodies(log: Log) -> None:
     """Forgets the bodies and keeps their sizes."""
     for entry in log.entries:
         content = entry.response.content
-        if content.text and content.size < 0:
-            exact = content.encoding.lower() != "base64"
-            content.size = len(content.text.encode()) if exact else len(content.text) * 3 // 4
-        content.text = None
+        if content.size < 0 and (text := peek(entry)):
+            content.size = len(text)
+        content.hold(None)
 
 
-def body_bytes(entry: Entry, path: Path, charset: str) -> bytes | None:
-    """The decoded body, or None where the recording has none; frees the text it came from.
-
-    ``charset`` is that of the content-type; text that it cannot hold is encoded in UTF-8.
-    """
+def body_bytes(entry: Entry, path: Path) -> bytes | None:
+    """The decoded body, or None where the recording has none; the entry holds it no longer."""
     content = entry.response.content
-    text, content.text = content.text, None
-    if text is None or (not text and content.size > 0):
-        return None
     place = f"{path}: log.entries[{entry.place}].response.content"
-    if content.encoding.lower() == "base64":
-        try:
-            return base64.b64decode(text, validate=False)
-        except (binascii.Error, ValueError) as error:
-            raise UsageError(f"{place}.text", f"broken base64 ({error})", "base64") from None
-    if content.encoding:
+    if content.text is not None and content.encoding.lower() not in ("", "base64"):
         raise UsageError(f"{place}.encoding", repr(content.encoding[:40]), "base64 or nothing")
     try:
-        return text.encode(charset)
-    except (UnicodeError, LookupError):
-        return text.encode("utf-8", "replace")
-
-
-def _decoded(path: Path) -> bytes:
-    """The file's JSON text, without byte order mark, at most :data:`MAX_BYTES`."""
-    accepted = f"a HAR of at most {MAX_BYTES // 2**20} MiB of JSON, plain or gzip"
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(str(path), error.strerror or "no file", accepted) from None
-    if data[:2] == b"\x1f\x8b":
-        data = _gunzip(path, data, accepted)
-    if len(data) > MAX_BYTES:
-        raise UsageError(str(path), "more than that", accepted)
-    return data.removeprefix(b"\xef\xbb\xbf")
-
-
-def _gunzip(path: Path, data: bytes, accepted: str) -> bytes:
-    parts: list[bytes] = []
-    room = MAX_BYTES + 1
-    while data and room > 0:
-        decoder = zlib.decompressobj(31)
-        try:
-            part = decoder.decompress(data, room)
-        except zlib.error as error:
-            raise UsageError(str(path), f"broken gzip ({error})", accepted) from None
-        parts.append(part)
-        room -= len(part)
-        if room > 0 and not decoder.eof:
-            raise UsageError(str(path), "gzip that ends too early", accepted)
-        data = decoder.unused_data if decoder.unused_data[:2] == b"\x1f\x8b" else b""
-    return b"".join(parts)
+        body = content.decoded(charset(entry) or "utf-8")
+    except (binascii.Error, ValueError) as error:
+        raise UsageError(f"{place}.text", f"broken base64 ({error})", "base64") from None
+    content.hold(None)
+    return body

@@ -15,7 +15,14 @@ _HOP_BY_HOP = {
 }  # fmt: skip
 """RFC 9110 section 7.6.1; the server writes its own."""
 
-_PRIVATE = {"set-cookie", "set-cookie2", "authorization", "www-authenticate", "x-client-ip"}
+_PRIVATE = {
+    "set-cookie", "set-cookie2", "authorization", "www-authenticate", "authentication-info", "x-client-ip",
+}  # fmt: skip
+
+_SECRET = re.compile(
+    r"(^|-)(token|session|sessionid|secret|csrf|csrftoken|xsrf|jwt|apikey|api-key|auth|cookie)(-|$)"
+)
+"""Names of headers with which sites hand out what only this visitor may have."""
 
 _MISLEADING = {
     # They send the browser elsewhere, make it ask again, or report to third parties.
@@ -44,8 +51,8 @@ _STALE = ("date", "age", "expires", "warning")
 
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _VISIBLE = re.compile(r"[^\x20-\x7e\x80-\uffff]")
-_REVALIDATE = re.compile(r"(?i),?\s*stale-(while-revalidate|if-error)\s*=\s*\d+")
-_REPORT = re.compile(r"(?i);?\s*report-(uri|to)\s[^;]*")
+_REVALIDATE = re.compile(r"(?i)(?:,|(?<!\s))\s*+stale-(while-revalidate|if-error)\s*+=\s*+\d+")
+_REPORT = re.compile(r"(?i)(?:;|(?<!\s))\s*+report-(uri|to)\s[^;]*+")
 
 Headers = list[tuple[str, str]]
 
@@ -64,7 +71,7 @@ def kept(recorded: Iterable[tuple[str, str]], *, synthetic: bool) -> Headers:
         if name in _HOP_BY_HOP or name.startswith(":") or not _TOKEN.match(name):
             continue
         value = _VISIBLE.sub(" ", value).strip()
-        if name in _REMOVED or name in _STALE or (synthetic and name in _RESTRICTING):
+        if name in _REMOVED or name in _STALE or _SECRET.search(name) or (synthetic and name in _RESTRICTING):
             removed += _line(name, value)
         elif name == "content-security-policy":
             policy = _REPORT.sub("", value).strip(" ;")

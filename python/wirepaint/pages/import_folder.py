@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import mimetypes
-from collections import deque
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from pathlib import Path, PurePosixPath
 
 from wirepaint.errors import UsageError
-from wirepaint.pages import references
 from wirepaint.pages.codings import encode_near
 from wirepaint.pages.import_har import check_target, name_from, replacing, store
-from wirepaint.pages.model import Cause, CauseKind, Kind, Page, Recorded, Resource, checked, save_index
-from wirepaint.pages.usage import by_mime
+from wirepaint.pages.model import Page, Recorded, Resource, checked, save_index
+from wirepaint.pages.site import File, Site
 
-MAX_BYTES = 256 * 2**20
-MAX_FILES = 5_000
-
-_TYPES = {
-    "js": "text/javascript; charset=utf-8", "mjs": "text/javascript; charset=utf-8", "woff2": "font/woff2",
-    "woff": "font/woff", "ttf": "font/ttf", "otf": "font/otf", "webp": "image/webp", "avif": "image/avif",
-    "svg": "image/svg+xml", "webmanifest": "application/manifest+json", "wasm": "application/wasm",
-}  # fmt: skip
-_COMPRESSED = ("text/", "javascript", "json", "xml")
+_COMPRESSED = ("text/", "javascript", "json", "xml", "wasm")
 
 
 def import_folder(
@@ -36,114 +23,103 @@ def import_folder(
     source: str | None = None,
     licence: str = "not stated",
     seed: int = 1,
+    start: str = "index.html",
 ) -> Page:
-    """Imports a static site into the page folder ``out``; ``index.html`` is the page.
+    """Imports a static site into the page folder ``out``; the document ``start`` is the page.
 
-    Taken are the files that the page refers to, in HTML and CSS, and those whose names its files
-    mention. References to anything else are blanked, with a note. Text is served in gzip. ``out``
-    must be new, empty or a page folder, which is replaced, and apart from ``path``.
-    Raises :class:`UsageError` where there is no index.html or too much.
+    All files of the folder are taken, those first that documents, style sheets and scripts name
+    (``Resource.file``): which the page asks for, a rehearsal tells, and drops the others. References
+    to what the folder does not hold are blanked, with a note. Text is served in gzip. ``out`` must be
+    new, empty or a page folder, which is replaced, and apart from ``path``. Raises
+    :class:`UsageError` where there is no such document or too much is named.
     """
     path, out = Path(path), Path(out)
     checked(name, seed)
-    if not (path / "index.html").is_file():
-        raise UsageError(str(path), "no index.html", "the folder of a static site with an index.html")
+    first = PurePosixPath(start)
+    inside = not first.is_absolute() and ".." not in first.parts
+    if not inside or not (path / first).is_file():
+        raise UsageError(str(path), f"no {start}", f"the folder of a static site with {_needed(start)}")
     check_target(out, path)
-    site = _Site(path, f"https://{name_from(path)}.example")
-    site.walk()
+    now = datetime.now(UTC)
+    site = Site(path, f"https://{name_from(path)}.example")
+    site.walk("" if start == "index.html" else first.as_posix())
     with replacing(out) as folder:
         resources = [_resource(number, found, folder) for number, found in enumerate(site.found.values())]
-        blanked = f"{site.blanked} references to what the folder does not hold blanked"
         page = Page(
             name=name or name_from(path),
             title=title or name or path.resolve().name,
             summary=f"{len(resources)} files of a static site",
             source=source or path.resolve().name,
             licence=licence,
-            recorded=datetime.now(UTC).date().isoformat(),
+            recorded=now.date().isoformat(),
+            clock_ms=round(now.timestamp() * 1000),
             url=resources[0].url,
             seed=seed,
-            notes=[blanked] if site.blanked else [],
+            notes=list(_notes(site)),
             resources=resources,
         )
         save_index(page, folder)
     return page
 
 
-@dataclass
-class _File:
-    url: str
-    body: bytes
-    mime: str
-    kind: Kind
-    cause: Cause
+def without_unasked(page: Page) -> Page:
+    """The rehearsed page without the files that nothing but their place in the folder brought in.
+
+    What a document, style sheet or module names stays, asked for or not: in another view port it
+    may be asked for.
+    """
+    gone = {r.id for r in page.resources if r.file in ("mentioned", "listed") and r.rehearsed is None}
+    if not gone or page.rehearsal is None or page.rehearsal.loads == 0:
+        return page
+    kept = [resource for resource in page.resources if resource.id not in gone]
+    place = {resource.id: number for number, resource in enumerate(kept)}
+    resources = []
+    for number, resource in enumerate(kept):
+        cause, found = resource.cause, resource.rehearsed
+        if cause.by is not None and cause.by not in place:
+            cause = cause.model_copy(update={"by": 0})
+        elif cause.by is not None:
+            cause = cause.model_copy(update={"by": place[cause.by]})
+        if found is not None:
+            found = found.model_copy(update={"by": [place[by] for by in found.by if by in place]})
+        resources.append(resource.model_copy(update={"id": number, "cause": cause, "rehearsed": found}))
+    files = f"{len(gone)} file{'s' if len(gone) > 1 else ''}"
+    note = f"{files} of the folder that the page does not ask for left out"
+    return page.model_copy(
+        update={
+            "resources": resources,
+            "notes": [*page.notes, note],
+            "summary": f"{sum(r.file is not None for r in resources)} files of a static site",
+        }
+    )
 
 
-class _Site:
-    """The files of a site that its page uses, in the order in which they are found."""
-
-    def __init__(self, root: Path, origin: str) -> None:
-        self._root, self._origin = root.resolve(), origin
-        self._bytes = 0
-        self._taken: set[Path] = set()
-        self.found: dict[str, _File] = {}
-        self.blanked = 0
-
-    def walk(self) -> None:
-        queue = deque([self._take(self._origin + "/", Cause(by=None, kind="navigation"))])
-        while queue:
-            file = queue.popleft()
-            if file is not None and file.kind in ("html", "css"):
-                queue.extend(self._children(file))
-        self._take_mentioned()
-
-    def _children(self, file: _File) -> list[_File | None]:
-        text = file.body.decode("latin-1")
-        if file.kind == "html":
-            found = references.in_html(text, file.url)
-        else:
-            found = list(references.in_css(text, file.url))
-        number = list(self.found).index(file.url)
-        kind: CauseKind = "css" if file.kind == "css" else "parser"
-        taken = [self._take(r.url, Cause(by=number, kind=kind)) for r in found]
-        text, count = references.blank(text, found, lambda url: url in self.found)
-        self.blanked += count
-        file.body = text.encode("latin-1")
-        return taken
-
-    def _take(self, url: str, cause: Cause) -> _File | None:
-        """The file at ``url`` when it is new, of this site and inside its folder."""
-        if url in self.found or not url.startswith(self._origin + "/"):
-            return None
-        target = self._root / unquote(urlsplit(url).path).lstrip("/")
-        if "\0" in str(target):
-            return None
-        if target.is_dir():
-            target /= "index.html"
-        if not target.is_file() or not target.resolve().is_relative_to(self._root):
-            return None
-        self._bytes += target.stat().st_size
-        if self._bytes > MAX_BYTES or len(self.found) >= MAX_FILES:
-            most = f"at most {MAX_FILES} files of together {MAX_BYTES // 2**20} MiB"
-            raise UsageError(str(self._root), "more", most)
-        suffix = target.suffix.lower().lstrip(".")
-        mime = _TYPES.get(suffix) or mimetypes.guess_type(target.name)[0] or "application/octet-stream"
-        self._taken.add(target)
-        file = _File(url, target.read_bytes(), mime, by_mime(mime, url), cause)
-        self.found[url] = file
-        return file
-
-    def _take_mentioned(self) -> None:
-        """Files that scripts may ask for: their names stand in the text of a file of the page."""
-        scripts = b"\n".join(f.body for f in self.found.values() if f.kind in ("html", "js"))
-        for target in sorted(self._root.rglob("*")):
-            mentioned = target.suffix and target.name.encode() in scripts
-            if mentioned and target not in self._taken and target.suffix not in (".html", ".htm"):
-                path = quote(target.relative_to(self._root).as_posix())
-                self._take(f"{self._origin}/{path}", Cause(by=0, kind="other"))
+def _needed(start: str) -> str:
+    return "an index.html" if start == "index.html" else f"{start}, a path below it"
 
 
-def _resource(number: int, file: _File, folder: Path) -> Resource:
+def _notes(site: Site) -> list[str]:
+    notes = []
+    if site.blanked:
+        notes.append(f"{site.blanked} references to what the folder does not hold blanked")
+    if site.beyond:
+        notes.append(f"{site.beyond} files that nothing names left out: the folder holds too many")
+    return notes
+
+
+def _resource(number: int, file: File, folder: Path) -> Resource:
+    if file.goes_to:
+        return Resource(
+            id=number,
+            url=file.url,
+            status=301,
+            headers=[("location", file.goes_to)],
+            type=file.kind,
+            wire_bytes=0,
+            decoded_bytes=0,
+            cause=file.cause,
+            file=file.standing,
+        )
     compressed = any(word in file.mime for word in _COMPRESSED) and len(file.body) > 200
     wire = encode_near(file.body, "gzip" if compressed else "identity", None)
     headers = [("content-type", file.mime), ("cache-control", "max-age=3600")]
@@ -159,4 +135,5 @@ def _resource(number: int, file: _File, folder: Path) -> Resource:
         compressibility=round(len(wire) / len(file.body), 4) if compressed else None,
         cause=file.cause,
         recorded=Recorded(),
+        file=file.standing,
     )

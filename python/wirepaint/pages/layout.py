@@ -10,15 +10,21 @@ that is mostly enough: the largest element of a page is larger than the rest by 
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 
 from PIL import Image
 
 from wirepaint.pages import references
+from wirepaint.pages.tags import Tag, srcset, tokens, unescape
+
+_DEEPEST = 512
+"""Elements within each other; Chromium puts deeper ones beside each other, too."""
+_MOST_CHECKS = 1_000_000
+"""Comparisons of rules with elements, after which rules count for nothing: no page's are so many."""
 
 CHARACTER_EM = 0.48
 """Average width of a character of running text, in font sizes."""
@@ -48,11 +54,13 @@ _KEPT = {
     "display", "position", "height", "min-height", "width", "padding", "padding-top", "padding-bottom",
     "font-size", "background", "background-image", "opacity", "visibility",
 }  # fmt: skip
-_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
+_AT_RULE = re.compile(r"\s*+@")
+_BREAK = re.compile(r"[();]")
 _FONTS = re.compile(r"(?:^|[;{\s])font(?:-family)?\s*:")
-_LENGTH = re.compile(r"(-?[\d.]+)(px|rem|em|vh|vw|%|)$")
+_LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(px|rem|em|vh|vw|%|)$")
 _SIMPLE = re.compile(r"([.#]?)([\w-]+)")
-_WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*([\d.]+)(px|em|rem)\s*\)")
+_WIDTH = re.compile(r"\(\s*+(min|max)-width\s*+:\s*+(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(px|em|rem)\s*+\)")
 _SVG = re.compile(rb"<svg\b[^>]*>", re.S)
 _SVG_SIDE = re.compile(rb"\b(width|height|viewBox)\s*=\s*[\"']([^\"']*)[\"']")
 
@@ -62,16 +70,17 @@ def natural_size(body: bytes) -> tuple[float, float] | None:
     try:
         with Image.open(io.BytesIO(body)) as image:
             return image.size
-    except (OSError, ValueError, Image.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         tag = _SVG.search(body[:4096])
     sides = dict(_SVG_SIDE.findall(tag[0])) if tag else {}
     try:
         if {b"width", b"height"} <= sides.keys():
-            return float(sides[b"width"].rstrip(b"px")), float(sides[b"height"].rstrip(b"px"))
-        _, _, width, height = map(float, sides.get(b"viewBox", b"").replace(b",", b" ").split())
-        return width, height
+            width, height = float(sides[b"width"].rstrip(b"px")), float(sides[b"height"].rstrip(b"px"))
+        else:
+            _, _, width, height = map(float, sides.get(b"viewBox", b"").replace(b",", b" ").split())
     except ValueError:
         return None
+    return (width, height) if 0 <= width < math.inf and 0 <= height < math.inf else None
 
 
 def counted(shown: float, natural: tuple[float, float] | None, size: int, viewport: tuple[int, int]) -> int:
@@ -123,6 +132,7 @@ class Styles:
         """True when a rule names font families."""
         self._rules: dict[str, list[_Rule]] = defaultdict(list)
         self._count = 0
+        self._checks = 0
 
     def add(self, text: str, base: str) -> None:
         """Reads a stylesheet at ``base``."""
@@ -145,29 +155,34 @@ class Styles:
     def of(self, element: _Element, above: list[_Element]) -> dict[str, str]:
         """The declarations for an element, the strongest of each property."""
         found = [rule for name in element.names for rule in self._rules.get(name, ())]
+        self._checks += len(found) + sum(len(above) for rule in found if len(rule.parts) > 1)
+        if self._checks > _MOST_CHECKS:
+            return {}
         fitting = sorted((r for r in found if r.fits(element, above)), key=lambda rule: rule.weight)
         return {key: value for rule in fitting for key, value in rule.declared.items()}
 
     def _blocks(self, text: str) -> Iterator[tuple[str, str]]:
         """Selectors and declarations of each rule that holds on this view port."""
-        holds, start = [True], 0
+        holds, start, close = [True], 0, 0
         for match in re.finditer(r"[{};]", text):
-            prelude, at = text[start : match.start()], match.end()
+            at = match.end()
             if match[0] == "{":
-                prelude = prelude.strip()
+                prelude = text[start : match.start()].strip()
+                if close < at and (close := text.find("}", at)) < 0:
+                    return  # no rule ends any more
                 if prelude.startswith("@"):
                     holds.append(holds[-1] and self._holds(prelude))
                     start = at
-                elif (end := text.find("}", at)) >= 0 and at > start:
+                else:
                     if holds[-1]:
-                        yield prelude, text[at:end]
+                        yield prelude, text[at:close]
                     holds.append(False)
                     start = at
             elif match[0] == "}":
                 if len(holds) > 1:
                     holds.pop()
                 start = at
-            elif len(holds) == 1 or prelude.strip().startswith("@"):
+            elif len(holds) == 1 or _AT_RULE.match(text, start):
                 start = at
 
     def _holds(self, prelude: str) -> bool:
@@ -201,7 +216,7 @@ class _Rule:
 
 def _declarations(body: str, base: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for declaration in re.split(r";(?![^(]*\))", body):
+    for declaration in _split(body):
         key, _, value = declaration.partition(":")
         key = key.strip().lower()
         if key in _KEPT:
@@ -213,9 +228,21 @@ def _declarations(body: str, base: str) -> dict[str, str]:
     return found
 
 
+def _split(body: str) -> Iterator[str]:
+    """The declarations of a rule: parted by semicolons, but for those in parentheses."""
+    start, within = 0, False
+    for match in _BREAK.finditer(body):
+        if match[0] == ";" and not within:
+            yield body[start : match.start()]
+            start = match.end()
+        within = match[0] == "(" or (within and match[0] != ")")
+    yield body[start:]
+
+
 def candidates(attributes: dict[str, str]) -> list[str]:
     """The addresses in ``srcset``."""
-    return [part.split()[0] for part in attributes.get("srcset", "").split(",") if part.split()]
+    text = attributes.get("srcset", "")
+    return [text[start:end] for start, end, _ in srcset(text, 0, len(text))]
 
 
 @dataclass
@@ -232,26 +259,45 @@ class _Element:
     lowest: float = 0.0
     text: float = 0.0
     """Pixels of text in it, but in blocks within it."""
+    holder: _Element | None = None
+    """The block whose text its own is: itself, or the nearest around it."""
 
     def has(self, compound: frozenset[tuple[str, str]]) -> bool:
         return all(kind + name in self.names for kind, name in compound)
 
 
-class Layout(HTMLParser):
+class Layout:
     """Lays a document out as it reads it; ``find`` knows the page's images."""
 
     def __init__(self, base: str, styles: Styles, viewport: tuple[int, int], find: Find) -> None:
-        super().__init__(convert_charrefs=True)
         self.estimate = Estimate()
         self._base, self._styles, self._find = base, styles, find
         self._width, self._height = viewport
-        self._open: list[_Element] = [_Element("", set(), block=True)]
+        root = _Element("", set(), block=True)
+        root.holder = root
+        self._open: list[_Element] = [root]
+        self._tags: Counter[str] = Counter()
+        """Names of the open elements."""
         self._y = self._x = self._line = 0.0
         self._sources: list[str] = []
         """What the elements before an image in its ``picture`` name."""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
+    def read(self, text: str) -> None:
+        """Lays out a whole document."""
+        for token in tokens(text):
+            if not isinstance(token, Tag):
+                if not token.within:
+                    self._text(unescape(text[token.start : token.end]))
+            elif token.closing:
+                self._end(token.name)
+            else:
+                self._start(token.name, token.attributes(text))
+                if token.empty and token.name not in _VOID:
+                    self._end(token.name)
+        while len(self._open) > 1:
+            self._close()
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in _SELF_CLOSING and self._open[-1].tag == tag:
             self._close()
         above = self._open[-1]
@@ -271,31 +317,23 @@ class Layout(HTMLParser):
             self._image(element, attributes)
         if tag == "br":
             self._break()
-        if tag not in _VOID:
+        element.holder = element if element.block else above.holder
+        if tag not in _VOID and len(self._open) < _DEEPEST:
             self._open.append(element)
+            self._tags[tag] += 1
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in _VOID:
-            self.handle_endtag(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if any(element.tag == tag for element in self._open[1:]):
+    def _end(self, tag: str) -> None:
+        if self._tags[tag]:
             while self._close() != tag:
                 pass
 
-    def close(self) -> None:
-        super().close()
-        while len(self._open) > 1:
-            self._close()
-
-    def handle_data(self, data: str) -> None:
+    def _text(self, data: str) -> None:
         element = self._open[-1]
         letters = len(" ".join(data.split()))
         if element.unseen or not letters:
             return
         if not element.hidden and self._y < self._height:
-            block = next(above for above in reversed(self._open) if above.block)
+            block = element.holder or element
             block.text += letters * CHARACTER_EM * LINE_EM * element.font**2
         self._x += letters * CHARACTER_EM * element.font
         self._line = max(self._line, LINE_EM * element.font)
@@ -326,6 +364,7 @@ class Layout(HTMLParser):
 
     def _close(self) -> str:
         element, above = self._open.pop(), self._open[-1]
+        self._tags[element.tag] -= 1
         if element.unseen:
             return element.tag
         style = element.style

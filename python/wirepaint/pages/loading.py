@@ -8,10 +8,8 @@ what the page model loads (``crates/page-model``, type ``Page``).
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -21,14 +19,19 @@ import brotli
 from wirepaint.pages import layout, references
 from wirepaint.pages.codings import coding_of
 from wirepaint.pages.model import Page, Resource
+from wirepaint.pages.order import ordered
 from wirepaint.pages.prepare import PreparedPage
 from wirepaint.pages.synthesis import flow
-from wirepaint.pages.synthesis.markup import _HIGH, _LOW, Driver
+from wirepaint.pages.synthesis.markup import HIGH, LOW, Driver
+from wirepaint.pages.tags import Tag, tokens
 
 Element = Literal[
     "stylesheet", "script", "async_script", "deferred_script", "image", "lazy", "frame", "preload", "other"
 ]
 
+_MOST_LAYOUT_NS = 2_000_000
+"""For an element: a page with few of them has other costs."""
+_HOLDS = {"before": "always", "either": "asked", "after": "never"}
 _SYNTHETIC_JS_NS_PER_KIB = 2_000
 """A synthesised script is one comment: its text is passed over."""
 _SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
@@ -45,6 +48,7 @@ class _Graph:
         self.page = Page.model_validate({"name": prepared.name, "url": prepared.url, "resources": kept})
         self._bodies = [response["body"] for response in prepared.responses]
         self._origins = prepared.origins
+        self._paints = prepared.paints
         self._driver = Driver(self.page)
         self._viewport = viewport
         self._ids = {references.key(r.url): r.id for r in self.page.resources if r.method == "GET"}
@@ -53,23 +57,32 @@ class _Graph:
         for resource in reversed(self.page.resources):
             if resource.cause.kind == "redirect" and resource.cause.by is not None:
                 self._last[resource.cause.by] = self._last[resource.id]
+        rehearsed = any(resource.rehearsed for resource in self.page.resources)
+        self._never_asked = {
+            r.id for r in self.page.resources if (r.rehearsed is None if rehearsed else r.file == "listed")
+        }
         self._causes: dict[int, dict[str, Any]] = {}
         self._anonymous: set[int] = set()
         self._urgent: dict[int, bool] = {}
         self._visible: set[int] = set()
         self._documents: dict[int, dict[str, Any]] = {}
         self._styles = layout.Styles(viewport)
+        self._sides: dict[int, tuple[float, float] | None] = {}
+        """Natural sizes of images, of which a document may name one often."""
         self._places: dict[int, dict[str, Any]] = {}
         """What the first view port shows of an image."""
 
     def build(self) -> dict[str, Any]:
         for resource in self.page.resources:
+            if resource.id in self._never_asked:
+                continue
             if resource.type == "html" and self._bodies[resource.id] and resource.status < 300:
                 self._read_document(resource)
             elif resource.type == "css" and self._bodies[resource.id]:
                 self._read_sheet(resource.id, _text(self._bodies[resource.id], resource), resource.url)
         self._lay_out()
         hosts = list(dict.fromkeys(host for _, host, _ in self._origins))
+        resources, place = self._asked([self._resource(resource) for resource in self.page.resources])
         return {
             "origins": [
                 {
@@ -80,13 +93,26 @@ class _Graph:
                 }
                 for scheme, host, port in self._origins
             ],
-            "resources": [self._resource(resource) for resource in self.page.resources],
+            "resources": resources,
+            "paints": {name: _follows(paint, place) for name, paint in self._paints.items() if paint},
         }
+
+    def _asked(self, built: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, int]]:
+        """What the rehearsals asked for more often than not; else all but files that nothing names."""
+        seen = [resource.rehearsed for resource in self.page.resources]
+        if not any(seen) and not self._never_asked:
+            return built, {number: number for number in range(len(built))}
+        wanted = [n not in self._never_asked and (not k or k.asked >= 0.5) for n, k in enumerate(seen)]
+        starts = [known.start_ms or 0.0 if known else 0.0 for known in seen]
+        return ordered(built, wanted, starts)
 
     def _resource(self, resource: Resource) -> dict[str, Any]:
         parts = urlsplit(resource.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         cause = self._cause(resource)
+        rehearsed = resource.rehearsed
+        told = rehearsed or (resource.cause if self._driver.is_shape else None)
+        after_load = told.after == "load" if told else resource.recorded.after_load
         urgent = self._urgent.get(resource.id)
         if cause is not None and cause["kind"] == "script" and resource.id in self._driver.driven:
             urgent = _driven_urgency(resource)
@@ -104,14 +130,40 @@ class _Graph:
             "think_ns": round(resource.think_ms * 1e6),
             "cause": cause,
             "urgent": urgent,
+            "priority": rehearsed.priority if rehearsed else None,
             "in_viewport": resource.id in self._visible,
             **self._places.get(resource.id, {}),
-            "after_load": resource.recorded.after_load,
-            "document": self._documents.get(resource.id),
+            "after_load": after_load,
+            "holds_load": _HOLDS[rehearsed.load] if rehearsed else None,
+            "document": self._document(resource),
         }
-        if resource.synthetic and resource.type == "js":
-            built["compute_ns"] = 300_000 + resource.decoded_bytes * _SYNTHETIC_JS_NS_PER_KIB // 1024
+        if rehearsed and rehearsed.by:
+            built["also"] = rehearsed.by[1:]
+            built["after_content_loaded"] = rehearsed.after == "content_loaded"
+        elif cause is not None and cause["kind"] == "script" and self._driver.is_shape:
+            built["also"] = [other for other in resource.cause.also if other != cause["by"]]
+            built["after_content_loaded"] = resource.cause.after == "content_loaded"
+            if not rehearsed and resource.cause.holds_load is False:
+                built["holds_load"] = "asked"
+        if rehearsed and rehearsed.compute_ms is not None and resource.type != "html":
+            built["compute_ns"] = round(rehearsed.compute_ms * 1e6)
+        elif resource.synthetic and resource.type == "js":
+            computes = round((resource.compute_ms or 0.0) * 1e6)
+            built["compute_ns"] = (
+                300_000 + computes + resource.decoded_bytes * _SYNTHETIC_JS_NS_PER_KIB // 1024
+            )
         return {key: value for key, value in built.items() if value is not None}
+
+    def _document(self, resource: Resource) -> dict[str, Any] | None:
+        known = self._documents.get(resource.id)
+        rehearsed = resource.rehearsed
+        laid_out = rehearsed.compute_ms if rehearsed else None
+        if resource.outline:
+            laid_out = resource.outline.rendering_ms
+        if known is None or not known["elements"] or laid_out is None:
+            return known
+        each = laid_out * 1e6 / known["elements"]
+        return known | {"layout_ns_per_element": round(min(each, _MOST_LAYOUT_NS))}
 
     # Causes.
 
@@ -121,9 +173,14 @@ class _Graph:
             return None
         if resource.cause.kind == "redirect":
             return {"kind": "redirect", "by": by}
+        if resource.rehearsed and resource.rehearsed.by:
+            first, after = resource.rehearsed.by[0], resource.rehearsed.after_ms
+            return {"kind": "script", "by": first, "after_ns": round(after * 1e6)}
         if found := self._causes.get(resource.id):
             return found
         after = resource.cause.after_ms
+        if self._driver.is_shape and resource.cause.kind == "script":
+            return {"kind": "script", "by": by, "after_ns": round(after * 1e6)}
         if parent := self._driver.driven.get(resource.id):
             by, after = parent.id, self._driver.call(resource, self._after(parent, resource))[2]
         elif resource.cause.kind == "css":
@@ -141,8 +198,6 @@ class _Graph:
     def _read_document(self, resource: Resource) -> None:
         text = _text(self._bodies[resource.id], resource)
         reader = _Reader(text, resource.url)
-        reader.feed(text)
-        reader.close()
         repeated: list[int] = []
         self._documents[resource.id] = {
             "body_at": reader.body_at,
@@ -191,8 +246,7 @@ class _Graph:
             known |= flow.lines(self._driver, self._causes, self._viewport)
             return
         reader = layout.Layout(base.url, self._styles, self._viewport, self._picture)
-        reader.feed(_text(self._bodies[base.id], base))
-        reader.close()
+        reader.read(_text(self._bodies[base.id], base))
         estimate = reader.estimate
         self._visible |= {child for child, shown in estimate.images.items() if shown.visible}
         self._places = {child: {"area": shown.area} for child, shown in estimate.images.items()}
@@ -203,6 +257,8 @@ class _Graph:
         """The most that an image may show of those that the document's scripts place."""
         areas = [0]
         for resource in self.page.resources:
+            if resource.id in self._never_asked:
+                continue
             in_base = self._driver.document(resource).id == self._driver.base.id
             cause = self._cause(resource)
             if not in_base or resource.type != "image" or resource.id in estimate.images or cause is None:
@@ -215,8 +271,11 @@ class _Graph:
 
     def _natural(self, image: int) -> tuple[float, float] | None:
         last = self._last[image]
-        body = self._bodies[last]
-        return layout.natural_size(_decoded(body, self.page.resources[last])) if body else None
+        if last not in self._sides:
+            body = self._bodies[last]
+            read = layout.natural_size(_decoded(body, self.page.resources[last])) if body else None
+            self._sides[last] = read
+        return self._sides[last]
 
     def _picture(self, url: str) -> layout.Picture | None:
         child = self._ids.get(references.key(url))
@@ -242,6 +301,15 @@ class _Graph:
         return resource.id in self._anonymous
 
 
+def _follows(paint: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
+    return {
+        "by": [place[number] for number in paint["by"] if number in place],
+        "content_loaded": paint["after"] == "content_loaded",
+        "load": paint["after"] == "load",
+        "after_ns": round(paint["after_ms"] * 1e6),
+    }
+
+
 def _address(number: int) -> str:
     """Of the host of this number, as in the testbed."""
     return f"10.65.{number // 250}.{number % 250 + 1}"
@@ -255,10 +323,10 @@ def _origin(url: str) -> tuple[str, str]:
 def _driven_urgency(resource: Resource) -> bool | None:
     """The word that the driver passes on (``markup.Driver.call``)."""
     if resource.type == "js" and resource.method == "GET":
-        return True if resource.priority in _HIGH else None
+        return True if resource.priority in HIGH else None
     if resource.type in ("data", "media", "other") or resource.method != "GET":
         # A fetch has high priority, whatever it is for.
-        return resource.priority not in _LOW
+        return resource.priority not in LOW
     return None
 
 
@@ -275,11 +343,10 @@ def _decoded(body: str, resource: Resource) -> bytes:
     return brotli.decompress(data) if coding == "br" else data
 
 
-class _Reader(HTMLParser):
+class _Reader:
     """Elements of a document that load something, with their offsets."""
 
     def __init__(self, text: str, base: str) -> None:
-        super().__init__(convert_charrefs=False)
         self.elements: list[tuple[int, Element, str, dict[str, str]]] = []
         self.inline_scripts: list[int] = []
         self.sheets: list[str] = []
@@ -288,40 +355,30 @@ class _Reader(HTMLParser):
         self.count = 0
         """Elements in the body."""
         self._base = base
-        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._unseen = 0
-        self._style = False
+        unseen = 0  # depth in templates
+        for token in tokens(text):
+            if not isinstance(token, Tag):
+                if token.within == "style" and not unseen:
+                    self.sheets.append(text[token.start : token.end])
+            elif token.name == "template":
+                unseen = max(0, unseen - 1) if token.closing else unseen + 1
+            elif not token.closing and not unseen:
+                self._element(token, text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
-        line, column = self.getpos()
-        at = self._lines[line - 1] + column
-        if tag in ("noscript", "template"):
-            self._unseen += 1
-        self._style = tag == "style"
-        if tag == "body":
-            self.body_at = min(self.body_at, at)
-        if self._unseen:
+    def _element(self, tag: Tag, text: str) -> None:
+        if tag.name == "body":
+            self.body_at = min(self.body_at, tag.start)
+        if tag.name == "noscript":
             return
-        self.count += self.body_at < at
+        self.count += self.body_at < tag.start
+        attributes = tag.attributes(text) if tag.fields else {}
         if "style" in attributes:
             self.sheets.append(attributes["style"])
-        if tag == "script" and "src" not in attributes and attributes.get("type", "") in _SCRIPT_TYPES:
-            self.inline_scripts.append(at)
-        for element, raw in _loads(tag, attributes):
+        if tag.name == "script" and "src" not in attributes and attributes.get("type", "") in _SCRIPT_TYPES:
+            self.inline_scripts.append(tag.start)
+        for element, raw in _loads(tag.name, attributes):
             if url := references.absolute(raw.strip(), self._base):
-                self.elements.append((at, element, url, attributes))
-
-    handle_startendtag = handle_starttag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("noscript", "template") and self._unseen:
-            self._unseen -= 1
-        self._style = False
-
-    def handle_data(self, data: str) -> None:
-        if self._style and not self._unseen:
-            self.sheets.append(data)
+                self.elements.append((tag.start, element, url, attributes))
 
 
 def _loads(tag: str, attributes: dict[str, str]) -> Iterator[tuple[Element, str]]:

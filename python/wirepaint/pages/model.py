@@ -23,6 +23,10 @@ NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
 CauseKind = Literal["navigation", "parser", "css", "script", "redirect", "other"]
+After = Literal["resources", "content_loaded", "load"]
+Element = Literal[
+    "stylesheet", "script", "async_script", "deferred_script", "image", "lazy", "frame", "preload", "other"
+]
 
 _Text = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$")]
 _Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
@@ -38,6 +42,38 @@ class Cause(_Strict):
     by: int | None
     kind: CauseKind
     after_ms: _Milliseconds = 0.0
+    also: list[int] = []
+    """Further resources whose last bytes must have arrived; ``after_ms`` counts from the latest."""
+    after: After = "resources"
+    """What ``after_ms`` counts from: the resources, or an event of the page that comes after them."""
+    holds_load: bool | None = None
+    """Whether the load event waits for the request to begin; null where ``recorded.after_load`` tells."""
+
+
+class Place(_Strict):
+    """An element of a document that loads resource ``of``."""
+
+    of: int
+    at: int = Field(ge=0)
+    """Bytes of the decoded document before it."""
+    element: Element
+    anonymous: bool = False
+    """It asks without credentials (``crossorigin``)."""
+    urgent: bool | None = None
+    """Its ``fetchpriority``: true for high, false for low."""
+
+
+class Outline(_Strict):
+    """What the dropped body of a document held; offsets in bytes of the decoded document."""
+
+    body_at: int = Field(ge=0)
+    elements: int = Field(ge=0)
+    """Elements in the body."""
+    inline_scripts: list[int] = []
+    places: list[Place] = []
+    rendering_ms: _Milliseconds = 0.0
+    callbacks_ms: _Milliseconds = 0.0
+    """Time of the main thread for styles, layout and paint, and for what scripts do after they have run."""
 
 
 class Recorded(_Strict):
@@ -52,6 +88,76 @@ class Recorded(_Strict):
     """True when the request began after the recorded load event."""
     post_bytes: int = Field(default=0, ge=0)
     """Size of the request's body."""
+
+
+class Rehearsed(_Strict):
+    """What the rehearsals showed of a request (docs/guide/pages.md, "Rehearsal"); times in ms."""
+
+    asked: float = Field(ge=0, le=1)
+    """Share of the rehearsals that asked for it."""
+    start_ms: _Milliseconds | None = None
+    end_ms: _Milliseconds | None = None
+    """Since the navigation, with every answer at once; null where no such rehearsal asked for it."""
+    aborted: bool = False
+    """The page gave the request up in one rehearsal at least."""
+    load: Literal["before", "after", "either"] = "before"
+    """Where the requests lay beside the load event."""
+    by: list[int] = []
+    """The request follows the latest of these; empty where documents and style sheets tell."""
+    after: After = "resources"
+    """What ``after_ms`` counts from."""
+    after_ms: _Milliseconds = 0.0
+    priority: str | None = None
+    """The browser's priority for it when it asked, in DevTools' words."""
+    compute_ms: _Milliseconds | None = None
+    """What the main thread does with a script before its effects, or with a style sheet; null where no
+    rehearsal tells. Of a document: style, layout and paint until the load event."""
+    inline_ms: _Milliseconds | None = None
+    """Of a document: what the main thread does with the scripts in its text."""
+    callbacks_ms: _Milliseconds | None = None
+    """Of a document: what scripts do until the load event after they have run."""
+
+
+class Follows(_Strict):
+    """A time that follows the latest end of resources, or an event of the page, by ``after_ms``."""
+
+    by: list[int]
+    after: After = "resources"
+    after_ms: _Milliseconds
+
+
+class Rehearsal(_Strict):
+    """What the rehearsals showed of the page as a whole."""
+
+    browser: str
+    """Product and version."""
+    maker: str
+    """Version of the rehearsal's own code."""
+    viewport: tuple[int, int] = (1280, 800)
+    """In CSS pixels."""
+    loads: int = Field(ge=0)
+    seconds: float = Field(ge=0)
+    verdict: Literal["replays", "replays without", "shape", "does not"]
+    reason: str = ""
+    """Why it replays in part, as a shape or not at all."""
+    left_out: int = 0
+    """Recorded requests that no rehearsal asked for."""
+    error: float | None = None
+    """The simulator's error: median of |simulated - rehearsed| / rehearsed page load time, in rehearsals kept
+    out of the fit."""
+    judged: int = Field(default=0, ge=0)
+    """Rehearsals kept out of the fit."""
+    others_cpu: float | None = None
+    """Share of the machine's CPU time that others had meanwhile, in the median of the loads."""
+    load_ms: _Milliseconds | None = None
+    """Page load time with every answer at once."""
+    first_contentful_paint: Follows | None = None
+    largest_contentful_paint: Follows | None = None
+    """What the paints follow, where the rehearsals tell more than the simulator's own estimate."""
+    unstable: list[str] = []
+    """Addresses that some rehearsals asked for and others did not."""
+    unstable_share: float = 0.0
+    """Of the bytes."""
 
 
 class Resource(_Strict):
@@ -77,6 +183,19 @@ class Resource(_Strict):
     residual_bytes: int = 0
     """``wire_bytes`` minus the size that the recording states."""
     recorded: Recorded = Recorded()
+    stand_in: bool = False
+    """True: the page asks for it, the recording does not have it; a stored answer stands in (404)."""
+    patterns: list[_Text] = []
+    """Further addresses that it answers; ``*`` stands for any text."""
+    rehearsed: Rehearsed | None = None
+    outline: Outline | None = None
+    """Of a document of a shape that was made from rehearsals."""
+    compute_ms: _Milliseconds | None = None
+    """Time for which a synthesised script, or the scripts in a synthesised document, compute; null where
+    unknown."""
+    file: Literal["named", "mentioned", "listed"] | None = None
+    """Of a file of a static site: a document, style sheet or import names it; its name stands in a script;
+    it merely lies in the folder. Null for what was recorded."""
 
     def header(self, name: str) -> str | None:
         """Value of the first header of this name (lower case)."""
@@ -93,10 +212,18 @@ class Page(_Strict):
     source: str = ""
     licence: str = ""
     recorded: str = Field(default="", pattern=r"^(\d{4}-\d\d-\d\d)?$")
+    clock_ms: int | None = Field(default=None, ge=0, lt=2**53)
+    """When the navigation began in the recording, in milliseconds of Unix time; null where unknown."""
+    viewport: tuple[int, int] | None = None
+    """Width and height in CSS pixels on which it was recorded; null where unknown."""
+    mobile: bool = False
+    """True when it was recorded as a phone."""
     url: str
     seed: int = Field(default=1, ge=0, lt=2**63)
     notes: list[str] = []
     """What the import changed or left out, one sentence each."""
+    rehearsal: Rehearsal | None = None
+    """Null for a page that was never rehearsed."""
     resources: list[Resource] = Field(min_length=1, max_length=5_000)
 
     @model_validator(mode="after")
@@ -111,6 +238,14 @@ class Page(_Strict):
                 raise ValueError(f"{where}.cause.by: the first resource has no cause, all others have one")
             if by is not None and not 0 <= by < position:
                 raise ValueError(f"{where}.cause.by is {by}, a cause must come before its effect")
+            for also in resource.cause.also:
+                if not 0 <= also < position:
+                    raise ValueError(f"{where}.cause.also names {also}, a cause must come before its effect")
+            for place in resource.outline.places if resource.outline else ():
+                if not position < place.of < len(self.resources):
+                    raise ValueError(
+                        f"{where}.outline.places names {place.of}, which must come after {position}"
+                    )
             if (resource.method, resource.url) in seen:
                 raise ValueError(f"{where}: {resource.method} {resource.url[:100]} occurs twice")
             seen.add((resource.method, resource.url))

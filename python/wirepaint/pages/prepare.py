@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from urllib.parse import urlsplit
 from wirepaint.errors import UsageError
 from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.import_har import sweep
-from wirepaint.pages.model import BODIES, INDEX, load
+from wirepaint.pages.model import BODIES, INDEX, Page, load
 from wirepaint.pages.synthesis import synthesise
 from wirepaint.pages.synthesis.markup import Driver
 
 _PREPARED = "prepared.json"
+NO_CLOCK_MS = 1_600_000_000_000
+"""When the clock of a page begins whose recording has no time (September 2020)."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,26 @@ class PreparedPage:
     origins: list[tuple[str, str, int]]
     """Scheme, host and port, in the order in which the page first uses them."""
     responses: list[dict[str, Any]]
-    """As ``Response`` of the run description; ``body`` is an absolute path."""
+    """As ``Response`` of the run description, one for each resource; ``body`` is an absolute path."""
     resources: list[dict[str, Any]]
-    """As in page.json, with the sizes and headers that are really served, and ``expected``: true when
-    a synthesised body or the navigation asks for it for certain, false when a recorded body decides."""
+    """As in page.json, with the sizes and headers that are really served, and ``expected``: true for
+    what every rehearsal asked for. Of a page that was never rehearsed: for the navigation, and for what
+    synthesised bodies ask for."""
+    clock_ms: int = NO_CLOCK_MS
+    seed: int = 1
+    rehearsed: bool = False
+    paints: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    """What the first and the largest contentful paint follow, where the rehearsals tell."""
+
+    @property
+    def answering(self) -> list[int]:
+        """The resource of each response that is served: the server grants preflights itself."""
+        return [r["id"] for r in self.resources if not (r.get("stand_in") and r["method"] == "OPTIONS")]
+
+    @property
+    def served(self) -> list[dict[str, Any]]:
+        """The responses that are served."""
+        return [self.responses[number] for number in self.answering]
 
 
 def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
@@ -60,7 +78,8 @@ def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
         if response["body"] is not None:
             response["body"] = str((folder if own else bodies) / response["body"])
     origins = [(scheme, host, port) for scheme, host, port in data["origins"]]
-    return PreparedPage(data["name"], data["url"], origins, data["responses"], data["resources"])
+    more = {key: data[key] for key in ("clock_ms", "seed", "rehearsed", "paints")}
+    return PreparedPage(data["name"], data["url"], origins, data["responses"], data["resources"], **more)
 
 
 @cache
@@ -88,9 +107,13 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
             "responses": [],
             "own": [],
             "resources": [],
+            "clock_ms": NO_CLOCK_MS if page.clock_ms is None else page.clock_ms,
+            "seed": page.seed,
+            "rehearsed": page.rehearsal is not None,
+            "paints": _paints(page),
         }
         origins: dict[tuple[str, str, int], None] = {}
-        certain = set(Driver(page).driven) | {0}
+        certain = _certain(page)
         for resource, wire in synthesise(page):
             name = resource.body
             if wire is not None:
@@ -107,6 +130,7 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
                     "status": resource.status,
                     "headers": resource.headers,
                     "body": name,
+                    "patterns": resource.patterns,
                     "think_ns": round(resource.think_ms * 1e6),
                 }
             )
@@ -124,6 +148,21 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return json.loads((folder / _PREPARED).read_bytes())
+
+
+def _paints(page: Page) -> dict[str, dict[str, Any] | None]:
+    found = page.rehearsal
+    if found is None:
+        return {}
+    paints = {"first": found.first_contentful_paint, "largest": found.largest_contentful_paint}
+    return {name: paint.model_dump() if paint else None for name, paint in paints.items()}
+
+
+def _certain(page: Page) -> set[int]:
+    """What each visit has to ask for."""
+    if page.rehearsal is None:
+        return set(Driver(page).driven) | {0}
+    return {r.id for r in page.resources if r.rehearsed and r.rehearsed.asked == 1}
 
 
 def _read(folder: Path) -> dict[str, Any] | None:

@@ -6,12 +6,16 @@ not run: what they ask for is not seen here.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from html.parser import HTMLParser
-from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit, urlunsplit
+from dataclasses import dataclass, field
+from functools import lru_cache
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+
+from wirepaint.pages.tags import Tag, srcset, tokens, unescape
+
+MOST_READ = 4 * 2**20
+"""Bytes of a document or stylesheet that importers read for addresses: some 3 seconds at worst."""
 
 _ATTRIBUTES = {
     "script": ("src",), "img": ("src", "srcset"), "source": ("src", "srcset"), "iframe": ("src",),
@@ -21,14 +25,18 @@ _ATTRIBUTES = {
 }  # fmt: skip
 _FETCHING_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "prefetch", "prerender", "manifest",
                    "preconnect", "dns-prefetch"}  # fmt: skip
-_ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?""")
 _CSS = re.compile(
-    r"""/\*.*?\*/|@import\s+(?P<q>["'])(?P<import>.*?)(?P=q)|url\(\s*(?P<r>["']?)(?P<url>.*?)(?P=r)\s*\)""",
-    re.S | re.I,
+    r"""/\*(?:[^*]|\*(?!/))*+(?:\*/)?
+    |@import[ \t\n\f\r]*+(?:"(?P<import1>[^"\n]*+)"|'(?P<import2>[^'\n]*+)')
+    |url\([ \t\n\f\r]*+(?:"(?P<url1>[^"\n]*+)"|'(?P<url2>[^'\n]*+)'|(?P<url3>[^"'() \t\n\f\r]++))
+        [ \t\n\f\r]*+\)""",
+    re.I | re.X,
 )
+_QUOTES = re.compile(r"&(?:quot|apos|#0*(?:34|39));", re.I)
 _EMPTY_SEGMENT = re.compile("(?<=/)(?=/)")
 _HELD = "\N{OBJECT REPLACEMENT CHARACTER}"
-_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*[^\s,])[^,]*")
+_SPACE = " \t\n\f\r"
+_PORTS = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True)
@@ -38,30 +46,38 @@ class Reference:
     start: int
     end: int
     url: str
+    element: str = "css"
+    """The tag that asks for it; ``css`` for a style."""
+
+
+@dataclass
+class Markup:
+    """What a document or stylesheet says of its parts."""
+
+    found: list[Reference] = field(default_factory=list)
+    icons: set[str] = field(default_factory=set)
+    """Addresses of its icons, which a headless browser leaves alone."""
+    scripts: list[str] = field(default_factory=list)
+    """The scripts within it."""
 
 
 def in_css(text: str, base: str) -> Iterator[Reference]:
     """What a stylesheet at ``base`` refers to; ``data:`` and fragments of the document are left out."""
-    for match in _CSS.finditer(text):
-        group = "import" if match["import"] is not None else "url"
-        if match[group] and (url := absolute(match[group].strip(), base)):
-            yield Reference(*match.span(group), url)
+    for start, end, raw in _addresses(text):
+        if url := absolute(raw.strip(_SPACE), base):
+            yield Reference(start, end, url)
 
 
 def in_html(text: str, base: str) -> list[Reference]:
     """What a document at ``base`` makes a browser with scripts ask for."""
-    parser = _Parser(text, base)
-    parser.feed(text)
-    parser.close()
-    return parser.found
+    return read_html(text, base).found
 
 
-def icons(text: str, base: str) -> set[str]:
-    """Addresses of the icons that a document at ``base`` names, which a headless browser leaves alone."""
-    parser = _Parser(text, base)
-    parser.feed(text)
-    parser.close()
-    return parser.icons | {urljoin(base, "/favicon.ico")}
+def read_html(text: str, base: str) -> Markup:
+    """Reads a document at ``base``."""
+    reader = _Reader(text, base)
+    reader.read()
+    return reader.markup
 
 
 def join(base: str, url: str) -> str:
@@ -78,23 +94,43 @@ def join(base: str, url: str) -> str:
     return urljoin(held(base), held(url)).replace(_HELD, "")
 
 
+def plain(url: str) -> str:
+    """``url`` as it is requested: without fragment and default port, scheme and host in lower case."""
+    url = url.partition("#")[0]
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    if parts.scheme not in _PORTS:
+        return url
+    host = parts.netloc if "@" in parts.netloc else parts.netloc.lower()
+    host = host.removesuffix(_PORTS[parts.scheme]).removesuffix(":")
+    query = f"?{parts.query}" if parts.query or url.endswith("?") else ""
+    return f"{parts.scheme}://{host}{parts.path or '/'}{query}"
+
+
+@lru_cache(maxsize=1024)
 def absolute(url: str, base: str) -> str | None:
-    """``url`` against ``base`` without fragment, as it is requested; None where nothing is requested."""
+    """``url`` against ``base`` as it is requested; None where nothing is requested."""
     if not url or url.startswith("#"):
         return None
     try:
-        joined = urldefrag(join(base, "".join(url.split("\n")).strip())).url
+        joined = join(base, "".join(url.split("\n")).strip(_SPACE))
         parts = urlsplit(joined)
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in _PORTS or not parts.hostname:
         return None
-    return quote(joined.encode("latin-1", "replace"), safe="!#$%&'()*+,/:;=?@[]~|^{}")
+    return quote(plain(joined).encode("latin-1", "replace"), safe="!#$%&'()*+,/:;=?@[]~|^{}")
 
 
+@lru_cache(maxsize=1024)
 def key(url: str) -> str:
     """A form in which two writings of one address are equal, whatever the scheme and escapes."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(plain(url))
+    except ValueError:
+        return url
     return unquote(f"//{(parts.netloc or '').lower()}{parts.path or '/'}?{parts.query}")
 
 
@@ -114,65 +150,75 @@ def blank(text: str, references: list[Reference], keep: Callable[[str], bool]) -
     return "".join([*pieces, text[position:]]), count
 
 
-class _Parser(HTMLParser):
+def _addresses(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where the addresses of a style stand, and how they are written."""
+    for match in _CSS.finditer(text):
+        if match.lastgroup:
+            yield *match.span(match.lastgroup), match[match.lastgroup]
+
+
+class _Reader:
     def __init__(self, text: str, base: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self.found: list[Reference] = []
-        self.icons: set[str] = set()
-        self._base = base
-        self._lines = [0]
-        self._lines += [match.end() for match in re.finditer("\n", text)]
-        self._unseen = 0  # depth inside elements whose content is not loaded
-        self._style = False
+        self.markup = Markup()
+        self._text, self._base = text, base
+        self._based = False
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if tag in ("noscript", "template"):
-            self._unseen += 1
-        self._style = tag == "style"
-        if tag == "base" and values.get("href"):
-            self._base = join(self._base, values["href"] or "")
-        if self._unseen:
-            return
-        wanted = _ATTRIBUTES.get(tag, ())
-        if tag == "link" and not _FETCHING_LINKS & set((values.get("rel") or "").lower().split()):
-            wanted = ()
-        if tag == "link" and "icon" in (values.get("rel") or "").lower() and values.get("href"):
-            self.icons.add(absolute(values["href"] or "", self._base) or "")
-        source = self.get_starttag_text() or ""
-        line, column = self.getpos()
-        start = self._lines[line - 1] + column
-        for match in _ATTRIBUTE.finditer(source, len(tag) + 1):
-            name, value = match[1].lower(), match[2]
-            if not value:
-                continue
-            quoted = value[0] in "\"'"
-            begin, end = match.start(2) + quoted, match.end(2) - quoted
+    def read(self) -> None:
+        self.markup.icons.add(self._address("/favicon.ico") or "")
+        unseen = 0  # depth inside elements whose content is not loaded
+        loaded = False
+        for token in tokens(self._text):
+            if not isinstance(token, Tag):
+                if token.within == "style" and not unseen:
+                    self._css(token.start, token.end)
+                elif token.within == "script" and not unseen and not loaded:
+                    self.markup.scripts.append(self._text[token.start : token.end])
+            elif token.name == "template":
+                unseen = max(0, unseen - 1) if token.closing else unseen + 1
+            elif not token.closing and not unseen:
+                loaded = any(name == "src" for name, _, _ in token.fields)
+                self._element(token)
+
+    def _element(self, tag: Tag) -> None:
+        wanted = _ATTRIBUTES.get(tag.name, ())
+        if tag.name == "base":
+            self._rebase(tag.attributes(self._text).get("href", ""))
+        elif tag.name == "link":
+            attributes = tag.attributes(self._text)
+            relation = attributes.get("rel", "").lower()
+            if not _FETCHING_LINKS & set(relation.split()):
+                wanted = ()
+            if "icon" in relation and (href := attributes.get("href")):
+                self.markup.icons.add(self._address(href) or "")
+        for name, start, end in tag.fields:
             if name == "style":
-                self._css(source[begin:end], start + begin)
-            elif name.endswith("srcset") and name in wanted:
-                for candidate in _CANDIDATE.finditer(source, begin, end):
-                    self._add(candidate[1], start + candidate.start(1), start + candidate.end(0))
-            elif name in wanted:
-                self._add(source[begin:end], start + begin, start + end)
+                self._css(start, end, escaped=True)
+            elif name not in wanted:
+                continue
+            elif name.endswith("srcset"):
+                for begin, stop, last in srcset(self._text, start, end):
+                    self._add(begin, stop, last, tag.name)
+            else:
+                self._add(start, end, end, tag.name)
 
-    handle_startendtag = handle_starttag
+    def _rebase(self, href: str) -> None:
+        """The first ``base`` counts."""
+        if self._based or not href:
+            return
+        self._based = True
+        self._base = absolute(href, self._base) or self._base
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("noscript", "template") and self._unseen:
-            self._unseen -= 1
-        self._style = False
+    def _css(self, start: int, end: int, *, escaped: bool = False) -> None:
+        text = self._text[start:end]
+        if escaped and "&" in text:  # quotes of the same length, so that positions hold
+            text = _QUOTES.sub(lambda match: '"'.ljust(len(match[0])), text)
+        for begin, stop, raw in _addresses(text):
+            if url := self._address(unescape(raw) if escaped else raw):
+                self.markup.found.append(Reference(start + begin, start + stop, url))
 
-    def handle_data(self, data: str) -> None:
-        if self._style and not self._unseen:
-            line, column = self.getpos()
-            self._css(data, self._lines[line - 1] + column)
+    def _add(self, begin: int, stop: int, last: int, element: str) -> None:
+        if url := self._address(unescape(self._text[begin:stop])):
+            self.markup.found.append(Reference(begin, last, url, element))
 
-    def _css(self, text: str, start: int) -> None:
-        for reference in in_css(html.unescape(text) if "&" in text else text, self._base):
-            if "&" not in text:  # positions hold
-                self.found.append(Reference(start + reference.start, start + reference.end, reference.url))
-
-    def _add(self, raw: str, start: int, end: int) -> None:
-        if url := absolute(html.unescape(raw).strip(), self._base):
-            self.found.append(Reference(start, end, url))
+    def _address(self, written: str) -> str | None:
+        return absolute(written.strip(_SPACE), self._base)

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
 from wirepaint.pages import references
-from wirepaint.pages.causes import plain
-from wirepaint.pages.har import Entry, Log, RecordedPage
+from wirepaint.pages.har import Entry, Log, RecordedPage, choose_page, peek
+from wirepaint.pages.hsts import preloaded
 from wirepaint.pages.model import Kind
-from wirepaint.pages.usage import kind_of
+from wirepaint.pages.references import plain
+from wirepaint.pages.usage import kind_of, unhinted, unhinted_kind
 
-_PRELOADED_DOMAINS = (".app", ".dev", ".page", ".new", ".google", ".bank", ".foo", ".zip", ".mov", ".day")
-"""Domains that Chromium asks by https alone."""
+_LONGEST_URL = 65_536
+_LONGEST_PATH = 8_192
+"""Of the path; servers take no more."""
 
 _DRIVEN_METHODS = ("GET", "HEAD", "POST")
 """What a page of synthesised bodies asks for: no preflight of the browser's own is needed."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_HOPS = 20
 
 
 @dataclass(eq=False)
@@ -39,6 +43,14 @@ class Draft:
     """Where its redirect leads."""
     came_from: Draft | None = None
     """The redirect that led here."""
+
+    @cached_property
+    def markup(self) -> references.Markup:
+        """What the recorded body of a document or stylesheet refers to."""
+        text = peek(self.entry)[: references.MOST_READ]
+        if self.kind == "css":
+            return references.Markup(list(references.in_css(text, self.url)))
+        return references.read_html(text, self.url)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -61,7 +73,9 @@ class Selection:
 
 def select(log: Log, path: Path, page: str | None) -> Selection:
     """Chooses the page and its requests; raises :class:`UsageError` where there is none."""
-    recorded = _choose_page(log, path, page)
+    used = {entry.page for entry in log.entries}
+    pages = [p for p in log.pages if p.id in used] if page is None else log.pages
+    recorded = choose_page(pages, str(path), page) if pages or page is not None else None
     counts: Counter[str] = Counter()
     aliases: dict[str, str] = {}
     entries: list[Entry] = []
@@ -81,11 +95,8 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
         raise UsageError(f"{path}: log.entries", "no answered http or https request", "at least one")
     entries.sort(key=lambda entry: entry.started)
     drafts = [_draft(entry, entries[0]) for entry in entries]
-    base = _base(drafts)
     _link_redirects(drafts)
-    chain = [base]
-    while (following := chain[-1].target) and following not in chain:
-        chain.append(following)
+    chain = _chain(_first(drafts))
     origin = chain[0].start
     for draft in drafts:
         draft.start, draft.end = max(0.0, draft.start - origin), max(0.0, draft.end - origin)
@@ -94,8 +105,9 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
         began = recorded.started or entries[0].started
         if began.tzinfo is None:
             began = began.astimezone()
-        load = (began - base.entry.started) / timedelta(milliseconds=1) + recorded.timings.on_load
-    drafts = chain + [draft for draft in drafts if draft not in set(chain)]
+        load = (began - chain[0].entry.started) / timedelta(milliseconds=1) + recorded.timings.on_load
+    leading = set(chain)
+    drafts = chain + [draft for draft in drafts if draft not in leading]
     _upgrade(drafts, chain, aliases, counts)
     drafts = _once(drafts, counts)
     _keep_replayable_redirects(drafts, counts)
@@ -104,17 +116,18 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
         base = base.target
     if base.status == 204:
         raise UsageError(f"{path}: log.entries", f"no answer of the page {base.url[:100]}", "a document")
+    _settle_kinds(drafts, base)
     for draft in drafts:
         final, hops = draft, 0
-        while final.target and hops < 20:
+        while final.target and hops < _MOST_HOPS:
             final, hops = final.target, hops + 1
         first, hops = draft, 0
-        while first.came_from and hops < 20:
+        while first.came_from and hops < _MOST_HOPS:
             first, hops = first.came_from, hops + 1
         # A frame without content, or one that a form posted into, is no document but a beacon.
         empty_frame = final.kind == "html" and final.status == 204 and draft is not base
         draft.kind = "data" if empty_frame or first.method != "GET" else final.kind
-    if not base.entry.response.content.text:
+    if not base.entry.response.content.recorded:
         every = len(drafts)
         drafts = [draft for draft in drafts if draft.method in _DRIVEN_METHODS]
         if others := every - len(drafts):
@@ -123,22 +136,12 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
     return Selection(drafts, base, load, aliases, notes, recorded)
 
 
-def _choose_page(log: Log, path: Path, wanted: str | None) -> RecordedPage | None:
-    if wanted is None:
-        used = {entry.page for entry in log.entries}
-        return next((p for p in log.pages if p.id in used), None)
-    for position, recorded in enumerate(log.pages, start=1):
-        if wanted in (recorded.id, str(position)):
-            return recorded
-    listed = ", ".join(p.id for p in log.pages[:10]) or "none in this file"
-    raise UsageError(f"{path}: page", repr(wanted), f"a number from 1 or an id of log.pages: {listed}")
-
-
 def _why_left_out(entry: Entry, path: Path) -> str | None:
     place = f"{path}: log.entries[{entry.place}]"
     url = entry.request.url.strip()
     if not url.lower().startswith(("http://", "https://")):
         return "requests without network (data:, blob:, websockets, extensions)"
+    parts = urlsplit("")
     try:
         parts = urlsplit(url)
         ok = bool(parts.hostname) and parts.port != 0 and parts.username is None
@@ -146,6 +149,8 @@ def _why_left_out(entry: Entry, path: Path) -> str | None:
         ok = False
     if not ok or any(c <= " " for c in url):
         raise UsageError(f"{place}.request.url", repr(url[:100]), "an absolute http or https address")
+    if len(url) > _LONGEST_URL or len(parts.path) > _LONGEST_PATH or len(parts.hostname or "") > 253:
+        return "addresses longer than servers take"
     method = entry.request.method.upper()
     if not (method.isascii() and method.isalpha() and len(method) <= 16):
         raise UsageError(f"{place}.request.method", repr(method[:40]), "an HTTP method")
@@ -179,10 +184,46 @@ def _draft(entry: Entry, first: Entry) -> Draft:
     return Draft(entry, url, entry.request.method.upper(), kind_of(entry), status, start, start + spent)
 
 
-def _base(drafts: list[Draft]) -> Draft:
+def _first(drafts: list[Draft]) -> Draft:
+    """The navigation: the first document, with the redirects that lead to it."""
     gets = [d for d in drafts if d.method == "GET"]
-    html = (d for d in gets if d.kind == "html" or d.status in _REDIRECTS)
-    return next(html, gets[0] if gets else drafts[0])
+    documents = (d for d in gets if _is_document(_chain(d)[-1]))
+    redirects = (d for d in gets if d.status in _REDIRECTS)
+    return next(documents, None) or next(redirects, None) or (gets or drafts)[0]
+
+
+def _is_document(draft: Draft) -> bool:
+    return draft.status not in _REDIRECTS and (draft.kind == "html" or unhinted(draft.entry))
+
+
+def _chain(first: Draft) -> list[Draft]:
+    """A request and those that its redirects lead to."""
+    chain = {first: None}
+    while (following := next(reversed(chain)).target) and following not in chain and len(chain) < _MOST_HOPS:
+        chain[following] = None
+    return list(chain)
+
+
+def _settle_kinds(drafts: list[Draft], base: Draft) -> None:
+    """What HTML is for whose requests do not say so: what its page uses it as."""
+    if base.kind in ("data", "other"):
+        base.kind = "html"
+    open_questions = {references.key(d.url): d for d in drafts if d is not base and unhinted(d.entry)}
+    if not open_questions or not base.entry.response.content.recorded:
+        return
+    asked_by: dict[str, str] = {}
+    documents = [d for d in drafts if d.kind in ("html", "css") and d not in open_questions.values()]
+    for document in documents:  # it grows by frames
+        for reference in document.markup.found:
+            key = references.key(reference.url)
+            if key in asked_by:
+                continue
+            asked_by[key] = reference.element
+            if reference.element in ("iframe", "frame") and (frame := open_questions.get(key)):
+                frame.kind = "html"
+                documents.append(frame)
+    for key, draft in open_questions.items():
+        draft.kind = unhinted_kind(peek(draft.entry), asked_by.get(key, ""))
 
 
 def _link_redirects(drafts: list[Draft]) -> None:
@@ -199,23 +240,20 @@ def _link_redirects(drafts: list[Draft]) -> None:
 def _upgrade(drafts: list[Draft], chain: list[Draft], aliases: dict[str, str], counts: Counter[str]) -> None:
     """Asks by https where the browser would whatever the page says.
 
-    That is, for http parts of an https page, which it blocks or upgrades, and for hosts in its
-    preloaded HSTS list, as which count those whose site asked to be preloaded.
+    That is, for http parts of an https page, which it blocks or upgrades, for hosts in its preloaded
+    HSTS list, and for those whose site asked to be in it.
     """
     secure_page = chain[-1].url.startswith("https:")
-    preloaded = {
+    asking = {
         ".".join((urlsplit(draft.url).hostname or "").split(".")[-2:])
         for draft in drafts
         if "preload" in draft.entry.header("strict-transport-security")
     }
     for draft in drafts:
         host = urlsplit(draft.url).hostname or ""
-        listed = host.endswith(_PRELOADED_DOMAINS) or ".".join(host.split(".")[-2:]) in preloaded
+        listed = preloaded(host) or ".".join(host.split(".")[-2:]) in asking
         if draft.url.startswith("http:") and (listed or (secure_page and draft not in chain)):
-            secure = "https:" + draft.url.removeprefix("http:")
-            parts = urlsplit(secure)
-            if parts.port == 80:
-                secure = secure.replace(":80", "", 1)
+            secure = plain("https:" + draft.url.removeprefix("http:"))
             aliases[draft.url] = secure
             draft.url = secure
             counts["http requests asked for by https, as the browser would"] += 1
@@ -231,7 +269,7 @@ def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:
         first = group[0]
         if len(group) == 1:
             continue
-        best = min(group, key=lambda d: (d.status in _REDIRECTS, d.status >= 400, d.status == 204))
+        best = min(group, key=_badness)
         dropped.update(d for d in group if d is not first)
         if best is first:
             continue
@@ -247,6 +285,13 @@ def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:
     if dropped:
         counts["repeated requests merged into the first"] += len(dropped)
     return [draft for draft in drafts if draft not in dropped]
+
+
+def _badness(draft: Draft) -> tuple[bool, bool, bool, bool]:
+    """Of several answers the least is kept: content, else a redirect that leads elsewhere."""
+    redirects = draft.status in _REDIRECTS
+    to_itself = redirects and (draft.target is None or draft.target.key == draft.key)
+    return redirects, to_itself, draft.status >= 400, draft.status == 204
 
 
 def _keep_replayable_redirects(drafts: list[Draft], counts: Counter[str]) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from wirepaint.pages import har, references
+from wirepaint.pages import references
 from wirepaint.pages.selection import Selection
 
-_INLINE = re.compile(r"<script(?![^>]*\ssrc\s*=)[^>]*>(.*?)</script", re.S | re.I)
 _ADDRESS = re.compile(r"""["'](?:https?:)?//([a-z0-9.-]+\.[a-z]{2,})[/"']""", re.I)
 _LOADS = ("createElement", ".src", "fetch(", "XMLHttpRequest", "document.write", "Image(")
 
@@ -19,20 +18,16 @@ def doubt(selection: Selection) -> str | None:
     Signs are requests that no recorded document or stylesheet refers to, which scripts must have
     made, and scripts inside documents that load from hosts which the recording does not have.
     """
-    if not selection.base.entry.response.content.text:
+    if not selection.base.entry.response.content.recorded:
         return None
     hosts = {urlsplit(draft.url).hostname for draft in selection.drafts}
     referred: set[str] = set()
     for draft in selection.drafts:
         if draft.kind not in ("html", "css"):
             continue
-        text = har.peek(draft.entry)
-        if draft.kind == "css":
-            referred |= {references.key(found.url) for found in references.in_css(text, draft.url)}
-            continue
-        referred |= {references.key(found.url) for found in references.in_html(text, draft.url)}
-        referred |= {references.key(icon) for icon in references.icons(text, draft.url)}
-        for script in _INLINE.findall(text):
+        referred |= {references.key(found.url) for found in draft.markup.found}
+        referred |= {references.key(icon) for icon in draft.markup.icons}
+        for script in draft.markup.scripts:
             strangers = {host.lower() for host in _ADDRESS.findall(script)} - hosts
             if strangers and any(word in script for word in _LOADS):
                 return f"a script of the document may load from {min(strangers)}, which was not recorded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from wirepaint.pages.har import Entry
@@ -39,6 +40,32 @@ def by_mime(mime: str, url: str) -> Kind:
             return kind
     suffix = urlsplit(url).path.rpartition("/")[2].rpartition(".")[2].lower()
     return _BY_SUFFIX.get(suffix, "other")
+
+
+_BY_ELEMENT: dict[str, Kind] = {
+    "iframe": "html", "frame": "html", "img": "image", "image": "image", "input": "image", "body": "image",
+    "script": "js", "css": "image", "embed": "other", "object": "other",
+}  # fmt: skip
+_HINTS = ("accept", "sec-fetch-dest", "upgrade-insecure-requests", "x-requested-with")
+_DOCUMENT = re.compile(r"\s*(?:<!--.{0,2000}?-->\s*)?(?:<!doctype html|<html\b)", re.I | re.S)
+
+
+def unhinted(entry: Entry) -> bool:
+    """True for HTML of which nothing in the request says what it was for, as in crawlers' archives."""
+    mime = entry.header("content-type") or entry.response.content.mime
+    return (
+        entry.request.method.upper() == "GET"
+        and not entry.resource_type
+        and by_mime(mime, "") == "html"
+        and not any(entry.request.header(name) for name in _HINTS)
+    )
+
+
+def unhinted_kind(text: str, element: str) -> Kind:
+    """What such HTML is for: as the element uses it that names it, else by what it looks like."""
+    if element in _BY_ELEMENT:
+        return _BY_ELEMENT[element]
+    return "html" if _DOCUMENT.match(text[:4096]) else "data"
 
 
 def kind_of(entry: Entry) -> Kind:

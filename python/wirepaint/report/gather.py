@@ -15,7 +15,7 @@ from wirepaint import figures, metrics
 from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
 from wirepaint.report.answer import Clause, Part, clauses, plain, sentence
-from wirepaint.results import Results
+from wirepaint.results import Results, journal
 from wirepaint.statistics import Comparison, agreement, compare, median
 from wirepaint.statistics.compare import HEADLINE, MARGIN
 
@@ -152,6 +152,10 @@ class Report:
     counted: int
     with_suspect: bool
     states: Counter[str]
+    cannot_count: dict[str, str]
+    fidelity: str | None
+    """How true the simulator was on each page in its rehearsals."""
+    """Why visits were skipped, by page."""
     panels: list[Panel]
     figures: list[Drawn]
     agreement: list[agreement.Agreement]
@@ -178,8 +182,8 @@ class Report:
     @property
     def flagged_first(self) -> list[Run]:
         """Runs with those first that do not count."""
-        order = {"invalid": 0, "failed": 1, "suspect": 2, "valid": 3}
-        return sorted(self.runs, key=lambda run: order.get(run.verdict, 4))
+        order = {"invalid": 0, "failed": 1, "cannot count": 2, "suspect": 3, "valid": 4}
+        return sorted(self.runs, key=lambda run: order.get(run.verdict, 5))
 
     def number_of(self, level: str) -> int:
         """Number of a level's colour and mark, from 1."""
@@ -207,6 +211,8 @@ def gather(evidence: Evidence) -> Report:
         counted=evidence.table.height,
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
+        cannot_count=results.cannot_count(),
+        fidelity=results.fidelity(),
         panels=[panel for panel in panels if panel.drawings],
         figures=[drawn[name] for name in FIGURES if name in drawn],
         agreement=agreements(evidence),
@@ -365,8 +371,8 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """The verdict of a done run, else its state."""
-    return row["verdict"] or row["state"]
+    """How a run stands: a verdict, "cannot count" or a state."""
+    return journal.standing(row["state"], row["verdict"], row["cause"])
 
 
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:

@@ -66,10 +66,11 @@ RUN_VERDICTS = {
     "valid": "everything observed is what was asked; the run counts",
     "suspect": "the machine was disturbed; the run counts only when asked for",
     "invalid": "what ran is not what was asked; the run does not count",
-    "failed": "no result after all attempts",
+    "failed": "no result: it could not be carried out",
     "planned": "not carried out yet",
     "running": "was under way when the report was written",
     "skipped": "not needed: the interval was narrow enough",
+    "cannot count": "skipped: an earlier visit showed that no visit of this page counts",
 }
 
 

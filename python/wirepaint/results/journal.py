@@ -5,6 +5,7 @@ planned ──begin──► running ──done──► done          has a res
    ▲                  │ ──failed───► failed        no result after all attempts; the next command tries again
    └── interrupted ───┘
 planned ──skip──► skipped                           not needed: the interval is narrow enough
+                                                    or the page cannot count: the next command decides again
 ```
 WAL with synchronous=FULL: in power cuts that combination lost no acknowledged row.
 """
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -32,6 +34,9 @@ FORMAT = 2
 NAME = "journal.sqlite"
 State = Literal["planned", "running", "done", "failed", "skipped"]
 
+CANNOT_COUNT = "the page cannot count: "
+"""The cause of a run that was skipped for its page begins so; others were not needed."""
+
 AXES = (
     "scenario",
     "backend",
@@ -44,6 +49,9 @@ AXES = (
     "page",
 )
 """Columns that tell which condition a run belongs to."""
+
+_FROM_WORST = ("failed", "invalid", "suspect", "valid")
+"""Ends of an attempt; one that was stopped or interrupted is none."""
 
 _TABLES = """
 CREATE TABLE run (
@@ -81,6 +89,9 @@ class Row:
     state: State
     attempts: int
     verdict: str | None
+    cause: str | None
+    outcome: Outcome | None
+    """Of a done run, without its duration."""
 
 
 class Journal:
@@ -118,8 +129,20 @@ class Journal:
     def rows(self) -> list[Row]:
         """All runs in their order."""
         with self._guarded():
-            found = self._db.execute("SELECT key, state, attempts, verdict FROM run ORDER BY position")
-            return [Row(*row) for row in found]
+            query = "SELECT key, state, attempts, verdict, cause, reasons FROM run ORDER BY position"
+            return [
+                Row(*row, outcome=Outcome(row[3], json.loads(reasons)) if row[3] else None)
+                for *row, reasons in self._db.execute(query)
+            ]
+
+    def repeats(self) -> tuple[int, int]:
+        """Number of attempts after a run's first, and of those that ended no better than the one before."""
+        marks = ", ".join("?" * len(_FROM_WORST))
+        query = f"SELECT key, outcome FROM attempt WHERE outcome IN ({marks}) ORDER BY key, number"
+        with self._guarded():
+            ends = self._db.execute(query, _FROM_WORST).fetchall()
+        again = [(a[1], b[1]) for a, b in pairwise(ends) if a[0] == b[0]]
+        return len(again), sum(_FROM_WORST.index(b) <= _FROM_WORST.index(a) for a, b in again)
 
     def begin(self, key: str) -> int:
         """A new attempt; returns its number, 1 for the first."""
@@ -158,7 +181,7 @@ class Journal:
             db.execute("UPDATE run SET state = 'failed', cause = ? WHERE key = ?", (cause, key))
 
     def skip(self, key: str, why: str) -> None:
-        """A planned run is not needed."""
+        """A planned run is not needed, or its page cannot count (``why`` begins with ``CANNOT_COUNT``)."""
         with self._transaction() as db:
             db.execute("UPDATE run SET state = 'skipped', cause = ? WHERE key = ?", (why, key))
 
@@ -189,6 +212,13 @@ class Journal:
             raise Incomplete(f"{self.path}: {error}. Mend that and give the same command again.") from None
         except sqlite3.DatabaseError as error:
             raise damaged(self.path, error) from None
+
+
+def standing(state: str, verdict: str | None, cause: str | None) -> str:
+    """How a run stands in one word or two: the verdict of a done run, ``cannot count``, else the state."""
+    if state == "skipped" and (cause or "").startswith(CANNOT_COUNT):
+        return "cannot count"
+    return verdict or state
 
 
 def axes(run: ResolvedRun) -> dict[str, Any]:

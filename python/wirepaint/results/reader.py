@@ -66,6 +66,30 @@ class Results:
         """
         return self._all_runs.filter(pl.col("state").is_in(states)) if states else self._all_runs
 
+    def cannot_count(self) -> dict[str, str]:
+        """Why runs were skipped, by the page that cannot count; the first reason of each."""
+        skipped = self.runs("skipped").filter(pl.col("cause").str.starts_with(journal.CANNOT_COUNT))
+        first = skipped.unique("page", keep="first", maintain_order=True)
+        causes = first["cause"].str.strip_prefix(journal.CANNOT_COUNT)
+        return dict(zip(first["page"], causes, strict=True))
+
+    def fidelity(self) -> str | None:
+        """How true the simulator was on each page in its rehearsals; None without simulated runs."""
+        if self.manifest["backend"] == "testbed":
+            return None
+        agents = self.manifest["evaluation"]["user_agents"]
+        found = {agent["page"]: agent.get("rehearsal") for agent in agents}
+        known = {page: of["error"] for page, of in found.items() if of and of["error"] is not None}
+        said: list[str] = []
+        if known:
+            errors = ", ".join(
+                f"{page} {error:.1%}".replace("%", " %") for page, error in sorted(known.items())
+            )
+            said.append(f"Simulated page load times in rehearsals kept out of the fit were off by: {errors}.")
+        if unknown := sorted(page for page in found if page not in known):
+            said.append(f"Never rehearsed, the recorded causes serve: {', '.join(unknown)}.")
+        return " ".join(said)
+
     def attempts(self) -> pl.DataFrame:
         """One row per attempt: run_key, number, began_unix_ns, ended_unix_ns, outcome, detail."""
         query = "SELECT key AS run_key, number, began_unix_ns, ended_unix_ns, outcome, detail FROM attempt"

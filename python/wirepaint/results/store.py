@@ -79,6 +79,10 @@ class Store:
         """The state of all runs, in their order."""
         return self._journal.rows()
 
+    def repeats(self) -> tuple[int, int]:
+        """Number of attempts after a run's first, and of those that were in vain."""
+        return self._journal.repeats()
+
     def begin(self, key: str) -> tuple[int, Path]:
         """A new attempt at a run: its number and the folder to fill."""
         number = self._journal.begin(key)
@@ -113,7 +117,7 @@ class Store:
         self._journal.repeat(key, number, "stopped", "")
 
     def skip(self, key: str, why: str) -> None:
-        """A planned run is not needed."""
+        """A planned run is not needed, or its page cannot count (``why`` begins with ``CANNOT_COUNT``)."""
         self._journal.skip(key, why)
 
     def keep_calibration(self, network: str, measured: dict[str, Any]) -> Path:

@@ -1,8 +1,9 @@
 """The pool: carries out the runs of a plan, and can be stopped at any moment.
 
-A testbed run has the machine for itself, so those are never parallel. A run that fails is tried
-again at once; one that the machine disturbed is tried again after all others, when it may be calm.
-Simulated runs come first and many at once; nothing disturbs them, so none is tried again.
+A testbed run has the machine for itself, so those are never parallel. A run with a part that crashed is
+tried again at once; one that the machine disturbed is tried again after all others, when it may be calm.
+Simulated runs come first and many at once; nothing disturbs them, so none is tried again. The visits of a
+page that cannot count are skipped (``bad_pages``).
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
 goes on where it ended: ``results.store`` has every finished run on the disk before the next begins.
@@ -15,25 +16,24 @@ import signal
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from wirepaint.errors import Incomplete, PageTimeout, RunFailed
+from wirepaint.errors import Incomplete, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
-from wirepaint.results import trace
+from wirepaint.results import journal, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store, disk_errors
 from wirepaint.runners import ownership
+from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
 
 RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
-HOPELESS = 3
-"""So many runs in a row that fail mean that the cause is not in the runs. Pages that do not load in time
-do not count: that may lie in page and network, and many such runs may follow each other."""
 _LEAST_FREE = 4 * 2**20
 """Bytes; a run that failed with less free space failed for want of it."""
 
@@ -73,10 +73,18 @@ class Progress(Protocol):
 
 @dataclass
 class Tally:
-    """How the runs of a plan stand: numbers by verdict or state, and the causes of failures."""
+    """How the runs of a plan stand.
+
+    ``counts`` are numbers by standing (``journal.standing``), ``failures`` the causes by run,
+    ``cannot_count`` the reasons by page. ``repeats`` counts attempts after the first,
+    ``repeats_in_vain`` those that ended no better than the one before.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
+    cannot_count: dict[str, str] = field(default_factory=dict)
+    repeats: int = 0
+    repeats_in_vain: int = 0
 
 
 def backend(name: str) -> Backend:
@@ -117,19 +125,27 @@ def testbed() -> Backend:
 
 
 def carry_out(
-    plan: Plan, folder: Path, backend: Backend, progress: Progress, narrow_enough: NarrowEnough | None = None
+    plan: Plan,
+    folder: Path,
+    backend: Backend,
+    progress: Progress,
+    narrow_enough: NarrowEnough | None = None,
+    cannot_count: Mapping[str, str] | None = None,
 ) -> Tally:
     """Carries out what is not yet done of a plan and returns how all its runs stand.
 
+    ``cannot_count`` gives by the name of a page why no visit of it would count: they are skipped.
+
     Raises ``Incomplete`` when stopped (all that was done is kept), ``UsageError`` when the folder
-    belongs to another evaluation, ``RunFailed`` when one run after another fails by
-    something else than its page's timeout.
+    belongs to another evaluation, ``Refused`` when the data plane refuses what is not of a page,
+    ``RunFailed`` when one page after another fails by what does not lie in it.
     """
     with Signals() as signals, ExitStack() as stack:
         session = stack.enter_context(_Session(backend))
         store = stack.enter_context(Store(folder, plan, backend.versions))
         stack.callback(progress.close)
-        return _Pool(plan, store, backend, session, progress, signals, narrow_enough).carry_out()
+        bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
+        return _Pool(plan, store, backend, session, progress, signals, narrow_enough, bad_pages).carry_out()
 
 
 class Signals:
@@ -206,24 +222,29 @@ class _Pool:
         progress: Progress,
         signals: Signals,
         narrow_enough: NarrowEnough | None,
+        bad_pages: BadPages,
     ) -> None:
         self._plan, self._store, self._backend, self._session = plan, store, backend, session
         self._progress, self._signals, self._narrow_enough = progress, signals, narrow_enough
+        self._bad_pages = bad_pages
+        self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
         self._seconds: list[float] = []
         self._calibrations: dict[str, dict[str, Any] | None] = {}
         self._tries: Counter[str] = Counter()
-        self._failed_in_a_row = 0
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
     def carry_out(self) -> Tally:
         runs = {run.key: run for run in self._plan.runs}
         todo: list[ResolvedRun] = []
         for row in self._store.rows():
-            if row.state in ("done", "skipped"):
-                self._count(runs[row.key], row.verdict or row.state)
-            else:
-                todo.append(runs[row.key])
+            run, standing = runs[row.key], journal.standing(row.state, row.verdict, row.cause)
+            if row.outcome is not None:
+                self._bad_pages.learn(run, row.outcome)
+            if row.state == "done" or standing == "skipped":
+                self._count(run, standing)
+            else:  # also what was skipped for its page: the visit that spoke against it may count this time
+                todo.append(run)
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
         if self._backend.run_many is not None:
             simulated = [run for run in todo if run.backend == "simulator"]
@@ -231,10 +252,7 @@ class _Pool:
             self._carry_out_many(self._backend.run_many, simulated, len(todo))
         while todo:
             run = todo.pop(0)
-            if why := self._not_needed(run):
-                self._store.skip(run.key, why)
-                self._tally.counts["skipped"] += 1
-                self._progress.finished(run, why, self._seconds_left(len(todo)))
+            if self._skipped(run, self._seconds_left(len(todo))):
                 continue
             began = time.monotonic()
             try:
@@ -248,12 +266,14 @@ class _Pool:
                 continue
             self._count(run, result)
             self._progress.finished(run, result, self._seconds_left(len(todo)))
+        self._tally.cannot_count = self._bad_pages.pages(self._plan.runs)
+        self._tally.repeats, self._tally.repeats_in_vain = self._store.repeats()
         return self._tally
 
     def _carry_out_many(self, run_many: RunMany, todo: list[ResolvedRun], others: int) -> None:
         """Carries out simulated runs.
 
-        With a rule that ends visits early, one round of visits must be over before the next is
+        Where a later visit may be skipped, one round of visits must be over before the next is
         begun: what is skipped must not depend on which run of a round ends first.
         """
         left = len(todo)
@@ -266,16 +286,13 @@ class _Pool:
                 self._progress.running(run, began[run.key])
                 yield run.model_copy(update={"attempt": began[run.key]}), folder
 
-        for visits in _rounds(todo) if self._plan.stop else [todo]:
-            needed = []
-            for run in visits:
-                if why := self._not_needed(run):
-                    self._store.skip(run.key, why)
-                    self._tally.counts["skipped"] += 1
-                    left -= 1
-                    self._progress.finished(run, why, float("nan"))
-                else:
-                    needed.append(run)
+        rounds = _rounds(todo)
+        while rounds:
+            visits = rounds.pop(0)
+            if not self._plan.stop and not any(map(self._bad_pages.undecided, chain(visits, *rounds))):
+                visits, rounds = [*visits, *chain(*rounds)], []
+            needed = [run for run in visits if not self._skipped(run, float("nan"))]
+            left -= len(visits) - len(needed)
             try:
                 with run_many(wanted(needed), self._signals.interruptible) as ends:
                     for run, end in ends:
@@ -293,14 +310,11 @@ class _Pool:
 
     def _end_of_one(self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int) -> None:
         if isinstance(end, RunFailed):
-            self._after_failure(run, attempt, end, 0)
-            self._tally.counts["failed"] += 1
-            return
-        self._failed_in_a_row = 0
-        self._store.done(run.key, attempt, end)
-        if end.verdict != "valid":
-            self._progress.note(f"{run.key}: {end.verdict}, {_why(end)}")
-        self._count(run, end.verdict)
+            self._failed(run, attempt, end, again=False)
+            self._count(run, "failed")
+        else:
+            self._done(run, attempt, end)
+            self._count(run, end.verdict)
 
     def _calibrate(self, network: Network) -> None:
         """Measures what the emulated path really gives, once per network and command.
@@ -344,45 +358,76 @@ class _Pool:
                         session=self._session.value,
                         calibration=self._calibrations.get(run.network.name),
                     )
-            except RunFailed as error:
-                self._after_failure(run, attempt, error, tries_left)
-                if tries_left:
+            except RunFailed as failure:
+                again = tries_left > 0 and worth_a_repeat(failure)
+                self._failed(run, attempt, failure, again)
+                self._session.renew()
+                if again:
                     continue
                 return "failed"
             except BaseException:
                 self._session.close()  # before the folder goes: the run may still be writing
                 self._store.dropped(run.key, attempt)
                 raise
-            self._failed_in_a_row = 0
-            if outcome.verdict == "suspect" and tries_left and not run.warmup:
-                self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
-                self._progress.note(f"{run.key}: suspect, {_why(outcome)}; once more later")
-                return None
-            self._store.done(run.key, attempt, outcome)
-            if outcome.verdict != "valid":
-                self._progress.note(f"{run.key}: {outcome.verdict}, {_why(outcome)}")
+            if tries_left and not run.warmup and worth_a_repeat(outcome):
+                self._learn(run, outcome, repeated=True)
+                if self._bad_pages.why_skipped(run) is None:
+                    self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
+                    why = in_words(outcome.reasons)
+                    self._progress.note(f"{run.key}: {outcome.verdict}, {why}; once more later")
+                    return None
+            self._done(run, attempt, outcome)
             return outcome.verdict
 
-    def _after_failure(self, run: ResolvedRun, attempt: int, failure: RunFailed, tries_left: int) -> None:
+    def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome) -> None:
+        """Keeps a run's result and learns from it."""
+        self._store.done(run.key, attempt, outcome)
+        if outcome.verdict != "valid":
+            self._progress.note(f"{run.key}: {outcome.verdict}, {in_words(outcome.reasons)}")
+        self._learn(run, outcome)
+
+    def _failed(self, run: ResolvedRun, attempt: int, failure: RunFailed, again: bool) -> None:
+        """Keeps the cause of an attempt that failed; ``again``: the run is tried once more at once."""
         cause = str(failure)
         if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
             self._store.dropped(run.key, attempt)
             raise Incomplete(
                 f"{self._store.folder}: the disk is full. Mend that and give the same command again."
             )
-        self._session.renew()
-        if tries_left:
+        if again:
             self._store.repeat(run.key, attempt, "failed", cause)
             self._progress.note(f"{run.key}: {cause}; once more")
             return
         self._store.failed(run.key, attempt, cause)
         self._tally.failures[run.key] = cause
         self._progress.note(f"{run.key}: failed, {cause}")
-        if isinstance(failure, PageTimeout):
-            return
-        self._failed_in_a_row += 1
-        if self._failed_in_a_row == HOPELESS:
+        self._learn(run, failure)
+        if self._bad_pages.hopeless:
             raise RunFailed(f"{HOPELESS} runs in a row failed, the last one, {run.key}: {cause}")
+
+    def _learn(self, run: ResolvedRun, end: Outcome | RunFailed, *, repeated: bool = False) -> None:
+        if why := self._bad_pages.learn(run, end, repeated=repeated):
+            self._said.add((run.page_name, why))
+            self._progress.note(
+                f"{run.page_name}: cannot count in {run.scenario}; its other visits are skipped"
+            )
+
+    def _skipped(self, run: ResolvedRun, seconds_left: float) -> bool:
+        """Skips a run that is in vain or not needed."""
+        if why := self._bad_pages.why_skipped(run):
+            if (run.page_name, why) not in self._said:
+                self._said.add((run.page_name, why))
+                self._progress.note(f"{run.page_name}: cannot count; its visits are skipped: {why}")
+            self._store.skip(run.key, f"{journal.CANNOT_COUNT}{why}")
+            self._tally.counts["cannot count"] += 1
+            self._progress.finished(run, "skipped, the page cannot count", seconds_left)
+            return True
+        if why := self._not_needed(run):
+            self._store.skip(run.key, why)
+            self._tally.counts["skipped"] += 1
+            self._progress.finished(run, why, seconds_left)
+            return True
+        return False
 
     def _count(self, run: ResolvedRun, result: str) -> None:
         self._tally.counts[result] += 1
@@ -419,16 +464,3 @@ def _rounds(runs: list[ResolvedRun]) -> list[list[ResolvedRun]]:
 
 def _cell(run: ResolvedRun) -> tuple[str, str, str]:
     return run.scenario, run.user_agent, run.page_name
-
-
-def _why(outcome: Outcome) -> str:
-    """The reasons in words; of many with the same check the first."""
-    by_check: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for reason in outcome.reasons:
-        if reason["severity"] != "note":
-            by_check[reason["check"]].append(reason)
-    return "; ".join(
-        f"{check}: {reasons[0]['found']} (expected {reasons[0]['expected']})"
-        + (f" and {len(reasons) - 1} more" if len(reasons) > 1 else "")
-        for check, reasons in by_check.items()
-    )

@@ -4,6 +4,9 @@ One process of the data plane carries out all runs on all cores. It reads paths 
 descriptions and prints a line when a run is over; here the line becomes an ``Outcome`` and the
 table ``run``. The description stays in the run's folder as ``run.json``, so that
 ``wirepaint-dataplane simulate run.json`` repeats it.
+
+A run with which the process dies fails, and no other: those that the process had are begun again one at
+a time, the rest in a new process.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ import random
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -26,12 +29,16 @@ from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
+from wirepaint.runners import refusals
 from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
 from wirepaint.runners.testbed import linux
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.runners.pool import Ends, Interruptible, Jobs
+
+    Job = tuple[ResolvedRun, Path]
+    End = tuple[ResolvedRun, Outcome | RunFailed]
 
 CLIENT_CONGESTION = "reno"
 """Of the browser's side, as on the testbed. It sends little, but each request is a segment, and ten of them
@@ -46,73 +53,89 @@ TICKS_NS = 32_000_000
 @contextmanager
 def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
     """Carries runs out; within it, iterate over (run, its outcome or failure) in the order of ending."""
+    ends = _ends(iter(jobs), interruptible)
+    try:
+        yield ends
+    finally:
+        ends.close()
+
+
+def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, None]:
+    """The ends of all runs, also of those with which the process dies."""
+    while lost := (yield from _in_one_process(jobs, interruptible)):
+        for job, _ in lost:
+            # Any of them may be the cause. One that ends the process when it is alone is.
+            for (run, _), failure in (yield from _in_one_process(iter([job]), interruptible)):
+                yield run, failure
+
+
+def _in_one_process(
+    jobs: Iterator[Job], interruptible: Interruptible
+) -> Generator[End, None, list[tuple[Job, RunFailed]]]:
+    """The ends of runs until there are no more or the process dies; returns those that it had then, and why.
+
+    At most two runs per worker are in the process, so that what is begun and not over stays little.
+    """
     workers = len(os.sched_getaffinity(0))
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
-    with tempfile.TemporaryFile() as log:
+    parent = os.getpid()
+    asked: dict[str, Job] = {}
+    with (
         # Errors come with the line of their run; what the program says of itself explains its end.
-        parent = os.getpid()
-        process = subprocess.Popen(
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             preexec_fn=lambda: linux.die_with_parent(parent),
-        )
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
         try:
-            yield _ends(process, iter(jobs), 2 * workers, interruptible, log)
+            while True:
+                while len(asked) < 2 * workers and (job := next(jobs, None)) is not None:
+                    run, folder = job
+                    path = folder.absolute() / "run.json"
+                    try:
+                        path.write_text(json.dumps(describe(run, folder.absolute())))
+                    except RunFailed as failure:
+                        yield run, failure
+                        continue
+                    asked[str(path)] = job
+                    with suppress(BrokenPipeError):  # then the next line is its end
+                        os.write(process.stdin.fileno(), f"{path}\n".encode())
+                if not asked:
+                    return []
+                if len(asked) < 2 * workers:
+                    # No more runs: the process ends after those it has. A thread that panicked gives no line.
+                    process.stdin.close()
+                with interruptible():
+                    line = process.stdout.readline()
+                if not line.endswith(b"\n"):
+                    failure = _ended(process, log)
+                    return [(job, failure) for job in asked.values()]
+                said = json.loads(line)
+                run, folder = asked.pop(said["run"])
+                yield run, _end(run, folder, said)
         finally:
             process.kill()
-            process.communicate()
-
-
-def _ends(
-    process: subprocess.Popen[bytes],
-    jobs: Iterator[tuple[ResolvedRun, Path]],
-    most: int,
-    interruptible: Interruptible,
-    log: IO[bytes],
-) -> Ends:
-    """Keeps at most ``most`` runs in the process, so that what is begun and not over stays little."""
-    assert process.stdin is not None and process.stdout is not None
-    asked: dict[str, tuple[ResolvedRun, Path]] = {}
-    while True:
-        while len(asked) < most and (job := next(jobs, None)) is not None:
-            run, folder = job
-            path = folder.absolute() / "run.json"
-            try:
-                path.write_text(json.dumps(describe(run, folder.absolute())))
-            except RunFailed as failure:
-                yield run, failure
-                continue
-            asked[str(path)] = job
-            try:
-                process.stdin.write(f"{path}\n".encode())
-                process.stdin.flush()
-            except BrokenPipeError:
-                raise _ended(process, log) from None
-        if not asked:
-            return
-        with interruptible():
-            line = process.stdout.readline()
-        if not line:
-            raise _ended(process, log)
-        said = json.loads(line)
-        run, folder = asked.pop(said["run"])
-        yield run, _end(run, folder, said)
 
 
 def _ended(process: subprocess.Popen[bytes], log: IO[bytes]) -> RunFailed:
     """The program's end while there were runs to do, with its last words."""
     code = process.wait()
     log.seek(0)
-    lines = log.read().decode("utf-8", "replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return RunFailed(f"the simulator ended with runs to do: exit code {code}" + (f": {said}" if said else ""))
+    lines = [line.strip() for line in log.read().decode("utf-8", "replace").split("\n")]
+    # The last line of a panic says how to see more of it.
+    said = next((line for line in reversed(lines) if line and not line.startswith("note: ")), "")
+    return RunFailed(f"the simulator ended during the run: exit code {code}" + (f": {said}" if said else ""))
 
 
 def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
     """The run description of a page visit."""
-    name, page = _page(run.page, run.viewport)
+    with refusals.reading(run.page):
+        name, page = _page(run.page, run.viewport)
     client, of_client = NATIVE[CLIENT_CONGESTION]
     algorithm, parameters = run.congestion.native(folder)
     timeout_ns = round(run.timeout_s * 1e9)
@@ -165,11 +188,14 @@ def _page(folder: Path, viewport: tuple[int, int]) -> tuple[str, dict[str, Any]]
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
-    """What came of a run; writes its table ``run``. Raises ``Refused`` for what every such run would meet."""
+    """What came of a run; writes its table ``run``. Raises ``Refused`` for what is not the page's."""
     if "error" in said:
+        failure = RunFailed(said["error"])
         if said["exit_code"] == Refused.exit_code:
-            raise Refused(f"{run.key}: {said['error']}")
-        return RunFailed(said["error"])
+            failure = refusals.refusal(said["error"], run.key)
+        if isinstance(failure, Refused):
+            raise failure
+        return failure
     (visit,) = said["visits"]
     if said["unfinished"] or visit["loaded"] < visit["objects"]:
         found = f"{visit['loaded']} of {visit['objects']} objects"

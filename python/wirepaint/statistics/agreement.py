@@ -34,6 +34,8 @@ from wirepaint.statistics.wording import MINUS, number
 
 REAL, SIMULATED = "testbed", "simulator"
 NOTHING = "\N{EN DASH}"
+LARGE = 0.02
+"""Share of the baseline from which a difference counts as large: the margin of compare."""
 FEWEST_POINTS = 3
 """A rank correlation of fewer points says nothing."""
 
@@ -45,7 +47,7 @@ class Agreement:
     ``rho`` is None with fewer than three points or where one side is constant; ``left_out`` counts
     points whose testbed value is 0, which have no relative error, ``one_sided`` those that one back end
     has no value of (failed or invalid runs). ``decided`` and ``same_sign``
-    count differences between levels of compared axes.
+    count differences between levels of compared axes, ``large`` and ``large_same_sign`` those of 2 % or more.
     """
 
     metric: str
@@ -60,6 +62,8 @@ class Agreement:
     bias: float | None
     decided: int
     same_sign: int
+    large: int = 0
+    large_same_sign: int = 0
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -138,7 +142,9 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
                 p90_error=float(np.quantile(np.abs(errors), 0.9)) if errors.size else None,
                 bias=float(np.median(errors)) if errors.size else None,
                 decided=len(decided),
-                same_sign=sum(decided),
+                same_sign=sum(same for same, _ in decided),
+                large=sum(large for _, large in decided),
+                large_same_sign=sum(same and large for same, large in decided),
             )
         )
     return found
@@ -151,8 +157,8 @@ def _rho(points: pl.DataFrame) -> float | None:
     return None if math.isnan(rho) else rho
 
 
-def _directions(frame: pl.DataFrame, metric: str) -> list[bool]:
-    """For each difference that the testbed decided, whether the simulator's has its sign.
+def _directions(frame: pl.DataFrame, metric: str) -> list[tuple[bool, bool]]:
+    """For each difference that the testbed decided: the simulator's has its sign, it is large.
 
     Levels of which one back end has no run are left out, so that both compare with the same baseline.
     """
@@ -174,7 +180,8 @@ def _directions(frame: pl.DataFrame, metric: str) -> list[bool]:
             sign = _sign(row)
             of_one_page = row.conditions and len(row.pages) == 1
             if of_one_page and sign and key in simulated:
-                same.append(sign * simulated[key].shift.value > 0)
+                large = row.shift_rel is not None and abs(row.shift_rel.value) >= LARGE
+                same.append((sign * simulated[key].shift.value > 0, large))
     return same
 
 
@@ -207,6 +214,8 @@ def command(
         print(jsonlib.dumps(document, indent=1, ensure_ascii=False))
         return
     show(found)
+    if fidelity := results.fidelity():
+        Console(width=None if Console().is_terminal else 100, highlight=False).print(fidelity, markup=False)
 
 
 def show(found: Sequence[Agreement]) -> None:

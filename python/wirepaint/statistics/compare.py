@@ -317,6 +317,7 @@ def compare_results(
     if frame.is_empty():
         counted = results.runs("done").group_by("verdict").len().sort("verdict").iter_rows()
         found = ", ".join(f"{n} {verdict}" for verdict, n in counted) or "no run"
+        found += "".join(f"; {page} cannot count ({why})" for page, why in results.cannot_count().items())
         accepted = "valid or suspect runs" if suspect else "valid runs (--suspect counts suspect ones too)"
         raise UsageError(str(results.folder), found, accepted)
     return compare(frame, factor, metrics or HEADLINE, baseline, margin=margin, by_page=by_page)
@@ -352,7 +353,9 @@ def command(
             "factor": factor,
             "comparisons": [row.as_dict() for row in rows],
             "without_values": without,
+            "cannot_count": results.cannot_count(),
+            "fidelity": results.fidelity(),
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        terminal.show(rows, without)
+        terminal.show(rows, without, results.cannot_count(), results.fidelity())

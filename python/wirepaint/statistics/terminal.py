@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TextIO
 
@@ -17,10 +17,17 @@ WIDTH = 100
 COLOURS = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
 
-def show(comparisons: Sequence[Comparison], without: Sequence[str] = (), file: TextIO | None = None) -> None:
+def show(
+    comparisons: Sequence[Comparison],
+    without: Sequence[str] = (),
+    cannot_count: Mapping[str, str] | None = None,
+    fidelity: str | None = None,
+    file: TextIO | None = None,
+) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
-    ``without`` names the metrics that were asked for and have no values to compare.
+    ``without`` names the metrics that were asked for and have no values to compare, ``cannot_count`` gives
+    by page why visits were skipped, ``fidelity`` says how true the simulator is on the pages.
     """
     out = file or sys.stdout
     console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False)
@@ -38,6 +45,10 @@ def show(comparisons: Sequence[Comparison], without: Sequence[str] = (), file: T
             console.print(f"* {row.sentence}")
     if without:
         console.print(f"No values at two levels of the same page: {', '.join(without)}.")
+    for page, why in (cannot_count or {}).items():
+        console.print(f"{page} cannot count, visits of it were skipped: {why}", markup=False)
+    if fidelity:
+        console.print(fidelity, markup=False)
     if comparisons:
         console.print(_legend(comparisons[0]), style="dim")
 

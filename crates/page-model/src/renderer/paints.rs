@@ -9,7 +9,7 @@
 //!   with the last change of the picture.
 
 use super::{Renderer, State, Wish};
-use crate::page::{Cause, Flow, InlineBox, Kind, Resource};
+use crate::page::{Cause, Flow, Follows, InlineBox, Kind, Resource};
 use crate::priority::Priority;
 use crate::rows;
 use std::cmp::Reverse;
@@ -19,11 +19,18 @@ impl Renderer {
     /// What the page has shown so far.
     pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
         let document = self.base();
-        let first_paint =
-            document.and_then(|document| document.laid_out).map(|at| at + self.compute.paint_ns);
+        let paints = &self.page.paints;
+        let laid_out = document.and_then(|document| document.laid_out);
+        let first_paint = match &paints.first {
+            Some(follows) => self.following(follows),
+            None => laid_out.map(|at| at + self.compute.paint_ns),
+        };
         let visible = objects.iter().filter(|object| object.in_viewport);
         let last = visible.filter_map(|object| self.shown(object, first_paint)).max();
-        let largest = first_paint.and_then(|first_paint| self.largest(first_paint));
+        let largest = match &paints.largest {
+            Some(follows) => self.following(follows).max(first_paint),
+            None => first_paint.and_then(|first_paint| self.largest(first_paint)),
+        };
         rows::Page {
             navigation_start: self.started,
             base: document.map_or(0, |document| document.resource),
@@ -33,6 +40,21 @@ impl Renderer {
             dom_content_loaded: document.and_then(|document| document.content_loaded),
             load_event: self.loaded,
         }
+    }
+
+    /// When something that follows others comes; none while one of them has not come.
+    fn following(&self, follows: &Follows) -> Option<Time> {
+        let mut latest = self.started;
+        for &by in &follows.by {
+            latest = latest.max(self.states[self.links[by].tail as usize].last_byte?);
+        }
+        if follows.content_loaded {
+            latest = latest.max(self.base()?.content_loaded?);
+        }
+        if follows.load {
+            latest = latest.max(self.loaded?);
+        }
+        Some(latest + follows.after_ns)
     }
 
     /// When an object in the view port had come, and had been painted where it is an image element: of images of

@@ -1,7 +1,7 @@
 //! What the page asks for: how it comes to know of a resource, and what follows from one.
 
 use super::{Hold, Renderer, State, Task, Wish};
-use crate::page::{Cause, Kind};
+use crate::page::{Cause, Holds, Kind};
 use crate::priority::Priority;
 use wirepaint_units::{Duration, Time};
 
@@ -27,6 +27,12 @@ impl Renderer {
         };
         let state = &mut self.states[resource as usize];
         (state.discovered, state.priority) = (Some(now), priority);
+        let scripted = matches!(this.cause, Some(Cause::Script { .. }));
+        let fetched = this.kind == Kind::Data || (scripted && matches!(this.kind, Kind::Media | Kind::Other));
+        if this.holds_load == Holds::Asked && self.loaded.is_none() && root != 0 && !fetched {
+            state.holds_load = Hold::Finished;
+            self.awaited += 1;
+        }
         if state.holds_load == Hold::Discovered {
             self.let_go();
         }
@@ -69,6 +75,7 @@ impl Renderer {
     pub(super) fn effects(&mut self, now: Time, resource: u32) {
         let mut chain = resource;
         loop {
+            self.states[chain as usize].acted = true;
             let links = self.links.clone();
             for &child in &links[chain].children {
                 self.effect(now, resource, child);
@@ -97,20 +104,52 @@ impl Renderer {
         }
     }
 
-    /// A script asks for a resource, `after` its cause's last byte.
+    /// A script asks for a resource, `after` its cause's last byte, or the latest of all that it waits for.
     pub(super) fn script_asks(&mut self, now: Time, parent: u32, child: u32, after: Duration) {
-        if after == Duration::ZERO && !self.page.resources[child as usize].after_load {
+        let page = self.page.clone();
+        let this = &page.resources[child as usize];
+        let cause = this.cause.map(Cause::by);
+        if cause.iter().chain(&this.also).any(|&by| !self.states[by as usize].acted) {
+            return;
+        }
+        let content_loaded = self.base().and_then(|document| document.content_loaded);
+        if this.after_content_loaded && content_loaded.is_none() {
+            return;
+        }
+        let waits = this.after_load || this.after_content_loaded || !this.also.is_empty();
+        if after == Duration::ZERO && !waits {
             return self.discover(now, child);
         }
         // The document that holds the script may still be arriving: its end asks again.
-        let Some(from) = self.states[parent as usize].last_byte else { return };
+        let Some(mut from) = self.states[parent as usize].last_byte else { return };
+        for &also in &this.also {
+            let Some(end) = self.states[self.links[also].tail as usize].last_byte else { return };
+            from = from.max(end);
+        }
+        if this.after_content_loaded {
+            from = content_loaded.unwrap_or(from);
+        }
         if std::mem::replace(&mut self.states[child as usize].planned, true) {
             return;
         }
-        if self.page.resources[child as usize].after_load && self.loaded.is_none() {
+        if this.after_load && self.loaded.is_none() {
             self.after_load.push((child, after));
         } else {
             self.agenda.at(now.max(from + after), Task::Make(child));
+        }
+    }
+
+    /// DOMContentLoaded of the page's own document.
+    pub(super) fn content_loaded(&mut self, now: Time) {
+        let page = self.page.clone();
+        for (child, this) in page.resources.iter().enumerate() {
+            let asked = self.states[child].planned || self.states[child].discovered.is_some();
+            if let Some(Cause::Script { by, after_ns }) = this.cause
+                && this.after_content_loaded
+                && !asked
+            {
+                self.script_asks(now, self.links[by].tail, child as u32, after_ns);
+            }
         }
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from wirepaint.pages import headers
 from wirepaint.pages.codings import Coding, coding_of, encode
 from wirepaint.pages.model import Page, Resource
-from wirepaint.pages.synthesis import binary, markup
+from wirepaint.pages.synthesis import binary, markup, outlined
 from wirepaint.pages.synthesis.filler import fit, random_bytes
 from wirepaint.pages.synthesis.font import font
 from wirepaint.pages.synthesis.markup import Driver
@@ -50,7 +50,9 @@ def _allowed(driver: Driver, resource: Resource) -> headers.Headers:
     if (wanted and wanted not in content_type) or "utf-16" in content_type:
         usual = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
         result = headers.replaced(result, "content-type", usual.get(resource.type, "image/gif"))
-    if resource.type in ("font", "data", "media", "other"):
+    if resource.type in ("font", "data", "media", "other") or (
+        resource.id in driver.anonymous or driver.fetched(resource)
+    ):
         named = driver.credentials(resource)
         allowed = markup.origin(driver.asking_document(resource).url) if named else "*"
         result = headers.replaced(result, "access-control-allow-origin", allowed)
@@ -63,7 +65,7 @@ def _short_scripts(page: Page, driver: Driver) -> set[int]:
     """Scripts too small to name their children; their document does."""
     short: set[int] = set()
     for resource in page.resources:
-        if resource.type == "js" and resource.synthetic and resource.id in driver.children:
+        if resource.type == "js" and resource.synthetic and driver.acts(resource):
             if not driver.document(resource).synthetic:
                 continue
             full = b"".join(markup.script(driver, resource, short=False, alone=False))
@@ -81,11 +83,16 @@ def _body(
     mime = (resource.header("content-type") or "").lower()
     size = resource.wire_bytes
     parts: list[bytes] = [b"", b""]
+    gaps: list[int] | None = None
     if 300 <= resource.status < 400:
         pass
     elif resource.type == "html":
         keeps = [script for script in driver.scripts.get(resource.id, []) if script.id in short]
-        parts = markup.document(driver, page, page.resources[resource.id], keeps)
+        own = page.resources[resource.id]
+        if own.outline:
+            parts, gaps = outlined.document(driver, page, own, own.outline, keeps)
+        else:
+            parts = markup.document(driver, page, own, keeps)
     elif resource.type == "css":
         parts = markup.stylesheet(driver, resource)
     elif resource.type == "js":
@@ -114,7 +121,7 @@ def _body(
     if "json" in mime and decoded < _PLAIN_SIZE:
         text = (parts[0] + parts[1].rjust(max(0, decoded - len(parts[0]))))[: max(decoded, 1)]
         return fit([text, b""], decoded, size, coding, seed)
-    return fit(parts, decoded, size, coding, seed, ending)
+    return fit(parts, decoded, size, coding, seed, ending, gaps)
 
 
 def _svg(resource: Resource) -> list[bytes]:

@@ -28,15 +28,24 @@ def random_bytes(seed: str, size: int) -> bytes:
 
 
 def fit(
-    parts: list[bytes], decoded: int, wire: int, coding: Coding, seed: str, ending: bytes = b"\n"
+    parts: list[bytes],
+    decoded: int,
+    wire: int,
+    coding: Coding,
+    seed: str,
+    ending: bytes = b"\n",
+    weights: list[int] | None = None,
 ) -> tuple[bytes, bytes]:
     """``parts`` joined by filler to ``decoded`` bytes, and its encoding in ``wire`` bytes.
 
+    ``weights`` are shares of the gaps between the parts; without them they are alike.
     Returns the text and the encoding; both are longer than asked where ``parts`` alone are, or
     where ``decoded`` bytes cannot be encoded in ``wire`` bytes.
     """
     room = max(0, decoded - sum(map(len, parts)))
     gaps = len(parts) - 1
+    weights = weights or [1] * gaps
+    passed = [sum(weights[:gap]) for gap in range(gaps + 1)]
     lines = -(-room // _LINE)
     noise = _ALPHABET[np.frombuffer(random_bytes(seed, lines * _LINE), np.uint8) & 63].reshape(lines, _LINE)
     columns = np.arange(_LINE)[None, :]
@@ -48,7 +57,7 @@ def fit(
         edge = np.full((lines, 1), random_chars // lines)
         edge[: random_chars % lines] += 1
         filler = np.where((columns < edge) & (columns < _LINE - 1), noise, sentence).tobytes()[:room]
-        cuts = [room * gap // gaps for gap in range(gaps + 1)]
+        cuts = [room * weight // passed[-1] for weight in passed]
         joined = [parts[0]]
         for gap in range(gaps):
             joined += (filler[cuts[gap] : cuts[gap + 1]], parts[gap + 1])

@@ -2,7 +2,7 @@
 
 Text comes first, then elements that use fonts and pictures of stylesheets, then the images and frames of
 the document, then what the driver appends, all on lines as inline boxes. Sizes are those of
-``markup._STYLE``, in CSS pixels.
+``markup.STYLE``, in CSS pixels.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from wirepaint.pages.layout import CHARACTER_EM
+from wirepaint.pages.model import Resource
 from wirepaint.pages.synthesis.binary import sides
 from wirepaint.pages.synthesis.markup import SENTENCES, Driver
+from wirepaint.pages.synthesis.outlined import shown_sides
 
 _MARGIN = 16
 _FONT = 16
@@ -71,11 +73,16 @@ def boxes(driver: Driver, causes: dict[int, dict[str, Any]], natural: Natural) -
         if element == "frame" or asked == "f":
             found[child.id] = _box(_FRAME, margin=0, reserved=True)
         elif element == "image":
-            stated = _fit(sides(child.wire_bytes), keep=False)
+            stated = _fit(_said(driver, child), keep=False)
             found[child.id] = _box(stated, margin=_MARGIN_OF_IMAGES, reserved=True)
         elif asked == "i" and (size := natural(child.id)):
             found[child.id] = _box(_fit(size, keep=True), margin=_MARGIN_OF_IMAGES, reserved=False)
     return found
+
+
+def _said(driver: Driver, image: Resource) -> tuple[int, int]:
+    """What the image's element says of its sides."""
+    return shown_sides(image) if driver.is_shape else sides(image.wire_bytes)
 
 
 def _fit(size: tuple[float, float], *, keep: bool) -> tuple[float, float]:

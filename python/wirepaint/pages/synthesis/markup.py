@@ -23,15 +23,18 @@ PARSER_DELAY_MS = 100.0
 LATE_DELAY_MS = 250.0
 """Longest delay of a request after the load event: a visit ends when the network stays quiet."""
 
+_LEAST_COMPUTE_MS = 0.5
+"""A script that computes for less is a comment alone."""
+
 _LONGEST_CHAIN = 40
 """Data after data after data: the driver holds them nested."""
 
-_LOW = ("Low", "VeryLow", "Lowest")
-_HIGH = ("High", "VeryHigh", "Highest")
+LOW = ("Low", "VeryLow", "Lowest")
+HIGH = ("High", "VeryHigh", "Highest")
 _PIXEL_BYTES = 500
 """Images up to this size that a script asks for count as trackers and are not shown."""
 
-_STYLE = (
+STYLE = (
     "body{margin:16px;font:16px/1.4 sans-serif;background:#fff;color:#222}"
     "img{max-width:300px;max-height:225px;margin:2px}"
     "i{display:inline-block;width:40px;height:40px}b{font-size:12px}iframe{width:300px;height:200px;border:0}"
@@ -43,9 +46,9 @@ SENTENCES = (
 )
 
 
-def runtime() -> str:
-    """The driver's source without comments."""
-    text = resources.files("wirepaint.pages.synthesis").joinpath("runtime.js").read_text(encoding="utf-8")
+def runtime(name: str = "runtime.js") -> str:
+    """The driver's source without comments; ``shape.js`` for shapes that were made from rehearsals."""
+    text = resources.files("wirepaint.pages.synthesis").joinpath(name).read_text(encoding="utf-8")
     return "".join(line for line in text.splitlines() if not line.startswith("//"))
 
 
@@ -54,6 +57,13 @@ class Driver:
 
     def __init__(self, page: Page) -> None:
         self._all = page.resources
+        self.is_shape = any(resource.outline for resource in page.resources)
+        """The page is a shape made from rehearsals."""
+        self.waits: dict[int, list[int]] = {}
+        """Of such a shape: what a resource waits for beside the one that asks for it."""
+        places = (place for r in page.resources if r.outline for place in r.outline.places)
+        self.anonymous = {place.of for place in places if place.anonymous}
+        """What elements of such a shape ask for without credentials."""
         self.base = page.resources[0]
         """The document after redirects."""
         for resource in page.resources:
@@ -71,8 +81,14 @@ class Driver:
             above = self._all[resource.cause.by or 0]
             leads = above.type == "html" and not 300 <= above.status < 400
             self._document[resource.id] = above if leads else self._document[above.id]
-            self._place(resource)
-        for number in self.children:
+            if self.is_shape:
+                self._place_in_shape(resource)
+            else:
+                self._place(resource)
+        acting = dict.fromkeys(self.children)
+        if self.is_shape:
+            acting |= dict.fromkeys(r.id for r in self._all if r.type == "js" and self.acts(r))
+        for number in acting:
             asking = self._all[number]
             kept = {"css": self.sheets, "js": self.scripts}.get(asking.type)
             if kept is not None:
@@ -95,6 +111,41 @@ class Driver:
         if parent.type == "data":
             self._after_data[resource.id] = self._after_data.get(parent.id, 0) + 1
         self.children.setdefault(parent.id, []).append((resource, after))
+
+    def _place_in_shape(self, resource: Resource) -> None:
+        """Files ``resource`` under what asks for it: an element, a stylesheet, a script after a set."""
+        cause = resource.cause
+        causes = [self._all[number] for number in (cause.by or 0, *cause.also)]
+        parent = causes[0]
+        if cause.kind == "redirect":
+            if parent.id in self.driven:
+                self.driven[resource.id] = self.driven[parent.id]
+            return
+        if cause.kind == "script":
+            while parent is not self.base and not _runs(parent):
+                parent = self._all[parent.cause.by or 0] if parent.id else self.base
+            document = parent if parent.type == "html" else self.document(parent)
+            others = [self._asked_first(other) for other in causes if other.id != parent.id]
+            self.waits[resource.id] = [
+                other
+                for other in dict.fromkeys(other.id for other in others)
+                if other in (0, document.id) or self.document(self._all[other]).id == document.id
+            ]
+        self.driven[resource.id] = parent
+        self.children.setdefault(parent.id, []).append((resource, cause.after_ms))
+
+    def _asked_first(self, resource: Resource) -> Resource:
+        """Where the redirects that lead to ``resource`` begin."""
+        while resource.cause.kind == "redirect":
+            resource = self._all[resource.cause.by or 0]
+        return resource
+
+    def fetched(self, resource: Resource) -> bool:
+        """True for what the driver of a shape asks for by a fetch."""
+        if not self.is_shape or resource.id not in self.driven:
+            return False
+        first = self._asked_first(resource)
+        return first.cause.kind == "script" and self._kind(first)[0] == "d"
 
     def _can_ask(self, parent: Resource, child: Resource) -> bool:
         if parent.type == "data":
@@ -122,15 +173,54 @@ class Driver:
 
     def call(self, resource: Resource, after: float) -> list[object]:
         """The driver's entry for one child; that of data holds what is asked for once it has arrived."""
+        if self.is_shape:
+            return self._call_in_shape(resource, after)
         late = resource.recorded.after_load
         delay = min(after, LATE_DELAY_MS) if late else after
-        entry: list[object] = ["d", resource.url, round(delay), int(late)]
+        kind, option = self._kind(resource)
+        entry: list[object] = [kind, resource.url, round(delay), int(late)]
+        if kind != "d":
+            return [*entry, option] if option else entry
+        then = [self.call(child, after) for child, after in self.children.get(resource.id, [])]
+        return [*entry, option, *([then] if then else [])]
+
+    def acts(self, script: Resource) -> bool:
+        """True for a script that asks for something or computes."""
+        computes = self.is_shape and (script.compute_ms or 0) >= _LEAST_COMPUTE_MS and _runs(script)
+        return script.id in self.children or computes
+
+    def arguments(self, script: Resource) -> str:
+        """With which a script calls the driver."""
+        children = [self.call(child, after) for child, after in self.children.get(script.id, [])]
+        if not self.is_shape:
+            return js(children)
+        return f"{js(children)},{round(script.compute_ms or 0, 1):g}"
+
+    def entry(self, script: Resource) -> str:
+        """The same in the document's table."""
+        return f"[{self.arguments(script)}]" if self.is_shape else self.arguments(script)
+
+    def _call_in_shape(self, resource: Resource, after: float) -> list[object]:
+        cause = resource.cause
+        late = cause.after == "load"
+        when = 4 if late else 2 * (cause.after == "content_loaded") + (cause.holds_load is not False)
+        delay = round(min(after, LATE_DELAY_MS) if late or resource.recorded.after_load else after)
+        document = self.asking_document(resource).id
+        own = {document, 0 if document == self.base.id else document}
+        waits = ["" if other in own else self._all[other].url for other in self.waits.get(resource.id, [])]
+        kind, option = self._kind(resource)
+        entry: list[object] = [kind, resource.url, delay, when, waits, option]
+        while not entry[-1]:
+            entry.pop()
+        return entry
+
+    def _kind(self, resource: Resource) -> tuple[str, object]:
+        """How the driver asks, and with what option."""
         kind = {"js": "s", "css": "c", "html": "f", "font": "t", "image": "i"}.get(resource.type)
         if kind and resource.method == "GET":
-            entry[0] = "p" if kind == "i" and resource.wire_bytes <= _PIXEL_BYTES else kind
-            if kind == "s" and resource.priority in _HIGH:
-                entry.append("high")
-            return entry
+            if kind == "i" and resource.wire_bytes <= _PIXEL_BYTES:
+                return "p", None
+            return kind, "high" if kind == "s" and resource.priority in HIGH else None
         options: dict[str, object] = {}
         if resource.method != "GET":
             options["method"] = resource.method
@@ -138,13 +228,18 @@ class Driver:
             options["body"] = resource.recorded.post_bytes
         if self.credentials(resource):
             options["credentials"] = "include"
-        if resource.priority in _LOW:
+        if resource.priority in LOW:
             options["priority"] = "low"
-        then = [self.call(child, after) for child, after in self.children.get(resource.id, [])]
-        return [*entry, options, *([then] if then else [])]
+        return "d", options
 
 
-def _js(value: object) -> str:
+def _runs(resource: Resource) -> bool:
+    """True for a document or script whose synthesised text can ask for others."""
+    return resource.status < 300 and resource.type in ("html", "js") and resource.synthetic
+
+
+def js(value: object) -> str:
+    """``value`` as a literal within a script element."""
     return (
         json.dumps(value, separators=(",", ":"), ensure_ascii=False)
         .replace("</", "<\\/")
@@ -157,11 +252,16 @@ def script(driver: Driver, resource: Resource, *, short: bool, alone: bool) -> l
 
     ``short``: the document keeps their names; ``alone``: no document defines the driver.
     """
-    children = [driver.call(child, after) for child, after in driver.children.get(resource.id, [])]
-    if not children:
+    if not driver.acts(resource):
         return [b"/*", b"*/"] if resource.decoded_bytes >= 4 else [b"", b""]
-    call = f"_w({resource.id if short else _js(children)});"
+    call = f"_w({resource.id if short else driver.arguments(resource)});"
     return [((runtime() if alone else "") + call + "/*").encode(), b"*/"]
+
+
+def names(driver: Driver, short: list[Resource]) -> str:
+    """What scripts ask for that are too small to say it."""
+    table = (f"_w.table[{script.id}]={driver.entry(script)};" for script in short)
+    return "".join(table)
 
 
 def stylesheet(driver: Driver, resource: Resource) -> list[bytes]:
@@ -171,13 +271,30 @@ def stylesheet(driver: Driver, resource: Resource) -> list[bytes]:
         address = f'url("{_css(child.url)}")'
         if child.type == "css":
             imports += f"@import {address};"
-        elif child.type == "font":
-            rules += f"@font-face{{font-family:f{child.id};src:{address};font-display:swap}}"
-            rules += f".f{child.id}{{font-family:f{child.id}}}"
         else:
-            rules += f".b{child.id}{{background-image:{address}}}"
+            rules += rule(child)
     room = resource.decoded_bytes >= len(imports + rules) + 4
     return [(imports + rules).encode() + (b"/*" if room else b""), b"*/" if room else b""]
+
+
+def rule(child: Resource) -> str:
+    """Rules with which an element of a class uses a font or picture."""
+    address = f'url("{_css(child.url)}")'
+    if child.type != "font":
+        return f".b{child.id}{{background-image:{address}}}"
+    face = f"@font-face{{font-family:f{child.id};src:{address};font-display:swap}}"
+    return f"{face}.f{child.id}{{font-family:f{child.id}}}"
+
+
+def user(child: Resource) -> str:
+    """The element of that class."""
+    return f'<b class="f{child.id}">Aa</b>' if child.type == "font" else f'<i class="b{child.id}"></i>'
+
+
+def styled(driver: Driver, resource: Resource) -> list[Resource]:
+    """What the stylesheets of a document use."""
+    sheets = driver.sheets.get(resource.id, [])
+    return [child for sheet in sheets for child, _ in driver.children[sheet.id] if child.type != "css"]
 
 
 def _css(url: str) -> str:
@@ -200,24 +317,16 @@ def document(driver: Driver, page: Page, resource: Resource, short: list[Resourc
         else:
             (head if element[0] == "head" else body).append(element[1])
             if child.type == "font":
-                fonts.append(f'<b class="f{child.id}">Aa</b>')
-    uses = fonts + [
-        f'<b class="f{r.id}">Aa</b>' if r.type == "font" else f'<i class="b{r.id}"></i>'
-        for sheet in driver.sheets.get(resource.id, [])
-        for r, _ in driver.children[sheet.id]
-        if r.type != "css"
-    ]
-    names = "".join(
-        f"_w.table[{s.id}]={_js([driver.call(c, after) for c, after in driver.children[s.id]])};"
-        for s in short
-    )
+                fonts.append(user(child))
+    uses = fonts + [user(child) for child in styled(driver, resource)]
+    kept = names(driver, short)
     needs = asked or resource.id in driver.scripts
-    inline = f"<script>{runtime()}{names}{f'_w({_js(asked)})' if asked else ''}</script>" if needs else ""
+    inline = f"<script>{runtime()}{kept}{f'_w({js(asked)})' if asked else ''}</script>" if needs else ""
     shown = resource is driver.base
     text = f"<h1>{html.escape(page.name)}</h1><p>{SENTENCES}</p>" if shown else "<p>frame</p>"
     start = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(page.name)}</title>'
-        f'<link rel="icon" href="data:,"><style>{_STYLE}</style>{inline}{"".join(head)}</head>'
+        f'<link rel="icon" href="data:,"><style>{STYLE}</style>{inline}{"".join(head)}</head>'
         f"<body>{text}{''.join(uses)}"
     )
     parts = [start, *body, "</body></html>"]
@@ -234,9 +343,9 @@ def _element(child: Resource, *, after_pictures: bool) -> tuple[str, str] | None
     if child.type == "css":
         return "head", f'<link rel="stylesheet" href="{url}">'
     if child.type == "js":
-        if child.priority in _LOW:
+        if child.priority in LOW:
             return "head", f'<script async src="{url}"></script>'
-        blocking = child.priority in _HIGH or (child.priority is None and not after_pictures)
+        blocking = child.priority in HIGH or (child.priority is None and not after_pictures)
         return ("head" if blocking else "body"), f'<script src="{url}"></script>'
     if child.type == "image":
         width, height = sides(child.wire_bytes)
@@ -244,9 +353,8 @@ def _element(child: Resource, *, after_pictures: bool) -> tuple[str, str] | None
     if child.type == "html":
         return "body", f'<iframe src="{url}"></iframe>'
     if child.type == "font":
-        rule = f'@font-face{{font-family:f{child.id};src:url("{_css(child.url)}");font-display:swap}}'
         preload = f'<link rel="preload" as="font" crossorigin href="{url}">'
-        return "head", f"{preload}<style>{rule}.f{child.id}{{font-family:f{child.id}}}</style>"
+        return "head", f"{preload}<style>{rule(child)}</style>"
     return None
 
 

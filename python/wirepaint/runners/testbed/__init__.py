@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.results.outcome import Outcome
+from wirepaint.runners import refusals
 from wirepaint.runners.description import identity, network
 from wirepaint.runners.testbed.cells import Cells
 
@@ -40,12 +41,13 @@ def run_once(
     """Carries out one run and leaves its trace in ``folder``.
 
     ``calibration`` is what the run's network was measured to give (see ``calibrate``). Raises
-    ``RunFailed`` with the cause when there is no result: a crash, a part that failed, a page that did
-    not load (``PageTimeout`` where the time was up).
+    ``RunFailed`` with the cause when there is no result: a crash or a part that failed; ``PageFailed``
+    where that lies in the page, ``PageTimeout`` where the time was up.
     """
     from wirepaint import pages
 
-    page = pages.prepare(run.page, pages.cache_dir())
+    with refusals.reading(run.page):
+        page = pages.prepare(run.page, pages.cache_dir())
     asked = _ask(run, page, folder) | {"calibration": calibration}
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
@@ -76,7 +78,7 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
                 "tls": run.tls,
                 "congestion": name,
                 "initial_window": run.initial_window,
-                "responses": page.responses,
+                "responses": page.served,
             },
             "congestion": [
                 {
@@ -92,12 +94,16 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
         "folder": str(folder.absolute()),
         "sysctls": run.sysctls,
         "resources": page.resources,
+        "answering": page.answering,
+        "rehearsed": page.rehearsed,
         "visit": {
             "url": page.url,
             "http": run.http,
             "hosts": hosts,
             "timeout_s": run.timeout_s,
             "viewport": list(run.viewport),
+            "clock_ms": page.clock_ms,
+            "seed": page.seed,
         },
         "identity": identity(run),
     }

@@ -28,7 +28,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from wirepaint.errors import MachineLacks, PageTimeout, Refused, RunFailed, WirepaintError
+from wirepaint.errors import MachineLacks, PageFailed, PageTimeout, Refused, RunFailed, WirepaintError
 from wirepaint.results.lock import Lock
 from wirepaint.runners import ownership
 from wirepaint.runners.testbed import linux
@@ -44,7 +44,7 @@ _MOST_BYTES = 64
 _outside: socket.socket | None = None
 """In a cell: to its middle, which is outside."""
 
-_ERRORS = {kind.__name__: kind for kind in (PageTimeout, Refused)}
+_ERRORS = {kind.__name__: kind for kind in (PageFailed, PageTimeout, Refused)}
 """What comes out of a cell as what it is; all else is a run that failed."""
 _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
@@ -88,8 +88,9 @@ class Cells:
     def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
         """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.
 
-        The cell's standard error goes to ``log``. Raises ``RunFailed``, ``PageTimeout`` or ``Refused`` with
-        the cause when the function raised, the cell died or the time was up (then the cell is killed).
+        The cell's standard error goes to ``log``. Raises ``RunFailed`` (also as ``PageFailed`` or
+        ``PageTimeout``) or ``Refused`` with the cause when the function raised, the cell died or the time was
+        up (then the cell is killed).
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         request = {

@@ -313,7 +313,7 @@ def _page(
         "speed_index": load.speed_index,
         "objects": len(objects) - len(failed),
         "failed_objects": len(failed),
-        "expected_objects": len(asked["resources"]),
+        "expected_objects": sum(resource.get("expected", True) for resource in asked["resources"]),
         "encoded_bytes": sum(row["encoded_bytes"] for row in objects),
         "decoded_bytes": sum(row["decoded_bytes"] for row in objects),
         "connections": sum(row["reason"] == "request" for row in connections),

@@ -82,6 +82,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 work_dir=work,
                 timeout_s=visit["timeout_s"],
                 viewport=tuple(visit["viewport"]),
+                clock_ms=visit["clock_ms"],
+                seed=visit["seed"],
             ),
             spawn=spawn,
         )

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from wirepaint import dataplane
 from wirepaint.errors import Refused, RunFailed
-from wirepaint.runners import ownership
+from wirepaint.runners import ownership, refusals
 from wirepaint.runners.testbed import linux
 
 ENDING_S = 2.0
@@ -39,8 +39,9 @@ def spawn(
     """Starts a program in a network namespace, given as a descriptor.
 
     ``extra_fds`` maps a descriptor number of the child to one of ours (the DevTools pipe wants 3
-    and 4). ``ordinary_user`` drops all rights before exec. Call from a single-threaded process:
-    the namespace is entered between fork and exec.
+    and 4). ``ordinary_user`` drops all rights before exec. The kernel kills the program when
+    the calling thread ends, however that happens. Call from a single-threaded process: the namespace is
+    entered between fork and exec.
     """
     extra_fds = dict(extra_fds or {})
     if env is not None and ownership.VARIABLE in os.environ:
@@ -52,6 +53,8 @@ def spawn(
         places = " ".join(f"{child}<&{ours}" for child, ours in extra_fds.items())
         command = ["/bin/bash", "-c", f'exec "$0" "$@" {places}', *command]
 
+    parent = os.getpid()
+
     def prepare() -> None:
         if namespace is not None:
             linux.setns(namespace)
@@ -59,6 +62,8 @@ def spawn(
             os.setgroups([])
             os.setgid(ORDINARY_USER)
             os.setuid(ORDINARY_USER)
+        # Last: a change of user takes it away again.
+        linux.die_with_parent(parent)
 
     return subprocess.Popen(
         command,
@@ -98,15 +103,15 @@ class Part:
     def wait_ready(self, timeout_s: float = 20.0) -> dict[str, Any]:
         """Waits for the ready line.
 
-        Raises ``Refused`` when the part takes its input for wrong, ``RunFailed`` when it ended otherwise or
-        is too slow.
+        Raises ``Refused`` when the part takes its input for wrong (``PageFailed`` when it is the page's),
+        ``RunFailed`` when it ended otherwise or is too slow.
         """
         if not self.ready:
             line = self._line(timeout_s)
             if line is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     if self._process.wait(ENDING_S) == Refused.exit_code:
-                        raise Refused(f"{self.name}: {self._why()}")
+                        raise refusals.refusal(self._why(), self.name)
                 raise RunFailed(f"{self.name} did not get ready: {self._why()}")
             self.ready = line
         return self.ready

@@ -6,10 +6,10 @@ machine makes it ``suspect``; a ``note`` says what a reader may want to know and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.parse import urldefrag, urlsplit, urlunsplit
+from urllib.parse import urldefrag
 
 from wirepaint.runners.testbed.browser import PageLoad
 from wirepaint.runners.testbed.host import Counters
@@ -138,9 +138,8 @@ def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
             yield Reason("cold_cache", "invalid", f"{exchange.url} came from a cache", "a cold cache")
         fetched.add(exchange.url)
     hosts: set[str | None] = set()
-    for connection in sorted(load.netlog.connections, key=lambda c: (c.opened_ms, c.source)):
-        if connection.tls_done_ms is None:
-            continue
+    done = [(c.tls_done_ms, c.source, c) for c in load.netlog.connections if c.tls_done_ms is not None]
+    for _, _, connection in sorted(done, key=lambda each: each[:2]):
         # Parallel connections of one visit resume the TLS session of the first.
         if connection.resumed and connection.host not in hosts:
             found = f"the first connection to {connection.host} resumed a TLS session"
@@ -150,33 +149,38 @@ def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
 
 def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
     """The objects are those of the recording, whole and with its status."""
-    recorded = {_key(resource["method"], resource["url"]): resource for resource in asked["resources"]}
-    loaded = {_key(row["method"], row["url"]): row for row in joined.tables["object"]}
-    for row in joined.tables["object"]:
+    resources = asked["resources"]
+    every = f"{sum(resource.get('expected', True) for resource in resources)} objects"
+    answered = _answered(joined, asked)
+    loaded: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
+        (row, answered.get(_key(row["method"], row["url"]))) for row in joined.tables["object"]
+    ]
+    for row, resource in loaded:
         if row["failed"]:
-            yield Reason("objects", "invalid", f"{row['url']} failed: {row['failed']}", "loaded")
-    missing = {key for key in recorded if key not in loaded}
-    certain = {key for key, resource in recorded.items() if resource.get("expected", True)}
-    extra = {key for key in loaded if key not in recorded and key[0] != "OPTIONS"}
-    # The same address with another query is the same object asked for under a random number or a
-    # time; the server answers it by its path.
-    for key in sorted(extra):
-        twin = next((other for other in sorted(missing) if _path(other) == _path(key)), None)
-        if twin is not None:
-            missing.discard(twin)
-            extra.discard(key)
-            yield Reason("objects", "note", f"{key[1]}", f"{twin[1]} (another query)")
-    # A recorded script may decide not to ask for an object again.
-    if undecided := missing - certain:
-        yield Reason("objects", "note", f"not requested: {_some(undecided)}", f"{len(recorded)} objects")
-    if missing := missing & certain:
-        yield Reason("objects", "invalid", f"not requested: {_some(missing)}", f"{len(recorded)} objects")
+            # Some pages give a request up; its rehearsals then show it.
+            known = resource is not None and (resource.get("rehearsed") or {}).get("aborted")
+            severity = "note" if known else "invalid"
+            yield Reason("objects", severity, f"{row['url']} failed: {row['failed']}", "loaded")
+        elif resource is not None and _key(row["method"], row["url"])[1] != resource["url"]:
+            yield Reason("objects", "note", row["url"], f"{resource['url']} (another address of it)")
+    seen = {resource["id"] for _, resource in loaded if resource is not None}
+    missing = [resource for resource in resources if resource["id"] not in seen]
+    # What no rehearsal asked for is left out of the page; what some asked for may come or not.
+    sometimes = [r["url"] for r in missing if not r.get("expected", True) and _is_asked(r, asked)]
+    if sometimes:
+        yield Reason("objects", "note", f"not requested: {_some(sometimes)}", every)
+    if certain := [resource["url"] for resource in missing if resource.get("expected", True)]:
+        yield Reason("objects", "invalid", f"not requested: {_some(certain)}", every)
+    extra = [row["url"] for row, resource in loaded if resource is None and row["method"] != "OPTIONS"]
     if extra:
-        yield Reason(
-            "objects", "invalid", f"not in the recording: {_some(extra)}", f"{len(recorded)} objects"
-        )
-    for key, row in loaded.items():
-        resource = recorded.get(key)
+        yield Reason("objects", "invalid", f"not in the recording: {_some(extra)}", every)
+    surprises = [row for row, r in loaded if r is not None and not _is_asked(r, asked)]
+    for severity, late in (("invalid", False), ("note", True)):
+        # What begins after the load event cannot have delayed it.
+        if urls := [row["url"] for row in surprises if (row["discovered"] > load.load_event) is late]:
+            found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {_some(urls)}"
+            yield Reason("objects", severity, found, "what the rehearsals asked for")
+    for row, resource in loaded:
         if resource is None or row["failed"]:
             continue
         if (row["status"], resource["status"]) == (206, 200):
@@ -191,7 +195,7 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
                 yield Reason("bytes", "invalid", found, f"{body} bytes and headers")
     unanswered = {record["url"] for record in joined.requests if record["matched"] == "none"}
     if unanswered:
-        found = f"the server has no recording of {_some({('', url) for url in unanswered})}"
+        found = f"the server has no recording of {_some(unanswered)}"
         yield Reason("server", "invalid", found, "an answer for each request")
 
 
@@ -199,13 +203,26 @@ def _key(method: str, url: str) -> tuple[str, str]:
     return method, urldefrag(url).url
 
 
-def _path(key: tuple[str, str]) -> tuple[str, str]:
-    return key[0], urlunsplit((*urlsplit(key[1])[:3], "", ""))
+def _answered(joined: Joined, asked: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The resource that answers each method and address: the recorded one, else the one that was served."""
+    resources = asked["resources"]
+    answering = asked["answering"]
+    found = {
+        _key(record["method"], record["url"]): resources[answering[record["response"]]]
+        for record in joined.requests
+        if record["response"] is not None
+    }
+    return found | {_key(resource["method"], resource["url"]): resource for resource in resources}
 
 
-def _some(keys: set[tuple[str, str]]) -> str:
+def _is_asked(resource: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """False for what no rehearsal asked for."""
+    return not asked["rehearsed"] or resource.get("rehearsed") is not None
+
+
+def _some(addresses: Iterable[str]) -> str:
     """The first few addresses, and how many more there are."""
-    urls = sorted(url for _, url in keys)
+    urls = sorted(set(addresses))
     more = f" and {len(urls) - 3} more" if len(urls) > 3 else ""
     return ", ".join(urls[:3]) + more
 
@@ -213,9 +230,10 @@ def _some(keys: set[tuple[str, str]]) -> str:
 def _only_the_page(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
     """Nothing but the page caused traffic."""
     for request in joined.unseen:
-        yield Reason(
-            "requests", "invalid", f"{request.url}, not caused by the page", "only the page's requests"
-        )
+        # Websockets are not replayed; a page that opens one sees it fail.
+        severity = "note" if request.url.startswith(("ws:", "wss:")) else "invalid"
+        found = f"{request.url}, not caused by the page" if severity == "invalid" else request.url
+        yield Reason("requests", severity, found, "only the page's requests")
     outside = sorted({row["host"] for row in joined.tables["object"]} - set(asked["visit"]["hosts"]))
     if outside:
         yield Reason(

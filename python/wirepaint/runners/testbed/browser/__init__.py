@@ -1,11 +1,12 @@
 """The browser: how it is started, driven and measured.
 
-Start at ``load.visit``. ``chromium`` holds the flags, ``devtools`` the pipe, ``exchanges`` the
-requests, ``netlog`` connections and byte timelines, ``paint`` what became visible, ``processes``
-CPU time and sandbox.
+Start at ``load.visit``. ``chromium`` holds the flags, ``running`` the process, ``devtools`` the
+pipe, ``exchanges`` the requests, ``netlog`` connections and byte timelines, ``paint`` what became
+visible, ``processes`` CPU time and sandbox.
 """
 
 from wirepaint.runners.testbed.browser.chromium import BrowserOptions
-from wirepaint.runners.testbed.browser.load import PageLoad, Spawn, visit
+from wirepaint.runners.testbed.browser.load import PageLoad, visit
+from wirepaint.runners.testbed.browser.running import Spawn
 
 __all__ = ["BrowserOptions", "PageLoad", "Spawn", "visit"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -52,8 +53,6 @@ FLAGS = (
     "--use-mock-keychain",
     "--force-color-profile=srgb",
     "--disable-field-trial-config",
-    # Math.random() repeats from visit to visit, so pages that draw cache busters repeat too.
-    "--js-flags=--random-seed=42",
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,"
     "CertificateTransparencyComponentUpdater,AutofillServerCommunication,NetworkTimeServiceQuerying,"
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LocalNetworkAccessChecks,AsyncDns",
@@ -74,7 +73,8 @@ class BrowserOptions:
     http: HttpVersion
     """Newest HTTP version that the browser may speak."""
     hosts: dict[str, str]
-    """IPv4 address of every host; no other name resolves."""
+    """IPv4 address of every host, with ports or without (``a.test:443`` to ``127.0.0.2:4443``); no other
+    name resolves."""
     work_dir: Path
     """Folder on tmpfs that every user can enter; the visit makes its own folder ``browser`` in it."""
     epoch_ns: int = 0
@@ -87,6 +87,14 @@ class BrowserOptions:
     """Width and height in CSS pixels."""
     screencast: bool = True
     """Records frames, for the speed index and the end of the visible loading."""
+    quiet_s: float | None = None
+    """The visit ends when the network has been silent for so long after the load event; None: the usual."""
+    clock_ms: int | None = None
+    """Unix time in milliseconds at which the page's clock begins; None for that of the machine."""
+    seed: int = 42
+    """Of the page's random numbers."""
+    trace: tuple[str, ...] = ()
+    """Categories of Chromium's own trace that are recorded until the load event; it costs some time."""
     binary: Path | None = None
     """The program; None searches for it."""
 
@@ -134,29 +142,51 @@ def arguments(options: BrowserOptions) -> list[str]:
     """The command line of one visit. File descriptors 3 and 4 must be the DevTools pipe."""
     rules = [f"MAP {host} {address}" for host, address in sorted(options.hosts.items())]
     rules.append("MAP * ~NOTFOUND")
-    width, height = options.viewport
     trust = (
         [f"--ignore-certificate-errors-spki-list={options.ca_spki_sha256}"] if options.ca_spki_sha256 else []
     )
+    # Math.random() repeats from visit to visit, so pages that draw cache busters repeat too.
+    seed = f"--js-flags=--random-seed={options.seed % 2**31 or 1}"
+    more = [*HTTP_FLAGS[options.http], *trust, seed]
+    return command_line(
+        options.home, options.netlog, options.viewport, rules=rules, more=more, binary=options.binary
+    )
+
+
+def command_line(
+    home: Path,
+    netlog: Path,
+    viewport: tuple[int, int],
+    *,
+    rules: Sequence[str] = (),
+    capture: Literal["Default", "Everything"] = "Default",
+    more: Sequence[str] = (),
+    binary: Path | None = None,
+) -> list[str]:
+    """A command line with its profile in ``home``; names resolve as usual where no rule says otherwise.
+
+    ``capture`` says what the NetLog holds: ``Everything`` adds the bytes of headers and bodies.
+    """
+    width, height = viewport
     return [
-        str(options.binary or find()),
+        str(binary or find()),
         *FLAGS,
-        *HTTP_FLAGS[options.http],
-        *trust,
-        f"--host-resolver-rules={','.join(rules)}",
+        *more,
+        *([f"--host-resolver-rules={','.join(rules)}"] if rules else []),
         f"--window-size={width},{height}",
-        f"--user-data-dir={options.home / 'profile'}",
-        f"--log-net-log={options.netlog}",
-        "--net-log-capture-mode=Default",
+        f"--user-data-dir={home / 'profile'}",
+        f"--log-net-log={netlog}",
+        f"--net-log-capture-mode={capture}",
         "--remote-debugging-pipe",
     ]
 
 
-def environment(options: BrowserOptions) -> dict[str, str]:
+def environment(home: Path) -> dict[str, str]:
     """Environment of the browser: nothing of the user's own."""
     return {
-        "HOME": str(options.home),
-        "TMPDIR": str(options.home),
+        "HOME": str(home),
+        "TMPDIR": str(home),
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
+        "TZ": "UTC",
     }

@@ -6,7 +6,7 @@ begins the next, so every answer of a server is an exchange of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wirepaint.runners.testbed.browser.devtools import EventHandler
@@ -38,6 +38,7 @@ class Exchange:
     initiator: str | None
     initiator_type: str
     priority: str
+    """At last; ``asked_priority`` at first."""
     discovered: float
     queued: float | None = None
     sent: float | None = None
@@ -49,11 +50,14 @@ class Exchange:
     status: int | None = None
     protocol: str | None = None
     connection: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of the response, as DevTools tells them; repeated ones joined by newlines."""
     encoded_bytes: int = 0
     decoded_bytes: int = 0
     from_cache: bool = False
     failed: str | None = None
     done: bool = False
+    asked_priority: str = ""
 
     @property
     def base_id(self) -> str:
@@ -64,6 +68,7 @@ class Exchange:
         """Takes what DevTools tells of the response's head."""
         self.status = response.get("status")
         self.protocol = response.get("protocol")
+        self.headers = response.get("headers", {})
         if (
             response.get("fromDiskCache")
             or response.get("fromServiceWorker")
@@ -122,7 +127,11 @@ class Exchanges:
         if not request["url"].startswith(("http:", "https:")):
             return
         hop, initiator, kind = 0, *_initiator(params.get("initiator", {}))
-        if (redirect := params.get("redirectResponse")) and (before := self._open.get(number)):
+        if (redirect := params.get("redirectResponse")) and _is_internal(redirect):
+            # HSTS: no request has been on the network for it.
+            if (before := self._open.pop(number, None)) in self.all:
+                self.all.remove(before)
+        elif redirect and (before := self._open.get(number)):
             hop = int(before.id.partition(":")[2] or 0) + 1
             before.answered(redirect)
             before.last_byte = _headers_end(redirect) or params["timestamp"]
@@ -137,6 +146,7 @@ class Exchanges:
             initiator=initiator,
             initiator_type=kind,
             priority=request.get("initialPriority", ""),
+            asked_priority=request.get("initialPriority", ""),
             discovered=params["timestamp"],
         )
         self.all.append(exchange)
@@ -157,6 +167,11 @@ class Exchanges:
     def _finished(self, method: str, params: dict[str, Any], session: str | None) -> None:
         if exchange := self._open.get(params["requestId"]):
             exchange.encoded_bytes = int(params["encodedDataLength"])
+            if exchange.connection is None and any(
+                other.url == exchange.url and other.connection is not None for other in self.all
+            ):
+                # It waited for another request for the same address and took that one's answer.
+                exchange.from_cache = True
             exchange.last_byte = params["timestamp"]
             exchange.done = True
             self.last_event = max(params["timestamp"], self.last_event or 0)
@@ -192,6 +207,11 @@ def _initiator(initiator: dict[str, Any]) -> tuple[str | None, str]:
                 return call["url"], kind
         stack = stack.get("parent")
     return None, kind
+
+
+def _is_internal(redirect: dict[str, Any]) -> bool:
+    """True for a redirect that the browser made by itself."""
+    return any(name.lower() == "non-authoritative-reason" for name in redirect.get("headers", ()))
 
 
 def _headers_end(response: dict[str, Any]) -> float | None:

@@ -6,23 +6,17 @@ cold. Whatever goes wrong ends as ``RunFailed`` with its cause, and the browser 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any
 
-from wirepaint.errors import PageTimeout, RunFailed
-from wirepaint.runners.testbed.browser import chromium, netlog, paint, processes
+from wirepaint.errors import PageFailed, PageTimeout, RunFailed
+from wirepaint.runners.testbed.browser import chromium, clock, netlog, paint, processes
 from wirepaint.runners.testbed.browser.chromium import BrowserOptions
-from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsClosed, DevtoolsTimeout
+from wirepaint.runners.testbed.browser.devtools import DevtoolsTimeout
 from wirepaint.runners.testbed.browser.exchanges import Exchange, Exchanges
+from wirepaint.runners.testbed.browser.running import CLOSE_S, Running, Spawn
 
-START_S = 20.0
-"""Time that the browser has to answer its first command; 0.1 s is usual."""
 QUIET_S = 0.5
 """A visit ends when the network has been silent for this long after the load event."""
 STALLED_S = 3.0
@@ -31,24 +25,10 @@ LATE_S = 15.0
 """The longest wait for late objects after the load event."""
 ANSWER_S = 5.0
 """A page that does not answer a script within this time runs a script without end."""
-CLOSE_S = 3.0
-"""`Browser.close` is known to hang; then the processes are killed."""
+TRACE_S = 20.0
+"""Time that the browser has to hand its trace over."""
 
 SCREENCAST = {"format": "jpeg", "quality": 60, "maxWidth": 320, "maxHeight": 200}
-
-
-class Spawn(Protocol):
-    """Starts a program in the client's namespace as the ordinary user."""
-
-    def __call__(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        extra_fds: Mapping[int, int],
-        env: Mapping[str, str],
-        stdout: int | IO[Any],
-        stderr: int | IO[Any],
-    ) -> subprocess.Popen[bytes]: ...
 
 
 @dataclass
@@ -85,6 +65,8 @@ class PageLoad:
     """End of the visit."""
     notes: list[str] = field(default_factory=list)
     """What happened beside the load: dialogs answered, windows closed, requests cut off."""
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    """Events of Chromium's own trace, where it was asked for."""
 
     def ns(self, seconds: float) -> int:
         """Nanoseconds since the epoch of a time that DevTools gave."""
@@ -114,58 +96,44 @@ class _Browser:
         self._targets: set[str] = set()
         self._notes: list[str] = []
         self._crash: str | None = None
+        self._clock = clock.script(options.clock_ms, options.seed)
+        self._trace: list[dict[str, Any]] = []
+        self._traced: bool | None = None  # whether the trace is complete, once it has come
 
     def __enter__(self) -> _Browser:
-        command_out, command_in = os.pipe()
-        event_out, event_in = os.pipe()
-        try:
-            with self._options.log.open("wb") as log:
-                self._process = self._spawn(
-                    chromium.arguments(self._options),
-                    extra_fds={3: command_out, 4: event_in},
-                    env=chromium.environment(self._options),
-                    stdout=log,
-                    stderr=log,
-                )
-        except BaseException:
-            os.close(command_in)
-            os.close(event_out)
-            raise
-        finally:
-            os.close(command_out)
-            os.close(event_in)
-        self._devtools = Devtools(command_in, event_out, self._on_event)
+        options = self._options
+        self._running = Running(
+            chromium.arguments(options),
+            chromium.environment(options.home),
+            options.log,
+            self._spawn,
+            self._on_event,
+        )
+        self._devtools = self._running.devtools
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._devtools.close()
-        if self._process.poll() is None:
-            processes.kill(self._process.pid)
-            self._process.wait()
+        self._running.end()
 
     def load(self) -> PageLoad:
         """Loads the page and returns what was seen."""
         cpu_before = time.process_time()
-        version = self._start()
+        version = self._running.version()
         session = self._open_page()
+        self._start_trace()
         self._navigate(session)
+        self._end_trace()
         self._settle()
         controller_cpu = time.process_time() - cpu_before
         walk = self._evaluate(session, paint.WALK)
         metrics = self._devtools.call("Performance.getMetrics", {}, session, ANSWER_S)["metrics"]
         starts = [metric["value"] for metric in metrics if metric["name"] == "NavigationStart"]
-        unconfined = processes.unconfined(self._process.pid)
-        cpu = processes.cpu(self._process.pid)
+        unconfined = processes.unconfined(self._running.pid)
+        cpu = processes.cpu(self._running.pid)
         ended = time.monotonic()
-        self._close()
+        if not self._running.close():
+            self._notes.append(f"the browser did not close within {CLOSE_S:g} s and was killed")
         return self._result(version, starts[0], walk, unconfined, cpu, controller_cpu, ended)
-
-    def _start(self) -> str:
-        try:
-            return self._devtools.call("Browser.getVersion", timeout=START_S)["product"]
-        except (DevtoolsClosed, DevtoolsTimeout) as error:
-            lines = self._options.log.read_text("utf-8", "replace").strip().splitlines()
-            raise RunFailed(f"the browser did not start: {lines[-1] if lines else error}") from None
 
     def _open_page(self) -> str:
         call = self._devtools.call
@@ -188,8 +156,13 @@ class _Browser:
             call("Page.startScreencast", SCREENCAST, session)
         return session
 
-    def _watch(self, session: str) -> None:
+    def _watch(self, session: str, *, session_of_worker: bool = False) -> None:
         """Has a target tell of its requests, and of targets that it makes (other sites' frames, workers)."""
+        if session_of_worker:
+            evaluate = {"expression": self._clock}
+            self._devtools.send("Runtime.evaluate", evaluate, session)
+        else:
+            self._devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": self._clock}, session)
         # Bodies are never read back, so none need be kept.
         self._devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}, session)
         self._devtools.send("Page.enable", {}, session)
@@ -198,13 +171,24 @@ class _Browser:
         attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
         self._devtools.send("Target.setAutoAttach", attach, session)
 
+    def _start_trace(self) -> None:
+        if self._options.trace:
+            config = {"includedCategories": list(self._options.trace), "recordMode": "recordUntilFull"}
+            self._devtools.call("Tracing.start", {"transferMode": "ReportEvents", "traceConfig": config})
+
+    def _end_trace(self) -> None:
+        if self._options.trace:
+            self._devtools.call("Tracing.end", {})
+            if not self._devtools.pump(lambda: self._traced is not None, TRACE_S) or not self._traced:
+                raise RunFailed(f"{self._options.url}: the browser's trace is not complete")
+
     def _navigate(self, session: str) -> None:
         url, limit = self._options.url, self._options.timeout_s
         deadline = time.monotonic() + limit
         try:
             answer = self._devtools.call("Page.navigate", {"url": url}, session, limit)
             if error := answer.get("errorText"):
-                raise RunFailed(f"{url} did not load: {error}")
+                raise PageFailed(f"{url} did not load: {error}")
             self._frame, self._loader = answer["frameId"], answer.get("loaderId", "")
             loaded = self._devtools.pump(self._loaded, deadline - time.monotonic())
         except DevtoolsTimeout:
@@ -219,7 +203,7 @@ class _Browser:
             raise PageTimeout(f"{url} fired no load event within {limit:g} s: {why}")
         document = self._document()
         if document.status is None or document.status >= 400:
-            raise RunFailed(f"{url} answered with status {document.status}")
+            raise PageFailed(f"{url} answered with status {document.status}")
 
     def _loaded(self) -> bool:
         return self._crash is not None or (self._loader, "load") in self._milestones
@@ -235,16 +219,17 @@ class _Browser:
     def _settle(self) -> None:
         """Waits until the network is quiet."""
         loaded = time.monotonic()
+        quiet_s = QUIET_S if self._options.quiet_s is None else self._options.quiet_s
 
         def quiet() -> bool:
             now = time.monotonic()
             since = now - max(loaded, self._exchanges.last_event or 0)
-            if self._crash or (since >= QUIET_S and not self._exchanges.in_flight and self._loaded()):
+            if self._crash or (since >= quiet_s and not self._exchanges.in_flight and self._loaded()):
                 return True
-            return since >= STALLED_S or now - loaded >= LATE_S
+            return since >= max(STALLED_S, quiet_s) or now - loaded >= LATE_S
 
         while not quiet():
-            self._devtools.pump(quiet, QUIET_S / 5)
+            self._devtools.pump(quiet, quiet_s / 5)
         self._check_alive()
 
     def _evaluate(self, session: str, expression: str) -> dict[str, Any]:
@@ -259,24 +244,12 @@ class _Browser:
             }
             answer = self._devtools.call("Runtime.evaluate", evaluate, session, ANSWER_S)
         except DevtoolsTimeout:
-            raise RunFailed(
+            raise PageTimeout(
                 f"{self._options.url}: the page does not answer: a script runs without end"
             ) from None
         if "exceptionDetails" in answer:
             raise RunFailed(f"the view-port walk failed: {answer['exceptionDetails'].get('text')}")
         return answer["result"]["value"]
-
-    def _close(self) -> None:
-        """Ends the browser so that it writes its NetLog to the end."""
-        deadline = time.monotonic() + CLOSE_S
-        with contextlib.suppress(DevtoolsClosed, DevtoolsTimeout):
-            self._devtools.call("Browser.close", timeout=CLOSE_S)
-        try:
-            self._process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self._notes.append(f"the browser did not close within {CLOSE_S:g} s and was killed")
-            processes.kill(self._process.pid)
-            self._process.wait()
 
     def _result(
         self,
@@ -338,6 +311,7 @@ class _Browser:
             controller_cpu_s=controller_cpu,
             ended=ns(ended) or 0,
             notes=self._notes,
+            trace=self._trace,
         )
 
     def _document(self) -> Exchange:
@@ -362,6 +336,10 @@ class _Browser:
                 if at is not None:
                     self._frames.append(paint.Frame(at, params["data"]))
                 self._devtools.send("Page.screencastFrameAck", {"sessionId": params["sessionId"]}, session)
+            case "Tracing.dataCollected":
+                self._trace += params["value"]
+            case "Tracing.tracingComplete":
+                self._traced = not params["dataLossOccurred"]
             case "Page.lifecycleEvent":
                 self._milestones.setdefault((params["loaderId"], params["name"]), params["timestamp"])
             case "Page.frameNavigated" if params["frame"]["id"] == self._frame:
@@ -372,7 +350,7 @@ class _Browser:
                 event = params["event"]
                 self._lcp[event["frameId"]] = event["time"]
             case "Target.attachedToTarget" if params["targetInfo"]["targetId"] not in self._targets:
-                self._watch(params["sessionId"])
+                self._watch(params["sessionId"], session_of_worker="worker" in params["targetInfo"]["type"])
                 self._devtools.send("Runtime.runIfWaitingForDebugger", {}, params["sessionId"])
             case "Target.targetCreated":
                 target = params["targetInfo"]

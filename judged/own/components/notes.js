@@ -1,0 +1,1 @@
+export const notes = ["Heron at the weir", "Ice on the canal"];

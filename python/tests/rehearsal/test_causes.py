@@ -1,0 +1,102 @@
+"""The cause of a request is the set of resources whose latest end, and a constant, explain it."""
+
+from __future__ import annotations
+
+import random
+
+from wirepaint.rehearsal.causes import Causes
+from wirepaint.rehearsal.takes import Take
+
+from .takes import URL, request, take
+
+
+def rehearsed(count: int, make) -> list[Take]:
+    """``count`` takes; ``make`` gives the requests, and other times of a take, for ends drawn at random."""
+    drawn = random.Random(5)
+    return [make([drawn.uniform(50, 300) for _ in range(8)]) for _ in range(count)]
+
+
+def test_a_request_follows_the_script_that_asks_for_it():
+    takes = rehearsed(
+        6,
+        lambda ends: take(
+            [
+                request(0, 0, 10),
+                *(request(n, 12, ends[n]) for n in range(1, 6)),
+                request(6, ends[3] + 20, 900, initiator=f"{URL}3"),
+            ]
+        ),
+    )
+    found = Causes(takes, []).fit(6)
+    assert found is not None
+    assert (found.by, found.after, round(found.after_ms)) == ((3,), "resources", 20)
+    assert found.spread < 0.01
+
+
+def test_a_request_that_waits_for_two_follows_the_later_one():
+    takes = rehearsed(
+        6,
+        lambda ends: take(
+            [
+                request(0, 0, 10),
+                *(request(n, 12, ends[n]) for n in range(1, 6)),
+                request(6, max(ends[2], ends[4]) + 7, 900, initiator=f"{URL}2"),
+            ]
+        ),
+    )
+    found = Causes(takes, []).fit(6)
+    assert found is not None
+    assert (set(found.by), round(found.after_ms)) == ({2, 4}, 7)
+
+
+def test_an_inline_script_follows_what_the_parser_waits_for_before_it():
+    # 1 and 2 block the parser before the inline script, 3 after it.
+    takes = rehearsed(
+        6,
+        lambda ends: take(
+            [
+                request(0, 0, 10),
+                *(request(n, 12, ends[n]) for n in range(1, 6)),
+                request(6, max(ends[1], ends[2]) + 3, 900, initiator=URL),
+            ]
+        ),
+    )
+    found = Causes(takes, blocking=[1, 2, 3]).fit(6)
+    assert found is not None
+    assert set(found.by) == {0, 1, 2}
+    assert round(found.after_ms) == 3
+
+
+def test_a_request_follows_an_event_of_the_page_where_no_resources_explain_it():
+    drawn = random.Random(1)
+    takes = []
+    for _ in range(6):
+        loaded = drawn.uniform(400, 900)
+        takes.append(take([request(0, 0, 10), request(1, 12, 40), request(2, loaded + 15, 990)], load=loaded))
+    found = Causes(takes, []).fit(2)
+    assert found is not None
+    assert (found.after, round(found.after_ms)) == ("load", 15)
+
+
+def test_chance_does_not_make_a_cause():
+    # The request comes at random: nothing explains it, and nothing is added to the script that asked.
+    drawn = random.Random(9)
+    takes = rehearsed(
+        6,
+        lambda ends: take(
+            [
+                request(0, 0, 10),
+                *(request(n, 12, min(ends[n], 290)) for n in range(1, 6)),
+                request(6, 300 + drawn.uniform(0, 200), 990, initiator=f"{URL}3"),
+            ]
+        ),
+    )
+    found = Causes(takes, []).fit(6)
+    assert found is not None
+    assert len(found.by) <= 2 and found.spread > 20
+
+
+def test_the_navigation_and_what_was_asked_for_once_have_no_fitted_cause():
+    takes = [take([request(0, 0, 10), request(1, 12, 40)]), take([request(0, 0, 10)])]
+    assert Causes(takes, []).fit(0) is None
+    assert Causes(takes, []).fit(1) is None

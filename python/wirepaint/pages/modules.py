@@ -1,0 +1,84 @@
+"""The files that scripts name: imports of modules, through import maps too, and workers.
+
+Found by a simple scan, without running or parsing the scripts. It serves where no rehearsal tells
+what a page asks for, and says who asks.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from wirepaint.pages.references import absolute
+
+_NAMED = re.compile(
+    # import "x", import a from "x", export * from "x": before the string at most names and signs between.
+    r"""\b(?:import|export)\b(?:[\s\w$*{},]*?\bfrom\b)?\s*(?P<q>["'])(?P<static>[^"'\n]{1,500})(?P=q)"""
+    r"""|\bimport\s*\(\s*(?P<r>["'`])(?P<dynamic>[^"'`\n$]{1,500})(?P=r)"""
+    r"""|\bnew\s+URL\s*\(\s*(?P<s>["'`])(?P<beside>[^"'`\n$]{1,500})(?P=s)\s*,\s*import\.meta\.url"""
+    r"""|(?:\bnew\s+(?:Shared)?Worker|\bimportScripts)\s*\(\s*(?P<t>["'`])(?P<worker>[^"'`\n$]{1,500})(?P=t)"""
+)
+_SCRIPT = re.compile(r"<script\b([^>]{0,2000})>(.*?)</script", re.S | re.I)
+_TYPE = re.compile(r"""\btype\s*=\s*["']?\s*([\w/-]+)""", re.I)
+_BASE = re.compile(r"""<base\b[^>]{0,500}?\bhref\s*=\s*["']?([^"'\s>]+)""", re.I)
+_RELATIVE = ("./", "../", "/", "http:", "https:")
+
+
+@dataclass
+class ImportMap:
+    """Where bare names of modules lead: of the part ``imports`` and every scope, absolute addresses."""
+
+    names: dict[str, str] = field(default_factory=dict)
+
+    def resolve(self, name: str, base: str) -> str | None:
+        """The address of the module ``name`` for a script at ``base``; None where nothing says."""
+        if name in self.names:
+            return self.names[name]
+        for prefix in sorted((n for n in self.names if n.endswith("/")), key=len, reverse=True):
+            if name.startswith(prefix):
+                return absolute(name.removeprefix(prefix), self.names[prefix])
+        return absolute(name, base) if name.startswith(_RELATIVE) else None
+
+    def add(self, text: str, base: str) -> None:
+        """Takes in the JSON of an import map in a document at ``base``; what is no map is passed over."""
+        try:
+            said = json.loads(text)
+        except ValueError:
+            return
+        if not isinstance(said, Mapping):
+            return
+        scopes = said.get("scopes")
+        for part in (said.get("imports"), *(scopes.values() if isinstance(scopes, Mapping) else ())):
+            for name, target in part.items() if isinstance(part, Mapping) else ():
+                if isinstance(target, str) and (url := absolute(target, base)):
+                    self.names.setdefault(name, url)
+
+
+def in_script(text: str, url: str, document: str, known: ImportMap) -> Iterator[str]:
+    """Addresses that a script at ``url`` names, used in the document at ``document``; each may come twice."""
+    for found in _NAMED.finditer(text):
+        named: str | None = None
+        if name := found["static"] or found["dynamic"]:
+            named = known.resolve(name, url)
+        elif found["beside"]:
+            named = absolute(found["beside"], url)
+        elif found["worker"]:
+            named = absolute(found["worker"], document)
+        if named:
+            yield named
+
+
+def in_document(text: str, url: str, known: ImportMap) -> Iterator[str]:
+    """Addresses that the scripts within a document at ``url`` name; its import maps enter ``known``."""
+    base = url
+    if said := _BASE.search(text):
+        base = absolute(html.unescape(said[1]), url) or url
+    for attributes, script in _SCRIPT.findall(text):
+        said = _TYPE.search(attributes)
+        if said and said[1].lower() == "importmap":
+            known.add(script, base)
+        elif script:
+            yield from in_script(script, base, base, known)

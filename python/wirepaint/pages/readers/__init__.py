@@ -1,0 +1,55 @@
+"""Reads a recording of any known format: ``read`` finds out which it is.
+
+One file each: ``har_file`` (HAR, also JSONP, and with bodies in files beside), ``har_zip``, ``warc``,
+``wacz``, ``devtools`` (logs of Chrome's DevTools protocol). ``source`` reads their bytes within bounds,
+``json_text`` tells the kinds of JSON apart, ``refusals`` names what is no recording of a page load.
+Nothing is unpacked to the disk by its name, no script of a page runs, and nothing is asked of a network.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wirepaint.errors import UsageError
+from wirepaint.pages.har import Log
+from wirepaint.pages.readers import devtools, har_file, json_text, refusals, warc, zipped
+from wirepaint.pages.readers.source import Source, open_file
+
+ACCEPTED = (
+    f"a HAR or DevTools log of at most {json_text.MAX_BYTES // 2**20} MiB of JSON, plain or gzip; "
+    "a zip of a HAR, WARC or WACZ"
+)
+
+
+def read(path: Path, page: str | None = None) -> Log:
+    """Reads a recording; raises :class:`UsageError` for what is none, in one line.
+
+    ``page`` is the wanted page of an archive, whose bodies alone are kept.
+    """
+    with open_file(path, ACCEPTED) as file:
+        if zipped.is_zip(file):
+            log = zipped.read(file, path, page)
+        else:
+            source = Source(file, str(path), warc.MAX_BYTES, ACCEPTED)
+            log = _unzipped(source, path, page)
+    if not log.entries:
+        raise UsageError(f"{path}: log.entries", "an empty list", "at least one entry")
+    for place, entry in enumerate(log.entries):
+        entry.place = place
+        if entry.started.tzinfo is None:
+            entry.started = entry.started.astimezone()
+    return log
+
+
+def _unzipped(source: Source, path: Path, page: str | None) -> Log:
+    if source.peek(5) == b"WARC/":
+        return warc.read([source], page)
+    refusals.check(source)
+    data = json_text.read(source)
+    match json_text.kind(data, source):
+        case "devtools":
+            return devtools.read(data, source.place)
+        case "devtools lines":
+            return devtools.read_lines(data, source.place)
+        case _:
+            return har_file.read(data, source.place, har_file.beside(path))

@@ -1,0 +1,73 @@
+"""HAR 1.2 as browsers and their tools write it; bodies may be in files beside it (Playwright)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from wirepaint.errors import UsageError
+from wirepaint.pages.har import Log
+from wirepaint.pages.model import describe
+from wirepaint.pages.readers.source import open_file
+
+MAX_BODIES = 128 * 2**20
+"""Bytes of all bodies of a recording that are in files of their own."""
+
+Bodies = Callable[[str, int], bytes | None]
+"""The content of the file of this name beside the HAR, of at most so many bytes; None where there is none."""
+
+
+class _Har(BaseModel):
+    log: Log
+
+
+def read(data: bytes, place: str, bodies: Bodies) -> Log:
+    """Reads a HAR; ``bodies`` finds what ``content._file`` names."""
+    try:
+        log = _Har.model_validate_json(data).log
+    except ValidationError as error:
+        key, found, accepted = describe(error)
+        raise UsageError(f"{place}: {key}" if key else place, found, accepted) from None
+    except RecursionError:
+        raise UsageError(place, "JSON nested too deeply", "a HAR") from None
+    room, missing = MAX_BODIES, 0
+    for number, entry in enumerate(log.entries):
+        content = entry.response.content
+        if not content.file or content.text:
+            continue
+        key = f"{place}: log.entries[{number}].response.content._file"
+        if not _plain(content.file):
+            raise UsageError(key, repr(content.file[:80]), "the name of a file beside the HAR")
+        body = bodies(content.file, room)
+        if body is None:
+            missing += 1
+            continue
+        room -= len(body)
+        if room < 0:
+            raise UsageError(key, "more than that", f"bodies of together {MAX_BODIES // 2**20} MiB")
+        content.hold(body)
+    if missing:
+        log.notes.append(f"{missing} bodies missing beside the HAR")
+    return log
+
+
+def beside(path: Path) -> Bodies:
+    """Bodies in files in the folder of the HAR at ``path``."""
+
+    def find(name: str, limit: int) -> bytes | None:
+        file = path.parent / name
+        if not file.is_file():
+            return None
+        if not file.resolve().is_relative_to(path.parent.resolve()):
+            raise UsageError(str(file), "a link out of its folder", "a file beside the HAR")
+        with open_file(file, "a file beside the HAR") as opened:
+            return opened.read(limit + 1)
+
+    return find
+
+
+def _plain(name: str) -> bool:
+    """True for a name that stays in its folder."""
+    return not (set(name) & set("/\\:\0")) and name not in (".", "..") and len(name) < 256

@@ -1,0 +1,89 @@
+"""A page of plain http as it is asked for by https, as HSTS would have it: HTTP/2 needs TLS in every browser.
+
+References to ``http://`` in its documents are upgraded by the browser (``upgrade-insecure-requests``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from wirepaint.pages import cache
+from wirepaint.pages.headers import replaced
+from wirepaint.pages.model import INDEX, Page, Resource, load, save_index
+
+NOTE = "http addresses asked for by https, as HSTS would"
+_POLICY = "content-security-policy"
+
+
+def is_plain(page: Page) -> bool:
+    """True when some of it is asked for by http."""
+    return any(resource.url.startswith("http:") for resource in page.resources)
+
+
+def secured(folder: Path) -> Path:
+    """Folder in the cache with the page of ``folder`` by https; made once."""
+    digest = hashlib.sha256((folder / INDEX).read_bytes() + NOTE.encode()).hexdigest()[:32]
+    target = cache.cache_dir().parent / "secured" / digest
+    if not (target / INDEX).is_file():
+        cache.make_folder(target.parent)
+        scratch = Path(tempfile.mkdtemp(prefix=".securing.", dir=target.parent))
+        try:
+            shutil.copytree(folder, scratch, dirs_exist_ok=True)
+            save_index(by_https(load(folder)), scratch)
+            scratch.chmod(0o755)
+            cache.hand_over(scratch)
+            scratch.rename(target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+def by_https(page: Page) -> Page:
+    """The page with every address by https, each once; a redirect to the same address by https is gone."""
+    kept: dict[tuple[str, str], Resource] = {}
+    place: dict[int, tuple[str, str]] = {}
+    for resource in page.resources:
+        name = resource.method, _secure(resource.url)
+        known = kept.get(name)
+        if known is None or (300 <= known.status < 400 and resource.cause.by == known.id):
+            cause = resource.cause if known is None else known.cause
+            headers = [
+                (key, _secure(value) if key.lower() == "location" else value)
+                for key, value in resource.headers
+            ]
+            if "html" in (resource.header("content-type") or "") and not 300 <= resource.status < 400:
+                policy = resource.header(_POLICY)
+                headers = replaced(
+                    headers,
+                    _POLICY,
+                    f"{policy}; upgrade-insecure-requests" if policy else "upgrade-insecure-requests",
+                )
+            kept[name] = resource.model_copy(update={"url": name[1], "headers": headers, "cause": cause})
+        place[resource.id] = name
+    numbers = {name: number for number, name in enumerate(kept)}
+    resources = []
+    for number, resource in enumerate(kept.values()):
+        by = resource.cause.by
+        cause = resource.cause.model_copy(update={"by": None if by is None else numbers[place[by]]})
+        if number and (cause.by is None or cause.by >= number):
+            cause = cause.model_copy(update={"by": 0, "kind": "other"})
+        resources.append(resource.model_copy(update={"id": number, "cause": cause, "rehearsed": None}))
+    return page.model_copy(
+        update={
+            "url": resources[0].url,
+            "resources": resources,
+            "rehearsal": None,
+            "notes": [*page.notes, NOTE],
+        }
+    )
+
+
+def _secure(url: str) -> str:
+    if not url.startswith("http:"):
+        return url
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}s://{host.removesuffix(':80')}{slash}{path}"

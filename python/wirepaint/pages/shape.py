@@ -1,0 +1,174 @@
+"""A shape: a rehearsed page without its bodies, which loads as the page does.
+
+:func:`shaped` drops the bodies and keeps what made the browser ask: where documents name resources
+and by which elements, what stylesheets use, and for all else the causes that rehearsals measured,
+with the time that scripts compute. :mod:`wirepaint.pages.synthesis` makes bodies from these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wirepaint.pages import headers, references
+from wirepaint.pages.loading import _Graph, _Reader, _text
+from wirepaint.pages.model import Cause, Outline, Page, Place, Rehearsed, Resource
+from wirepaint.pages.order import ordered
+from wirepaint.pages.prepare import PreparedPage
+from wirepaint.pages.synthesis.markup import HIGH
+
+NOTE = "a shape: bodies are synthesised, causes and computing times are those of its rehearsals"
+_METHODS = ("GET", "HEAD", "POST")
+_CERTAIN = ("stylesheet", "script", "async_script", "deferred_script", "image", "frame", "preload")
+"""Elements that a browser asks for whatever scripts and styles do."""
+_LAYS_OUT = ("html", "css", "js")
+"""A style cause that waits for these alone waits for the layout that they block."""
+
+
+def shaped(page: Page, prepared: PreparedPage, viewport: tuple[int, int]) -> Page:
+    """``page``, which has been rehearsed, as a shape; ``prepared`` is the page made ready to be served."""
+    return _Shape(page, prepared, viewport).make()
+
+
+class _Shape:
+    def __init__(self, page: Page, prepared: PreparedPage, viewport: tuple[int, int]) -> None:
+        self._page, self._prepared = page, prepared
+        self._graph = _Graph(prepared, viewport)
+        self._graph.build()
+
+    def make(self) -> Page:
+        resources = self._page.resources
+        wanted = [_is_wanted(resource) for resource in resources]
+        starts = [(r.rehearsed.start_ms or 0.0) if r.rehearsed else 0.0 for r in resources]
+        order, place = ordered([self._described(resource) for resource in resources], wanted, starts)
+        made = [
+            self._resource(resources[each["id"]], number, each, place) for number, each in enumerate(order)
+        ]
+        return self._page.model_copy(
+            update={
+                "resources": made,
+                "rehearsal": None,
+                "notes": [note for note in self._page.notes if note != NOTE] + [NOTE],
+            }
+        )
+
+    def _described(self, resource: Resource) -> dict[str, Any]:
+        """The resource as :func:`ordered` takes it."""
+        cause, also = self._cause(resource)
+        described: dict[str, Any] = {"id": resource.id}
+        if cause is not None:
+            described["cause"] = cause
+        if cause is not None and cause["kind"] == "script":
+            described["also"] = also
+        return described
+
+    def _cause(self, resource: Resource) -> tuple[dict[str, Any] | None, list[int]]:
+        """What documents and stylesheets say comes before what was fitted, where they say enough."""
+        known, rehearsed = self._graph._causes.get(resource.id), resource.rehearsed
+        by = rehearsed.by if rehearsed else []
+        if known is not None and resource.cause.kind != "redirect" and by:
+            if known["kind"] == "markup" and known["element"] in _CERTAIN:
+                return known, []
+            types = {self._page.resources[other].type for other in by}
+            on_time = rehearsed is not None and rehearsed.after == "resources"
+            if (
+                known["kind"] in ("style", "import")
+                and on_time
+                and types <= set(_LAYS_OUT)
+                and "css" in types
+            ):
+                return known, []
+        return self._graph._cause(resource), list(by[1:])
+
+    def _resource(
+        self, resource: Resource, number: int, described: dict[str, Any], place: dict[int, int]
+    ) -> Resource:
+        rehearsed = resource.rehearsed or Rehearsed(asked=1)
+        computes = {"js": rehearsed.compute_ms, "html": rehearsed.inline_ms}.get(resource.type)
+        empty = resource.status == 204 or resource.method == "HEAD" or not resource.wire_bytes
+        document = resource.type == "html" and resource.body and resource.status < 300
+        return resource.model_copy(
+            update={
+                "id": number,
+                "headers": headers.kept(resource.headers, synthetic=True),
+                "body": None,
+                "synthetic": not empty,
+                "cause": _as_cause(described, rehearsed),
+                "recorded": resource.recorded.model_copy(update={"after_load": rehearsed.load == "after"}),
+                "priority": rehearsed.priority or resource.priority,
+                "residual_bytes": 0,
+                "stand_in": False,
+                "patterns": [],
+                "rehearsed": None,
+                "outline": self._outline(resource, number, place) if document else resource.outline,
+                "compute_ms": computes if resource.status < 300 else None,
+            }
+        )
+
+    def _outline(self, document: Resource, number: int, place: dict[int, int]) -> Outline:
+        text = _text(self._prepared.responses[document.id]["body"], document)
+        reader = _Reader(text, document.url)
+        ids = {
+            references.key(r.url): r.id for r in self._page.resources if r.method == "GET" and r.id in place
+        }
+        places: list[Place] = []
+        for at, element, url, attributes in reader.elements:
+            found = place.get(ids.get(references.key(url), -1), -1)
+            if element == "other" and found > number and self._applies(ids[references.key(url)]):
+                element = "stylesheet"
+            crossorigin, word = attributes.get("crossorigin"), attributes.get("fetchpriority")
+            if found > number:
+                places.append(
+                    Place(
+                        of=found,
+                        at=at,
+                        element=element,
+                        anonymous=crossorigin is not None and crossorigin != "use-credentials",
+                        urgent=word == "high" if word in ("high", "low") else None,
+                    )
+                )
+        rehearsed = document.rehearsed
+        return Outline(
+            body_at=reader.body_at,
+            elements=reader.count,
+            inline_scripts=reader.inline_scripts,
+            places=places,
+            rendering_ms=self._rendering(document),
+            callbacks_ms=(rehearsed.callbacks_ms if rehearsed else None) or 0.0,
+        )
+
+    def _applies(self, number: int) -> bool:
+        """True for a stylesheet whose media query held in the rehearsals: others have the lowest priority."""
+        sheet = self._page.resources[number]
+        return sheet.type == "css" and sheet.rehearsed is not None and sheet.rehearsed.priority in HIGH
+
+    def _rendering(self, document: Resource) -> float:
+        """Styles, layout and paint of the page's own document, with the style sheets of the page."""
+        if document.rehearsed is None or document.rehearsed.callbacks_ms is None:
+            return 0.0
+        sheets = (
+            r.rehearsed.compute_ms or 0.0 for r in self._page.resources if r.type == "css" and r.rehearsed
+        )
+        return round((document.rehearsed.compute_ms or 0.0) + sum(sheets), 3)
+
+
+def _is_wanted(resource: Resource) -> bool:
+    if resource.rehearsed is None or resource.rehearsed.asked < 0.5 or resource.method not in _METHODS:
+        return False
+    return not (resource.stand_in and resource.method == "OPTIONS")
+
+
+def _as_cause(described: dict[str, Any], rehearsed: Rehearsed) -> Cause:
+    cause = described.get("cause")
+    if cause is None:
+        return Cause(by=None, kind="navigation")
+    kinds = {"redirect": "redirect", "markup": "parser", "import": "css", "style": "css"}
+    kind = kinds.get(cause["kind"], "script")
+    after_load = rehearsed.after == "load" and kind == "script"
+    return Cause(
+        by=cause["by"],
+        kind=kind,  # pyright: ignore[reportArgumentType]
+        after_ms=round(cause.get("after_ns", 0) / 1e6, 3),
+        also=described.get("also", []),
+        after=rehearsed.after if kind == "script" else "resources",
+        holds_load=rehearsed.load == "before" and not after_load,
+    )

@@ -1,0 +1,150 @@
+"""The tags and texts of a document with their positions, in one pass over whatever it holds.
+
+The tokenizer of the HTML standard (section 13.2.5) as far as positions need it: no character is looked
+at from two places, so the time grows with the length alone. ``html.parser`` looks again from each
+``<`` of broken markup. Not done: the escaped states of scripts (a ``</script`` in a comment of a
+script ends it).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+RAW = {"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "noscript"}
+"""Their content is text; that of ``noscript`` is for browsers without scripts."""
+
+_MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
+_NAME = re.compile(r"[a-zA-Z][^ \t\n\f\r/>]*+")
+_FIELD = re.compile(r"[ \t\n\f\r/]*+(=?[^ \t\n\f\r/>=]*+)[ \t\n\f\r]*+(=[ \t\n\f\r]*+)?")
+_UNQUOTED = re.compile(r"[^ \t\n\f\r>]*+")
+_COMMENT_END = re.compile(r"--!?>")
+_RAW_END = {name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.I) for name in RAW}
+_CANDIDATE = re.compile(r"[ \t\n\f\r,]*+([^ \t\n\f\r]++)")
+_CANDIDATE_END = re.compile(r"(?:[^,(]|\([^)]*+(?:\)|\Z))*+")
+
+
+class Field(NamedTuple):
+    """An attribute; ``start`` and ``end`` enclose its value as written, quotes left out."""
+
+    name: str
+    start: int
+    end: int
+
+
+class Text(NamedTuple):
+    """Text between tags; ``within`` names the element whose content is text alone, or is empty."""
+
+    start: int
+    end: int
+    within: str
+
+
+@dataclass(slots=True)
+class Tag:
+    """``text[start:end]`` is the tag; ``name`` is in lower case."""
+
+    name: str
+    start: int
+    end: int
+    closing: bool
+    empty: bool
+    """It ends with ``/>``."""
+    fields: list[Field]
+
+    def attributes(self, text: str) -> dict[str, str]:
+        """Values by name, character references resolved; of several of a name the first."""
+        values: dict[str, str] = {}
+        for name, start, end in self.fields:
+            values.setdefault(name, unescape(text[start:end]))
+        return values
+
+
+def unescape(text: str) -> str:
+    """``text`` with its character references resolved; as it is where one has thousands of digits."""
+    try:
+        return html.unescape(text) if "&" in text else text
+    except ValueError:
+        return text
+
+
+def tokens(text: str) -> Iterator[Tag | Text]:
+    """Tags and texts in order; comments and declarations are passed over."""
+    at = foreign = 0
+    while (found := _MARKUP.search(text, at)) is not None:
+        start = found.start()
+        if start > at:
+            yield Text(at, start, "")
+        closing = text[start + 1] == "/"
+        name = _NAME.match(text, start + 1 + closing)
+        if name is None:
+            at = _after_other(text, start)
+            continue
+        tag = _tag(text, start, name, closing)
+        if tag is None:  # the document ends within it
+            return
+        yield tag
+        at = tag.end
+        if tag.name in ("svg", "math"):
+            foreign = max(0, foreign - 1) if closing else foreign + (not tag.empty)
+        if closing or (foreign and (tag.empty or tag.name == "title")):
+            continue
+        if tag.name in RAW:
+            ends = _RAW_END[tag.name].search(text, at)
+            at = ends.start() if ends else len(text)
+            if at > tag.end:
+                yield Text(tag.end, at, tag.name)
+        elif tag.name == "plaintext":
+            break
+    if at < len(text):
+        yield Text(at, len(text), "")
+
+
+def srcset(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Start and end of each address of a ``srcset``, and the end of what belongs to it."""
+    while (found := _CANDIDATE.match(text, start, end)) is not None:
+        begin, start = found.span(1)
+        bare = begin + len(found[1].rstrip(","))
+        if bare == start and (rest := _CANDIDATE_END.match(text, start, end)):
+            start = rest.end()
+            yield begin, bare, start
+        elif bare > begin:
+            yield begin, bare, bare
+
+
+def _after_other(text: str, start: int) -> int:
+    """Where the comment, declaration or nonsense ends that begins at ``start``."""
+    if text.startswith("<!--", start):
+        ends = _COMMENT_END.search(text, start + 2)
+        return ends.end() if ends else len(text)
+    closed = text.find(">", start)
+    return closed + 1 if closed >= 0 else len(text)
+
+
+def _tag(text: str, start: int, name: re.Match[str], closing: bool) -> Tag | None:
+    at, fields = name.end(), []
+    while True:
+        found = _FIELD.match(text, at)
+        assert found is not None  # it matches nothing, too
+        at = found.end()
+        written = found[1]
+        if not written and found[2] is None:
+            break
+        begin = end = at
+        if found[2] is not None:
+            if (quote := text[at : at + 1]) in ('"', "'"):
+                begin, end = at + 1, text.find(quote, at + 1)
+                if end < 0:
+                    return None
+                at = end + 1
+            else:
+                value = _UNQUOTED.match(text, at)
+                at = end = value.end() if value else at
+        fields.append(Field(written.lower(), begin, end))
+    if at >= len(text):
+        return None
+    empty = text[at - 1] == "/" and not (fields and fields[-1].end == at)
+    return Tag(name[0].lower(), start, at + 1, closing, empty, fields)

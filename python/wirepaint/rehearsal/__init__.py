@@ -1,0 +1,156 @@
+"""Rehearsals: what a page asks for, after what, and how true the simulator is on it.
+
+``rehearse`` loads a page several times and writes what it found into its folder; ``ensure`` does so
+for pages that need it, in the cache. Start at ``rehearse``; ``stage`` is where a page is loaded,
+``cast`` who answers, ``takes`` what was seen, ``causes`` and ``fitting`` what follows from it,
+``prediction`` asks the simulator.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from wirepaint.errors import MachineLacks, UsageError
+from wirepaint.pages import cache, model
+from wirepaint.pages.model import INDEX
+from wirepaint.rehearsal.rehearse import MAKER, Say, copy, rehearse
+
+__all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
+
+BUSY = 0.25
+"""Share of the machine's CPU time: with more for others, delays are too long to be the page's."""
+
+Wanted = tuple[Path, tuple[int, int]]
+"""A page's folder and the view port of its visits."""
+
+
+def ensure(wanted: Sequence[Wanted], say: Say) -> list[Path]:
+    """A folder for each page, rehearsed in this machine's browser; several at once where cores allow.
+
+    Without Chromium the pages stay as they are: what was found elsewhere serves, else what was
+    recorded.
+    """
+    try:
+        browser = current_browser()
+    except MachineLacks as lack:
+        pages = [model.load(folder) for folder, _ in wanted]
+        unknown = [page.name for page in pages if page.rehearsal is None]
+        if unknown:
+            say(f"{', '.join(unknown)}: not rehearsed, since {lack.what}; the recorded causes serve")
+        return [folder for folder, _ in wanted]
+    targets = [_target(folder, viewport, browser) for folder, viewport in wanted]
+    missing = {
+        target: (folder, viewport)
+        for target, (folder, viewport) in zip(targets, wanted, strict=True)
+        if not (target / INDEX).is_file()
+    }
+    workers = min(len(missing), (os.cpu_count() or 1) // 2)
+    if workers > 1:
+        with ProcessPoolExecutor(workers, initializer=_mortal) as pool:
+            for lines in pool.map(_make_quietly, *zip(*missing.items(), strict=True)):
+                for line in lines:
+                    say(line)
+    else:
+        for target, of in missing.items():
+            _make(target, of, say)
+    # A damaged page stays as it is: its runs say what is wrong.
+    return [
+        target if (target / INDEX).is_file() else folder
+        for target, (folder, _) in zip(targets, wanted, strict=True)
+    ]
+
+
+def known(folder: Path, viewport: tuple[int, int] = (1280, 800)) -> Path:
+    """The page's folder, or the one in the cache where an evaluation has rehearsed it; loads nothing."""
+    if model.load(folder).rehearsal is not None:
+        return folder
+    try:
+        target = _target(folder, viewport, current_browser())
+    except MachineLacks:
+        return folder
+    return target if (target / INDEX).is_file() else folder
+
+
+@functools.cache
+def current_browser() -> str:
+    """The browser that rehearses; raises ``MachineLacks`` without one."""
+    from wirepaint.runners.testbed.browser import chromium
+
+    return chromium.version()
+
+
+def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:
+    """True where what the page says of rehearsals was found by this browser and this code."""
+    found = page.rehearsal
+    return (
+        found is not None
+        and found.maker == MAKER
+        and found.browser == browser
+        and tuple(found.viewport) == viewport
+    )
+
+
+def _target(folder: Path, viewport: tuple[int, int], browser: str) -> Path:
+    """The page's own folder where it is rehearsed, else one in the cache."""
+    if is_current(model.load(folder), browser, viewport):
+        return folder
+    digest = hashlib.sha256((folder / INDEX).read_bytes())
+    digest.update(f"\0{browser}\0{MAKER}\0{viewport}".encode())
+    return cache.cache_dir().parent / "rehearsed" / digest.hexdigest()[:32]
+
+
+def _make(target: Path, of: Wanted, say: Say) -> None:
+    folder, viewport = of
+    say(f"{model.load(folder).name}: rehearsing")
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        copy(folder, scratch)
+        try:
+            page = rehearse(scratch, say, viewport)
+        except UsageError as error:
+            say(f"{model.load(folder).name}: not rehearsed: {error}")
+            return
+        cache.hand_over(scratch)
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    say(in_words(page))
+
+
+def _make_quietly(target: Path, of: Wanted) -> list[str]:
+    lines: list[str] = []
+    _make(target, of, lines.append)
+    return lines
+
+
+def _mortal() -> None:
+    from wirepaint.runners.testbed import linux
+
+    linux.die_with_parent()
+
+
+def in_words(page: model.Page) -> str:
+    """The verdict in one line."""
+    found = page.rehearsal
+    if found is None:
+        return f"{page.name}: never rehearsed; the recorded causes serve"
+    verdicts = {
+        "replays": "replays",
+        "replays without": f"replays without {found.left_out} requests",
+        "shape": "replays as a shape",
+        "does not": "does not replay",
+    }
+    text = f"{page.name}: {verdicts[found.verdict]}"
+    if found.error is not None:
+        text += f", simulator {found.error:.1%} off in rehearsals"
+    if found.verdict in ("shape", "does not"):
+        text += f" ({found.reason})"
+    if found.others_cpu is not None and found.others_cpu > BUSY:
+        text += f"; others had {found.others_cpu:.0%} of the CPU time: rehearse it again on a calm machine"
+    return f"{text}; {found.loads} loads, {found.seconds:.0f} s"

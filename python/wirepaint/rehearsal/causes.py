@@ -1,0 +1,163 @@
+"""What a request follows: the set of resources whose latest end, and a constant, explain when it began.
+
+Each rehearsal delays each answer by another time (timing perturbation: Wang et al., "How speedy is
+SPDY?", NSDI 2014; Li et al., WebProphet, NSDI 2010). A request follows those resources whose ends
+move with it. Sets are searched from what can be: the script that DevTools names, what the parser
+waits for at some place of the document, DOMContentLoaded, the load event; then resources that take
+most of the rest away.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wirepaint.rehearsal.takes import Take
+
+MOST_ADDED = 4
+"""Resources that are added to a set that the page suggests."""
+_GAIN = 0.6
+_GAIN_MS = 4.0
+"""A resource joins a set where the spread shrinks to this share and by so much."""
+_EARLY_MS = 1.5
+"""A cause may end so much after its effect began: NetLog and DevTools have clocks of a millisecond."""
+_HANDLERS_MS = 30.0
+"""The load event counts from the end of its handlers, which may have asked before."""
+
+After = Literal["resources", "content_loaded", "load"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The request begins ``after_ms`` after the latest of ``by``, or after an event of the page."""
+
+    by: tuple[int, ...]
+    after: After
+    after_ms: float
+    spread: float
+    """Mean deviation of the rehearsals from it, in ms."""
+
+
+class Causes:
+    """Fits over the takes of a page; ``blocking``: what the parser waits for, in order of the document."""
+
+    def __init__(self, takes: Sequence[Take], blocking: Sequence[int]) -> None:
+        self._takes, self._blocking = takes, blocking
+
+    def fit(self, number: int) -> Fitted | None:
+        """The best explanation of resource ``number``; None where fewer than two takes asked for it."""
+        takes = [take for take in self._takes if number in take.first]
+        if number == 0:
+            return None
+        starts = [take.first[number].start for take in takes]
+        return self._explain(takes, starts, self._initiator(number, takes), number)
+
+    def fit_times(self, times: Sequence[float | None]) -> Fitted | None:
+        """The best explanation of an event of the page, given its time in each take."""
+        known = [(take, time) for take, time in zip(self._takes, times, strict=True) if time is not None]
+        return self._explain([take for take, _ in known], [time for _, time in known], None, None)
+
+    def _explain(
+        self, takes: Sequence[Take], starts: Sequence[float], initiator: int | None, number: int | None
+    ) -> Fitted | None:
+        if len(takes) < 2:
+            return None
+        ends = self._ends(number, takes, starts)
+        best: Fitted | None = None
+        for by in self._suggested(initiator, ends):
+            found = _of(by, starts, ends)
+            if best is None or found.spread < best.spread - 0.5:
+                best = found
+        if best is not None:
+            best = _grown(best, starts, ends)
+        for after in ("content_loaded", "load"):
+            event = _of_event(after, starts, takes)
+            if event and (best is None or event.spread < _GAIN * best.spread - 1):
+                by = (best.by if best else ())[:1] or (0,)
+                best = Fitted(by, after, event.after_ms, event.spread)
+        return best
+
+    def _ends(
+        self, number: int | None, takes: Sequence[Take], starts: Sequence[float]
+    ) -> dict[int, list[float]]:
+        """Ends, by take, of what ended before the request in all of them."""
+        found: dict[int, list[float]] = {}
+        for other in takes[0].first:
+            ends = [take.first[other].end if other in take.first else None for take in takes]
+            known = [end for end in ends if end is not None]
+            before = len(known) == len(takes) and all(
+                end <= start + _EARLY_MS for end, start in zip(known, starts, strict=True)
+            )
+            if before and other != number:
+                found[other] = known
+        return found
+
+    def _suggested(self, initiator: int | None, ends: dict[int, list[float]]) -> Iterator[tuple[int, ...]]:
+        base = (initiator,) if initiator in ends else (0,) if 0 in ends else ()
+        if base:
+            yield base
+        passed = [item for item in self._blocking if item in ends and item not in base]
+        for length in range(1, len(passed) + 1):
+            yield (*base, *passed[:length])
+        if not base:
+            yield from ((other,) for other in ends)
+
+    def _initiator(self, number: int, takes: Sequence[Take]) -> int | None:
+        if not takes:
+            return None
+        urls = Counter(take.first[number].initiator for take in takes)
+        (url, _), *_ = urls.most_common(1)
+        for other, request in takes[0].first.items():
+            if request.url == url:
+                return other
+        return None
+
+
+def _of(by: Iterable[int], starts: Sequence[float], ends: dict[int, list[float]]) -> Fitted:
+    by = tuple(by)
+    latest = [max(ends[other][take] for other in by) for take in range(len(starts))]
+    after, spread = _constant(starts, latest)
+    return Fitted(_needed(by, ends), "resources", after, spread)
+
+
+def _needed(by: tuple[int, ...], ends: dict[int, list[float]]) -> tuple[int, ...]:
+    """``by`` without those that are the latest in no take; the first stays."""
+    takes = range(len(ends[by[0]]))
+    latest = {max(by, key=lambda other: ends[other][take]) for take in takes}
+    return (by[0], *(other for other in by[1:] if other in latest))
+
+
+def _of_event(after: After, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
+    times = [take.load if after == "load" else take.content_loaded for take in takes]
+    known = [time for time in times if time is not None]
+    early = _HANDLERS_MS if after == "load" else _EARLY_MS
+    if len(known) < len(times) or any(s < t - early for s, t in zip(starts, known, strict=True)):
+        return None
+    constant, spread = _constant(starts, known)
+    return Fitted((), after, constant, spread)
+
+
+def _constant(starts: Sequence[float], from_: Sequence[float]) -> tuple[float, float]:
+    waits = [start - end for start, end in zip(starts, from_, strict=True)]
+    middle = statistics.median(waits)
+    return max(0.0, middle), statistics.fmean(abs(wait - middle) for wait in waits)
+
+
+def _grown(found: Fitted, starts: Sequence[float], ends: dict[int, list[float]]) -> Fitted:
+    """Adds resources as long as each takes most of the spread away."""
+    for _ in range(MOST_ADDED):
+        if found.spread < _GAIN_MS:
+            break
+        others = (other for other in ends if other not in found.by)
+        grown = min((_of((*found.by, other), starts, ends) for other in others), key=_spread, default=found)
+        if grown.spread > _GAIN * found.spread or grown.spread > found.spread - _GAIN_MS:
+            break
+        found = grown
+    return found
+
+
+def _spread(found: Fitted) -> float:
+    return found.spread

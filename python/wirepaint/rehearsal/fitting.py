@@ -1,0 +1,239 @@
+"""From rehearsals to the page's description: what is asked for, after what, how true the simulator then is.
+
+What documents and style sheets say is the first hypothesis. The simulator carries it out with the
+delays of each rehearsal; a request that it asks for at other times than the browser, although what
+leads to it is right, takes the fitted set of causes instead (:mod:`wirepaint.rehearsal.causes`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wirepaint.pages.loading import load_graph
+from wirepaint.pages.model import Follows, Rehearsed, Resource
+from wirepaint.pages.prepare import PreparedPage
+from wirepaint.rehearsal.causes import Causes, Fitted
+from wirepaint.rehearsal.prediction import Predicted, key, predict
+from wirepaint.rehearsal.takes import Request, Take
+
+ROUNDS = 6
+SPREAD_MS = 12.0
+"""The simulator's times of a request may spread by so much around the browser's: a busy machine does."""
+SHIFT_MS = 40.0
+"""And be late or early by so much in all of them: computing."""
+_GAIN = 0.6
+PRIORITIES = ("VeryLow", "Low", "Medium", "High", "VeryHigh")
+
+
+@dataclass
+class Part:
+    """A page whose resources are being described; stand-ins follow those of ``prepared``."""
+
+    prepared: PreparedPage
+    resources: list[Resource]
+    origins: list[tuple[str, str, int]]
+    viewport: tuple[int, int]
+    paints: dict[str, Follows | None] = field(default_factory=dict)
+
+    def graph(self) -> dict[str, Any]:
+        """As the page model takes it now."""
+        dumped = [resource.model_dump(mode="json") for resource in self.resources]
+        # Sizes and headers are those that are really served.
+        for own, served in zip(dumped, self.prepared.resources, strict=False):
+            own |= {name: served[name] for name in ("headers", "wire_bytes", "decoded_bytes")}
+        known = self.prepared.responses
+        paints = {name: paint.model_dump() if paint else None for name, paint in self.paints.items()}
+        prepared = replace(
+            self.prepared,
+            origins=self.origins,
+            responses=[*known, *({"body": None} for _ in self.resources[len(known) :])],
+            resources=dumped,
+            paints=paints,
+        )
+        return load_graph(prepared, self.viewport)
+
+    def key(self, number: int) -> str:
+        """Method and address of a resource."""
+        resource = self.resources[number]
+        return key(resource.method, resource.url)
+
+
+def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
+    """Says of each resource what the rehearsals showed; ``quiet`` had every answer at once."""
+    everyone = [quiet, *takes]
+    for number, resource in enumerate(part.resources):
+        seen = [take.first[number] for take in everyone if number in take.first]
+        if not seen:
+            resource.rehearsed = None
+            continue
+        types = Counter(request.type for request in seen if request.type != "other")
+        if types and not resource.synthetic:
+            # How the page uses an answer is seen here; the importer has to guess.
+            resource.type = types.most_common(1)[0][0]  # type: ignore[assignment]
+        before = [take.first[number].start < take.load for take in everyone if number in take.first]
+        at = quiet.first.get(number)
+        resource.rehearsed = Rehearsed(
+            asked=round(len(seen) / len(everyone), 3),
+            start_ms=_ms(at.start if at else statistics.median(request.start for request in seen)),
+            end_ms=_ms(at.end) if at and at.end is not None else None,
+            priority=_priority(seen),
+            aborted=any(request.failed for request in seen),
+            load="before" if all(before) else "either" if any(before) else "after",
+        )
+
+
+def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
+    """Finds the causes that documents and style sheets do not tell; changes the resources in place."""
+    graph = part.graph()
+    known = _by_key(part, graph)
+    causes = Causes(takes, _blocking(part, graph, known))
+    settled: set[int] = set()
+    for number in range(len(part.resources)):
+        if _kind(known.get(number)) == "script":
+            settled.add(number)
+            _take(part, number, causes.fit(number))
+    for _ in range(ROUNDS):
+        graph = part.graph()
+        predicted = predict(graph, delays(part, takes), http)
+        known = _by_key(part, graph)
+        bad = _contradicted(part, known, predicted, takes)
+        parents = _parents(part, graph, known)
+        changed = False
+        for number in sorted(bad, key=lambda number: _start(part, number)):
+            if number in settled or any(by in bad and by not in settled for by in parents[number]):
+                continue
+            settled.add(number)
+            found, (shift, spread) = causes.fit(number), bad[number]
+            if (
+                found
+                and found.by != (0,)
+                and found.spread < _GAIN * (spread + max(0.0, abs(shift) - SHIFT_MS))
+            ):
+                _take(part, number, found)
+                changed = True
+        if not changed:
+            break
+    _fit_paints(part, causes, takes, http)
+
+
+def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) -> None:
+    """What the paints follow, where that explains them better than the simulator's own estimate."""
+    predicted = predict(part.graph(), delays(part, takes), http)
+    for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
+        seen = [getattr(take, attribute) for take in takes]
+        found = causes.fit_times(seen)
+        if found is None:
+            continue
+        pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
+        apart = [p - time for p, time in pairs if p is not None and time is not None]
+        off = statistics.fmean(map(abs, apart)) if apart else float("inf")
+        if found.spread < _GAIN * off:
+            by = [0] if found.after == "resources" and not found.by else list(found.by)
+            part.paints[name] = Follows(by=by, after=found.after, after_ms=found.after_ms)
+
+
+def errors(part: Part, takes: Sequence[Take], http: str = "h2") -> list[float]:
+    """Share by which the simulator misses the page load time of each take, with its sign."""
+    predicted = predict(part.graph(), delays(part, takes), http)
+    return [
+        p.load / take.load - 1 if p.load is not None else float("inf")
+        for p, take in zip(predicted, takes, strict=True)
+    ]
+
+
+def delays(part: Part, takes: Sequence[Take]) -> list[dict[str, float]]:
+    """How late each request was answered, by take, as :func:`predict` takes it."""
+    return [{part.key(number): late for number, late in take.delays.items()} for take in takes]
+
+
+def _take(part: Part, number: int, found: Fitted | None) -> None:
+    rehearsed = part.resources[number].rehearsed
+    if rehearsed is not None:
+        by = list(found.by) if found else []
+        rehearsed.by = by or [0]
+        rehearsed.after = found.after if found else "resources"
+        rehearsed.after_ms = round(found.after_ms, 3) if found else 0.0
+
+
+def _contradicted(
+    part: Part, known: dict[int, dict[str, Any]], predicted: Sequence[Predicted], takes: Sequence[Take]
+) -> dict[int, tuple[float, float]]:
+    """Requests that the simulator asks for at other times: median and spread of the differences in ms."""
+    bad: dict[int, tuple[float, float]] = {}
+    for number in known:
+        name = part.key(number)
+        apart = [
+            p.start[name] - take.first[number].start
+            for p, take in zip(predicted, takes, strict=True)
+            if name in p.start and number in take.first
+        ]
+        if len(apart) < 2 or number == 0 or _kind(known[number]) == "redirect":
+            continue
+        shift = statistics.median(apart)
+        spread = statistics.fmean(abs(each - shift) for each in apart)
+        if spread > SPREAD_MS or abs(shift) > SHIFT_MS:
+            bad[number] = shift, spread
+    return bad
+
+
+def _by_key(part: Part, graph: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """The graph's resources by their number in the page."""
+    numbers = {part.key(number): number for number in range(len(part.resources))}
+    return {numbers[key(each["method"], each["url"])]: each for each in graph["resources"]}
+
+
+def _parents(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]]) -> dict[int, list[int]]:
+    numbers = {part.key(number): number for number in known}
+    ids = [numbers[key(each["method"], each["url"])] for each in graph["resources"]]
+    return {
+        number: [ids[by] for by in (each["cause"]["by"], *each.get("also", ()))] if "cause" in each else []
+        for number, each in known.items()
+    }
+
+
+def _blocking(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]]) -> list[int]:
+    """What the parser of the page's own document waits for, in order of the text."""
+    base = next(
+        (n for n, r in enumerate(graph["resources"]) if r["type"] == "html" and not 300 <= r["status"] < 400),
+        0,
+    )
+    places = [
+        (each["cause"]["at"], number)
+        for number, each in known.items()
+        if _kind(each) == "markup"
+        and each["cause"]["by"] == base
+        and each["cause"]["element"] in ("stylesheet", "script")
+    ]
+    numbers = {part.key(number): number for number in known}
+    ids = [numbers[key(each["method"], each["url"])] for each in graph["resources"]]
+    onward = {ids[each["cause"]["by"]]: number for number, each in known.items() if _kind(each) == "redirect"}
+    return [_end(number, onward) for _, number in sorted(places)]
+
+
+def _end(number: int, onward: dict[int, int]) -> int:
+    """What ``number`` redirects to in the end."""
+    while number in onward:
+        number = onward[number]
+    return number
+
+
+def _kind(resource: dict[str, Any] | None) -> str | None:
+    return ((resource or {}).get("cause") or {}).get("kind")
+
+
+def _start(part: Part, number: int) -> float:
+    rehearsed = part.resources[number].rehearsed
+    return (rehearsed.start_ms or 0.0) if rehearsed else 0.0
+
+
+def _priority(seen: Sequence[Request]) -> str | None:
+    known = Counter(request.priority for request in seen if request.priority in PRIORITIES)
+    return known.most_common(1)[0][0] if known else None
+
+
+def _ms(value: float) -> float:
+    return round(min(max(value, 0.0), 3_600_000.0), 3)

@@ -1,0 +1,103 @@
+"""What the simulator says of a rehearsal: the same page, the same delays, the same path."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wirepaint import dataplane
+from wirepaint.errors import RunFailed
+from wirepaint.results import trace
+
+_PATH = {"capacity": {"kind": "unlimited"}, "delay_ns": 30_000, "queue": {"kind": "droptail"}, "changes": []}
+"""Loopback: what its hosts add to a direction."""
+_UNTIL_NS = 60_000_000_000
+
+
+@dataclass
+class Predicted:
+    """A simulated rehearsal; times in ms since the navigation."""
+
+    start: dict[str, float]
+    """By method and address."""
+    end: dict[str, float]
+    load: float | None
+    first_contentful_paint: float | None
+    largest_contentful_paint: float | None
+
+
+def predict(graph: dict[str, Any], delays: Sequence[dict[str, float]], http: str) -> list[Predicted]:
+    """The graph loaded once for each of ``delays``: by method and address (:func:`key`), in ms."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [Path(scratch) / str(number) for number in range(len(delays))]
+        lines: list[str] = []
+        for number, (folder, late) in enumerate(zip(folders, delays, strict=True)):
+            folder.mkdir()
+            lines.append(json.dumps(_description(graph, late, http, folder, number)))
+        (Path(scratch) / "runs.jsonl").write_text("\n".join(lines) + "\n")
+        command = [dataplane.program(), "simulate", str(Path(scratch) / "runs.jsonl")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RunFailed(f"the simulator does not take the page: {(done.stderr or done.stdout).strip()}")
+        return [_read(folder) for folder in folders]
+
+
+def key(method: str, url: str) -> str:
+    """Of a request."""
+    return f"{method} {url}"
+
+
+def _description(
+    graph: dict[str, Any], late: dict[str, float], http: str, folder: Path, seed: int
+) -> dict[str, Any]:
+    resources = [
+        resource | {"think_ns": round(late.get(key(resource["method"], resource["url"]), 0.0) * 1e6)}
+        for resource in graph["resources"]
+    ]
+    visit = {
+        "user_agent": "rehearsal",
+        "name": "rehearsal",
+        "start_ns": 0,
+        "timeout_ns": _UNTIL_NS,
+        "congestion": "server",
+        "initial_window": 10,
+        "page": graph | {"resources": resources},
+        "settings": {"http": http},
+    }
+    return {
+        "format": 1,
+        "id": "stage",
+        "seed": seed,
+        "trace_dir": str(folder),
+        "work_dir": str(folder),
+        "network": {"down": _PATH, "up": _PATH, "client_interface": "c1", "server_interface": "s1"},
+        "congestion": [
+            {"algorithm": "std", "name": "client"},
+            {"algorithm": "std", "name": "server"},
+        ],
+        "simulation": {"visits": [visit], "until_ns": _UNTIL_NS, "tables": ["page", "object"]},
+    }
+
+
+def _read(folder: Path) -> Predicted:
+    (page,) = trace.read_table(folder, "page").to_dicts()
+    start = page["navigation_start"]
+
+    def ms(time: int | None) -> float | None:
+        return None if time is None else (time - start) / 1e6
+
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    for row in trace.read_table(folder, "object").to_dicts():
+        name = key(row["method"], row["url"])
+        if row["discovered"] is not None:
+            starts[name] = (row["discovered"] - start) / 1e6
+        if row["last_byte"] is not None:
+            ends[name] = (row["last_byte"] - start) / 1e6
+    paints = ms(page["first_contentful_paint"]), ms(page["largest_contentful_paint"])
+    return Predicted(starts, ends, ms(page["load_event"]), *paints)

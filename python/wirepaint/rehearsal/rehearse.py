@@ -1,0 +1,256 @@
+"""A page is rehearsed once after its import: loaded several times, each time with other delays.
+
+:func:`rehearse` writes what it found into the page's ``page.json``: what the page asks for, after
+what, what stands in for the rest, how true the simulator is, and the verdict.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wirepaint.errors import RunFailed
+from wirepaint.pages import cache, model
+from wirepaint.pages.import_folder import without_unasked
+from wirepaint.pages.model import BODIES, Page, Rehearsal, Resource
+from wirepaint.pages.prepare import PreparedPage, prepare
+from wirepaint.rehearsal import fitting, work
+from wirepaint.rehearsal.cast import Cast
+from wirepaint.rehearsal.stage import Stage
+from wirepaint.rehearsal.takes import Take, observe
+
+MAKER = "2"
+"""Changes when a rehearsal would find something else: pages are rehearsed again."""
+DRAFTS = 4
+"""Rehearsals that may pass until nothing new is asked for."""
+FITTED, JUDGED = 6, 2
+"""Rehearsals with delays that the causes are fitted to, and those that the simulator is judged by."""
+BUDGET_S, FEWEST = 25.0, 5
+"""After so long a page has enough of them with the fewest, of which the last is judged by."""
+DELAY_MS = 250.0
+DRAFT_QUIET_S = 2.0
+"""Drafts go on until the network has been silent for so long: they also show what comes late."""
+UNSTABLE_SHARE = 0.25
+"""A page is a shape from this share of bytes on that some rehearsals ask for and others do not."""
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class _Found:
+    resources: list[Resource]
+    rehearsal: Rehearsal
+
+
+def rehearse(folder: Path, say: Say, viewport: tuple[int, int] = (1280, 800)) -> Page:
+    """Rehearses the page in ``folder`` and stores what was found in it.
+
+    A page whose recorded bodies do not replay becomes a shape: its bodies are dropped, and what was
+    recorded of sizes and causes serves. Raises ``MachineLacks`` without Chromium.
+    """
+    began = time.monotonic()
+    page = model.load(folder)
+    if any(resource.stand_in for resource in page.resources):
+        page = _as_imported(page)
+        model.save_index(page, folder)
+    found, why = _attempt(page, folder, say, viewport)
+    has_bodies = any(resource.body for resource in page.resources)
+    if found is None and has_bodies:
+        say(f"{page.name}: {why}; rehearsing it as a shape")
+        shape = _as_shape(page)
+        model.save_index(shape, folder)
+        found, again = _attempt(shape, folder, say, viewport)
+        page = shape
+        if found is not None:
+            found.rehearsal.verdict, found.rehearsal.reason = "shape", why
+        else:
+            why = f"{why}; as a shape: {again}"
+    if found is None:
+        rehearsal = Rehearsal(
+            browser=_browser(),
+            maker=MAKER,
+            viewport=viewport,
+            loads=0,
+            seconds=0,
+            verdict="does not",
+            reason=why,
+        )
+        found = _Found(page.resources, rehearsal)
+    found.rehearsal.seconds = round(time.monotonic() - began, 1)
+    done = page.model_copy(update={"resources": found.resources, "rehearsal": found.rehearsal})
+    done = without_unasked(done)
+    model.save_index(done, folder)
+    _drop_unused(done, folder)
+    return done
+
+
+def _attempt(page: Page, folder: Path, say: Say, viewport: tuple[int, int]) -> tuple[_Found | None, str]:
+    """What rehearsals of the page as it is found; None and the reason where it does not replay."""
+    prepared = prepare(folder, cache.cache_dir())
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch).chmod(0o755)
+        try:
+            return _Rehearsals(page, prepared, Path(scratch), viewport, say).carry_out()
+        except RunFailed as failure:
+            return None, str(failure)
+
+
+class _Rehearsals:
+    def __init__(
+        self, page: Page, prepared: PreparedPage, scratch: Path, viewport: tuple[int, int], say: Say
+    ) -> None:
+        self._page, self._prepared, self._scratch, self._viewport = page, prepared, scratch, viewport
+        self._say = say
+        self._cast = Cast(page.model_copy(deep=True), prepared.responses)
+        self._loads = 0
+        self._others: list[float] = []
+
+    def carry_out(self) -> tuple[_Found | None, str]:
+        began = time.monotonic()
+        quiet = self._drafts()
+        drawn = random.Random(self._page.seed)
+        takes: list[Take] = []
+        surprises = 0
+        for number in range(FITTED + JUDGED):
+            if number >= FEWEST and time.monotonic() - began > BUDGET_S:
+                break
+            delays = {n: round(drawn.uniform(0, DELAY_MS), 3) for n in range(len(self._cast.resources))}
+            takes.append(self._load(delays))
+            surprises += self._cast.learn(takes[-1])
+        everyone = [quiet, *takes]
+        unstable, share = self._unstable(everyone)
+        if share > UNSTABLE_SHARE:
+            return None, f"{share:.0%} of the bytes are asked for in some loads and not in others"
+        part = self._part()
+        fitting.describe(part, quiet, takes)
+        work.describe(part, quiet)
+        fitted = min(FITTED, len(takes) - 1)
+        fitting.fit(part, takes[:fitted])
+        missed = fitting.errors(part, takes[fitted:])
+        recorded = [r for r in part.resources if not r.stand_in and r.file is None]
+        left_out = sum(r.rehearsed is None for r in recorded)
+        rehearsal = Rehearsal(
+            browser=_browser(),
+            maker=MAKER,
+            viewport=self._viewport,
+            loads=self._loads,
+            seconds=0,
+            verdict="replays without" if left_out else "replays",
+            reason=f"{left_out} recorded requests were asked for in no rehearsal" if left_out else "",
+            left_out=left_out,
+            error=round(sorted(map(abs, missed))[len(missed) // 2], 4),
+            judged=len(missed),
+            others_cpu=round(statistics.median(self._others), 3),
+            load_ms=round(quiet.load, 1),
+            first_contentful_paint=part.paints.get("first"),
+            largest_contentful_paint=part.paints.get("largest"),
+            unstable=unstable[:20],
+            unstable_share=round(share, 4),
+        )
+        return _Found(part.resources, rehearsal), ""
+
+    def _drafts(self) -> Take:
+        """Loads with every answer at once until nothing new is asked for; the last of them."""
+        for left in reversed(range(DRAFTS)):
+            take = self._load({}, work.CATEGORIES, DRAFT_QUIET_S)
+            if not self._cast.learn(take) or not left:
+                return take
+        raise AssertionError("a page has one draft at least")
+
+    def _load(
+        self, delays: dict[int, float], trace: tuple[str, ...] = (), quiet_s: float | None = None
+    ) -> Take:
+        self._loads += 1
+        responses, answering = self._cast.answers(delays)
+        stage = Stage(self._cast.origins, self._page.url, self._scratch)
+        load, records, others = stage.load(
+            responses,
+            clock_ms=self._prepared.clock_ms,
+            seed=self._page.seed,
+            viewport=self._viewport,
+            trace=trace,
+            quiet_s=quiet_s,
+        )
+        self._others.append(others)
+        return observe(load, records, answering, self._cast.known, delays)
+
+    def _unstable(self, takes: list[Take]) -> tuple[list[str], float]:
+        """Addresses that some takes asked for and others did not, and their share of the bytes.
+
+        What begins after the load event may be cut off by the end of the rehearsal, and delays nothing.
+        """
+        early = [{n for n, request in take.first.items() if request.start < take.load} for take in takes]
+        asked = [set(take.first) for take in takes]
+        ever = set().union(*early)
+        always = set.intersection(*asked) & ever
+        resources = self._cast.resources
+        size = lambda numbers: sum(resources[n].wire_bytes for n in numbers)  # noqa: E731
+        changing = sorted(ever - always)
+        return [resources[n].url for n in changing], size(changing) / max(1, size(ever))
+
+    def _part(self) -> fitting.Part:
+        return fitting.Part(self._prepared, self._cast.resources, self._cast.origins, self._viewport)
+
+
+def _as_imported(page: Page) -> Page:
+    """The page without what an earlier rehearsal found."""
+    kept = [
+        resource.model_copy(update={"rehearsed": None, "patterns": []})
+        for resource in page.resources
+        if not resource.stand_in
+    ]
+    return page.model_copy(update={"resources": kept, "rehearsal": None})
+
+
+def _as_shape(page: Page) -> Page:
+    """The page with bodies to be synthesised to the recorded sizes."""
+    resources = [
+        resource.model_copy(
+            update={"body": None, "synthetic": resource.body is not None or resource.synthetic}
+        )
+        for resource in page.resources
+        if resource.method in ("GET", "HEAD", "POST") and resource.file in (None, "named")
+    ]
+    return page.model_copy(update={"resources": _renumbered(resources)})
+
+
+def _renumbered(resources: list[Resource]) -> list[Resource]:
+    place = {resource.id: number for number, resource in enumerate(resources)}
+    made = []
+    for number, resource in enumerate(resources):
+        by = resource.cause.by
+        cause = resource.cause.model_copy(update={"by": None if number == 0 else place.get(by or 0, 0)})
+        made.append(resource.model_copy(update={"id": number, "cause": cause}))
+    return made
+
+
+def _drop_unused(page: Page, folder: Path) -> None:
+    used = {resource.body for resource in page.resources}
+    for body in (folder / BODIES).glob("*"):
+        if body.name not in used:
+            body.unlink()
+
+
+def _browser() -> str:
+    from wirepaint.runners.testbed.browser import chromium
+
+    return chromium.version()
+
+
+def copy(folder: Path, target: Path) -> None:
+    """A copy of a page folder, whole or not at all."""
+    cache.make_folder(target.parent)
+    scratch = Path(tempfile.mkdtemp(prefix=".rehearsing.", dir=target.parent))
+    try:
+        shutil.copytree(folder, scratch, dirs_exist_ok=True)
+        scratch.chmod(0o755)
+        cache.hand_over(scratch)
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

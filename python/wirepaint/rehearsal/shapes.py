@@ -1,0 +1,68 @@
+"""Makes shapes: pages without their bodies that load as rehearsals of the bodies showed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from wirepaint import rehearsal
+from wirepaint.errors import RunFailed, UsageError
+from wirepaint.pages import cache, model
+from wirepaint.pages.import_har import check_target, replacing
+from wirepaint.pages.model import Page
+from wirepaint.pages.prepare import prepare
+from wirepaint.pages.shape import shaped
+from wirepaint.rehearsal.rehearse import Say
+
+VIEWPORT = (1280, 800)
+
+
+def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
+    """Writes the page in ``folder`` to ``out`` as a shape, rehearsing it first where that is missing.
+
+    Raises ``MachineLacks`` without Chromium, :class:`UsageError` for a page without bodies, and
+    ``RunFailed`` for one whose bodies do not replay: no rehearsal of them could be followed.
+    """
+    model.checked(name, 1)
+    check_target(out, folder)
+    _with_bodies(folder)
+    rehearsal.current_browser()
+    (found,) = rehearsal.ensure([(folder, VIEWPORT)], say)
+    page = model.load(found)
+    verdict = page.rehearsal
+    if verdict is None or verdict.verdict in ("shape", "does not"):
+        why = verdict.reason if verdict else "it could not be rehearsed"
+        raise RunFailed(
+            f"{page.name}: its bodies do not replay ({why}), so no rehearsal says what a shape of it does"
+        )
+    made = shaped(page, prepare(found, cache.cache_dir()), VIEWPORT)
+    if name:
+        made = made.model_copy(update={"name": name})
+    with replacing(out) as scratch:
+        model.save_index(made, scratch)
+    return model.load(out)
+
+
+def make_imported(write: Callable[[Path, bool], Page], out: Path, say: Say) -> Page:
+    """A shape of what ``write`` imports into a folder with (True) or without bodies.
+
+    Where bodies are missing or do not replay, recorded sizes and causes serve.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "page"
+        page = write(folder, True)
+        if any(resource.body for resource in page.resources):
+            try:
+                return make(folder, out, say)
+            except RunFailed as failure:
+                say(f"{failure}; recorded causes serve")
+    return write(out, False)
+
+
+def _with_bodies(folder: Path) -> None:
+    page = model.load(folder)
+    if not any(resource.body for resource in page.resources):
+        raise UsageError(
+            str(folder), "a page without bodies", "a page with bodies; this one is a shape already"
+        )

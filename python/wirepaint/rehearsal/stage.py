@@ -1,0 +1,141 @@
+"""Where a page is rehearsed: our replay server on loopback addresses and a browser, without a limit between.
+
+Nothing here needs root: hosts live at addresses of 127.0.0.0/8 and at ports above 1024, and the
+browser is told where by its resolver rules. Answers can be delayed, each by its own time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed import browser, host, process
+
+TIMEOUT_S = 30.0
+"""A page that has not loaded by then, with every answer a fraction of a second late, never will."""
+_TRIES = 5
+_HOSTS_OF_A_BLOCK = 250
+
+
+class Stage:
+    """One page on the stage; every :meth:`load` has a server and a browser of its own."""
+
+    def __init__(self, origins: Sequence[tuple[str, str, int]], url: str, work: Path) -> None:
+        self._origins, self._url, self._work = origins, url, work
+        self._congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+
+    def load(
+        self,
+        responses: Sequence[dict[str, Any]],
+        *,
+        http: str = "h2",
+        clock_ms: int,
+        seed: int,
+        viewport: tuple[int, int],
+        trace: tuple[str, ...] = (),
+        quiet_s: float | None = None,
+    ) -> tuple[browser.PageLoad, list[dict[str, Any]], float]:
+        """Loads the page once: what the browser saw, the server's records of the requests, and the share of
+        the machine's CPU time that others had.
+
+        ``responses`` are as the run description has them, with their think times. Raises ``RunFailed``
+        where the page does not load.
+        """
+        with tempfile.TemporaryDirectory(dir=self._work) as scratch:
+            work = Path(scratch)
+            work.chmod(0o755)
+            with (work / "log.txt").open("a") as log, self._serving(work, responses, http, log) as place:
+                load = browser.visit(
+                    browser.BrowserOptions(
+                        url=self._url,
+                        http="h2" if http == "h2" else "h1",
+                        hosts=place["hosts"],
+                        ca_spki_sha256=place["ca_spki_sha256"],
+                        epoch_ns=place["epoch_ns"],
+                        work_dir=work,
+                        timeout_s=TIMEOUT_S,
+                        viewport=viewport,
+                        screencast=False,
+                        clock_ms=clock_ms,
+                        seed=seed,
+                        trace=trace,
+                        quiet_s=quiet_s,
+                    ),
+                    spawn=_spawn,
+                )
+                counters = place["witness"].stop(load.cpu_s)
+                place["stop"]()
+                records = (work / "server-requests.jsonl").read_text("utf-8").splitlines()
+                others = (counters.foreign + counters.steal) / counters.total
+                return load, [json.loads(line) for line in records], others
+
+    @contextmanager
+    def _serving(
+        self, work: Path, responses: Sequence[dict[str, Any]], http: str, log: Any
+    ) -> Iterator[dict[str, Any]]:
+        for left in reversed(range(_TRIES)):
+            origins, hosts = _places(self._origins)
+            epoch = time.monotonic_ns()
+            run = {
+                "format": 1,
+                "id": "stage",
+                "seed": 1,
+                "epoch_ns": epoch,
+                "trace_dir": str(work),
+                "work_dir": str(work),
+                "server": {
+                    "origins": origins,
+                    "http": http,
+                    "congestion": self._congestion,
+                    "initial_window": 10,
+                    "responses": list(responses),
+                },
+            }
+            run_file = work / "run.json"
+            run_file.write_text(json.dumps(run))
+            part = process.Part(["replay"], run_file, log)
+            try:
+                try:
+                    ready = part.wait_ready()
+                except RunFailed as error:
+                    if left and "in use" in str(error):
+                        continue  # another rehearsal has drawn the same addresses
+                    raise
+                yield {
+                    "hosts": hosts,
+                    "ca_spki_sha256": ready["ca_spki_sha256"],
+                    "epoch_ns": epoch,
+                    "stop": part.stop,
+                    "witness": host.Witness({"server": part.pid}),
+                }
+                return
+            finally:
+                part.kill()
+
+
+def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Origins of a run description, and the browser's resolver rules for them."""
+    block = random.randrange(1, 254), random.randrange(1, 250)
+    numbers = {host: number for number, host in enumerate(dict.fromkeys(host for _, host, _ in origins))}
+    described: list[dict[str, Any]] = []
+    hosts: dict[str, str] = {}
+    for scheme, name, port in origins:
+        number = numbers[name]
+        address = f"127.{block[0]}.{block[1] + number // _HOSTS_OF_A_BLOCK}.{number % _HOSTS_OF_A_BLOCK + 1}"
+        listen = port if port >= 1024 else 20_000 + port
+        origin = {"address": address, "port": port, "listen_port": listen, "encrypted": scheme == "https"}
+        described.append(origin | {"host": name})
+        hosts[f"{name}:{port}"] = f"{address}:{listen}"
+    return described, hosts
+
+
+def _spawn(argv: Sequence[str | Path], **options: Any) -> Any:
+    return process.spawn(argv, ordinary_user=os.geteuid() == 0, **options)

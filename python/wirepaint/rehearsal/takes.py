@@ -1,0 +1,129 @@
+"""What one rehearsal showed: each request, which resource of the page answered it, and when.
+
+Times are milliseconds since the navigation began.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urldefrag
+
+from wirepaint.runners.testbed.browser import PageLoad
+from wirepaint.runners.testbed.browser.exchanges import Exchange
+
+
+@dataclass
+class Request:
+    """One request; ``resource`` is the page's that answered, None for what the page does not have."""
+
+    resource: int | None
+    method: str
+    url: str
+    start: float
+    """The browser knew of it; of what had to wait for a preflight, the end of that."""
+    end: float | None
+    """Its last byte, or its failure."""
+    type: str
+    priority: str
+    initiator: str | None
+    initiator_type: str
+    frame: str
+    status: int | None
+    failed: str | None
+
+
+@dataclass
+class Take:
+    """One rehearsal."""
+
+    requests: list[Request]
+    load: float
+    content_loaded: float | None
+    first_contentful_paint: float | None
+    largest_contentful_paint: float | None
+    delays: dict[int, float]
+    """How late each resource was answered, in ms."""
+    browser: str
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.first: dict[int, Request] = {}
+        """The first request of each resource."""
+        for request in self.requests:
+            if request.resource is not None:
+                self.first.setdefault(request.resource, request)
+
+
+def observe(
+    load: PageLoad,
+    records: Sequence[Mapping[str, Any]],
+    answering: Sequence[int],
+    known: Mapping[tuple[str, str], int],
+    delays: dict[int, float],
+) -> Take:
+    """Joins what the browser and the server saw.
+
+    ``answering`` is the resource of each response, ``known`` that of each method and address.
+    """
+    answered: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        answered[record["method"], record["url"]].append(record)
+    requests: list[Request] = []
+    preflights: dict[str, float] = {}
+    exchanges = [exchange for exchange in load.exchanges if not exchange.from_cache]
+    for exchange in exchanges:
+        if exchange.method == "OPTIONS" and exchange.last_byte is not None:
+            preflights.setdefault(exchange.url, _ms(load, exchange.last_byte))
+    for exchange in exchanges:
+        rows = answered[exchange.method, _plain(exchange.url)]
+        record = (rows.pop(0) if len(rows) > 1 else rows[0]) if rows else None
+        response = record["response"] if record else None
+        address = exchange.method, _plain(exchange.url)
+        requests.append(
+            Request(
+                resource=known.get(address) if response is None else answering[response],
+                method=exchange.method,
+                url=_plain(exchange.url),
+                start=_start(load, exchange, preflights),
+                end=None if exchange.last_byte is None else _ms(load, exchange.last_byte),
+                type=exchange.type,
+                priority=exchange.asked_priority,
+                initiator=None if exchange.initiator is None else _plain(exchange.initiator),
+                initiator_type=exchange.initiator_type,
+                frame=exchange.frame,
+                status=exchange.status,
+                failed=exchange.failed,
+            )
+        )
+
+    def since(time: int | None) -> float | None:
+        return None if time is None else (time - load.navigation_start) / 1e6
+
+    return Take(
+        requests=requests,
+        load=since(load.load_event) or 0.0,
+        content_loaded=since(load.dom_content_loaded),
+        first_contentful_paint=since(load.first_contentful_paint),
+        largest_contentful_paint=since(load.largest_contentful_paint),
+        delays=delays,
+        browser=load.browser,
+        trace=load.trace,
+    )
+
+
+def _start(load: PageLoad, exchange: Exchange, preflights: Mapping[str, float]) -> float:
+    start = _ms(load, exchange.discovered)
+    if exchange.method == "OPTIONS":
+        return start
+    return max(start, preflights.get(exchange.url, start))
+
+
+def _ms(load: PageLoad, seconds: float) -> float:
+    return (load.ns(seconds) - load.navigation_start) / 1e6
+
+
+def _plain(url: str) -> str:
+    return urldefrag(url).url

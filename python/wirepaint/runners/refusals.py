@@ -1,0 +1,43 @@
+"""Whose fault it is that a run is refused: the page's, or that of the evaluation or the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wirepaint.errors import PageFailed, Refused, RunFailed, UsageError, WirepaintError
+
+_OF_PAGE = re.compile(r"\b(simulation\.visits\[\d+\]\.page\.|server\.(responses|origins)\b)")
+"""Keys of the run description that hold the page."""
+_OF_ANY = re.compile(r" at line \d+ column \d+$")
+"""What a JSON parser says; it names no key."""
+
+
+def refusal(said: str, whose: str = "") -> RunFailed | Refused:
+    """The error for what the data plane refused, from its words; ``whose`` names the run or part."""
+    cause = said.rpartition("run.json: ")[2]
+    if _OF_PAGE.search(cause):
+        return PageFailed(cause)
+    kind = RunFailed if _OF_ANY.search(cause) else Refused
+    return kind(f"{whose}: {cause}" if whose else cause)
+
+
+@contextmanager
+def reading(page: Path) -> Iterator[None]:
+    """Within it, what is wrong with the folder of a page is a failure of that page, not of the command."""
+    try:
+        yield
+    except UsageError as error:
+        if not error.place.startswith(str(page)):
+            raise
+        raise PageFailed(str(error)) from None
+    except OSError as error:
+        if not str(error.filename).startswith(str(page)):
+            raise
+        raise PageFailed(f"{error.filename}: {error.strerror}") from None
+    except WirepaintError:
+        raise
+    except Exception as error:
+        raise PageFailed(f"the page cannot be read: {type(error).__name__}: {error}") from error

@@ -1,0 +1,151 @@
+"""Rehearsals in the real browser: what a recording cannot tell is found out. No root is needed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from wirepaint import pages
+from wirepaint.pages.loading import load_graph
+from wirepaint.rehearsal import ensure, rehearse, stage
+
+HOST = "https://site.test"
+RECORDED = "2019-03-05T10:00:00.000Z"
+
+
+def a_picture(side: int) -> bytes:
+    drawn = random.Random(side)
+    picture = Image.frombytes("RGB", (side, side), drawn.randbytes(3 * side * side))
+    data = io.BytesIO()
+    picture.save(data, "PNG")
+    return data.getvalue()
+
+
+def an_entry(url: str, body: bytes | str, mime: str, **other: object) -> dict[str, object]:
+    data = body.encode() if isinstance(body, str) else body
+    return {
+        "startedDateTime": RECORDED,
+        "time": 40,
+        "request": {"method": "GET", "url": url, "headers": []},
+        "response": {
+            "status": 200,
+            "headers": [{"name": "content-type", "value": mime}],
+            "content": {
+                "size": len(data),
+                "mimeType": mime,
+                "text": base64.b64encode(data).decode(),
+                "encoding": "base64",
+            },
+        },
+        "timings": {"wait": 30, "receive": 10},
+        **other,
+    }
+
+
+def a_page(folder: Path, entries: list[dict[str, object]]) -> Path:
+    har = {"log": {"version": "1.2", "creator": {"name": "test", "version": "1"}, "entries": entries}}
+    file = folder / "page.har.gz"
+    file.write_bytes(gzip.compress(json.dumps(har).encode()))
+    pages.import_har(file, folder / "page")
+    return folder / "page"
+
+
+DOCUMENT = """<!doctype html><html><head><title>x</title><script src="/app.js"></script></head>
+<body><h1>Hello</h1><p>Some text that is painted.</p></body></html>"""
+
+SCRIPT = """
+const show = address => { const image = new Image(); image.src = address; document.body.append(image); };
+addEventListener('DOMContentLoaded', async () => {
+  // The clock begins at the recorded time, and so does this address.
+  show(`/year-${new Date().getUTCFullYear()}.png`);
+  new Image().src = `https://counter.test/hit/${Math.floor(Math.random() * 1e9)}?t=${Date.now()}`;
+  const answer = await fetch(`/api?id=7&_=${Date.now()}`).then(r => r.text());
+  show('/' + answer.trim() + '.png');
+});
+"""
+
+
+@pytest.fixture
+def a_live_page(tmp_path: Path) -> Path:
+    return a_page(
+        tmp_path,
+        [
+            an_entry(f"{HOST}/", DOCUMENT, "text/html"),
+            an_entry(f"{HOST}/app.js", SCRIPT, "text/javascript"),
+            an_entry(f"{HOST}/year-2019.png", a_picture(40), "image/png"),
+            an_entry(f"{HOST}/api?id=7&_=1551780000000", "second", "text/plain"),
+            an_entry(f"{HOST}/second.png", a_picture(60), "image/png"),
+            an_entry(f"{HOST}/never.png", a_picture(20), "image/png"),
+        ],
+    )
+
+
+def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_page: Path):
+    page = rehearse(a_live_page, print)
+    found = page.rehearsal
+    assert found is not None
+    assert (found.verdict, found.left_out) == ("replays without", 1)
+    by_path = {resource.url.removeprefix(HOST): resource for resource in page.resources}
+    for path in ("/", "/app.js", "/year-2019.png", "/api?id=7&_=1551780000000", "/second.png"):
+        asked = by_path[path].rehearsed
+        assert asked is not None and asked.asked == 1, path
+    assert by_path["/never.png"].rehearsed is None
+    assert by_path["/api?id=7&_=1551780000000"].patterns == [f"{HOST}/api?id=7&_=*"]
+    (stand_in,) = [resource for resource in page.resources if resource.stand_in]
+    assert stand_in.url.startswith("https://counter.test/hit/")
+    assert found.error is not None and found.error < 0.5
+
+
+def test_the_image_after_the_fetch_follows_it_in_the_simulator_too(a_live_page: Path):
+    page = rehearse(a_live_page, print)
+    graph = load_graph(pages.prepare(a_live_page, pages.cache_dir()), (1280, 800))
+    urls = [resource["url"].removeprefix(HOST) for resource in graph["resources"]]
+    assert "/never.png" not in urls and len(urls) == len(page.resources) - 1
+    second = graph["resources"][urls.index("/second.png")]
+    by = [urls[number] for number in (second["cause"]["by"], *second.get("also", ()))]
+    assert any(url.startswith("/api") for url in by), by
+
+
+def test_a_page_is_rehearsed_once_and_the_recording_stays_as_it_was(
+    a_live_page: Path, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    before = (a_live_page / "page.json").read_bytes()
+    said: list[str] = []
+    (first,) = ensure([(a_live_page, (1280, 800))], said.append)
+    assert pages.load(first).rehearsal is not None
+    assert (a_live_page / "page.json").read_bytes() == before
+    (again,) = ensure([(a_live_page, (1280, 800))], said.append)
+    assert again == first and sum("rehearsing" in line for line in said) == 1
+
+
+def test_a_page_whose_scripts_ask_for_other_things_each_time_becomes_a_shape(tmp_path: Path):
+    # Asynchronous scripts run as they come, and hold the load event back.
+    last = "order.push('%s'); if (order.length === 3) new Image().src = '/' + order.join('') + '.png';"
+    document = "<html><head><script>const order = [];</script>"
+    document += "".join(f"<script async src='/{name}.js'></script>" for name in "abc")
+    entries = [an_entry(f"{HOST}/", f"{document}</head><body>x", "text/html")]
+    entries += [an_entry(f"{HOST}/{name}.js", last % name, "text/javascript") for name in "abc"]
+    orders = ("abc", "acb", "bac", "bca", "cab", "cba")
+    entries += [an_entry(f"{HOST}/{order}.png", a_picture(70), "image/png") for order in orders]
+    page = rehearse(a_page(tmp_path, entries), print)
+    assert page.rehearsal is not None
+    assert page.rehearsal.verdict == "shape"
+    assert "asked for in some loads and not in others" in page.rehearsal.reason
+    assert all(resource.body is None for resource in page.resources)
+
+
+def test_a_page_that_never_loads_says_so(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(stage, "TIMEOUT_S", 3.0)
+    endless = "<html><body><script>for (;;) {}</script>"
+    page = rehearse(a_page(tmp_path, [an_entry(f"{HOST}/", endless, "text/html")]), print)
+    assert page.rehearsal is not None
+    # Without its script the document loads: as a shape.
+    assert page.rehearsal.verdict == "shape" and "a script runs without end" in page.rehearsal.reason
