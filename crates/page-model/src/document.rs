@@ -10,8 +10,8 @@ use wirepaint_units::{Duration, Time};
 pub enum Item {
     /// The body begins: the loader stops holding back requests of low priority.
     Body,
-    /// A script without address.
-    Inline,
+    /// A script without address, by its number.
+    Inline(usize),
     /// An element that loads a resource.
     Element(u32, Element),
 }
@@ -23,6 +23,8 @@ pub enum Block {
     Script(u32),
     /// The stylesheets before an inline script.
     Sheets,
+    /// An inline script to run.
+    Inline,
 }
 
 /// A document of a visit.
@@ -56,6 +58,14 @@ pub struct Document {
     pub names_fonts: bool,
     /// The first script in the text is a synthesised page's.
     pub driver: bool,
+    /// What each inline script takes, as far as it is known.
+    pub inline_ns: Vec<Duration>,
+    /// What handlers of DOMContentLoaded take.
+    pub content_loaded_ns: Duration,
+    /// What handlers of the load event take.
+    pub load_ns: Duration,
+    /// Handlers of DOMContentLoaded are queued.
+    pub content_loading: bool,
     /// Bytes that the parser has been charged for.
     pub charged_bytes: u64,
     /// Items that the parser has passed.
@@ -106,7 +116,8 @@ impl Document {
         let last = this.decoded_bytes;
         let mut items: Vec<(u64, Item)> = Vec::new();
         let known = this.document.clone().unwrap_or_default();
-        items.extend(known.inline_scripts.iter().map(|&at| (at.min(last), Item::Inline)));
+        let scripts = known.inline_scripts.iter().enumerate();
+        items.extend(scripts.map(|(number, &at)| (at.min(last), Item::Inline(number))));
         items.push((known.body_at.min(last), Item::Body));
         for &child in &links[resource].children {
             let cause = page.resources[child as usize].cause;
@@ -131,6 +142,10 @@ impl Document {
             layout_ns_per_element: known.layout_ns_per_element,
             names_fonts: known.names_fonts,
             driver: known.driver,
+            inline_ns: known.inline_ns,
+            content_loaded_ns: known.content_loaded_ns,
+            load_ns: known.load_ns,
+            content_loading: false,
             charged_bytes: 0,
             parsed: 0,
             block: None,
@@ -162,6 +177,11 @@ impl Document {
     pub fn made_elements(&self) -> u64 {
         let next = self.items.get(self.parsed).map_or(self.end, |&(at, _)| at);
         self.elements_before(next.min(self.scanned_bytes))
+    }
+
+    /// What the inline script of this number takes.
+    pub fn inline_cost(&self, number: usize) -> Duration {
+        self.inline_ns.get(number).copied().unwrap_or(Duration::ZERO)
     }
 
     /// True when a request of `priority` may go now; counts it as under way.

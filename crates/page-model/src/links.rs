@@ -17,6 +17,10 @@ pub struct Link {
     pub element: Option<Element>,
     /// True for a stylesheet that another one imports.
     pub imported: bool,
+    /// True for a module that others import, and nothing else asks for.
+    pub is_module: bool,
+    /// The modules that it imports, as far as nothing else asks for them.
+    pub modules: Vec<u32>,
 }
 
 /// How the resources of a page hang together, by resource.
@@ -43,6 +47,8 @@ impl Links {
                 tail: page.tail(number),
                 element: None,
                 imported: false,
+                is_module: false,
+                modules: Vec::new(),
             })
             .collect();
         for number in 0..count {
@@ -60,7 +66,17 @@ impl Links {
                 continue;
             }
             let kind = page.resources[links[at].tail as usize].kind;
-            links[at].imported = matches!(cause, Some(Cause::Import { .. })) && kind == Kind::Css;
+            if let Some(Cause::Import { by }) = cause {
+                links[at].imported = kind == Kind::Css;
+                let to = links[at].tail;
+                let importing = std::iter::once(&by).chain(&page.resources[at].also);
+                for from in importing.map(|&by| page.tail(by) as usize).filter(|_| kind == Kind::Js) {
+                    if page.resources[from].kind == Kind::Js {
+                        links[from].modules.push(to);
+                        links[to as usize].is_module = true;
+                    }
+                }
+            }
             if let Some(Cause::Markup { by, element, .. }) = cause
                 && links[by as usize].redirect.is_none()
             {

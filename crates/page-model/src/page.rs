@@ -99,9 +99,13 @@ pub struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// Of one that a script asks for: further resources that must have had their effect before, as `cause.by`
-    /// must; its delay counts from the last byte of the latest.
+    /// must; its delay counts from the last byte of the latest. Of a module: further modules that import it;
+    /// the first to come asks for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<u32>,
+    /// True when the first of `cause.by` and `also` asks for it, not the latest.
+    #[serde(default)]
+    pub after_first: bool,
     /// True when it is not asked for before DOMContentLoaded of the page's own document.
     #[serde(default)]
     pub after_content_loaded: bool,
@@ -171,6 +175,8 @@ pub enum Holds {
     Always,
     /// If it has been asked for by then.
     Asked,
+    /// Until it is asked for: what leads to it holds the event back, its answer does not.
+    Begun,
     /// No.
     Never,
 }
@@ -196,6 +202,15 @@ pub struct Document {
     /// Where scripts without an address stand, in order.
     #[serde(default)]
     pub inline_scripts: Vec<u64>,
+    /// What each of them takes of the main thread, as far as it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inline_ns: Vec<Duration>,
+    /// What handlers of DOMContentLoaded take.
+    #[serde(default)]
+    pub content_loaded_ns: Duration,
+    /// What handlers of the load event take.
+    #[serde(default)]
+    pub load_ns: Duration,
     /// Where images stand that an earlier element names too.
     #[serde(default)]
     pub repeated_images: Vec<u64>,
@@ -260,9 +275,9 @@ pub enum Cause {
         /// What kind of element.
         element: Element,
     },
-    /// Stylesheet `by` imports it.
+    /// Stylesheet or module `by` imports it.
     Import {
-        /// The stylesheet.
+        /// The stylesheet or module.
         by: u32,
     },
     /// An element is styled with it by stylesheet `by`: asked for when the page is laid out.
@@ -364,10 +379,14 @@ impl Page {
                 let accepted = format!("resources before it, below {i}");
                 return refuse(format!("resources[{i}].also"), also.to_string(), accepted);
             }
-            let waits = !resource.also.is_empty() || resource.after_content_loaded;
-            if waits && !matches!(resource.cause, Some(Cause::Script { .. })) {
+            let waits = match resource.cause {
+                Some(Cause::Script { .. }) => false,
+                Some(Cause::Import { .. }) => resource.after_content_loaded,
+                _ => resource.after_content_loaded || !resource.also.is_empty(),
+            };
+            if waits {
                 let found = "also or after_content_loaded".to_owned();
-                let accepted = "them where the cause is a script".to_owned();
+                let accepted = "them where the cause is a script, also where it is an import".to_owned();
                 return refuse(format!("resources[{i}]"), found, accepted);
             }
         }

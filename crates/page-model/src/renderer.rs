@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};
 
+mod modules;
 mod paints;
 mod requests;
 
@@ -68,6 +69,10 @@ enum Task {
     Style(usize),
     /// They are laid out and painted.
     Layout(usize),
+    /// A document's inline script runs.
+    Inline(usize, usize),
+    /// Handlers of DOMContentLoaded.
+    ContentLoaded(usize),
     Load,
 }
 
@@ -121,6 +126,8 @@ pub struct Renderer {
     awaited: usize,
     /// Resources in all that have not finished.
     unfinished: usize,
+    /// Modules that nothing but a script asked for and whose imports have not all come.
+    modules: Vec<u32>,
     /// Requests that follow the load event, with their delays.
     after_load: Vec<(u32, Duration)>,
     started: Time,
@@ -144,11 +151,12 @@ impl Renderer {
                 owner,
                 holds_load: match resource.kind {
                     _ if links[number].root == 0 => Hold::Finished,
-                    _ if resource.holds_load != Holds::Always => Hold::Never,
+                    _ if matches!(resource.holds_load, Holds::Asked | Holds::Never) => Hold::Never,
                     _ if resource.after_load || by.is_some_and(|by| states[by].holds_load == Hold::Never) => {
                         Hold::Never
                     }
                     Kind::Data => Hold::Discovered,
+                    _ if resource.holds_load == Holds::Begun => Hold::Discovered,
                     Kind::Media | Kind::Other if is_scripted(resource) => Hold::Discovered,
                     _ => Hold::Finished,
                 },
@@ -180,6 +188,7 @@ impl Renderer {
             untold: VecDeque::new(),
             running: None,
             job: None,
+            modules: Vec::new(),
             after_load: Vec::new(),
             started: Time::ZERO,
             loaded: None,
@@ -222,14 +231,7 @@ impl Renderer {
             document.available = self.page.resources[at].decoded_bytes;
             self.chunk(number);
         } else if self.page.resources[at].kind == Kind::Js {
-            match self.links[resource].element {
-                Some(Element::Script | Element::DeferredScript) => {
-                    if let Some(owner) = self.states[at].owner {
-                        self.parse(now, owner);
-                    }
-                }
-                _ => self.queue(Task::Run(resource)),
-            }
+            self.script_came(now, resource);
         } else {
             self.queue(Task::Finish(resource));
         }
@@ -309,15 +311,23 @@ impl Renderer {
                 let document = &self.documents[number];
                 let Document { scanned_bytes, charged_bytes, .. } = *document;
                 let made = document.elements_before(scanned_bytes) - document.elements_before(charged_bytes);
-                let driver = if document.driver && !document.scripted { self.compute.driver_ns.0 } else { 0 };
+                let measured = !document.inline_ns.is_empty();
+                let driver = document.driver && !document.scripted && !measured;
+                let driver = if driver { self.compute.driver_ns.0 } else { 0 };
                 Duration(self.compute.html_ns_per_element.0 * made + driver)
             }
-            Task::Run(resource) => finish(resource, js_ns, js_ns_per_kib),
+            Task::Run(resource) => {
+                let all = self.unrun(resource).into_iter().map(|part| finish(part, js_ns, js_ns_per_kib).0);
+                Duration(all.sum())
+            }
+            Task::Inline(number, script) => self.documents[number].inline_cost(script),
+            Task::ContentLoaded(number) => self.documents[number].content_loaded_ns,
             Task::Finish(resource) => match self.page.resources[resource as usize].kind {
                 Kind::Css => finish(resource, Duration::ZERO, css_ns_per_kib),
                 _ => finish(resource, Duration::ZERO, Duration::ZERO),
             },
-            Task::Make(_) | Task::Load => finish_ns,
+            Task::Make(_) => finish_ns,
+            Task::Load => finish_ns + self.base().map_or(Duration::ZERO, |document| document.load_ns),
             Task::Style(number) => Duration(self.layout_cost(number).0 / STYLE_SHARE),
             Task::Layout(number) => {
                 let Document { names_fonts, laid_out, .. } = self.documents[number];
@@ -346,8 +356,10 @@ impl Renderer {
                 }
             }
             Task::Run(resource) => {
-                self.finished(now, resource);
-                self.effects(now, resource);
+                for part in self.unrun(resource) {
+                    self.finished(now, part);
+                    self.effects(now, part);
+                }
                 let root = self.links[resource].root;
                 if let Some(owner) = self.states[resource as usize].owner {
                     if self.documents[owner].block == Some(Block::Script(root)) {
@@ -363,6 +375,21 @@ impl Renderer {
                 self.sheet_done(now, resource);
             }
             Task::Make(resource) => self.discover(now, resource),
+            Task::Inline(number, _) => {
+                self.documents[number].block = None;
+                self.documents[number].parsed += 1;
+                self.inline(now, number);
+                self.parse(now, number);
+            }
+            Task::ContentLoaded(number) => {
+                let resource = self.documents[number].resource;
+                self.documents[number].content_loaded = Some(now);
+                self.finished(now, resource);
+                self.effects(now, resource);
+                if number == 0 {
+                    self.content_loaded(now);
+                }
+            }
             Task::Style(number) => self.style(now, number),
             Task::Layout(number) => self.lay_out(now, number),
             // A task between may have asked for more.
@@ -432,7 +459,7 @@ impl Renderer {
                 break;
             }
             match item {
-                Item::Inline if document.sheets > 0 => {
+                Item::Inline(_) if document.sheets > 0 => {
                     document.block = Some(Block::Sheets);
                     break;
                 }
@@ -441,7 +468,12 @@ impl Renderer {
                     self.discover(now, script);
                     continue;
                 }
-                Item::Inline => self.inline(now, number),
+                Item::Inline(script) if document.inline_cost(script) > Duration::ZERO => {
+                    document.block = Some(Block::Inline);
+                    self.queue(Task::Inline(number, script));
+                    break;
+                }
+                Item::Inline(_) => self.inline(now, number),
                 Item::Body => {
                     document.body = true;
                     self.release(number);
@@ -475,7 +507,11 @@ impl Renderer {
             self.documents[number].block = None;
             self.documents[number].parsed += 1;
             self.parse(now, number);
-        } else if state.last_byte.is_some() && self.documents[number].sheets == 0 && !queued {
+        } else if state.last_byte.is_some()
+            && self.documents[number].sheets == 0
+            && !queued
+            && self.imports_came(tail)
+        {
             self.queue(Task::Run(tail));
         }
     }
@@ -500,19 +536,21 @@ impl Renderer {
         match next {
             Some(tail) => {
                 let queued = self.tasks.contains(&Task::Run(tail)) || self.running == Some(Task::Run(tail));
-                if self.states[tail as usize].last_byte.is_some() && document.sheets == 0 && !queued {
+                let sheets = document.sheets;
+                let came = self.states[tail as usize].last_byte.is_some() && self.imports_came(tail);
+                if came && sheets == 0 && !queued {
                     self.queue(Task::Run(tail));
                 }
             }
-            None => {
-                let resource = document.resource;
-                self.documents[number].content_loaded = Some(now);
-                self.finished(now, resource);
-                self.effects(now, resource);
-                if number == 0 {
-                    self.content_loaded(now);
+            None if !document.content_loading => {
+                self.documents[number].content_loading = true;
+                if self.documents[number].content_loaded_ns == Duration::ZERO {
+                    self.perform(now, Task::ContentLoaded(number));
+                } else {
+                    self.queue(Task::ContentLoaded(number));
                 }
             }
+            None => {}
         }
     }
 

@@ -77,7 +77,7 @@ class Maker:
 @pytest.fixture
 def maker(tmp_path: Path) -> Maker:
     made = Maker(tmp_path / "page")
-    made.add("/", "html", HTML, None, rehearsed={"compute_ms": 60.0, "inline_ms": 8.0, "callbacks_ms": 3.0})
+    made.add("/", "html", HTML, None, rehearsed={"compute_ms": 60.0, "inline_ms": [8.0], "callbacks_ms": 3.0})
     made.add("/s.css", "css", CSS)
     made.add("https://b.test/plain.js", "js", JS, rehearsed={"compute_ms": 21.3})
     made.add("/deferred.js", "js", JS, rehearsed={"compute_ms": 0.2})

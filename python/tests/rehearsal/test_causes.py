@@ -27,7 +27,7 @@ def test_a_request_follows_the_script_that_asks_for_it():
             ]
         ),
     )
-    found = Causes(takes, []).fit(6)
+    found = Causes(takes, [], {}).fit(6)
     assert found is not None
     assert (found.by, found.after, round(found.after_ms)) == ((3,), "resources", 20)
     assert found.spread < 0.01
@@ -44,7 +44,7 @@ def test_a_request_that_waits_for_two_follows_the_later_one():
             ]
         ),
     )
-    found = Causes(takes, []).fit(6)
+    found = Causes(takes, [], {}).fit(6)
     assert found is not None
     assert (set(found.by), round(found.after_ms)) == ({2, 4}, 7)
 
@@ -61,7 +61,7 @@ def test_an_inline_script_follows_what_the_parser_waits_for_before_it():
             ]
         ),
     )
-    found = Causes(takes, blocking=[1, 2, 3]).fit(6)
+    found = Causes(takes, blocking=[1, 2, 3], handlers={}).fit(6)
     assert found is not None
     assert set(found.by) == {0, 1, 2}
     assert round(found.after_ms) == 3
@@ -73,7 +73,7 @@ def test_a_request_follows_an_event_of_the_page_where_no_resources_explain_it():
     for _ in range(6):
         loaded = drawn.uniform(400, 900)
         takes.append(take([request(0, 0, 10), request(1, 12, 40), request(2, loaded + 15, 990)], load=loaded))
-    found = Causes(takes, []).fit(2)
+    found = Causes(takes, [], {}).fit(2)
     assert found is not None
     assert (found.after, round(found.after_ms)) == ("load", 15)
 
@@ -91,12 +91,12 @@ def test_chance_does_not_make_a_cause():
             ]
         ),
     )
-    found = Causes(takes, []).fit(6)
+    found = Causes(takes, [], {}).fit(6)
     assert found is not None
     assert len(found.by) <= 2 and found.spread > 20
 
 
 def test_the_navigation_and_what_was_asked_for_once_have_no_fitted_cause():
     takes = [take([request(0, 0, 10), request(1, 12, 40)]), take([request(0, 0, 10)])]
-    assert Causes(takes, []).fit(0) is None
-    assert Causes(takes, []).fit(1) is None
+    assert Causes(takes, [], {}).fit(0) is None
+    assert Causes(takes, [], {}).fit(1) is None

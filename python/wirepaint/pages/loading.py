@@ -18,7 +18,8 @@ import brotli
 
 from wirepaint.pages import layout, references
 from wirepaint.pages.codings import coding_of
-from wirepaint.pages.model import Page, Resource
+from wirepaint.pages.model import Page, Rehearsed, Resource
+from wirepaint.pages.modules import ImportMap, imports, read_maps
 from wirepaint.pages.order import ordered
 from wirepaint.pages.prepare import PreparedPage
 from wirepaint.pages.synthesis import flow
@@ -62,6 +63,11 @@ class _Graph:
             r.id for r in self.page.resources if (r.rehearsed is None if rehearsed else r.file == "listed")
         }
         self._causes: dict[int, dict[str, Any]] = {}
+        self._modules: set[int] = set()
+        """Scripts that documents name as modules."""
+        self._importers: dict[int, list[int]] = {}
+        """Of a module that several import: the others."""
+        self._import_map = ImportMap()
         self._anonymous: set[int] = set()
         self._urgent: dict[int, bool] = {}
         self._visible: set[int] = set()
@@ -79,7 +85,8 @@ class _Graph:
             if resource.type == "html" and self._bodies[resource.id] and resource.status < 300:
                 self._read_document(resource)
             elif resource.type == "css" and self._bodies[resource.id]:
-                self._read_sheet(resource.id, _text(self._bodies[resource.id], resource), resource.url)
+                self._read_sheet(resource.id, body_text(self._bodies[resource.id], resource), resource.url)
+        self._read_modules()
         self._lay_out()
         hosts = list(dict.fromkeys(host for _, host, _ in self._origins))
         resources, place = self._asked([self._resource(resource) for resource in self.page.resources])
@@ -134,12 +141,15 @@ class _Graph:
             "in_viewport": resource.id in self._visible,
             **self._places.get(resource.id, {}),
             "after_load": after_load,
-            "holds_load": _HOLDS[rehearsed.load] if rehearsed else None,
+            "holds_load": _holds(rehearsed) if rehearsed else None,
             "document": self._document(resource),
         }
         if rehearsed and rehearsed.by:
             built["also"] = rehearsed.by[1:]
             built["after_content_loaded"] = rehearsed.after == "content_loaded"
+            built["after_first"] = rehearsed.after == "first"
+        elif cause is not None and cause["kind"] == "import" and resource.id in self._importers:
+            built["also"] = self._importers[resource.id]
         elif cause is not None and cause["kind"] == "script" and self._driver.is_shape:
             built["also"] = [other for other in resource.cause.also if other != cause["by"]]
             built["after_content_loaded"] = resource.cause.after == "content_loaded"
@@ -160,7 +170,14 @@ class _Graph:
         laid_out = rehearsed.compute_ms if rehearsed else None
         if resource.outline:
             laid_out = resource.outline.rendering_ms
-        if known is None or not known["elements"] or laid_out is None:
+        if known is None or rehearsed is None:
+            return known
+        known = known | {
+            "inline_ns": [round(each * 1e6) for each in rehearsed.inline_ms],
+            "content_loaded_ns": round((rehearsed.content_loaded_ms or 0.0) * 1e6),
+            "load_ns": round((rehearsed.load_event_ms or 0.0) * 1e6),
+        }
+        if not known["elements"] or laid_out is None:
             return known
         each = laid_out * 1e6 / known["elements"]
         return known | {"layout_ns_per_element": round(min(each, _MOST_LAYOUT_NS))}
@@ -196,8 +213,9 @@ class _Graph:
             self._causes.setdefault(resource, cause)
 
     def _read_document(self, resource: Resource) -> None:
-        text = _text(self._bodies[resource.id], resource)
-        reader = _Reader(text, resource.url)
+        text = body_text(self._bodies[resource.id], resource)
+        reader = DocumentReader(text, resource.url)
+        read_maps(text, resource.url, self._import_map)
         repeated: list[int] = []
         self._documents[resource.id] = {
             "body_at": reader.body_at,
@@ -213,6 +231,8 @@ class _Graph:
                     repeated.append(at)
                 continue
             self._found(child, {"kind": "markup", "by": resource.id, "at": at, "element": element})
+            if attributes.get("type", "").lower() == "module":
+                self._modules.add(child)
             if "crossorigin" in attributes and attributes["crossorigin"] != "use-credentials":
                 self._anonymous.add(child)
             if (word := attributes.get("fetchpriority")) in ("high", "low"):
@@ -232,6 +252,30 @@ class _Graph:
         if not self.page.resources[by].synthetic:
             self._styles.add(text, base)
 
+    def _read_modules(self) -> None:
+        """What scripts import before they run; what a classic script says of imports is none."""
+        importers: dict[int, dict[int, None]] = {}
+        for script in self.page.resources:
+            named = script.id in self._causes and script.id not in self._modules
+            body = self._bodies[script.id]
+            if script.type != "js" or script.synthetic or named or script.id in self._never_asked or not body:
+                continue
+            for url in imports(body_text(body, script), script.url, self._import_map):
+                child = self._ids.get(references.key(url))
+                if child is not None and child not in self._causes and self._earlier(script.id, child):
+                    importers.setdefault(child, {})[script.id] = None
+        for child, by in importers.items():
+            if self.page.resources[child].type == "js":
+                first, *others = by
+                self._causes[child] = {"kind": "import", "by": first}
+                self._importers[child] = others
+
+    def _earlier(self, one: int, other: int) -> bool:
+        seen = [self.page.resources[number].rehearsed for number in (one, other)]
+        if seen[0] and seen[1]:
+            return (seen[0].start_ms or 0.0, one) < (seen[1].start_ms or 0.0, other)
+        return one < other
+
     # The first view port.
 
     def _lay_out(self) -> None:
@@ -246,7 +290,7 @@ class _Graph:
             known |= flow.lines(self._driver, self._causes, self._viewport)
             return
         reader = layout.Layout(base.url, self._styles, self._viewport, self._picture)
-        reader.read(_text(self._bodies[base.id], base))
+        reader.read(body_text(self._bodies[base.id], base))
         estimate = reader.estimate
         self._visible |= {child for child, shown in estimate.images.items() if shown.visible}
         self._places = {child: {"area": shown.area} for child, shown in estimate.images.items()}
@@ -301,6 +345,12 @@ class _Graph:
         return resource.id in self._anonymous
 
 
+def _holds(rehearsed: Rehearsed) -> str:
+    if not rehearsed.holds_load:
+        return "begun" if rehearsed.load == "before" else "never"
+    return _HOLDS[rehearsed.load]
+
+
 def _follows(paint: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
     return {
         "by": [place[number] for number in paint["by"] if number in place],
@@ -330,7 +380,7 @@ def _driven_urgency(resource: Resource) -> bool | None:
     return None
 
 
-def _text(body: str, resource: Resource) -> str:
+def body_text(body: str, resource: Resource) -> str:
     """The decoded body as Latin-1, so that positions are byte positions."""
     return _decoded(body, resource).decode("latin-1")
 
@@ -343,7 +393,7 @@ def _decoded(body: str, resource: Resource) -> bytes:
     return brotli.decompress(data) if coding == "br" else data
 
 
-class _Reader:
+class DocumentReader:
     """Elements of a document that load something, with their offsets."""
 
     def __init__(self, text: str, base: str) -> None:

@@ -23,7 +23,7 @@ NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
 CauseKind = Literal["navigation", "parser", "css", "script", "redirect", "other"]
-After = Literal["resources", "content_loaded", "load"]
+After = Literal["resources", "first", "content_loaded", "load"]
 Element = Literal[
     "stylesheet", "script", "async_script", "deferred_script", "image", "lazy", "frame", "preload", "other"
 ]
@@ -103,19 +103,24 @@ class Rehearsed(_Strict):
     load: Literal["before", "after", "either"] = "before"
     """Where the requests lay beside the load event."""
     by: list[int] = []
-    """The request follows the latest of these; empty where documents and style sheets tell."""
+    """What the request follows; empty where documents and style sheets tell."""
     after: After = "resources"
-    """What ``after_ms`` counts from."""
+    """What ``after_ms`` counts from: the latest of ``by`` (``resources``), the first of them, or an event."""
     after_ms: _Milliseconds = 0.0
     priority: str | None = None
     """The browser's priority for it when it asked, in DevTools' words."""
     compute_ms: _Milliseconds | None = None
     """What the main thread does with a script before its effects, or with a style sheet; null where no
     rehearsal tells. Of a document: style, layout and paint until the load event."""
-    inline_ms: _Milliseconds | None = None
-    """Of a document: what the main thread does with the scripts in its text."""
+    inline_ms: list[_Milliseconds] = []
+    """Of a document: what the main thread does with each script in its text."""
+    content_loaded_ms: _Milliseconds | None = None
+    load_event_ms: _Milliseconds | None = None
+    """Of the page's own document: what handlers of DOMContentLoaded and of the load event do."""
     callbacks_ms: _Milliseconds | None = None
-    """Of a document: what scripts do until the load event after they have run."""
+    """The same: what scripts do until the load event after they have run, these handlers included."""
+    holds_load: bool = True
+    """False where the load event did not wait for it in one rehearsal that had asked for it before."""
 
 
 class Follows(_Strict):

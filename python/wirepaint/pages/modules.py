@@ -6,13 +6,13 @@ what a page asks for, and says who asks.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wirepaint.pages.references import absolute
+from wirepaint.pages.tags import Tag, tokens
 
 _NAMED = re.compile(
     # import "x", import a from "x", export * from "x": before the string at most names and signs between.
@@ -21,9 +21,6 @@ _NAMED = re.compile(
     r"""|\bnew\s+URL\s*\(\s*(?P<s>["'`])(?P<beside>[^"'`\n$]{1,500})(?P=s)\s*,\s*import\.meta\.url"""
     r"""|(?:\bnew\s+(?:Shared)?Worker|\bimportScripts)\s*\(\s*(?P<t>["'`])(?P<worker>[^"'`\n$]{1,500})(?P=t)"""
 )
-_SCRIPT = re.compile(r"<script\b([^>]{0,2000})>(.*?)</script", re.S | re.I)
-_TYPE = re.compile(r"""\btype\s*=\s*["']?\s*([\w/-]+)""", re.I)
-_BASE = re.compile(r"""<base\b[^>]{0,500}?\bhref\s*=\s*["']?([^"'\s>]+)""", re.I)
 _RELATIVE = ("./", "../", "/", "http:", "https:")
 
 
@@ -71,14 +68,37 @@ def in_script(text: str, url: str, document: str, known: ImportMap) -> Iterator[
             yield named
 
 
+def imports(text: str, url: str, known: ImportMap) -> Iterator[str]:
+    """Addresses that a module at ``url`` imports before it runs."""
+    for found in _NAMED.finditer(text):
+        if (name := found["static"]) and (named := known.resolve(name, url)):
+            yield named
+
+
 def in_document(text: str, url: str, known: ImportMap) -> Iterator[str]:
     """Addresses that the scripts within a document at ``url`` name; its import maps enter ``known``."""
-    base = url
-    if said := _BASE.search(text):
-        base = absolute(html.unescape(said[1]), url) or url
-    for attributes, script in _SCRIPT.findall(text):
-        said = _TYPE.search(attributes)
-        if said and said[1].lower() == "importmap":
+    for kind, script, base in _scripts(text, url):
+        if kind == "importmap":
             known.add(script, base)
-        elif script:
+        else:
             yield from in_script(script, base, base, known)
+
+
+def read_maps(text: str, url: str, known: ImportMap) -> None:
+    """The import maps of a document at ``url`` enter ``known``."""
+    for kind, script, base in _scripts(text, url):
+        if kind == "importmap":
+            known.add(script, base)
+
+
+def _scripts(text: str, url: str) -> Iterator[tuple[str, str, str]]:
+    """Type and text of each script within a document, and the base of its addresses."""
+    base, kind = url, ""
+    for token in tokens(text):
+        if isinstance(token, Tag):
+            attributes = token.attributes(text) if token.name in ("base", "script") else {}
+            if token.name == "base" and (said := attributes.get("href")):
+                base = absolute(said, url) or url
+            kind = attributes.get("type", "").strip().lower()
+        elif token.within == "script":
+            yield kind, text[token.start : token.end], base

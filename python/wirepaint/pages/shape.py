@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirepaint.pages import headers, references
-from wirepaint.pages.loading import _Graph, _Reader, _text
+from wirepaint.pages.loading import DocumentReader, _Graph, body_text
 from wirepaint.pages.model import Cause, Outline, Page, Place, Rehearsed, Resource
 from wirepaint.pages.order import ordered
 from wirepaint.pages.prepare import PreparedPage
@@ -54,7 +54,7 @@ class _Shape:
     def _described(self, resource: Resource) -> dict[str, Any]:
         """The resource as :func:`ordered` takes it."""
         cause, also = self._cause(resource)
-        described: dict[str, Any] = {"id": resource.id}
+        described: dict[str, Any] = {"id": resource.id, "type": resource.type}
         if cause is not None:
             described["cause"] = cause
         if cause is not None and cause["kind"] == "script":
@@ -83,7 +83,7 @@ class _Shape:
         self, resource: Resource, number: int, described: dict[str, Any], place: dict[int, int]
     ) -> Resource:
         rehearsed = resource.rehearsed or Rehearsed(asked=1)
-        computes = {"js": rehearsed.compute_ms, "html": rehearsed.inline_ms}.get(resource.type)
+        computes = {"js": rehearsed.compute_ms, "html": sum(rehearsed.inline_ms)}.get(resource.type)
         empty = resource.status == 204 or resource.method == "HEAD" or not resource.wire_bytes
         document = resource.type == "html" and resource.body and resource.status < 300
         return resource.model_copy(
@@ -105,8 +105,8 @@ class _Shape:
         )
 
     def _outline(self, document: Resource, number: int, place: dict[int, int]) -> Outline:
-        text = _text(self._prepared.responses[document.id]["body"], document)
-        reader = _Reader(text, document.url)
+        text = body_text(self._prepared.responses[document.id]["body"], document)
+        reader = DocumentReader(text, document.url)
         ids = {
             references.key(r.url): r.id for r in self._page.resources if r.method == "GET" and r.id in place
         }
@@ -162,13 +162,16 @@ def _as_cause(described: dict[str, Any], rehearsed: Rehearsed) -> Cause:
     if cause is None:
         return Cause(by=None, kind="navigation")
     kinds = {"redirect": "redirect", "markup": "parser", "import": "css", "style": "css"}
-    kind = kinds.get(cause["kind"], "script")
+    module = cause["kind"] == "import" and described["type"] == "js"
+    kind = "script" if module else kinds.get(cause["kind"], "script")
+    # Synthesised scripts know no first of several.
+    first = module or rehearsed.after == "first"
     after_load = rehearsed.after == "load" and kind == "script"
     return Cause(
         by=cause["by"],
         kind=kind,  # pyright: ignore[reportArgumentType]
         after_ms=round(cause.get("after_ns", 0) / 1e6, 3),
-        also=described.get("also", []),
-        after=rehearsed.after if kind == "script" else "resources",
-        holds_load=rehearsed.load == "before" and not after_load,
+        also=[] if first else described.get("also", []),
+        after="resources" if first or kind != "script" else rehearsed.after,
+        holds_load=rehearsed.load == "before" and rehearsed.holds_load and not after_load,
     )

@@ -239,7 +239,9 @@ def _cause(page: Page, resource: Resource) -> str:
         return f"redirect: {cause.by}"
     if found is not None and found.by:
         by, after = ", ".join(map(str, found.by)), found.after_ms
-        if found.after != "resources":
+        if found.after == "first":
+            by = f"the first of {by}"
+        elif found.after != "resources":
             by = "DOMContentLoaded" if found.after == "content_loaded" else "load event"
         return f"after: {by} + {after:.0f} ms"
     parent = page.resources[cause.by].type

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 from wirepaint.rehearsal.takes import Take
@@ -22,17 +23,19 @@ MOST_ADDED = 4
 _GAIN = 0.6
 _GAIN_MS = 4.0
 """A resource joins a set where the spread shrinks to this share and by so much."""
-_EARLY_MS = 1.5
+EARLY_MS = 1.5
 """A cause may end so much after its effect began: NetLog and DevTools have clocks of a millisecond."""
-_HANDLERS_MS = 30.0
-"""The load event counts from the end of its handlers, which may have asked before."""
+_ANY_SPREAD_MS = 8.0
+_ANY_GAIN = 0.4
+_MOST_ANY = 80
+"""Where sets leave so much unexplained, the first of two or three is tried, of so many scripts at most."""
 
-After = Literal["resources", "content_loaded", "load"]
+After = Literal["resources", "first", "content_loaded", "load"]
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The request begins ``after_ms`` after the latest of ``by``, or after an event of the page."""
+    """The request begins ``after_ms`` after the latest or the first of ``by``, or an event of the page."""
 
     by: tuple[int, ...]
     after: After
@@ -42,10 +45,14 @@ class Fitted:
 
 
 class Causes:
-    """Fits over the takes of a page; ``blocking``: what the parser waits for, in order of the document."""
+    """Fits over the takes of a page; ``blocking``: what the parser waits for, in order of the document.
 
-    def __init__(self, takes: Sequence[Take], blocking: Sequence[int]) -> None:
+    ``handlers`` has the time in ms of the page's handlers of each event: events count from their end.
+    """
+
+    def __init__(self, takes: Sequence[Take], blocking: Sequence[int], handlers: Mapping[str, float]) -> None:
         self._takes, self._blocking = takes, blocking
+        self._handlers = handlers
 
     def fit(self, number: int) -> Fitted | None:
         """The best explanation of resource ``number``; None where fewer than two takes asked for it."""
@@ -74,11 +81,25 @@ class Causes:
         if best is not None:
             best = _grown(best, starts, ends)
         for after in ("content_loaded", "load"):
-            event = _of_event(after, starts, takes)
+            event = self._of_event(after, starts, takes)
             if event and (best is None or event.spread < _GAIN * best.spread - 1):
                 by = (best.by if best else ())[:1] or (0,)
                 best = Fitted(by, after, event.after_ms, event.spread)
+        if best is not None and best.spread > _ANY_SPREAD_MS and number is not None:
+            first = _first_of(number, starts, takes)
+            if first and first.spread < _ANY_GAIN * best.spread:
+                best = first
         return best
+
+    def _of_event(self, after: After, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
+        times = [take.load if after == "load" else take.content_loaded for take in takes]
+        known = [time for time in times if time is not None]
+        # What handlers ask for is asked for before their end; beside other work they take longer.
+        early = EARLY_MS + 2 * self._handlers.get(after, 0.0)
+        if len(known) < len(times) or any(s < t - early for s, t in zip(starts, known, strict=True)):
+            return None
+        constant, spread = _constant(starts, known)
+        return Fitted((), after, constant, spread)
 
     def _ends(
         self, number: int | None, takes: Sequence[Take], starts: Sequence[float]
@@ -89,7 +110,7 @@ class Causes:
             ends = [take.first[other].end if other in take.first else None for take in takes]
             known = [end for end in ends if end is not None]
             before = len(known) == len(takes) and all(
-                end <= start + _EARLY_MS for end, start in zip(known, starts, strict=True)
+                end <= start + EARLY_MS for end, start in zip(known, starts, strict=True)
             )
             if before and other != number:
                 found[other] = known
@@ -130,14 +151,33 @@ def _needed(by: tuple[int, ...], ends: dict[int, list[float]]) -> tuple[int, ...
     return (by[0], *(other for other in by[1:] if other in latest))
 
 
-def _of_event(after: After, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
-    times = [take.load if after == "load" else take.content_loaded for take in takes]
-    known = [time for time in times if time is not None]
-    early = _HANDLERS_MS if after == "load" else _EARLY_MS
-    if len(known) < len(times) or any(s < t - early for s, t in zip(starts, known, strict=True)):
+def _first_of(number: int, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
+    """The two or three scripts of which the first explains it best: a loader asks for what any names."""
+    ends: dict[int, list[float]] = {}
+    for other, request in takes[0].first.items():
+        seen = [take.first[other].end if other in take.first else None for take in takes]
+        known = [end for end in seen if end is not None]
+        of_use = other != number and request.type == "js" and len(known) == len(takes)
+        if of_use and len(ends) < _MOST_ANY:
+            ends[other] = known
+    pairs = (found for pair in combinations(ends, 2) if (found := _of_first(pair, starts, ends)))
+    best = min(pairs, key=_spread, default=None)
+    if best is None:
         return None
-    constant, spread = _constant(starts, known)
-    return Fitted((), after, constant, spread)
+    others = [other for other in ends if other not in best.by]
+    wider = (found for other in others if (found := _of_first((*best.by, other), starts, ends)))
+    three = min(wider, key=_spread, default=best)
+    return three if three.spread < _GAIN * best.spread else best
+
+
+def _of_first(by: tuple[int, ...], starts: Sequence[float], ends: dict[int, list[float]]) -> Fitted | None:
+    """None where the first of them ends too late in a take, or one is the first in none."""
+    first = [min(by, key=lambda other: ends[other][take]) for take in range(len(starts))]
+    times = [ends[other][take] for take, other in enumerate(first)]
+    if len(set(first)) < len(by) or any(t > s + EARLY_MS for t, s in zip(times, starts, strict=True)):
+        return None
+    after, spread = _constant(starts, times)
+    return Fitted(tuple(sorted(by, key=first.count, reverse=True)), "first", after, spread)
 
 
 def _constant(starts: Sequence[float], from_: Sequence[float]) -> tuple[float, float]:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wirepaint.pages.loading import load_graph
+from wirepaint.pages.loading import DocumentReader, body_text, load_graph
 from wirepaint.pages.model import Follows, Rehearsed, Resource
 from wirepaint.pages.prepare import PreparedPage
-from wirepaint.rehearsal.causes import Causes, Fitted
+from wirepaint.rehearsal.causes import EARLY_MS, Causes, Fitted
 from wirepaint.rehearsal.prediction import Predicted, key, predict
 from wirepaint.rehearsal.takes import Request, Take
 
@@ -56,6 +56,26 @@ class Part:
         )
         return load_graph(prepared, self.viewport)
 
+    def text(self, number: int) -> str:
+        """The decoded body of a resource; positions are byte positions."""
+        known = self.prepared.responses
+        body = known[number]["body"] if number < len(known) else None
+        return body_text(body, self.resources[number]) if body else ""
+
+    def inline_scripts(self, number: int) -> list[int]:
+        """Where the scripts in a document's text stand."""
+        return DocumentReader(self.text(number), self.resources[number].url).inline_scripts
+
+    def module_roots(self) -> list[str]:
+        """Addresses of the modules that the page's documents name, in order of the text."""
+        known = _by_key(self, self.graph())
+        places = [
+            (each["cause"]["by"], each["cause"]["at"], self.resources[number].url)
+            for number, each in known.items()
+            if _kind(each) == "markup" and each["cause"]["element"] in ("deferred_script", "async_script")
+        ]
+        return [url for _, _, url in sorted(places)]
+
     def key(self, number: int) -> str:
         """Method and address of a resource."""
         resource = self.resources[number]
@@ -75,6 +95,7 @@ def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
             # How the page uses an answer is seen here; the importer has to guess.
             resource.type = types.most_common(1)[0][0]  # type: ignore[assignment]
         before = [take.first[number].start < take.load for take in everyone if number in take.first]
+        outlasted = (_outlasted(take.first[number], take) for take in everyone if number in take.first)
         at = quiet.first.get(number)
         resource.rehearsed = Rehearsed(
             asked=round(len(seen) / len(everyone), 3),
@@ -83,14 +104,20 @@ def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
             priority=_priority(seen),
             aborted=any(request.failed for request in seen),
             load="before" if all(before) else "either" if any(before) else "after",
+            holds_load=not any(outlasted),
         )
+
+
+def _outlasted(request: Request, take: Take) -> bool:
+    """True where the load event did not wait for a request that had begun before it."""
+    return request.start < take.load and (request.end or 0.0) > take.load + EARLY_MS
 
 
 def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
     """Finds the causes that documents and style sheets do not tell; changes the resources in place."""
     graph = part.graph()
     known = _by_key(part, graph)
-    causes = Causes(takes, _blocking(part, graph, known))
+    causes = Causes(takes, _blocking(part, graph, known), _handlers(part))
     settled: set[int] = set()
     for number in range(len(part.resources)):
         if _kind(known.get(number)) == "script":
@@ -107,12 +134,8 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
             if number in settled or any(by in bad and by not in settled for by in parents[number]):
                 continue
             settled.add(number)
-            found, (shift, spread) = causes.fit(number), bad[number]
-            if (
-                found
-                and found.by != (0,)
-                and found.spread < _GAIN * (spread + max(0.0, abs(shift) - SHIFT_MS))
-            ):
+            found = causes.fit(number)
+            if found and found.by != (0,) and found.spread < _GAIN * _missed(bad[number]):
                 _take(part, number, found)
                 changed = True
         if not changed:
@@ -130,8 +153,8 @@ def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) ->
             continue
         pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
         apart = [p - time for p, time in pairs if p is not None and time is not None]
-        off = statistics.fmean(map(abs, apart)) if apart else float("inf")
-        if found.spread < _GAIN * off:
+        bad = _beyond(apart)
+        if not apart or (bad and found.spread < _GAIN * _missed(bad)):
             by = [0] if found.after == "resources" and not found.by else list(found.by)
             part.paints[name] = Follows(by=by, after=found.after, after_ms=found.after_ms)
 
@@ -173,11 +196,21 @@ def _contradicted(
         ]
         if len(apart) < 2 or number == 0 or _kind(known[number]) == "redirect":
             continue
-        shift = statistics.median(apart)
-        spread = statistics.fmean(abs(each - shift) for each in apart)
-        if spread > SPREAD_MS or abs(shift) > SHIFT_MS:
-            bad[number] = shift, spread
+        if found := _beyond(apart):
+            bad[number] = found
     return bad
+
+
+def _beyond(apart: Sequence[float]) -> tuple[float, float] | None:
+    """Median and spread of differences in ms, where they are more than those of a busy machine."""
+    shift = statistics.median(apart) if apart else 0.0
+    spread = statistics.fmean(abs(each - shift) for each in apart) if apart else 0.0
+    return (shift, spread) if spread > SPREAD_MS or abs(shift) > SHIFT_MS else None
+
+
+def _missed(bad: tuple[float, float]) -> float:
+    shift, spread = bad
+    return spread + max(0.0, abs(shift) - SHIFT_MS)
 
 
 def _by_key(part: Part, graph: dict[str, Any]) -> dict[int, dict[str, Any]]:
@@ -212,6 +245,14 @@ def _blocking(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]
     ids = [numbers[key(each["method"], each["url"])] for each in graph["resources"]]
     onward = {ids[each["cause"]["by"]]: number for number, each in known.items() if _kind(each) == "redirect"}
     return [_end(number, onward) for _, number in sorted(places)]
+
+
+def _handlers(part: Part) -> dict[str, float]:
+    seen = [resource.rehearsed for resource in part.resources if resource.rehearsed]
+    return {
+        "content_loaded": max((each.content_loaded_ms or 0.0 for each in seen), default=0.0),
+        "load": max((each.load_event_ms or 0.0 for each in seen), default=0.0),
+    }
 
 
 def _end(number: int, onward: dict[int, int]) -> int:

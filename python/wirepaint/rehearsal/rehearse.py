@@ -25,7 +25,7 @@ from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
 
-MAKER = "2"
+MAKER = "3"
 """Changes when a rehearsal would find something else: pages are rehearsed again."""
 DRAFTS = 4
 """Rehearsals that may pass until nothing new is asked for."""
@@ -114,13 +114,12 @@ class _Rehearsals:
     def carry_out(self) -> tuple[_Found | None, str]:
         began = time.monotonic()
         quiet = self._drafts()
-        drawn = random.Random(self._page.seed)
         takes: list[Take] = []
         surprises = 0
         for number in range(FITTED + JUDGED):
             if number >= FEWEST and time.monotonic() - began > BUDGET_S:
                 break
-            delays = {n: round(drawn.uniform(0, DELAY_MS), 3) for n in range(len(self._cast.resources))}
+            delays = {n: self._delay(n, number) for n in range(len(self._cast.resources))}
             takes.append(self._load(delays))
             surprises += self._cast.learn(takes[-1])
         everyone = [quiet, *takes]
@@ -154,6 +153,14 @@ class _Rehearsals:
             unstable_share=round(share, 4),
         )
         return _Found(part.resources, rehearsal), ""
+
+    def _delay(self, resource: int, load: int) -> float:
+        """How late a resource is in one of the loads: over all of them it takes each part of the range."""
+        loads = FITTED + JUDGED
+        drawn = random.Random(f"{self._page.seed} {self._page.url} {resource}")
+        places = drawn.sample(range(loads), loads)
+        within = [drawn.random() for _ in places]
+        return round(DELAY_MS * (places[load] + within[load]) / loads, 3)
 
     def _drafts(self) -> Take:
         """Loads with every answer at once until nothing new is asked for; the last of them."""

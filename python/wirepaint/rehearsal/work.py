@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import defaultdict
 from typing import Any
 from urllib.parse import urldefrag
@@ -9,31 +11,109 @@ from urllib.parse import urldefrag
 from wirepaint.rehearsal.fitting import Part
 from wirepaint.rehearsal.takes import Take
 
-CATEGORIES = ("devtools.timeline", "v8")
+CATEGORIES = ("devtools.timeline", "v8", "v8.execute")
 _RUNS = ("EvaluateScript", "v8.compile", "v8.compileModule", "v8.evaluateModule")
 _LAYOUT = ("UpdateLayoutTree", "Layout", "PrePaint", "Paint", "Layerize", "Commit", "HitTest")
-_SHEET, _CALL = "ParseAuthorStyleSheet", "FunctionCall"
+_SHEET, _CALL, _COMPILED, _MODULE = (
+    "ParseAuthorStyleSheet",
+    "FunctionCall",
+    "v8.compileModule",
+    "v8.evaluateModule",
+)
+_PROMISED = "RunMicrotasks"
+_SOON_US = 2000
+"""What promises lead to belongs to the script that ended so shortly before."""
 
 
 def describe(part: Part, quiet: Take) -> None:
     """Says of each script, style sheet and document how long the main thread was at it, in CPU time."""
     events = _main_thread(quiet.trace)
-    scripts = _by_address(events, _RUNS)
+    scripts = _by_address(_named(events, part.module_roots()), (*_RUNS, _PROMISED))
     used = {"js": scripts, "css": _by_address(events, (_SHEET,))}
     callbacks = sum(event.get("tdur", 0) for event in events if event["name"] == _CALL) / 1000
     laid_out = sum(event.get("tdur", 0) for event in events if event["name"] in _LAYOUT) / 1000
+    handlers = _handlers(quiet.trace)
     base = next((n for n, r in enumerate(part.resources) if r.type == "html" and r.status < 300), None)
     for number, resource in enumerate(part.resources):
         request = quiet.first.get(number)
         if request is None or resource.rehearsed is None:
             continue
         if resource.type == "html" and request.url in scripts:
-            resource.rehearsed.inline_ms = round(scripts[request.url], 3)
+            resource.rehearsed.inline_ms = _inline(part, number, request.url, events)
+        if number == base:
+            resource.rehearsed.content_loaded_ms, resource.rehearsed.load_event_ms = handlers
         if number == base and laid_out:
             resource.rehearsed.compute_ms = round(laid_out, 3)
             resource.rehearsed.callbacks_ms = round(callbacks, 3)
         elif request.url in used.get(resource.type, {}):
             resource.rehearsed.compute_ms = round(used[resource.type][request.url], 3)
+
+
+def _named(events: list[dict[str, Any]], roots: list[str]) -> list[dict[str, Any]]:
+    """The events, with the address of the script added where Chromium does not say it.
+
+    A module that runs has no name in the trace: those of the document's text run first, in its order,
+    any other one soon after it was compiled.
+    """
+    compiled = [_address(event) for event in events if event["name"] == _COMPILED]
+    left = [root for root in roots if root in compiled]
+    named, last, ended, latest = [], "", 0.0, ""
+    for event in events:
+        address = _address(event)
+        if event["name"] == _COMPILED:
+            latest = address
+        elif event["name"] == _MODULE and not address:
+            address = left.pop(0) if left else latest
+        elif event["name"] == _PROMISED and event["ts"] < ended + _SOON_US:
+            address = last
+        named.append(event | {"args": {"data": {"url": address}}})
+        if event["name"] in (*_RUNS, _PROMISED):
+            last, ended = address, event["ts"] + event.get("dur", 0)
+    return named
+
+
+def _address(event: dict[str, Any]) -> str:
+    data = event["args"].get("data") or event["args"]
+    url = data.get("url") or data.get("styleSheetUrl") or event["args"].get("fileName") or ""
+    return urldefrag(url).url
+
+
+def _inline(part: Part, number: int, url: str, events: list[dict[str, Any]]) -> list[float]:
+    """CPU time in ms of each script in a document's text, as far as the trace says where it stands."""
+    places = part.inline_scripts(number)
+    lines = _line_starts(part.text(number))
+    used = [0.0] * len(places)
+    for event in events:
+        data = event["args"].get("data") or {}
+        if event["name"] == "EvaluateScript" and data.get("url") == url and used:
+            line = min(max(data.get("lineNumber", 1), 1), len(lines))
+            at = bisect_right(places, lines[line - 1] + data.get("columnNumber", 1)) - 1
+            used[max(at, 0)] += event.get("tdur", 0) / 1000
+    return [round(each, 3) for each in used]
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(found.end() for found in re.finditer(r"\r\n?|\n", text))]
+
+
+def _handlers(events: list[dict[str, Any]]) -> tuple[float, float]:
+    """CPU time in ms of the page's handlers of DOMContentLoaded and of the load event."""
+    used = []
+    for mark, kind in (("MarkDOMContent", "DOMContentLoaded"), ("MarkLoad", "load")):
+        marks = [e for e in events if e["name"] == mark and e["args"]["data"].get("isOutermostMainFrame")]
+        before = [
+            event
+            for event in events
+            if marks
+            and event["name"] == "EventDispatch"
+            and (event["pid"], event["tid"]) == (marks[-1]["pid"], marks[-1]["tid"])
+            and event["args"]["data"].get("type") == kind
+            and event["ts"] <= marks[-1]["ts"]
+        ]
+        # Chromium marks the event when its handlers have run.
+        last = max(before, key=lambda event: event["ts"], default={})
+        used.append(round(last.get("tdur", 0) / 1000, 3))
+    return used[0], used[1]
 
 
 def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,7 +124,7 @@ def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     thread, end = (main[-1]["pid"], main[-1]["tid"]), main[-1]["ts"]
     spans = (event for event in events if event.get("ph") == "X" and event["ts"] < end)
-    known = {*_RUNS, *_LAYOUT, _SHEET, _CALL}
+    known = {*_RUNS, *_LAYOUT, _SHEET, _CALL, _PROMISED}
     own = (e for e in spans if (e["pid"], e["tid"]) == thread and e["name"] in known)
     outermost: list[dict[str, Any]] = []
     until = 0.0
@@ -59,9 +139,6 @@ def _by_address(events: list[dict[str, Any]], names: tuple[str, ...]) -> dict[st
     """CPU time in ms of the events of these names, by the address that they name."""
     used: dict[str, float] = defaultdict(float)
     for event in events:
-        if event["name"] in names:
-            data = event["args"].get("data") or event["args"]
-            url = data.get("url") or data.get("styleSheetUrl") or event["args"].get("fileName") or ""
-            if url:
-                used[urldefrag(url).url] += event.get("tdur", 0) / 1000
+        if event["name"] in names and (address := _address(event)):
+            used[address] += event.get("tdur", 0) / 1000
     return used

@@ -109,20 +109,21 @@ impl Renderer {
         let page = self.page.clone();
         let this = &page.resources[child as usize];
         let cause = this.cause.map(Cause::by);
-        if cause.iter().chain(&this.also).any(|&by| !self.states[by as usize].acted) {
+        let others = if this.after_first { &[][..] } else { &this.also };
+        if !this.after_first && cause.iter().chain(others).any(|&by| !self.states[by as usize].acted) {
             return;
         }
         let content_loaded = self.base().and_then(|document| document.content_loaded);
         if this.after_content_loaded && content_loaded.is_none() {
             return;
         }
-        let waits = this.after_load || this.after_content_loaded || !this.also.is_empty();
+        let waits = this.after_load || this.after_content_loaded || !others.is_empty();
         if after == Duration::ZERO && !waits {
             return self.discover(now, child);
         }
         // The document that holds the script may still be arriving: its end asks again.
         let Some(mut from) = self.states[parent as usize].last_byte else { return };
-        for &also in &this.also {
+        for &also in others {
             let Some(end) = self.states[self.links[also].tail as usize].last_byte else { return };
             from = from.max(end);
         }

@@ -1,0 +1,58 @@
+//! Scripts that have come, and the modules that they import: these are asked for when the text of the importing
+//! one is there, long before it runs; it runs when all of them have come, after them
+//! (HTML, "fetch the descendants of and link a module script").
+
+use super::{Renderer, Task};
+use crate::page::Element;
+use wirepaint_units::Time;
+
+impl Renderer {
+    /// All of a script has come.
+    pub(super) fn script_came(&mut self, now: Time, resource: u32) {
+        for child in self.links[resource].modules.clone() {
+            let root = self.links[child].root;
+            if self.states[root as usize].discovered.is_none() {
+                self.queue(Task::Make(root));
+            }
+        }
+        match self.links[resource].element {
+            Some(Element::Script | Element::DeferredScript) => {}
+            _ if self.links[resource].is_module => {}
+            _ => self.modules.push(resource),
+        }
+        let (ready, waiting) =
+            std::mem::take(&mut self.modules).into_iter().partition(|&m| self.imports_came(m));
+        self.modules = waiting;
+        let ready: Vec<u32> = ready;
+        for module in ready {
+            self.queue(Task::Run(module));
+        }
+        if let Some(owner) = self.states[resource as usize].owner {
+            self.parse(now, owner);
+        }
+    }
+
+    /// True when every module has come that `resource` leads to by imports.
+    pub(super) fn imports_came(&self, resource: u32) -> bool {
+        self.unrun(resource).iter().all(|&part| self.states[part as usize].last_byte.is_some())
+    }
+
+    /// What runs with `resource`: the modules that it leads to and that have not run, each after those that it
+    /// imports; `resource` is the last.
+    pub(super) fn unrun(&self, resource: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut open = vec![(resource, false)];
+        let mut seen = std::collections::HashSet::new();
+        while let Some((module, imported)) = open.pop() {
+            if imported {
+                found.push(module);
+            } else if seen.insert(module) {
+                open.push((module, true));
+                let modules = &self.links[module].modules;
+                let unfinished = |&&m: &&u32| self.states[m as usize].finished.is_none();
+                open.extend(modules.iter().rev().filter(unfinished).map(|&m| (m, false)));
+            }
+        }
+        found
+    }
+}
