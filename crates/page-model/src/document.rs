@@ -54,6 +54,8 @@ pub struct Document {
     elements: u64,
     /// What style, layout and paint cost for each element, where its page says so.
     pub layout_ns_per_element: Option<Duration>,
+    /// What the first layout waits for fonts, where its page says so.
+    pub layout_wait_ns: Option<Duration>,
     /// Its style rules name font families.
     pub names_fonts: bool,
     /// The first script in the text is a synthesised page's.
@@ -140,6 +142,7 @@ impl Document {
             end: last,
             elements: known.elements,
             layout_ns_per_element: known.layout_ns_per_element,
+            layout_wait_ns: known.layout_wait_ns,
             names_fonts: known.names_fonts,
             driver: known.driver,
             inline_ns: known.inline_ns,

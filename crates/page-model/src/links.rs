@@ -69,9 +69,10 @@ impl Links {
             if let Some(Cause::Import { by }) = cause {
                 links[at].imported = kind == Kind::Css;
                 let to = links[at].tail;
-                let importing = std::iter::once(&by).chain(&page.resources[at].also);
-                for from in importing.map(|&by| page.tail(by) as usize).filter(|_| kind == Kind::Js) {
-                    if page.resources[from].kind == Kind::Js {
+                for &by in std::iter::once(&by).chain(&page.resources[at].also) {
+                    let from = page.tail(by) as usize;
+                    let classic = links[by as usize].element == Some(Element::Script);
+                    if kind == Kind::Js && page.resources[from].kind == Kind::Js && !classic {
                         links[from].modules.push(to);
                         links[to as usize].is_module = true;
                     }

@@ -330,9 +330,9 @@ impl Renderer {
             Task::Load => finish_ns + self.base().map_or(Duration::ZERO, |document| document.load_ns),
             Task::Style(number) => Duration(self.layout_cost(number).0 / STYLE_SHARE),
             Task::Layout(number) => {
-                let Document { names_fonts, laid_out, .. } = self.documents[number];
-                let waits = names_fonts && laid_out.is_none();
-                let fonts = if waits { self.compute.fonts_ns } else { Duration::ZERO };
+                let Document { names_fonts, laid_out, layout_wait_ns, .. } = self.documents[number];
+                let usual = if names_fonts { self.compute.fonts_ns } else { Duration::ZERO };
+                let fonts = if laid_out.is_none() { layout_wait_ns.unwrap_or(usual) } else { Duration::ZERO };
                 let all = self.layout_cost(number);
                 Duration(all.0 - all.0 / STYLE_SHARE) + fonts
             }
@@ -598,7 +598,19 @@ impl Renderer {
 
     /// Images of style rules are asked for at once; nothing comes between style and layout.
     fn style(&mut self, now: Time, number: usize) {
-        let styled = std::mem::take(&mut self.documents[number].styled);
+        let document = &mut self.documents[number];
+        let mut styled = std::mem::take(&mut document.styled);
+        if !document.driver {
+            // Rules in the text need no script to run.
+            let own = &self.links[document.resource].children;
+            let ruled = |&&child: &&u32| {
+                let known = self.states[child as usize].discovered.is_some() || styled.contains(&child);
+                let cause = self.page.resources[child as usize].cause;
+                !known && matches!(cause, Some(Cause::Style { .. }))
+            };
+            let found: Vec<u32> = own.iter().filter(ruled).copied().collect();
+            styled.extend(found);
+        }
         let is_font = |&styled: &u32| self.page.resources[styled as usize].kind == Kind::Font;
         let (fonts, images): (Vec<_>, Vec<_>) = styled.into_iter().partition(is_font);
         self.documents[number].styled = fonts;

@@ -118,7 +118,6 @@ impl Settings {
 /// ms), what a first layout takes beyond its CPU time on pages that name fonts (18 to 28 ms), the time to
 /// pixels (31 ms after a layout, in the median, and 9 ms in which a layout waits for a frame). Not CPU times,
 /// and read from unshaped loads: launch, pass, and the parts into which request and commit are divided.
-/// `aside_threads` was not measured: it is the number with which the load times of those pages came out best.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compute {
@@ -174,7 +173,8 @@ pub struct Compute {
     pub server_tls_ns: Duration,
     /// The server and what carries packets, for each 1024 bytes.
     pub serve_ns_per_kib: Duration,
-    /// How many other threads have work at a time, at least 1; they share it evenly.
+    /// How many other threads have work at a time, at least 1; they share it evenly. Chosen by outcome on the
+    /// shipped pages: the number with which their load times came out best.
     pub aside_threads: u8,
     /// All other threads together, for a visit.
     pub aside_visit_ns: Duration,

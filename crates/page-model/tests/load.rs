@@ -1,69 +1,15 @@
 //! Whole visits over a transport that loses nothing.
 
+mod pages;
 mod transport;
 
+use pages::{UNTIL, geo, load, lte, markup, of, page, resource, settings};
 use proptest::prelude::*;
-use transport::{Carried, Path, carry};
-use wirepaint_page_model::page::{Cause, Document, Element, Kind, Origin, Resource};
+use transport::{Path, carry};
+use wirepaint_page_model::page::{Cause, Element, Holds, Kind, Resource};
 use wirepaint_page_model::settings::{Compute, Http, Tls};
 use wirepaint_page_model::{Page, Prepared, Priority, Settings};
 use wirepaint_units::{BitRate, Duration, Time};
-
-const UNTIL: Time = Time(300_000_000_000);
-
-fn lte() -> Path {
-    Path { down: BitRate(25_000_000), up: BitRate(25_000_000), delay: Duration::from_millis(13) }
-}
-
-fn geo() -> Path {
-    Path { down: BitRate(20_000_000), up: BitRate(5_000_000), delay: Duration::from_millis(300) }
-}
-
-fn settings(http: Http) -> Settings {
-    Settings { http, ..Settings::default() }
-}
-
-fn resource(kind: Kind, origin: u32, bytes: u64, cause: Option<Cause>) -> Resource {
-    let url = format!("https://host{origin}.test/{kind:?}-{bytes}");
-    let json = serde_json::json!({
-        "url": url, "origin": origin, "status": 200, "type": kind, "cause": cause,
-        "wire_bytes": bytes, "decoded_bytes": bytes * 3, "headers": [["content-type", "x/y"]],
-    });
-    serde_json::from_value(json).unwrap()
-}
-
-fn markup(at: u64, element: Element) -> Option<Cause> {
-    Some(Cause::Markup { by: 0, at, element })
-}
-
-/// A page of `origins` hosts; `resources` follow the document.
-fn page(origins: u32, body_at: u64, resources: Vec<Resource>) -> Page {
-    let mut document = resource(Kind::Html, 0, 10_000, None);
-    document.document = Some(Document { body_at, ..Document::default() });
-    let origins = (0..origins).map(|i| Origin {
-        host: format!("host{i}.test"),
-        address: [10, 65, 0, i as u8 + 1].into(),
-        port: 443,
-        encrypted: true,
-    });
-    Page {
-        origins: origins.collect(),
-        resources: std::iter::once(document).chain(resources).collect(),
-        paints: Default::default(),
-    }
-}
-
-fn load(page: Page, settings: Settings, path: Path) -> Carried {
-    page.check().unwrap();
-    let carried = carry(&Prepared::new(page), &settings, path, 1, UNTIL);
-    assert!(carried.done, "the visit did not end");
-    carried
-}
-
-/// The row of a resource.
-fn of(carried: &Carried, resource: u32) -> wirepaint_page_model::rows::Object {
-    carried.rows.objects.iter().find(|object| object.resource == resource).unwrap().clone()
-}
 
 #[test]
 fn a_document_takes_four_round_trips_and_its_transfer() {
@@ -466,8 +412,10 @@ fn any_resource(number: u32, origins: u32) -> impl Strategy<Value = Resource> {
     let shape =
         (prop::sample::select(kinds.to_vec()), 0..origins, 0..60_000u64, 0..2u32, prop::bool::weighted(0.1));
     let cause = (0..number, 0..6u8, 0..40_000u64, prop::sample::select(elements.to_vec()), 0..300u64);
-    (shape, cause, 0..100u64, 0..30_000u64).prop_map(
-        move |((kind, origin, bytes, pool, late), (by, how, at, element, after), think, post)| {
+    let holds = [Holds::Always, Holds::Asked, Holds::Begun, Holds::Never];
+    let set = (prop::option::of(0..number), any::<bool>(), prop::sample::select(holds.to_vec()));
+    (shape, cause, 0..100u64, 0..30_000u64, set).prop_map(
+        move |((kind, origin, bytes, pool, late), (by, how, at, element, after), think, post, set)| {
             let after_ns = Duration::from_millis(if after < 60 { 0 } else { after });
             let cause = match how {
                 0 => Cause::Redirect { by },
@@ -479,6 +427,12 @@ fn any_resource(number: u32, origins: u32) -> impl Strategy<Value = Resource> {
             let mut made = resource(kind, origin, bytes, Some(cause));
             made.url = format!("{}/{number}", made.url);
             (made.pool, made.after_load) = (pool, late);
+            let (also, first, holds_load) = set;
+            made.holds_load = holds_load;
+            if matches!(how, 1 | 3) {
+                made.also.extend(also);
+                made.after_first = first && how == 3;
+            }
             (made.think_ns, made.post_bytes) = (Duration::from_millis(think), post);
             made
         },
@@ -488,7 +442,14 @@ fn any_resource(number: u32, origins: u32) -> impl Strategy<Value = Resource> {
 fn any_page() -> impl Strategy<Value = Page> {
     (1..5u32, 1..25u32, 0..30_000u64).prop_flat_map(|(origins, count, body_at)| {
         let resources: Vec<_> = (1..count).map(|number| any_resource(number, origins)).collect();
-        resources.prop_map(move |resources| page(origins, body_at, resources))
+        let inline = prop::collection::vec((0..30_000u64, 0..80u64), 0..3);
+        (resources, inline).prop_map(move |(resources, inline)| {
+            let mut made = page(origins, body_at, resources);
+            let document = made.resources[0].document.as_mut().unwrap();
+            document.inline_scripts = inline.iter().map(|&(at, _)| at).collect();
+            document.inline_ns = inline.iter().map(|&(_, cost)| Duration::from_millis(cost)).collect();
+            made
+        })
     })
 }
 

@@ -192,3 +192,28 @@ def test_a_background_that_fills_the_view_port_is_no_candidate(tmp_path: Path) -
     built = load_graph(prepare(shipped()["photos"], tmp_path), VIEWPORT)["resources"]
     (entry,) = (entry for entry in built if entry["url"].endswith("bg-masthead.jpg"))
     assert (entry["in_viewport"], entry["area"]) == (True, 0)
+
+
+def test_modules_are_imported_and_what_a_classic_script_says_of_imports_is_none(tmp_path: Path) -> None:
+    html = """<head><script type="importmap">{"imports": {"kit": "/kit.js"}}</script>
+<script type=module src=/main.js></script><script src=/classic.js></script></head><body>"""
+    bodies = {
+        "https://a.test/": html,
+        "https://a.test/main.js": 'import {a} from "kit"; import "./side.js"; import("./later.js")',
+        "https://a.test/kit.js": 'export * from "./side.js"',
+        "https://a.test/side.js": "1",
+        "https://a.test/classic.js": """text = 'import "./later.js"'""",
+    }
+    found = {
+        "https://a.test/main.js": ("js", "parser"),
+        "https://a.test/classic.js": ("js", "parser"),
+        "https://a.test/kit.js": ("js", "script"),
+        "https://a.test/side.js": ("js", "script"),
+        "https://a.test/later.js": ("js", "script"),
+    }
+    built = load_graph(_prepared(tmp_path, found, bodies), VIEWPORT)["resources"]
+    entries = {entry["url"].rpartition("/")[2]: entry for entry in built}
+    assert entries["kit.js"]["cause"] == {"kind": "import", "by": 1}
+    assert entries["side.js"]["cause"] == {"kind": "import", "by": 1}
+    assert entries["side.js"]["also"] == [3]
+    assert entries["later.js"]["cause"]["kind"] == "script"

@@ -100,3 +100,31 @@ def test_the_navigation_and_what_was_asked_for_once_have_no_fitted_cause():
     takes = [take([request(0, 0, 10), request(1, 12, 40)]), take([request(0, 0, 10)])]
     assert Causes(takes, [], {}).fit(0) is None
     assert Causes(takes, [], {}).fit(1) is None
+
+
+def test_a_request_can_follow_the_first_of_several_scripts():
+    # 2 and 4 name the same module; the loader asks for it when the first of them has come.
+    takes = rehearsed(
+        6,
+        lambda ends: take(
+            [
+                request(0, 0, 10),
+                *(request(n, 12, ends[n]) for n in range(1, 6)),
+                request(6, min(ends[2], ends[4]) + 4, 900, initiator=f"{URL}1"),
+            ]
+        ),
+    )
+    found = Causes(takes, [], {}).fit(6)
+    assert found is not None
+    assert (set(found.by), found.after, round(found.after_ms)) == ({2, 4}, "first", 4)
+
+
+def test_what_handlers_ask_for_follows_their_event():
+    # Events count from the end of their handlers, which ask before it.
+    drawn = random.Random(1)
+    takes = []
+    for _ in range(6):
+        loaded = drawn.uniform(400, 900)
+        takes.append(take([request(0, 0, 10), request(1, 12, 40), request(2, loaded - 15, 990)], load=loaded))
+    follows = [Causes(takes, [], {"load": handlers}).fit(2) for handlers in (0.0, 20.0)]
+    assert [found.after if found else None for found in follows] == ["resources", "load"]

@@ -44,7 +44,7 @@ def of_folder(folder: Path) -> PageRef:
     found = page.rehearsal
     why = found.reason if found is not None and found.verdict == "does not" else None
     plain = secure.is_plain(page)
-    kept = {"verdict", "reason", "left_out", "error", "browser", "unstable_share"}
+    kept = {"verdict", "reason", "left_out", "error", "judged", "browser", "unstable_share"}
     return PageRef(
         name=page.name,
         folder=folder,

@@ -170,13 +170,16 @@ class _Graph:
         laid_out = rehearsed.compute_ms if rehearsed else None
         if resource.outline:
             laid_out = resource.outline.rendering_ms
-        if known is None or rehearsed is None:
+        if known is None:
             return known
-        known = known | {
-            "inline_ns": [round(each * 1e6) for each in rehearsed.inline_ms],
-            "content_loaded_ns": round((rehearsed.content_loaded_ms or 0.0) * 1e6),
-            "load_ns": round((rehearsed.load_event_ms or 0.0) * 1e6),
-        }
+        if rehearsed is not None:
+            known = known | {
+                "inline_ns": [round(each * 1e6) for each in rehearsed.inline_ms],
+                "content_loaded_ns": round((rehearsed.content_loaded_ms or 0.0) * 1e6),
+                "load_ns": round((rehearsed.load_event_ms or 0.0) * 1e6),
+            }
+            if rehearsed.layout_wait_ms is not None:
+                known["layout_wait_ns"] = round(rehearsed.layout_wait_ms * 1e6)
         if not known["elements"] or laid_out is None:
             return known
         each = laid_out * 1e6 / known["elements"]

@@ -112,6 +112,9 @@ class Rehearsed(_Strict):
     compute_ms: _Milliseconds | None = None
     """What the main thread does with a script before its effects, or with a style sheet; null where no
     rehearsal tells. Of a document: style, layout and paint until the load event."""
+    layout_wait_ms: _Milliseconds | None = None
+    """Of the page's own document: what layouts take beyond that, waiting for the browser's own process, which
+    looks for fonts."""
     inline_ms: list[_Milliseconds] = []
     """Of a document: what the main thread does with each script in its text."""
     content_loaded_ms: _Milliseconds | None = None
@@ -149,7 +152,7 @@ class Rehearsal(_Strict):
     """Recorded requests that no rehearsal asked for."""
     error: float | None = None
     """The simulator's error: median of |simulated - rehearsed| / rehearsed page load time, in rehearsals kept
-    out of the fit."""
+    out of the fit; null where it did not load the page in one of them."""
     judged: int = Field(default=0, ge=0)
     """Rehearsals kept out of the fit."""
     others_cpu: float | None = None

@@ -36,8 +36,10 @@ def verdict(page: Page) -> str:
 def simulator(page: Page) -> str | None:
     """How far the simulator is off on this page; None where no rehearsal tells."""
     found = page.rehearsal
-    if found is None or found.error is None:
+    if found is None or (found.error is None and not found.judged):
         return None
+    if found.error is None:
+        return "the simulator does not load it"
     times = _number(found.judged, "rehearsal") if found.judged else "rehearsals"
     return f"simulator {100 * found.error:.1f} % off in {times} kept out of the fit"
 

@@ -149,6 +149,8 @@ def in_words(page: model.Page) -> str:
     text = f"{page.name}: {verdicts[found.verdict]}"
     if found.error is not None:
         text += f", simulator {found.error:.1%} off in rehearsals"
+    elif found.judged:
+        text += ", but the simulator does not load it"
     if found.verdict in ("shape", "does not"):
         text += f" ({found.reason})"
     if found.others_cpu is not None and found.others_cpu > BUSY:

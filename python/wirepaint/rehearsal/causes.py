@@ -22,7 +22,8 @@ MOST_ADDED = 4
 """Resources that are added to a set that the page suggests."""
 _GAIN = 0.6
 _GAIN_MS = 4.0
-"""A resource joins a set where the spread shrinks to this share and by so much."""
+"""A resource joins a set where the spread shrinks to this share and by so much. These and the ones below
+are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
 EARLY_MS = 1.5
 """A cause may end so much after its effect began: NetLog and DevTools have clocks of a millisecond."""
 _ANY_SPREAD_MS = 8.0

@@ -26,6 +26,10 @@ SPREAD_MS = 12.0
 SHIFT_MS = 40.0
 """And be late or early by so much in all of them: computing."""
 _GAIN = 0.6
+"""A fitted set takes the place of what the page says where it leaves this share of the differences. These
+three are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
+PAINT_MS = 200.0
+"""The longest time between the last of what a paint waits for and it: a layout with its fonts."""
 PRIORITIES = ("VeryLow", "Low", "Medium", "High", "VeryHigh")
 
 
@@ -145,25 +149,48 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
 
 def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) -> None:
     """What the paints follow, where that explains them better than the simulator's own estimate."""
+    part.paints["largest"] = _image_painted(takes)
     predicted = predict(part.graph(), delays(part, takes), http)
     for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
         seen = [getattr(take, attribute) for take in takes]
         found = causes.fit_times(seen)
-        if found is None:
+        # A longer wait is no layout, and an event that a paint came with here it need not wait for elsewhere.
+        if found is None or found.after != "resources" or found.after_ms > PAINT_MS or part.paints.get(name):
             continue
         pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
         apart = [p - time for p, time in pairs if p is not None and time is not None]
         bad = _beyond(apart)
         if not apart or (bad and found.spread < _GAIN * _missed(bad)):
-            by = [0] if found.after == "resources" and not found.by else list(found.by)
-            part.paints[name] = Follows(by=by, after=found.after, after_ms=found.after_ms)
+            part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
 
 
-def errors(part: Part, takes: Sequence[Take], http: str = "h2") -> list[float]:
-    """Share by which the simulator misses the page load time of each take, with its sign."""
+def _image_painted(takes: Sequence[Take]) -> Follows | None:
+    """The largest paint, where it showed one image in all takes: when that had come."""
+    waits: list[float] = []
+    shown: set[int] = set()
+    for take in takes:
+        image = next((n for n, request in take.first.items() if request.url == take.largest_url), None)
+        first, largest = take.first_contentful_paint, take.largest_contentful_paint
+        end = take.first[image].end if image is not None else None
+        if image is None or first is None or largest is None or end is None:
+            return None
+        shown.add(image)
+        waits.append(largest - max(end, first))
+    if len(shown) != 1:
+        return None
+    wait = statistics.median(waits)
+    spread = statistics.fmean(abs(each - wait) for each in waits)
+    if spread > SPREAD_MS or wait > PAINT_MS:
+        return None
+    return Follows(by=sorted(shown), after_ms=round(max(wait, 0.0), 3))
+
+
+def errors(part: Part, takes: Sequence[Take], http: str = "h2") -> list[float | None]:
+    """Share by which the simulator misses the page load time of each take, with its sign; None where it
+    does not load the page."""
     predicted = predict(part.graph(), delays(part, takes), http)
     return [
-        p.load / take.load - 1 if p.load is not None else float("inf")
+        p.load / take.load - 1 if p.load is not None else None
         for p, take in zip(predicted, takes, strict=True)
     ]
 

@@ -48,6 +48,8 @@ class Take:
     """How late each resource was answered, in ms."""
     browser: str
     trace: list[dict[str, Any]] = field(default_factory=list)
+    largest_url: str | None = None
+    """Address of the image that was the largest paint; empty for text."""
 
     def __post_init__(self) -> None:
         self.first: dict[int, Request] = {}
@@ -111,6 +113,7 @@ def observe(
         delays=delays,
         browser=load.browser,
         trace=load.trace,
+        largest_url=None if load.largest_url is None else _plain(load.largest_url),
     )
 
 

@@ -31,7 +31,9 @@ def describe(part: Part, quiet: Take) -> None:
     scripts = _by_address(_named(events, part.module_roots()), (*_RUNS, _PROMISED))
     used = {"js": scripts, "css": _by_address(events, (_SHEET,))}
     callbacks = sum(event.get("tdur", 0) for event in events if event["name"] == _CALL) / 1000
-    laid_out = sum(event.get("tdur", 0) for event in events if event["name"] in _LAYOUT) / 1000
+    layouts = [event for event in events if event["name"] in _LAYOUT]
+    laid_out = sum(event.get("tdur", 0) for event in layouts) / 1000
+    waited = sum(event.get("dur", 0) - event.get("tdur", 0) for event in layouts) / 1000
     handlers = _handlers(quiet.trace)
     base = next((n for n, r in enumerate(part.resources) if r.type == "html" and r.status < 300), None)
     for number, resource in enumerate(part.resources):
@@ -44,6 +46,7 @@ def describe(part: Part, quiet: Take) -> None:
             resource.rehearsed.content_loaded_ms, resource.rehearsed.load_event_ms = handlers
         if number == base and laid_out:
             resource.rehearsed.compute_ms = round(laid_out, 3)
+            resource.rehearsed.layout_wait_ms = round(max(waited, 0.0), 3)
             resource.rehearsed.callbacks_ms = round(callbacks, 3)
         elif request.url in used.get(resource.type, {}):
             resource.rehearsed.compute_ms = round(used[resource.type][request.url], 3)

@@ -86,7 +86,10 @@ class Results:
                 f"{page} {error:.1%}".replace("%", " %") for page, error in sorted(known.items())
             )
             said.append(f"Simulated page load times in rehearsals kept out of the fit were off by: {errors}.")
-        if unknown := sorted(page for page in found if page not in known):
+        silent = {page for page, of in found.items() if of and page not in known and of.get("judged")}
+        if silent:
+            said.append(f"The simulator did not load in rehearsals: {', '.join(sorted(silent))}.")
+        if unknown := sorted(page for page in found if page not in known and page not in silent):
             said.append(f"Never rehearsed, the recorded causes serve: {', '.join(unknown)}.")
         return " ".join(said)
 

@@ -44,6 +44,8 @@ class PageLoad:
     first_paint: int | None
     first_contentful_paint: int | None
     largest_contentful_paint: int | None
+    largest_url: str | None
+    """Address of the image that it shows; empty for text, None without one."""
     viewport_complete: int | None
     viewport_last_frame: int | None
     """When the screencast showed the final picture: the cross-check of ``viewport_complete``."""
@@ -90,7 +92,7 @@ class _Browser:
         self._exchanges = Exchanges()
         self._frames: list[paint.Frame] = []
         self._milestones: dict[tuple[str, str], float] = {}  # (loader, lifecycle name) -> time
-        self._lcp: dict[str, float] = {}  # frame -> wall clock of the last candidate
+        self._lcp: dict[str, tuple[float, str]] = {}  # frame -> wall clock and image of the last candidate
         self._loader = self._frame = ""  # document and frame of the page
         self._anchor: tuple[float, float] | None = None  # one instant: monotonic, wall clock
         self._targets: set[str] = set()
@@ -272,7 +274,7 @@ class _Browser:
         start = min(navigation_start, first)
         progress = paint.visual_progress([frame for frame in self._frames if frame.time >= start])
         last_frame = paint.last_change(progress)
-        lcp = self._lcp.get(self._frame)
+        lcp, largest_url = self._lcp.get(self._frame, (None, None))
         if lcp is not None and self._anchor:
             lcp += self._anchor[0] - self._anchor[1]
         urls = set(walk["urls"])
@@ -299,6 +301,7 @@ class _Browser:
             first_paint=ns(milestone("firstPaint")),
             first_contentful_paint=ns(milestone("firstContentfulPaint")),
             largest_contentful_paint=ns(lcp),
+            largest_url=largest_url,
             viewport_complete=ns(complete),
             viewport_last_frame=ns(last_frame),
             viewport_requests=visible,
@@ -348,7 +351,8 @@ class _Browser:
                 self._anchor = (params["timestamp"], params["wallTime"])
             case "PerformanceTimeline.timelineEventAdded":
                 event = params["event"]
-                self._lcp[event["frameId"]] = event["time"]
+                image = event.get("lcpDetails", {}).get("url", "")
+                self._lcp[event["frameId"]] = event["time"], image
             case "Target.attachedToTarget" if params["targetInfo"]["targetId"] not in self._targets:
                 self._watch(params["sessionId"], session_of_worker="worker" in params["targetInfo"]["type"])
                 self._devtools.send("Runtime.runIfWaitingForDebugger", {}, params["sessionId"])

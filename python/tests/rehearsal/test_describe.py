@@ -1,0 +1,56 @@
+"""What rehearsals say of each request, and how they draw delays."""
+
+from __future__ import annotations
+
+import pytest
+
+from wirepaint.pages import PreparedPage
+from wirepaint.pages.model import Page
+from wirepaint.rehearsal.fitting import Part, describe
+from wirepaint.rehearsal.rehearse import DELAY_MS, FITTED, JUDGED, delay, middle_error
+
+from .takes import URL, request, take
+
+
+def described(*seen: tuple[float, float], load: float = 300) -> tuple[str, bool]:
+    """Of a request that began and ended so in each of some takes."""
+    listed = [(URL, "html", None, "navigation"), (f"{URL}1", "js", 0, "script")]
+    resources = [
+        {"id": n, "url": url, "type": kind, "cause": {"by": by, "kind": cause}}
+        for n, (url, kind, by, cause) in enumerate(listed)
+    ]
+    page = Page.model_validate({"name": "page", "url": URL, "resources": resources})
+    part = Part(PreparedPage("page", URL, [], [], []), page.resources, [], (1280, 800))
+    takes = [take([request(0, 0, 10), request(1, *times)], load=load) for times in seen]
+    describe(part, takes[0], takes[1:])
+    found = page.resources[1].rehearsed
+    assert found is not None
+    return found.load, found.holds_load
+
+
+def test_the_load_event_waits_for_what_it_never_came_before():
+    assert described((20, 120), (20, 250), (20, 299)) == ("before", True)
+
+
+def test_one_answer_after_the_load_event_shows_that_it_did_not_wait():
+    assert described((20, 120), (20, 350)) == ("before", False)
+
+
+def test_what_begins_after_the_load_event_says_nothing_of_it():
+    assert described((310, 420), (320, 380)) == ("after", True)
+    assert described((20, 120), (320, 380)) == ("either", True)
+
+
+def test_over_all_loads_a_resource_takes_each_part_of_the_range_of_delays():
+    loads = FITTED + JUDGED
+    for resource in range(5):
+        drawn = [delay(f"1 {URL}", resource, load) for load in range(loads)]
+        assert sorted(int(late * loads / DELAY_MS) for late in drawn) == list(range(loads))
+        assert drawn != [delay("2 other", resource, load) for load in range(loads)]
+
+
+@pytest.mark.parametrize(
+    ("errors", "middle"), [([0.1, -0.3, 0.2], 0.2), ([0.01, -0.05], 0.05), ([0.1, None], None), ([-0.2], 0.2)]
+)
+def test_the_own_figure_is_the_largermiddle_error_and_none_where_the_simulator_does_not_load(errors, middle):
+    assert middle_error(errors) == middle
