@@ -69,12 +69,13 @@ impl Links {
             if let Some(Cause::Import { by }) = cause {
                 links[at].imported = kind == Kind::Css;
                 let to = links[at].tail;
-                for &by in std::iter::once(&by).chain(&page.resources[at].also) {
-                    let from = page.tail(by) as usize;
-                    let classic = links[by as usize].element == Some(Element::Script);
+                for &other in std::iter::once(&by).chain(&page.resources[at].also) {
+                    let from = page.tail(other) as usize;
+                    let classic = links[other as usize].element == Some(Element::Script);
                     if kind == Kind::Js && page.resources[from].kind == Kind::Js && !classic {
                         links[from].modules.push(to);
-                        links[to as usize].is_module = true;
+                        // One that a document asks for as well runs by itself.
+                        links[to as usize].is_module |= from == page.tail(by) as usize;
                     }
                 }
             }

@@ -104,6 +104,19 @@ struct State {
     finished: Option<Time>,
 }
 
+impl State {
+    fn holds(&self) -> bool {
+        self.holds_load != Hold::Never
+    }
+}
+
+/// What has to come before a resource is asked for.
+fn waits_for(by: Option<usize>, resource: &Resource) -> impl Iterator<Item = usize> {
+    let all = is_scripted(resource) && !resource.after_first;
+    let also = if all { &resource.also[..] } else { &[] };
+    by.into_iter().chain(also.iter().map(|&also| also as usize))
+}
+
 /// The page's process of one visit.
 #[derive(Debug)]
 pub struct Renderer {
@@ -152,7 +165,7 @@ impl Renderer {
                 holds_load: match resource.kind {
                     _ if links[number].root == 0 => Hold::Finished,
                     _ if matches!(resource.holds_load, Holds::Asked | Holds::Never) => Hold::Never,
-                    _ if resource.after_load || by.is_some_and(|by| states[by].holds_load == Hold::Never) => {
+                    _ if resource.after_load || waits_for(by, resource).any(|by| !states[by].holds()) => {
                         Hold::Never
                     }
                     Kind::Data => Hold::Discovered,

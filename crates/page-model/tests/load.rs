@@ -6,7 +6,7 @@ mod transport;
 use pages::{UNTIL, geo, load, lte, markup, of, page, resource, settings};
 use proptest::prelude::*;
 use transport::{Path, carry};
-use wirepaint_page_model::page::{Cause, Element, Holds, Kind, Resource};
+use wirepaint_page_model::page::{Cause, Document, Element, Holds, Kind, Resource};
 use wirepaint_page_model::settings::{Compute, Http, Tls};
 use wirepaint_page_model::{Page, Prepared, Priority, Settings};
 use wirepaint_units::{BitRate, Duration, Time};

@@ -2,6 +2,7 @@
 
 #[expect(dead_code)]
 mod pages;
+#[expect(dead_code)]
 mod transport;
 
 use pages::{load, lte, markup, of, page, resource, settings};

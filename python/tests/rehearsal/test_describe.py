@@ -17,6 +17,7 @@ def described(*seen: tuple[float, float], load: float = 300) -> tuple[str, bool]
     listed = [(URL, "html", None, "navigation"), (f"{URL}1", "js", 0, "script")]
     resources = [
         {"id": n, "url": url, "type": kind, "cause": {"by": by, "kind": cause}}
+        | {"wire_bytes": 100, "decoded_bytes": 100}
         for n, (url, kind, by, cause) in enumerate(listed)
     ]
     page = Page.model_validate({"name": "page", "url": URL, "resources": resources})

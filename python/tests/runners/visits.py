@@ -128,6 +128,7 @@ def page_load(**other: Any) -> PageLoad:
         "first_paint": ms(150),
         "first_contentful_paint": ms(150),
         "largest_contentful_paint": ms(280),
+        "largest_url": "",
         "viewport_complete": ms(280),
         "viewport_last_frame": ms(285),
         "viewport_requests": {"2"},

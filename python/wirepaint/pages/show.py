@@ -36,7 +36,7 @@ def verdict(page: Page) -> str:
 def simulator(page: Page) -> str | None:
     """How far the simulator is off on this page; None where no rehearsal tells."""
     found = page.rehearsal
-    if found is None or (found.error is None and not found.judged):
+    if found is None or found.verdict == "does not" or (found.error is None and not found.judged):
         return None
     if found.error is None:
         return "the simulator does not load it"

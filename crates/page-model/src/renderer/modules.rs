@@ -42,7 +42,7 @@ impl Renderer {
     pub(super) fn unrun(&self, resource: u32) -> Vec<u32> {
         let mut found = Vec::new();
         let mut open = vec![(resource, false)];
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = std::collections::BTreeSet::new();
         while let Some((module, imported)) = open.pop() {
             if imported {
                 found.push(module);
