@@ -15,8 +15,9 @@ from wirepaint.pages.references import absolute
 from wirepaint.pages.tags import Tag, tokens
 
 _NAMED = re.compile(
-    # import "x", import a from "x", export * from "x": before the string at most names and signs between.
-    r"""\b(?:import|export)\b(?:[\s\w$*{},]*?\bfrom\b)?\s*(?P<q>["'])(?P<static>[^"'\n]{1,500})(?P=q)"""
+    # import "x", import a from "x", export * from "x": names and signs between, and no second import, so that
+    # no text is looked at from two places.
+    r"""\b(?:import|export)\b(?:(?:(?!\b(?:im|ex)port\b)[\s\w$*{},])*?\bfrom\b)?\s*(?P<q>["'])(?P<static>[^"'\n]{1,500})(?P=q)"""
     r"""|\bimport\s*\(\s*(?P<r>["'`])(?P<dynamic>[^"'`\n$]{1,500})(?P=r)"""
     r"""|\bnew\s+URL\s*\(\s*(?P<s>["'`])(?P<beside>[^"'`\n$]{1,500})(?P=s)\s*,\s*import\.meta\.url"""
     r"""|(?:\bnew\s+(?:Shared)?Worker|\bimportScripts)\s*\(\s*(?P<t>["'`])(?P<worker>[^"'`\n$]{1,500})(?P=t)"""

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
 
+from wirepaint.pages.model import After
 from wirepaint.rehearsal.takes import Take
 
 MOST_ADDED = 4
@@ -30,8 +30,6 @@ _ANY_SPREAD_MS = 8.0
 _ANY_GAIN = 0.4
 _MOST_ANY = 80
 """Where sets leave so much unexplained, the first of two or three is tried, of so many scripts at most."""
-
-After = Literal["resources", "first", "content_loaded", "load"]
 
 
 @dataclass(frozen=True)

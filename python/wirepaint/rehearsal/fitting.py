@@ -29,7 +29,8 @@ _GAIN = 0.6
 """A fitted set takes the place of what the page says where it leaves this share of the differences. These
 three are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
 PAINT_MS = 200.0
-"""The longest time between the last of what a paint waits for and it: a layout with its fonts."""
+"""The longest time between the last of what a paint waits for and it, a layout with its fonts; a longer one
+is a timer. Chosen by outcome, as the three above."""
 PRIORITIES = ("VeryLow", "Low", "Medium", "High", "VeryHigh")
 
 
