@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};
 
+mod layout;
 mod modules;
 mod paints;
 mod requests;
@@ -590,62 +591,6 @@ impl Renderer {
         document.laid_elements = 0;
         self.want_layout(owner);
         self.parse(now, owner);
-    }
-
-    // Layout.
-
-    fn want_layout(&mut self, number: usize) {
-        let document = &mut self.documents[number];
-        if document.body && document.sheets == 0 && !document.layout_queued {
-            document.layout_queued = true;
-            self.queue(Task::Style(number));
-        }
-    }
-
-    fn layout_cost(&self, number: usize) -> Duration {
-        let document = &self.documents[number];
-        let elements = document.made_elements() - document.laid_elements;
-        let each = document.layout_ns_per_element.unwrap_or(self.compute.layout_ns_per_element);
-        Duration(self.compute.layout_ns.0 + each.0 * elements)
-    }
-
-    /// Images of style rules are asked for at once; nothing comes between style and layout.
-    fn style(&mut self, now: Time, number: usize) {
-        let document = &mut self.documents[number];
-        let mut styled = std::mem::take(&mut document.styled);
-        if !document.driver {
-            // Rules in the text need no script to run.
-            let own = &self.links[document.resource].children;
-            let ruled = |&&child: &&u32| {
-                let known = self.states[child as usize].discovered.is_some() || styled.contains(&child);
-                let cause = self.page.resources[child as usize].cause;
-                !known && matches!(cause, Some(Cause::Style { .. }))
-            };
-            let found: Vec<u32> = own.iter().filter(ruled).copied().collect();
-            styled.extend(found);
-        }
-        let is_font = |&styled: &u32| self.page.resources[styled as usize].kind == Kind::Font;
-        let (fonts, images): (Vec<_>, Vec<_>) = styled.into_iter().partition(is_font);
-        self.documents[number].styled = fonts;
-        for image in images {
-            self.discover(now, image);
-        }
-        self.tasks.push_front(Task::Layout(number));
-    }
-
-    fn lay_out(&mut self, now: Time, number: usize) {
-        let document = &mut self.documents[number];
-        document.layout_queued = false;
-        document.laid_elements = document.made_elements();
-        document.laid_out.get_or_insert(now);
-        for resource in std::mem::take(&mut document.styled) {
-            self.discover(now, resource);
-        }
-        for at in 0..self.states.len() {
-            if self.states[at].owner == Some(number) {
-                self.raise_visible(at as u32);
-            }
-        }
     }
 }
 

@@ -102,3 +102,29 @@ fn what_leads_to_a_resource_can_hold_the_load_event_and_its_answer_not() {
     assert_eq!(loaded_after(Holds::Begun), (true, false));
     assert_eq!(loaded_after(Holds::Never), (false, false));
 }
+
+#[test]
+fn the_first_layout_waits_for_fonts_as_long_as_its_page_says() {
+    let first_paint = |wait_ms: Option<u64>| {
+        let mut page = page(1, 100, vec![]);
+        let document = page.resources[0].document.as_mut().unwrap();
+        document.names_fonts = true;
+        document.layout_wait_ns = wait_ms.map(Duration::from_millis);
+        exact(page).rows.page.first_paint.unwrap()
+    };
+    let usual = wirepaint_page_model::settings::Compute::default().fonts_ns.0 / 1_000_000;
+    assert_eq!(ms(first_paint(Some(0)), first_paint(None)), usual);
+    assert_eq!(ms(first_paint(Some(0)), first_paint(Some(70))), 70);
+}
+
+#[test]
+fn a_rule_in_the_text_needs_no_script_to_run() {
+    let mut page = page(1, 100, vec![resource(Kind::Image, 0, 3_000, Some(Cause::Style { by: 0 }))]);
+    let document = page.resources[0].document.as_mut().unwrap();
+    document.inline_scripts = vec![20_000];
+    document.inline_ns = vec![Duration::from_millis(500)];
+    document.layout_wait_ns = Some(Duration::from_millis(300));
+    let carried = exact(page);
+    let first_paint = carried.rows.page.first_paint.unwrap();
+    assert!(of(&carried, 1).discovered < first_paint, "asked for before the layout, not after the script");
+}

@@ -6,7 +6,7 @@ import pytest
 
 from wirepaint.pages import PreparedPage
 from wirepaint.pages.model import Page
-from wirepaint.rehearsal.fitting import Part, describe
+from wirepaint.rehearsal.fitting import Part, describe, image_painted
 from wirepaint.rehearsal.rehearse import DELAY_MS, FITTED, JUDGED, delay, middle_error
 
 from .takes import URL, request, take
@@ -55,3 +55,31 @@ def test_over_all_loads_a_resource_takes_each_part_of_the_range_of_delays():
 )
 def test_the_own_figure_is_the_largermiddle_error_and_none_where_the_simulator_does_not_load(errors, middle):
     assert middle_error(errors) == middle
+
+
+def painted(*seen: tuple[float, float, str]) -> tuple[list[int], float] | None:
+    """What the largest paint follows; each take has the end of image 1, the largest paint and its address."""
+    takes = []
+    for end, largest, shown in seen:
+        one = take([request(0, 0, 10), request(1, 20, end), request(2, 20, 60)])
+        one.largest_contentful_paint, one.largest_url = largest, shown
+        takes.append(one)
+    found = image_painted(takes)
+    return None if found is None else (found.by, found.after_ms)
+
+
+def test_the_largest_paint_follows_the_image_that_it_shows():
+    assert painted((500, 530, f"{URL}1"), (640, 672, f"{URL}1"), (700, 730, f"{URL}1")) == ([1], 30)
+
+
+def test_an_image_that_came_early_is_painted_with_the_first_paint():
+    assert painted((90, 410, f"{URL}1"), (150, 414, f"{URL}1")) == ([1], 12)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [(500, 530, ""), (500, 530, f"{URL}2"), (500, 530, f"{URL}elsewhere"), (500, 690, f"{URL}1")],
+    ids=["text", "another image", "no image of the page", "another wait"],
+)
+def test_no_image_serves_that_does_not_explain_all_takes(other: tuple[float, float, str]):
+    assert painted((500, 530, f"{URL}1"), (600, 630, f"{URL}1"), other) is None

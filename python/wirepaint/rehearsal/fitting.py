@@ -150,7 +150,7 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
 
 def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) -> None:
     """What the paints follow, where that explains them better than the simulator's own estimate."""
-    part.paints["largest"] = _image_painted(takes)
+    part.paints["largest"] = image_painted(takes)
     predicted = predict(part.graph(), delays(part, takes), http)
     for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
         seen = [getattr(take, attribute) for take in takes]
@@ -165,7 +165,7 @@ def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) ->
             part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
 
 
-def _image_painted(takes: Sequence[Take]) -> Follows | None:
+def image_painted(takes: Sequence[Take]) -> Follows | None:
     """The largest paint, where it showed one image in all takes: when that had come."""
     waits: list[float] = []
     shown: set[int] = set()
