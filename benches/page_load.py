@@ -203,6 +203,7 @@ def _visit(ask: dict[str, Any]) -> dict[str, Any]:
         "hosts": ask["hosts"],
         "timeout_s": 60,
         "viewport": [1280, 800],
+        "mobile": False,
     }
 
 

@@ -272,7 +272,7 @@ def test_a_page_that_sends_the_browser_on_is_measured_to_the_load_event_of_the_l
 
 def test_a_dialog_is_dismissed_and_noted() -> None:
     with Server({"/": html("<script>alert('stop')</script><p>after")}) as server:
-        assert load(server).notes == ["dismissed a dialog of type alert"]
+        assert load(server).notes == ["dismissed a dialog: alert"]
 
 
 def test_a_host_outside_the_run_does_not_resolve() -> None:

@@ -26,6 +26,7 @@ from wirepaint.cli import invoke
 from wirepaint.errors import MachineLacks, PageTimeout, RunFailed
 from wirepaint.pages import Page, Resource, load
 from wirepaint.recording import scratch
+from wirepaint.rehearsal import rehearse
 from wirepaint.runners.testbed.browser import chromium
 
 try:
@@ -234,18 +235,22 @@ def test_a_phone_is_what_the_page_sees_with_mobile(tmp_path: Path) -> None:
         "innerWidth, innerHeight, devicePixelRatio, 'ontouchstart' in window, navigator.userAgentData?.mobile"
     )
     text = "<meta name=viewport content='width=device-width'>"
-    text += f"<script>onload = () => fetch('/seen?' + [{seen}])</script>"
-    site = Site({"localhost/": html(text), "localhost/seen": Answer(b"ok")})
+    text += f"<script>onload = () => fetch('/seen-' + [{seen}].join('-'))</script>"
+    site = Site({"localhost/": html(text), "localhost/seen-412-823-2.625-true-true": Answer(b"ok")})
     with site:
         wish = recording.read(site.url("localhost/"), mobile=True)
         page = recording.record(wish, tmp_path / "page")
-    assert site.seen[-1].path == "/seen?412,823,2.625,true,true"
+    assert site.seen[-1].path == "/seen-412-823-2.625-true-true"
     assert {
         " Android " in s.headers["user-agent"] and "Headless" not in s.headers["user-agent"]
         for s in site.seen
     } == {True}
     assert site.seen[0].headers["sec-ch-ua-mobile"] == "?1"
     assert (page.viewport, page.mobile) == ((412, 823), True)
+    # Loaded again, it is a phone's page still: on a desktop's screen it asks for another address.
+    found = rehearse(tmp_path / "page", print).rehearsal
+    assert found is not None
+    assert (found.verdict, tuple(found.viewport)) == ("replays", (412, 823))
 
 
 def test_the_viewport_is_the_one_asked_for(tmp_path: Path) -> None:
@@ -288,7 +293,7 @@ def test_a_service_worker_does_not_run(tmp_path: Path) -> None:
         page = record(site, "localhost/", tmp_path / "page", wait_s=1.0)
     assert "GET localhost/from-sw" not in site.asked
     assert len(page.resources) == 1
-    assert "1 service workers, which were not let run" in page.notes
+    assert "service workers were not let run (1)" in page.notes
 
 
 def test_any_certificate_is_accepted_with_insecure_alone(tmp_path: Path) -> None:

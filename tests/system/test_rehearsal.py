@@ -126,6 +126,22 @@ def test_a_page_is_rehearsed_once_and_the_recording_stays_as_it_was(
     assert again == first and sum("rehearsing" in line for line in said) == 1
 
 
+def test_what_scripts_ask_for_without_credentials_has_connections_of_its_own(tmp_path: Path):
+    other = "https://other.test"
+    entries = [
+        an_entry(f"{HOST}/", f"<html><head><script src='{other}/a.js'></script></head><body>x", "text/html"),
+        an_entry(f"{other}/a.js", f"import('{other}/module.js')", "text/javascript"),
+        an_entry(f"{other}/module.js", "document.body.append('y')", "text/javascript"),
+    ]
+    folder = a_page(tmp_path, entries)
+    rehearse(folder, print)
+    graph = load_graph(pages.prepare(folder, pages.cache_dir()), (1280, 800))
+    assert [(each["url"][len(other) :], each["pool"]) for each in graph["resources"][1:]] == [
+        ("/a.js", 0),
+        ("/module.js", 1),
+    ]
+
+
 def test_a_page_whose_scripts_ask_for_other_things_each_time_becomes_a_shape(tmp_path: Path):
     # Asynchronous scripts run as they come, and hold the load event back.
     last = "order.push('%s'); if (order.length === 3) new Image().src = '/' + order.join('') + '.png';"

@@ -92,7 +92,8 @@ class UserAgent(Table):
     name: AgentName | None = None
     pages: list[Text] = Field(min_length=1)
     visits: int = Field(5, ge=1, le=MOST_VISITS)
-    viewport: list[Pixels] = Field([1280, 800], min_length=2, max_length=2)
+    viewport: list[Pixels] | None = Field(None, min_length=2, max_length=2)
+    """Width and height in CSS pixels; None for the page's own."""
 
 
 class Stop(Table):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.reading import located, nearest, show
+from wirepaint.pages.model import DESKTOP
 
 Importer = Callable[[Path, Path], object]
 """Writes the page found at the first path into the folder of the second, whole or not at all."""
@@ -26,6 +27,8 @@ class PageRef(BaseModel):
     sha256: str
     plain: bool = False
     """True when some of it is asked for by plain http."""
+    viewport: tuple[int, int] = DESKTOP
+    """In CSS pixels, where the evaluation asks for no other."""
     by_https: PageRef | None = None
     """The same page for HTTP/2, where some of it is asked for by plain http."""
     cannot_count: str | None = None
@@ -50,6 +53,7 @@ def of_folder(folder: Path) -> PageRef:
         folder=folder,
         sha256=digest,
         plain=plain,
+        viewport=page.usual_viewport,
         cannot_count=why,
         rehearsal=found.model_dump(include=kept) if found else None,
     )

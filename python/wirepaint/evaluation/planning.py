@@ -243,7 +243,7 @@ def _by_version(visitors: list[Visitor], versions: list[str]) -> list[Visitor]:
 
 def _rehearsed(visitors: list[Visitor], rehearse: Rehearse) -> list[Visitor]:
     wanted = {
-        (page.folder, (visitor.agent.viewport[0], visitor.agent.viewport[1])): None
+        (page.folder, _viewport(visitor.agent, page)): None
         for visitor in visitors
         for page in (visitor.page, visitor.page.by_https)
         if page is not None
@@ -251,11 +251,15 @@ def _rehearsed(visitors: list[Visitor], rehearse: Rehearse) -> list[Visitor]:
     found = dict(zip(wanted, rehearse(list(wanted)), strict=True))
 
     def of(page: PageRef, agent: UserAgent) -> PageRef:
-        folder = found[page.folder, (agent.viewport[0], agent.viewport[1])]
+        folder = found[page.folder, _viewport(agent, page)]
         by_https = of(page.by_https, agent) if page.by_https else None
         return pages.of_folder(folder).model_copy(update={"by_https": by_https})
 
     return [replace(visitor, page=of(visitor.page, visitor.agent)) for visitor in visitors]
+
+
+def _viewport(agent: UserAgent, page: PageRef) -> tuple[int, int]:
+    return (agent.viewport[0], agent.viewport[1]) if agent.viewport else page.viewport
 
 
 def _differ(names: list[str], places: list[str]) -> None:
@@ -301,7 +305,7 @@ def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int)
         proxy=scenario.proxy,
         sysctls={name: str(value) for name, value in (file.sysctls | scenario.congestion.sysctls).items()},
         user_agent=visitor.name,
-        viewport=(visitor.agent.viewport[0], visitor.agent.viewport[1]),
+        viewport=_viewport(visitor.agent, visitor.page),
         page=((visitor.page.by_https if scenario.http == "h2" else None) or visitor.page).folder,
         page_name=page,
         visit=visit,

@@ -336,6 +336,8 @@ class _Graph:
     def _pool(self, resource: Resource) -> int:
         """Requests with and without credentials have connections of their own (Chromium's privacy
         mode). Frames of other sites share those of the page: the headless shell does not part them."""
+        if resource.rehearsed and resource.rehearsed.pool is not None:
+            return resource.rehearsed.pool
         return int(self._without_credentials(resource, self._driver.document(resource)))
 
     def _without_credentials(self, resource: Resource, document: Resource) -> bool:

@@ -19,6 +19,8 @@ from wirepaint.errors import UsageError
 FORMAT = 1
 INDEX = "page.json"
 BODIES = "bodies"
+DESKTOP = (1280, 800)
+"""Width and height in CSS pixels of a view port, where nothing says another."""
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
@@ -122,6 +124,8 @@ class Rehearsed(_Strict):
     """Of the page's own document: what handlers of DOMContentLoaded and of the load event do."""
     callbacks_ms: _Milliseconds | None = None
     """The same: what scripts do until the load event after they have run, these handlers included."""
+    pool: int | None = Field(default=None, ge=0, le=1)
+    """Whose connections carried it: 0 those with credentials, 1 those without; null where elements tell."""
     holds_load: bool = True
     """False where the load event did not wait for it in one rehearsal that had asked for it before."""
 
@@ -141,7 +145,7 @@ class Rehearsal(_Strict):
     """Product and version."""
     maker: str
     """Version of the rehearsal's own code."""
-    viewport: tuple[int, int] = (1280, 800)
+    viewport: tuple[int, int] = DESKTOP
     """In CSS pixels."""
     loads: int = Field(ge=0)
     seconds: float = Field(ge=0)
@@ -223,9 +227,10 @@ class Page(_Strict):
     clock_ms: int | None = Field(default=None, ge=0, lt=2**53)
     """When the navigation began in the recording, in milliseconds of Unix time; null where unknown."""
     viewport: tuple[int, int] | None = None
-    """Width and height in CSS pixels on which it was recorded; null where unknown."""
+    """Width and height in CSS pixels on which it was recorded, and is loaded where nothing else is asked for;
+    null where unknown."""
     mobile: bool = False
-    """True when it was recorded as a phone."""
+    """True when it was recorded as a phone, and is loaded as one."""
     url: str
     seed: int = Field(default=1, ge=0, lt=2**63)
     notes: list[str] = []
@@ -233,6 +238,11 @@ class Page(_Strict):
     rehearsal: Rehearsal | None = None
     """Null for a page that was never rehearsed."""
     resources: list[Resource] = Field(min_length=1, max_length=5_000)
+
+    @property
+    def usual_viewport(self) -> tuple[int, int]:
+        """The view port of its visits, where nothing else is asked for."""
+        return self.viewport or DESKTOP
 
     @model_validator(mode="after")
     def _causes_come_first(self) -> Self:

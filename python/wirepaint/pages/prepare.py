@@ -44,6 +44,7 @@ class PreparedPage:
     synthesised bodies ask for."""
     clock_ms: int = NO_CLOCK_MS
     seed: int = 1
+    mobile: bool = False
     rehearsed: bool = False
     paints: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     """What the first and the largest contentful paint follow, where the rehearsals tell."""
@@ -78,7 +79,7 @@ def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
         if response["body"] is not None:
             response["body"] = str((folder if own else bodies) / response["body"])
     origins = [(scheme, host, port) for scheme, host, port in data["origins"]]
-    more = {key: data[key] for key in ("clock_ms", "seed", "rehearsed", "paints")}
+    more = {key: data[key] for key in ("clock_ms", "seed", "mobile", "rehearsed", "paints")}
     return PreparedPage(data["name"], data["url"], origins, data["responses"], data["resources"], **more)
 
 
@@ -109,6 +110,7 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
             "resources": [],
             "clock_ms": NO_CLOCK_MS if page.clock_ms is None else page.clock_ms,
             "seed": page.seed,
+            "mobile": page.mobile,
             "rehearsed": page.rehearsal is not None,
             "paints": _paints(page),
         }

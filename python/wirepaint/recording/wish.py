@@ -12,11 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
-
-DESKTOP = (1280, 800)
-PHONE = (412, 823)
-"""The usual phone of Lighthouse, a moto g power, with :data:`PHONE_PIXELS` device pixels to a CSS pixel."""
-PHONE_PIXELS = 2.625
+from wirepaint.pages.model import DESKTOP
+from wirepaint.runners.testbed.browser import phone
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN = {"host", "content-length", "connection", "transfer-encoding", "upgrade", "te", "trailer"}
@@ -83,7 +80,7 @@ def read(
         url=url,
         headers=tuple(pair for pair in headers if pair[0].lower() != "cookie"),
         cookies=tuple(cookies),
-        viewport=_viewport(viewport) if viewport else PHONE if mobile else DESKTOP,
+        viewport=_viewport(viewport) if viewport else phone.VIEWPORT if mobile else DESKTOP,
         mobile=mobile,
         wait_s=_seconds("--wait", wait, 0, 600),
         timeout_s=_seconds("--timeout", timeout, 1, 3600),

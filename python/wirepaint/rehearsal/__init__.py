@@ -66,12 +66,13 @@ def ensure(wanted: Sequence[Wanted], say: Say) -> list[Path]:
     ]
 
 
-def known(folder: Path, viewport: tuple[int, int] = (1280, 800)) -> Path:
+def known(folder: Path) -> Path:
     """The page's folder, or the one in the cache where an evaluation has rehearsed it; loads nothing."""
-    if model.load(folder).rehearsal is not None:
+    page = model.load(folder)
+    if page.rehearsal is not None:
         return folder
     try:
-        target = _target(folder, viewport, current_browser())
+        target = _target(folder, page.usual_viewport, current_browser())
     except MachineLacks:
         return folder
     return target if (target / INDEX).is_file() else folder

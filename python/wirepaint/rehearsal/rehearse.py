@@ -20,12 +20,12 @@ from wirepaint.pages import cache, model
 from wirepaint.pages.import_folder import without_unasked
 from wirepaint.pages.model import BODIES, Page, Rehearsal, Resource
 from wirepaint.pages.prepare import PreparedPage, prepare
-from wirepaint.rehearsal import fitting, work
+from wirepaint.rehearsal import fitting, pools, work
 from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
 
-MAKER = "4"
+MAKER = "5"
 """Changes when a rehearsal would find something else: pages are rehearsed again."""
 DRAFTS = 4
 """Rehearsals that may pass until nothing new is asked for."""
@@ -49,9 +49,10 @@ class _Found:
     rehearsal: Rehearsal
 
 
-def rehearse(folder: Path, say: Say, viewport: tuple[int, int] = (1280, 800)) -> Page:
+def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) -> Page:
     """Rehearses the page in ``folder`` and stores what was found in it.
 
+    ``viewport`` in CSS pixels; None for the page's own.
     A page whose recorded bodies do not replay becomes a shape: its bodies are dropped, and what was
     recorded of sizes and causes serves. Raises ``MachineLacks`` without Chromium.
     """
@@ -60,6 +61,7 @@ def rehearse(folder: Path, say: Say, viewport: tuple[int, int] = (1280, 800)) ->
     if any(resource.stand_in for resource in page.resources):
         page = _as_imported(page)
         model.save_index(page, folder)
+    viewport = viewport or page.usual_viewport
     found, why = _attempt(page, folder, say, viewport)
     has_bodies = any(resource.body for resource in page.resources)
     if found is None and has_bodies:
@@ -130,6 +132,7 @@ class _Rehearsals:
             return None, f"{share:.0%} of the bytes are asked for in some loads and not in others"
         part = self._part()
         fitting.describe(part, quiet, takes)
+        pools.describe(part, everyone)
         work.describe(part, quiet)
         fitted = min(FITTED, len(takes) - 1)
         fitting.fit(part, takes[:fitted])
@@ -175,6 +178,7 @@ class _Rehearsals:
             clock_ms=self._prepared.clock_ms,
             seed=self._page.seed,
             viewport=self._viewport,
+            mobile=self._page.mobile,
             trace=trace,
             quiet_s=quiet_s,
         )

@@ -15,8 +15,6 @@ from wirepaint.pages.prepare import prepare
 from wirepaint.pages.shape import shaped
 from wirepaint.rehearsal.rehearse import Say
 
-VIEWPORT = (1280, 800)
-
 
 def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
     """Writes the page in ``folder`` to ``out`` as a shape, rehearsing it first where that is missing.
@@ -26,9 +24,9 @@ def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
     """
     model.checked(name, 1)
     check_target(out, folder)
-    _with_bodies(folder)
+    viewport = _with_bodies(folder).usual_viewport
     rehearsal.current_browser()
-    (found,) = rehearsal.ensure([(folder, VIEWPORT)], say)
+    (found,) = rehearsal.ensure([(folder, viewport)], say)
     page = model.load(found)
     verdict = page.rehearsal
     if verdict is None or verdict.verdict in ("shape", "does not"):
@@ -36,7 +34,7 @@ def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
         raise RunFailed(
             f"{page.name}: its bodies do not replay ({why}), so no rehearsal says what a shape of it does"
         )
-    made = shaped(page, prepare(found, cache.cache_dir()), VIEWPORT)
+    made = shaped(page, prepare(found, cache.cache_dir()), viewport)
     if name:
         made = made.model_copy(update={"name": name})
     with replacing(out) as scratch:
@@ -60,9 +58,10 @@ def make_imported(write: Callable[[Path, bool], Page], out: Path, say: Say) -> P
     return write(out, False)
 
 
-def _with_bodies(folder: Path) -> None:
+def _with_bodies(folder: Path) -> Page:
     page = model.load(folder)
     if not any(resource.body for resource in page.resources):
         raise UsageError(
             str(folder), "a page without bodies", "a page with bodies; this one is a shape already"
         )
+    return page

@@ -40,6 +40,7 @@ class Stage:
         clock_ms: int,
         seed: int,
         viewport: tuple[int, int],
+        mobile: bool = False,
         trace: tuple[str, ...] = (),
         quiet_s: float | None = None,
     ) -> tuple[browser.PageLoad, list[dict[str, Any]], float]:
@@ -63,6 +64,7 @@ class Stage:
                         work_dir=work,
                         timeout_s=TIMEOUT_S,
                         viewport=viewport,
+                        mobile=mobile,
                         screencast=False,
                         clock_ms=clock_ms,
                         seed=seed,

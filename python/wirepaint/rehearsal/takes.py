@@ -33,6 +33,8 @@ class Request:
     frame: str
     status: int | None
     failed: str | None
+    connection: int | None = None
+    """The browser's number of the connection that carried it."""
 
 
 @dataclass
@@ -98,6 +100,7 @@ def observe(
                 frame=exchange.frame,
                 status=exchange.status,
                 failed=exchange.failed,
+                connection=exchange.connection,
             )
         )
 

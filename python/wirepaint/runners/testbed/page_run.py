@@ -82,6 +82,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 work_dir=work,
                 timeout_s=visit["timeout_s"],
                 viewport=tuple(visit["viewport"]),
+                mobile=visit["mobile"],
                 clock_ms=visit["clock_ms"],
                 seed=visit["seed"],
             ),

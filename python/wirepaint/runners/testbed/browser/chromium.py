@@ -85,6 +85,8 @@ class BrowserOptions:
     """A page that has not fired its load event by then has failed."""
     viewport: tuple[int, int] = (1280, 800)
     """Width and height in CSS pixels."""
+    mobile: bool = False
+    """Loads the page as a phone would: its screen, touch and what it says of itself."""
     screencast: bool = True
     """Records frames, for the speed index and the end of the visible loading."""
     quiet_s: float | None = None

@@ -11,18 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wirepaint.errors import PageFailed, PageTimeout, RunFailed
-from wirepaint.runners.testbed.browser import chromium, clock, netlog, paint, processes
+from wirepaint.runners.testbed.browser import chromium, clock, netlog, paint, phone, processes
 from wirepaint.runners.testbed.browser.chromium import BrowserOptions
 from wirepaint.runners.testbed.browser.devtools import DevtoolsTimeout
-from wirepaint.runners.testbed.browser.exchanges import Exchange, Exchanges
+from wirepaint.runners.testbed.browser.exchanges import Exchange
 from wirepaint.runners.testbed.browser.running import CLOSE_S, Running, Spawn
+from wirepaint.runners.testbed.browser.watching import QUIET_S, Watching
 
-QUIET_S = 0.5
-"""A visit ends when the network has been silent for this long after the load event."""
-STALLED_S = 3.0
-"""After the load event, a request without a byte for this long is cut off (long polls, streams)."""
-LATE_S = 15.0
-"""The longest wait for late objects after the load event."""
 ANSWER_S = 5.0
 """A page that does not answer a script within this time runs a script without end."""
 TRACE_S = 20.0
@@ -84,20 +79,15 @@ def visit(options: BrowserOptions, spawn: Spawn) -> PageLoad:
         return browser.load()
 
 
-class _Browser:
+class _Browser(Watching):
     """A running browser and what it has told so far."""
 
     def __init__(self, options: BrowserOptions, spawn: Spawn) -> None:
+        super().__init__(options.url)
         self._options, self._spawn = options, spawn
-        self._exchanges = Exchanges()
         self._frames: list[paint.Frame] = []
-        self._milestones: dict[tuple[str, str], float] = {}  # (loader, lifecycle name) -> time
         self._lcp: dict[str, tuple[float, str]] = {}  # frame -> wall clock and image of the last candidate
-        self._loader = self._frame = ""  # document and frame of the page
         self._anchor: tuple[float, float] | None = None  # one instant: monotonic, wall clock
-        self._targets: set[str] = set()
-        self._notes: list[str] = []
-        self._crash: str | None = None
         self._clock = clock.script(options.clock_ms, options.seed)
         self._trace: list[dict[str, Any]] = []
         self._traced: bool | None = None  # whether the trace is complete, once it has come
@@ -109,7 +99,7 @@ class _Browser:
             chromium.environment(options.home),
             options.log,
             self._spawn,
-            self._on_event,
+            self.on_event,
         )
         self._devtools = self._running.devtools
         return self
@@ -121,11 +111,12 @@ class _Browser:
         """Loads the page and returns what was seen."""
         cpu_before = time.process_time()
         version = self._running.version()
+        self._agent = phone.user_agent(version) if self._options.mobile else None
         session = self._open_page()
         self._start_trace()
         self._navigate(session)
         self._end_trace()
-        self._settle()
+        self._settle(QUIET_S if self._options.quiet_s is None else self._options.quiet_s)
         controller_cpu = time.process_time() - cpu_before
         walk = self._evaluate(session, paint.WALK)
         metrics = self._devtools.call("Performance.getMetrics", {}, session, ANSWER_S)["metrics"]
@@ -134,17 +125,12 @@ class _Browser:
         cpu = processes.cpu(self._running.pid)
         ended = time.monotonic()
         if not self._running.close():
-            self._notes.append(f"the browser did not close within {CLOSE_S:g} s and was killed")
+            self._noted.append(("the browser was killed", f"it did not close within {CLOSE_S:g} s"))
         return self._result(version, starts[0], walk, unconfined, cpu, controller_cpu, ended)
 
     def _open_page(self) -> str:
+        session = self._open_target(self._options.viewport if self._options.mobile else None)
         call = self._devtools.call
-        call("Target.setDiscoverTargets", {"discover": True})
-        call("Browser.setDownloadBehavior", {"behavior": "deny"})
-        target = call("Target.createTarget", {"url": "about:blank"})["targetId"]
-        self._targets.add(target)
-        session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-        self._watch(session)
         call(
             "Page.addScriptToEvaluateOnNewDocument",
             {"source": paint.OBSERVE, "worldName": paint.WORLD},
@@ -158,20 +144,12 @@ class _Browser:
             call("Page.startScreencast", SCREENCAST, session)
         return session
 
-    def _watch(self, session: str, *, session_of_worker: bool = False) -> None:
-        """Has a target tell of its requests, and of targets that it makes (other sites' frames, workers)."""
-        if session_of_worker:
-            evaluate = {"expression": self._clock}
-            self._devtools.send("Runtime.evaluate", evaluate, session)
+    def _watch(self, session: str, *, worker: bool) -> None:
+        if worker:
+            self._devtools.send("Runtime.evaluate", {"expression": self._clock}, session)
         else:
             self._devtools.send("Page.addScriptToEvaluateOnNewDocument", {"source": self._clock}, session)
-        # Bodies are never read back, so none need be kept.
-        self._devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}, session)
-        self._devtools.send("Page.enable", {}, session)
-        self._devtools.send("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
-        self._devtools.send("Inspector.enable", {}, session)
-        attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
-        self._devtools.send("Target.setAutoAttach", attach, session)
+        super()._watch(session, worker=worker)
 
     def _start_trace(self) -> None:
         if self._options.trace:
@@ -186,17 +164,7 @@ class _Browser:
 
     def _navigate(self, session: str) -> None:
         url, limit = self._options.url, self._options.timeout_s
-        deadline = time.monotonic() + limit
-        try:
-            answer = self._devtools.call("Page.navigate", {"url": url}, session, limit)
-            if error := answer.get("errorText"):
-                raise PageFailed(f"{url} did not load: {error}")
-            self._frame, self._loader = answer["frameId"], answer.get("loaderId", "")
-            loaded = self._devtools.pump(self._loaded, deadline - time.monotonic())
-        except DevtoolsTimeout:
-            loaded = False
-        self._check_alive()
-        if not loaded:
+        if not self._goto(session, limit):
             why = (
                 "a script runs without end"
                 if self._stuck(session)
@@ -207,8 +175,8 @@ class _Browser:
         if document.status is None or document.status >= 400:
             raise PageFailed(f"{url} answered with status {document.status}")
 
-    def _loaded(self) -> bool:
-        return self._crash is not None or (self._loader, "load") in self._milestones
+    def _refused(self, error: str) -> RunFailed:
+        return PageFailed(f"{self._url} did not load: {error}")
 
     def _stuck(self, session: str) -> bool:
         """True when the page's main thread does not get round to the simplest script."""
@@ -217,22 +185,6 @@ class _Browser:
         except DevtoolsTimeout:
             return True
         return False
-
-    def _settle(self) -> None:
-        """Waits until the network is quiet."""
-        loaded = time.monotonic()
-        quiet_s = QUIET_S if self._options.quiet_s is None else self._options.quiet_s
-
-        def quiet() -> bool:
-            now = time.monotonic()
-            since = now - max(loaded, self._exchanges.last_event or 0)
-            if self._crash or (since >= quiet_s and not self._exchanges.in_flight and self._loaded()):
-                return True
-            return since >= max(STALLED_S, quiet_s) or now - loaded >= LATE_S
-
-        while not quiet():
-            self._devtools.pump(quiet, quiet_s / 5)
-        self._check_alive()
 
     def _evaluate(self, session: str, expression: str) -> dict[str, Any]:
         """Runs a script in our world of the page's document."""
@@ -313,23 +265,19 @@ class _Browser:
             cpu_s=cpu,
             controller_cpu_s=controller_cpu,
             ended=ns(ended) or 0,
-            notes=self._notes,
+            notes=[f"{what}: {of}" for what, of in self._noted],
             trace=self._trace,
         )
 
     def _document(self) -> Exchange:
         """The exchange that answered with the page's document."""
-        documents = [e for e in self._exchanges.all if e.base_id == self._loader]
+        documents = self._documents()
         if not documents:
             raise RunFailed(f"{self._options.url}: the browser reported no request for the document")
         return documents[-1]
 
-    def _check_alive(self) -> None:
-        if self._crash:
-            raise RunFailed(f"{self._options.url}: {self._crash}")
-
-    def _on_event(self, method: str, params: dict[str, Any], session: str | None) -> None:
-        self._exchanges.handle(method, params, session)
+    def on_event(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        super().on_event(method, params, session)
         match method:
             case "Page.screencastFrame":
                 frame = params["metadata"]
@@ -343,30 +291,9 @@ class _Browser:
                 self._trace += params["value"]
             case "Tracing.tracingComplete":
                 self._traced = not params["dataLossOccurred"]
-            case "Page.lifecycleEvent":
-                self._milestones.setdefault((params["loaderId"], params["name"]), params["timestamp"])
-            case "Page.frameNavigated" if params["frame"]["id"] == self._frame:
-                self._loader = params["frame"]["loaderId"]
             case "Network.requestWillBeSent" if self._anchor is None:
                 self._anchor = (params["timestamp"], params["wallTime"])
             case "PerformanceTimeline.timelineEventAdded":
                 event = params["event"]
                 image = event.get("lcpDetails", {}).get("url", "")
                 self._lcp[event["frameId"]] = event["time"], image
-            case "Target.attachedToTarget" if params["targetInfo"]["targetId"] not in self._targets:
-                self._watch(params["sessionId"], session_of_worker="worker" in params["targetInfo"]["type"])
-                self._devtools.send("Runtime.runIfWaitingForDebugger", {}, params["sessionId"])
-            case "Target.targetCreated":
-                target = params["targetInfo"]
-                if (
-                    target["type"] == "page"
-                    and target.get("openerId")
-                    and target["targetId"] not in self._targets
-                ):
-                    self._notes.append(f"closed a window that the page opened: {target['url']}")
-                    self._devtools.send("Target.closeTarget", {"targetId": target["targetId"]})
-            case "Page.javascriptDialogOpening":
-                self._notes.append(f"dismissed a dialog of type {params['type']}")
-                self._devtools.send("Page.handleJavaScriptDialog", {"accept": False}, session)
-            case "Inspector.targetCrashed" | "Target.targetCrashed":
-                self._crash = f"a page process crashed ({params.get('status', 'no cause given')})"

@@ -1,0 +1,143 @@
+"""A browser that loads one page: what it is told at its start, and what it tells of any load.
+
+A visit of the testbed and a recording of a live page both build on :class:`Watching`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed.browser import phone
+from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsTimeout
+from wirepaint.runners.testbed.browser.exchanges import Exchange, Exchanges
+
+QUIET_S = 0.5
+"""A visit ends when the network has been silent for this long after the load event."""
+STALLED_S = 3.0
+"""After the load event, a request without a byte for this long is cut off (long polls, streams)."""
+LATE_S = 15.0
+"""The longest wait for late objects after the load event."""
+
+
+class Watching:
+    """One load of one page in a browser of its own. Whoever starts the browser sets ``_devtools``."""
+
+    _devtools: Devtools
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._exchanges = Exchanges()
+        self._milestones: dict[tuple[str, str], float] = {}  # (loader, lifecycle name) -> time
+        self._loader = self._frame = ""  # document and frame of the page
+        self._targets: set[str] = set()
+        self._agent: dict[str, Any] | None = None  # what the browser shall say of itself
+        self._noted: list[tuple[str, str]] = []  # what happened beside the load, and to what
+        self._crash: str | None = None
+
+    def _open_target(self, phone_viewport: tuple[int, int] | None) -> str:
+        """Session of a blank page, with the screen of a phone where one is asked for."""
+        call = self._devtools.call
+        call("Target.setDiscoverTargets", {"discover": True})
+        call("Browser.setDownloadBehavior", {"behavior": "deny"})
+        target = call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        self._targets.add(target)
+        session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        self._watch(session, worker=False)
+        # A document that comes before the blank one's renderer has confirmed this tells nothing.
+        call("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
+        if phone_viewport:
+            phone.emulate(self._devtools, session, phone_viewport)
+        return session
+
+    def _watch(self, session: str, *, worker: bool) -> None:
+        """Has a target tell of its requests, and of targets that it makes (other sites' frames, workers)."""
+        send = self._devtools.send
+        # Bodies are never read by DevTools, so none need be kept.
+        send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}, session)
+        if self._agent:
+            send("Emulation.setUserAgentOverride", self._agent, session)
+        if not worker:
+            send("Page.enable", {}, session)
+            send("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
+        send("Inspector.enable", {}, session)
+        attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+        send("Target.setAutoAttach", attach, session)
+
+    def _goto(self, session: str, limit_s: float) -> bool:
+        """Navigates; True once the load event has fired, False where it has not within the limit."""
+        deadline = time.monotonic() + limit_s
+        try:
+            answer = self._devtools.call("Page.navigate", {"url": self._url}, session, limit_s)
+            if error := answer.get("errorText"):
+                raise self._refused(error.removeprefix("net::"))
+            self._frame, self._loader = answer["frameId"], answer.get("loaderId", "")
+            loaded = self._devtools.pump(self._loaded, deadline - time.monotonic())
+        except DevtoolsTimeout:
+            loaded = False
+        self._check_alive()
+        return loaded
+
+    def _refused(self, error: str) -> RunFailed:
+        """What to raise where the browser does not navigate, with its name of the error."""
+        raise NotImplementedError
+
+    def _loaded(self) -> bool:
+        return self._crash is not None or (self._loader, "load") in self._milestones
+
+    def _settle(self, quiet_s: float = QUIET_S, wait_s: float = 0.0) -> None:
+        """Waits until the network has been silent for ``quiet_s``, and then for ``wait_s``."""
+        loaded = time.monotonic()
+        settled: float | None = None
+
+        def done() -> bool:
+            nonlocal settled
+            now = time.monotonic()
+            since = now - max(loaded, self._exchanges.last_event or 0)
+            quiet = since >= quiet_s and not self._exchanges.in_flight and self._loaded()
+            if settled is None and (quiet or since >= max(STALLED_S, quiet_s) or now - loaded >= LATE_S):
+                settled = now
+            return bool(self._crash) or (settled is not None and now - settled >= wait_s)
+
+        while not done():
+            self._devtools.pump(done, quiet_s / 5)
+        self._check_alive()
+
+    def _check_alive(self) -> None:
+        if self._crash:
+            raise RunFailed(f"{self._url}: {self._crash}")
+
+    def _documents(self) -> list[Exchange]:
+        """The exchanges of the page's document, redirects first."""
+        return [exchange for exchange in self._exchanges.all if exchange.base_id == self._loader]
+
+    def on_event(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        """Takes what DevTools tells."""
+        self._exchanges.handle(method, params, session)
+        match method:
+            case "Page.lifecycleEvent":
+                self._milestones.setdefault((params["loaderId"], params["name"]), params["timestamp"])
+            case "Page.frameNavigated" if params["frame"]["id"] == self._frame:
+                self._loader = params["frame"]["loaderId"]
+            case "Target.attachedToTarget" if params["targetInfo"]["targetId"] not in self._targets:
+                self._attached(params["targetInfo"]["type"], params["sessionId"])
+            case "Target.targetCreated":
+                target = params["targetInfo"]
+                if (
+                    target["type"] == "page"
+                    and target.get("openerId")
+                    and target["targetId"] not in self._targets
+                ):
+                    self._noted.append(("closed a window that the page opened", target["url"]))
+                    self._devtools.send("Target.closeTarget", {"targetId": target["targetId"]})
+            case "Page.javascriptDialogOpening":
+                self._noted.append(("dismissed a dialog", params["type"]))
+                self._devtools.send("Page.handleJavaScriptDialog", {"accept": False}, session)
+            case "Inspector.targetCrashed" | "Target.targetCrashed":
+                self._crash = f"a page process crashed ({params.get('status', 'no cause given')})"
+
+    def _attached(self, kind: str, session: str) -> None:
+        """A frame of another site, or a worker, waits to be let run."""
+        self._watch(session, worker="worker" in kind)
+        self._devtools.send("Runtime.runIfWaitingForDebugger", {}, session)
