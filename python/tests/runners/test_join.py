@@ -144,6 +144,12 @@ def test_a_connect_that_the_browser_gave_up_is_its_own_and_surplus(tmp_path: Pat
     assert (row["client_port"], row["connected"], row["reason"]) == (4007, None, "surplus")
 
 
+def test_a_workers_script_has_the_bytes_that_came_not_those_that_devtools_counts(tmp_path: Path) -> None:
+    load = v.page_load()
+    load.exchanges[1].encoded_bytes = 100
+    assert joined(tmp_path, load).tables["object"][1]["encoded_bytes"] == 20_100
+
+
 def test_what_a_cache_answered_is_no_object_on_the_network(tmp_path: Path) -> None:
     load = v.page_load()
     load.exchanges.append(v.exchange("3", "/a.png", 400, 400, 400, 0, from_cache=True, connection=None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from wirepaint.results import trace
 from wirepaint.runners.testbed import join, validity
+from wirepaint.runners.testbed.browser.exchanges import UNFINISHED
 from wirepaint.runners.testbed.browser.netlog import NetLog
 
 from . import visits as v
@@ -59,6 +61,9 @@ def _other_status(o: Observed) -> None:
 
 def _short(o: Observed) -> None:
     o.load.exchanges[1].encoded_bytes = 19_000
+    o.load.netlog.requests[1].chunks[1:] = [
+        replace(chunk, bytes=9_000) for chunk in o.load.netlog.requests[1].chunks[1:]
+    ]
 
 
 def _long(o: Observed) -> None:
@@ -149,6 +154,15 @@ def _surprising_late(o: Observed) -> None:
     o.load.load_event = v.ms(60)
 
 
+def _unfinished(o: Observed) -> None:
+    o.load.exchanges[1].failed = UNFINISHED
+
+
+def _unfinished_late(o: Observed) -> None:
+    _unfinished(o)
+    o.load.load_event = v.ms(60)
+
+
 def _given_up(o: Observed) -> None:
     o.asked["resources"][1]["rehearsed"] = {"aborted": True}
     _fails(o)
@@ -203,6 +217,8 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_long, "bytes", "invalid", "40000 bytes of"),
     (_surprising, "objects", "invalid", "asked for in no rehearsal: https://a.test/a.png"),
     (_surprising_late, "objects", "note", "in no rehearsal (after the load event): https://a.test/a.png"),
+    (_unfinished, "objects", "invalid", "failed: not finished"),
+    (_unfinished_late, "objects", "note", "failed: not finished"),
     (_given_up, "objects", "note", "failed: net::ERR_CONNECTION_RESET"),
     (_websocket, "requests", "note", "wss://a.test/chat"),
     (_unmatched, "server", "invalid", "no recording of https://a.test/x"),

@@ -143,6 +143,8 @@ def _objects(
                     "bytes": chunk.bytes,
                 }
             )
+        # Of a worker's script DevTools counts the head alone.
+        encoded = max(exchange.encoded_bytes, sum(chunk.bytes for chunk in arrivals))
         objects.append(
             {
                 "request": exchange.id,
@@ -165,7 +167,7 @@ def _objects(
                 "sent": sent,
                 "first_byte": first,
                 "last_byte": last,
-                "encoded_bytes": exchange.encoded_bytes,
+                "encoded_bytes": encoded,
                 "decoded_bytes": exchange.decoded_bytes,
                 "failed": exchange.failed,
             }

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urldefrag
 
 from wirepaint.runners.testbed.browser import PageLoad
+from wirepaint.runners.testbed.browser.exchanges import UNFINISHED
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.join import Joined
 
@@ -159,7 +160,9 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
         if row["failed"]:
             # Some pages give a request up; its rehearsals then show it.
             known = resource is not None and (resource.get("rehearsed") or {}).get("aborted")
-            severity = "note" if known else "invalid"
+            # Scripts may ask without end; the visit does end.
+            late = row["failed"] == UNFINISHED and row["discovered"] > load.load_event
+            severity = "note" if known or late else "invalid"
             yield Reason("objects", severity, f"{row['url']} failed: {row['failed']}", "loaded")
         elif resource is not None and _key(row["method"], row["url"])[1] != resource["url"]:
             yield Reason("objects", "note", row["url"], f"{resource['url']} (another address of it)")

@@ -25,6 +25,10 @@ TYPES = {
 }
 
 
+UNFINISHED = "not finished when the visit ended"
+"""Why an exchange failed that went on beyond the longest wait after the load event."""
+
+
 @dataclass
 class Exchange:
     """One request and its answer."""

@@ -14,7 +14,7 @@ from wirepaint.errors import PageFailed, PageTimeout, RunFailed
 from wirepaint.runners.testbed.browser import chromium, clock, netlog, paint, phone, processes
 from wirepaint.runners.testbed.browser.chromium import BrowserOptions
 from wirepaint.runners.testbed.browser.devtools import DevtoolsTimeout
-from wirepaint.runners.testbed.browser.exchanges import Exchange
+from wirepaint.runners.testbed.browser.exchanges import UNFINISHED, Exchange
 from wirepaint.runners.testbed.browser.running import CLOSE_S, Running, Spawn
 from wirepaint.runners.testbed.browser.watching import QUIET_S, Watching
 
@@ -241,7 +241,7 @@ class _Browser(Watching):
         complete = max((at for at in ends if at is not None), default=None)
         for exchange in self._exchanges.all:
             if not exchange.done:
-                exchange.failed = "not finished when the visit ended"
+                exchange.failed = UNFINISHED
         load_event = milestone("load")
         assert load_event is not None  # _navigate waited for it
         return PageLoad(
