@@ -133,6 +133,8 @@ def test_what_scripts_ask_for_without_credentials_has_connections_of_its_own(tmp
         an_entry(f"{other}/a.js", f"import('{other}/module.js')", "text/javascript"),
         an_entry(f"{other}/module.js", "document.body.append('y')", "text/javascript"),
     ]
+    open_to_all = {"name": "access-control-allow-origin", "value": "*"}
+    entries[2]["response"]["headers"].append(open_to_all)  # type: ignore[index]
     folder = a_page(tmp_path, entries)
     rehearse(folder, print)
     graph = load_graph(pages.prepare(folder, pages.cache_dir()), (1280, 800))
