@@ -135,6 +135,7 @@ class _Browser(Watching):
             raise _denied(status, url)
 
     def _refused(self, error: str) -> RunFailed:
+        error = error.removeprefix("net::")
         documents = [e for e in self._exchanges.all if e.type == "html"]
         last = documents[-1] if documents else None
         url = last.url if last else self._url

@@ -71,7 +71,7 @@ class Watching:
         try:
             answer = self._devtools.call("Page.navigate", {"url": self._url}, session, limit_s)
             if error := answer.get("errorText"):
-                raise self._refused(error.removeprefix("net::"))
+                raise self._refused(error)
             self._frame, self._loader = answer["frameId"], answer.get("loaderId", "")
             loaded = self._devtools.pump(self._loaded, deadline - time.monotonic())
         except DevtoolsTimeout:
