@@ -23,7 +23,6 @@ from wirepaint.rehearsal.prediction import key
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
 
-VIEWPORT = (1280, 800)
 CLOCK_MS = 1_600_000_000_000
 
 
@@ -45,7 +44,8 @@ class Theatre:
             responses,
             clock_ms=self.page.clock_ms or CLOCK_MS,
             seed=self.page.seed,
-            viewport=VIEWPORT,
+            viewport=self.page.usual_viewport,
+            mobile=self.page.mobile,
             quiet_s=0.25,
             trace=work.CATEGORIES if trace else (),
         )
@@ -66,7 +66,7 @@ def compare(
     page = model.load(folder)
     made = scratch / "shape"
     made.mkdir()
-    model.save_index(shaped(page, prepare(folder, cache.cache_dir()), VIEWPORT), made)
+    model.save_index(shaped(page, prepare(folder, cache.cache_dir()), page.usual_viewport), made)
     stages = Theatre(folder, scratch), Theatre(made, scratch)
     drawn = random.Random(7)
     quiet = [[stage.load({}).load for _ in range(3)] for stage in stages]

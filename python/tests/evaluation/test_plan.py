@@ -50,6 +50,21 @@ def test_the_plainest_form_works(tmp_path: Path):
     assert "3g-fld-h2.user.imported-page.v11" in {run.key for run in counted}
 
 
+def test_a_page_has_its_own_view_port_where_the_evaluation_names_none(tmp_path: Path):
+    def as_recorded(reference: str, base: Path, place: str) -> PageRef:
+        screen = (412, 823) if reference == "some-page" else (1280, 800)
+        return page(reference, base, place).model_copy(update={"viewport": screen})
+
+    file = tmp_path / "evaluation.toml"
+    file.write_text(PLAINEST)
+    assert {(run.page_name, run.viewport) for run in plan(file, page_resolver=as_recorded).runs} == {
+        ("some-page", (412, 823)),
+        ("imported-page", (1280, 800)),
+    }
+    file.write_text(PLAINEST + "viewport = [800, 600]\n")
+    assert {run.viewport for run in plan(file, page_resolver=as_recorded).runs} == {(800, 600)}
+
+
 def test_the_same_file_gives_the_same_runs_in_the_same_order(tmp_path: Path):
     assert planned(tmp_path).runs == planned(tmp_path).runs
 

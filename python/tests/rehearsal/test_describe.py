@@ -53,7 +53,7 @@ def test_over_all_loads_a_resource_takes_each_part_of_the_range_of_delays():
 @pytest.mark.parametrize(
     ("errors", "middle"), [([0.1, -0.3, 0.2], 0.2), ([0.01, -0.05], 0.05), ([0.1, None], None), ([-0.2], 0.2)]
 )
-def test_the_own_figure_is_the_largermiddle_error_and_none_where_the_simulator_does_not_load(errors, middle):
+def test_the_own_figure_is_the_larger_middle_error_and_none_where_the_simulator_does_not_load(errors, middle):
     assert middle_error(errors) == middle
 
 

@@ -88,8 +88,6 @@ class _Browser(Watching):
         session = self._open_page()
         self._navigate(session)
         self._settle(wait_s=self._wish.wait_s)
-        if not self._loaded():
-            raise PageTimeout(f"{self._url} goes on to another address that does not load")
         self._check_status()
         history = self._devtools.call("Page.getNavigationHistory", {}, session)
         title = history["entries"][history["currentIndex"]]["title"]

@@ -6,9 +6,10 @@ A visit of the testbed and a recording of a live page both build on :class:`Watc
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from typing import Any
 
-from wirepaint.errors import RunFailed
+from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.runners.testbed.browser import phone
 from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsTimeout
 from wirepaint.runners.testbed.browser.exchanges import Exchange, Exchanges
@@ -21,7 +22,7 @@ LATE_S = 15.0
 """The longest wait for late objects after the load event."""
 
 
-class Watching:
+class Watching(ABC):
     """One load of one page in a browser of its own. Whoever starts the browser sets ``_devtools``."""
 
     _devtools: Devtools
@@ -79,15 +80,18 @@ class Watching:
         self._check_alive()
         return loaded
 
+    @abstractmethod
     def _refused(self, error: str) -> RunFailed:
         """What to raise where the browser does not navigate, with its name of the error."""
-        raise NotImplementedError
 
     def _loaded(self) -> bool:
         return self._crash is not None or (self._loader, "load") in self._milestones
 
     def _settle(self, quiet_s: float = QUIET_S, wait_s: float = 0.0) -> None:
-        """Waits until the network has been silent for ``quiet_s``, and then for ``wait_s``."""
+        """Waits until the network has been silent for ``quiet_s``, and then for ``wait_s``.
+
+        A script may have led on to another document meanwhile, which has to load as well.
+        """
         loaded = time.monotonic()
         settled: float | None = None
 
@@ -103,6 +107,8 @@ class Watching:
         while not done():
             self._devtools.pump(done, quiet_s / 5)
         self._check_alive()
+        if not self._loaded():
+            raise PageTimeout(f"{self._url} goes on to another address that does not load")
 
     def _check_alive(self) -> None:
         if self._crash:
