@@ -299,8 +299,10 @@ class _Pool:
                         self._end_of_one(run, end, began.pop(run.key))
                         left -= 1
                         each = (time.monotonic() - since) / (len(todo) - left)
+                        # How long visits of the other back end take nobody knows yet.
+                        seconds_left = float("nan") if others else left * each
                         result = end.verdict if isinstance(end, Outcome) else "failed"
-                        self._progress.finished(run, result, left * each)
+                        self._progress.finished(run, result, seconds_left)
             except BaseException as cause:
                 for key, attempt in began.items():
                     self._store.dropped(key, attempt)

@@ -20,10 +20,13 @@ def on_stderr() -> Progress:
     return Lines() if plain else Bar()
 
 
+def time_left(seconds: float) -> str:
+    """``40 s left``; empty where nobody knows."""
+    return "" if math.isnan(seconds) else f"{duration(seconds)} left"
+
+
 def duration(seconds: float) -> str:
     """A time span in words, coarse: ``40 s``, ``3 min``, ``2 h 10 min``."""
-    if math.isnan(seconds):
-        return "?"
     if seconds < 90:
         return f"{max(5 * math.ceil(seconds / 5), 5)} s" if seconds > 0 else "0 s"
     minutes = math.ceil(seconds / 60)
@@ -48,8 +51,8 @@ class Lines:
 
     def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
         self._done += 1
-        left = "" if self._done == self._total else f", {duration(seconds_left)} left"
-        self.note(f"[{self._done}/{self._total}] {run.key}: {result}{left}")
+        left = "" if self._done == self._total else time_left(seconds_left)
+        self.note(f"[{self._done}/{self._total}] {run.key}: {result}{left and ', '}{left}")
 
     def close(self) -> None:
         pass
@@ -90,7 +93,7 @@ class Bar:
         self._bar.console.print(text, markup=False)
 
     def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
-        self._bar.update(self._task, advance=1, left=f"{duration(seconds_left)} left", refresh=True)
+        self._bar.update(self._task, advance=1, left=time_left(seconds_left), refresh=True)
 
     def close(self) -> None:
         self._bar.stop()
