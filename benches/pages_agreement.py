@@ -1,10 +1,12 @@
 """The simulator beside the testbed, page by page: prints the tables and writes docs/guide/agreement.md.
 
-    .venv/bin/python benches/pages_agreement.py JUDGED FITTED [--guide FILE]
+    .venv/bin/python benches/pages_agreement.py JUDGED FITTED [--simulated JUDGED FITTED] [--guide FILE]
     .venv/bin/python benches/pages_agreement.py --check [--guide FILE] [--readme FILE]
 
 JUDGED and FITTED are the results folders of examples/judged.toml and examples/agreement.toml; `make
-agreement` carries both out first. ``--check`` says whether the README quotes the guide's numbers.
+agreement` carries both out first. ``--simulated`` takes the simulator's visits from two other folders: the
+same pages and conditions, simulated again with a newer version. ``--check`` says whether the README quotes
+the guide's numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +19,10 @@ from pathlib import Path
 
 import polars as pl
 
-from wirepaint import metrics
 from wirepaint.errors import UsageError, WirepaintError
 from wirepaint.pages.model import load
 from wirepaint.results import Results
-from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree
+from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree, read
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs/guide/agreement.md"
@@ -97,17 +98,19 @@ def quote(judged: Sequence[Agreement], frame: pl.DataFrame) -> str:
     )
 
 
-def text(judged: Results, fitted: Results, folder: Path) -> str:
+def text(
+    judged: Results, fitted: Results, folder: Path, again: Sequence[Results | None] = (None, None)
+) -> str:
     """The guide."""
     parts = []
     quoted = ""
     judged_about = "No constant of the simulator was found on these ([judged](../../judged/README.md))."
     fitted_about = "The shipped pages, on which constants were found."
-    for title, about, results, pages in (
-        ("Judged pages", judged_about, judged, folder),
-        ("Fitted pages", fitted_about, fitted, None),
+    for title, about, results, simulated, pages in (
+        ("Judged pages", judged_about, judged, again[0], folder),
+        ("Fitted pages", fitted_about, fitted, again[1], None),
     ):
-        frame = metrics.table(results, ("valid",))
+        frame = read(results, simulated)
         found = agree(frame, METRICS)
         lines = rows(found)
         if pages is not None:
@@ -145,6 +148,7 @@ def main() -> int:
     """Writes, or checks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("results", nargs="*", type=Path, metavar="JUDGED FITTED", help="results folders")
+    parser.add_argument("--simulated", nargs=2, type=Path, metavar=("JUDGED", "FITTED"))
     parser.add_argument("--guide", type=Path, default=GUIDE, help="the file to write or check")
     parser.add_argument("--readme", type=Path, default=README, help="the file that quotes it")
     parser.add_argument("--check", action="store_true", help="only say whether the README quotes the guide")
@@ -154,7 +158,8 @@ def main() -> int:
     try:
         if not asked.check:
             judged, fitted = (Results.open(folder) for folder in asked.results)
-            written = text(judged, fitted, ROOT / "judged")
+            again = [Results.open(folder) for folder in asked.simulated or ()] or (None, None)
+            written = text(judged, fitted, ROOT / "judged", again)
             asked.guide.write_text(written)
             print(written)
     except WirepaintError as error:

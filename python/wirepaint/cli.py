@@ -161,6 +161,7 @@ def agree(
     results: Path,
     /,
     *,
+    simulated: Path | None = None,
     metric: Annotated[list[str] | None, Parameter(negative="")] = None,
     suspect: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
@@ -171,6 +172,9 @@ def agree(
     ----------
     results
         Results folder.
+    simulated
+        Results folder whose simulated visits take the place of those of RESULTS: the same pages and
+        conditions, simulated again.
     metric
         Metric, or all; may be given again. The main ones when left out.
     suspect
@@ -180,7 +184,7 @@ def agree(
     """
     from wirepaint.statistics import agreement
 
-    agreement.command(results, metric, suspect=suspect, json=json)
+    agreement.command(results, metric, simulated=simulated, suspect=suspect, json=json)
 
 
 @app.command

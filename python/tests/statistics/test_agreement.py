@@ -136,6 +136,16 @@ def test_the_command_prints_the_table_and_with_json_every_point(both, capsys):
     assert document["agreement"][0]["p90_error"] == pytest.approx(0.1, abs=0.01)
 
 
+def test_simulated_visits_of_another_folder_take_the_place_of_its_own(both, results_folder, capsys):
+    again = results_folder(lambda run: 1.5, name="again", backend="simulator")
+    errors = []
+    for simulated in (None, again, both):
+        agreement.command(both, ["page-load-time"], simulated=simulated, json=True)
+        errors.append(json.loads(capsys.readouterr().out)["agreement"][0]["median_error"])
+    assert errors[1] == pytest.approx(0.5, abs=0.01)
+    assert errors[0] == errors[2] < 0.2
+
+
 def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_path):
     report.build(both, tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()

@@ -111,6 +111,18 @@ def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
     return both.with_columns(error=pl.when(pl.col(REAL) != 0).then(error))
 
 
+def read(
+    results: Results, simulated: Results | None = None, verdicts: Sequence[str] = ("valid",)
+) -> pl.DataFrame:
+    """What :func:`agree` takes, of one folder with both back ends; the simulator's runs from ``simulated``
+    where that is given, the same pages and conditions simulated again."""
+    frame = measured.table(results, verdicts)
+    if simulated is None:
+        return frame
+    again = measured.table(simulated, verdicts).filter(pl.col("backend") == SIMULATED)
+    return pl.concat([frame.filter(pl.col("backend") != SIMULATED), again], how="diagonal_relaxed")
+
+
 def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
     """The agreement of each metric that has points; ``frame`` is :func:`wirepaint.metrics.table`."""
     present = set(frame["backend"].drop_nulls())
@@ -199,11 +211,17 @@ def _sign(row: Comparison) -> int:
 
 
 def command(
-    folder: Path, metric: Sequence[str] | None = None, *, suspect: bool = False, json: bool = False
+    folder: Path,
+    metric: Sequence[str] | None = None,
+    *,
+    simulated: Path | None = None,
+    suspect: bool = False,
+    json: bool = False,
 ) -> None:
     """``wirepaint agree``: prints a table, or with ``json`` one JSON document with every point."""
     results = Results.open(folder)
-    frame = measured.table(results, ("valid", "suspect") if suspect else ("valid",))
+    again = Results.open(simulated) if simulated else None
+    frame = read(results, again, ("valid", "suspect") if suspect else ("valid",))
     if metric and "all" in metric:
         metric = [name for name, each in measured.registry().items() if not each.label]
     names = list(metric or HEADLINE)
@@ -214,7 +232,7 @@ def command(
         print(jsonlib.dumps(document, indent=1, ensure_ascii=False))
         return
     show(found)
-    if fidelity := results.fidelity():
+    if fidelity := (again or results).fidelity():
         Console(width=None if Console().is_terminal else 100, highlight=False).print(fidelity, markup=False)
 
 
