@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from wirepaint.errors import UsageError
 from wirepaint.pages.codings import encode_near
 from wirepaint.pages.import_har import check_target, name_from, replacing, store
-from wirepaint.pages.model import Page, Recorded, Resource, checked, save_index
+from wirepaint.pages.model import Page, Recorded, Resource, checked, keeping, save_index
 from wirepaint.pages.site import File, Site
 
 _COMPRESSED = ("text/", "javascript", "json", "xml", "wasm")
@@ -72,24 +72,12 @@ def without_unasked(page: Page) -> Page:
     if not gone or page.rehearsal is None or page.rehearsal.loads == 0:
         return page
     kept = [resource for resource in page.resources if resource.id not in gone]
-    place = {resource.id: number for number, resource in enumerate(kept)}
-    resources = []
-    for number, resource in enumerate(kept):
-        cause, found = resource.cause, resource.rehearsed
-        if cause.by is not None and cause.by not in place:
-            cause = cause.model_copy(update={"by": 0})
-        elif cause.by is not None:
-            cause = cause.model_copy(update={"by": place[cause.by]})
-        if found is not None:
-            found = found.model_copy(update={"by": [place[by] for by in found.by if by in place]})
-        resources.append(resource.model_copy(update={"id": number, "cause": cause, "rehearsed": found}))
     files = f"{len(gone)} file{'s' if len(gone) > 1 else ''}"
     note = f"{files} of the folder that the page does not ask for left out"
-    return page.model_copy(
+    return keeping(page, kept).model_copy(
         update={
-            "resources": resources,
             "notes": [*page.notes, note],
-            "summary": f"{sum(r.file is not None for r in resources)} files of a static site",
+            "summary": f"{sum(r.file is not None for r in kept)} files of a static site",
         }
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -25,7 +26,7 @@ NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
 CauseKind = Literal["navigation", "parser", "css", "script", "redirect", "other"]
-After = Literal["resources", "first", "content_loaded", "load"]
+After = Literal["resources", "first", "run", "content_loaded", "load"]
 Element = Literal[
     "stylesheet", "script", "async_script", "deferred_script", "image", "lazy", "frame", "preload", "other"
 ]
@@ -107,7 +108,8 @@ class Rehearsed(_Strict):
     by: list[int] = []
     """What the request follows; empty where documents and style sheets tell."""
     after: After = "resources"
-    """What ``after_ms`` counts from: the latest of ``by`` (``resources``), the first of them, or an event."""
+    """What ``after_ms`` counts from: the last byte of the latest of ``by`` (``resources``) or of the first of
+    them, the last run of scripts (``run``), or an event."""
     after_ms: _Milliseconds = 0.0
     priority: str | None = None
     """The browser's priority for it when it asked, in DevTools' words."""
@@ -274,6 +276,51 @@ class Page(_Strict):
     def children(self, parent: int) -> list[Resource]:
         """Resources that ``parent`` causes, in order of start."""
         return [r for r in self.resources if r.cause.by == parent]
+
+
+def own_document(resources: Sequence[Resource]) -> Resource:
+    """The page's own document, where the redirects end that begin with the navigation."""
+    base = resources[0]
+    for resource in resources:
+        if resource.cause.kind == "redirect" and resource.cause.by == base.id:
+            base = resource
+    return base
+
+
+def keeping(page: Page, resources: Sequence[Resource], place: Mapping[int, int] | None = None) -> Page:
+    """``page`` with only ``resources``, numbered from 0 on, and whatever names them.
+
+    What followed a resource that is gone follows the first. ``place`` has the new number by the old one,
+    where several became one.
+    """
+    place = {resource.id: number for number, resource in enumerate(resources)} if place is None else place
+
+    def at(numbers: Sequence[int]) -> list[int]:
+        return list(dict.fromkeys(place[number] for number in numbers if number in place))
+
+    made = []
+    for number, resource in enumerate(resources):
+        cause, found, outline = resource.cause, resource.rehearsed, resource.outline
+        by = None if cause.by is None else place.get(cause.by, 0)
+        also = [other for other in at(cause.also) if other < number]
+        if found is not None:
+            found = found.model_copy(update={"by": at(found.by)})
+        if outline is not None:
+            places = [
+                each.model_copy(update={"of": place[each.of]}) for each in outline.places if each.of in place
+            ]
+            outline = outline.model_copy(update={"places": places})
+        cause = cause.model_copy(update={"by": by if number else None, "also": also})
+        changes = {"id": number, "cause": cause, "rehearsed": found, "outline": outline}
+        made.append(resource.model_copy(update=changes))
+    rehearsal = page.rehearsal
+    if rehearsal is not None:
+        paints = {}
+        for name in ("first_contentful_paint", "largest_contentful_paint"):
+            paint = getattr(rehearsal, name)
+            paints[name] = paint and paint.model_copy(update={"by": at(paint.by)})
+        rehearsal = rehearsal.model_copy(update=paints)
+    return page.model_copy(update={"resources": made, "rehearsal": rehearsal})
 
 
 def describe(error: ValidationError) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wirepaint.pages import cache
 from wirepaint.pages.headers import replaced
-from wirepaint.pages.model import INDEX, Page, Resource, load, save_index
+from wirepaint.pages.model import INDEX, Page, Resource, keeping, load, save_index
 
 NOTE = "http addresses asked for by https, as HSTS would"
 _POLICY = "content-security-policy"
@@ -44,7 +44,7 @@ def secured(folder: Path) -> Path:
 def by_https(page: Page) -> Page:
     """The page with every address by https, each once; a redirect to the same address by https is gone."""
     kept: dict[tuple[str, str], Resource] = {}
-    place: dict[int, tuple[str, str]] = {}
+    names: dict[int, tuple[str, str]] = {}
     for resource in page.resources:
         name = resource.method, _secure(resource.url)
         known = kept.get(name)
@@ -62,15 +62,16 @@ def by_https(page: Page) -> Page:
                     f"{policy}; upgrade-insecure-requests" if policy else "upgrade-insecure-requests",
                 )
             kept[name] = resource.model_copy(update={"url": name[1], "headers": headers, "cause": cause})
-        place[resource.id] = name
+        names[resource.id] = name
     numbers = {name: number for number, name in enumerate(kept)}
+    place = {number: numbers[name] for number, name in names.items()}
+    made = keeping(page, list(kept.values()), place)
     resources = []
-    for number, resource in enumerate(kept.values()):
-        by = resource.cause.by
-        cause = resource.cause.model_copy(update={"by": None if by is None else numbers[place[by]]})
+    for number, resource in enumerate(made.resources):
+        cause = resource.cause
         if number and (cause.by is None or cause.by >= number):
             cause = cause.model_copy(update={"by": 0, "kind": "other"})
-        resources.append(resource.model_copy(update={"id": number, "cause": cause, "rehearsed": None}))
+        resources.append(resource.model_copy(update={"cause": cause, "rehearsed": None}))
     return page.model_copy(
         update={
             "url": resources[0].url,

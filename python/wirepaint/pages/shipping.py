@@ -17,7 +17,7 @@ from wirepaint.errors import WirepaintError
 from wirepaint.pages import har
 from wirepaint.pages.anonymise import anonymise
 from wirepaint.pages.import_har import import_har
-from wirepaint.pages.model import Page, load, save_index
+from wirepaint.pages.model import Page, Resource, keeping, load, save_index
 
 _FACTS = "facts of a page load (sizes, types, times, causes); recording: "
 
@@ -144,22 +144,18 @@ def make(recipe: Recipe, recordings: Path, out: Path) -> Page:
 
 def _cut(page: Page, recipe: Recipe) -> Page:
     """``page`` without what the recipe leaves out; effects of what is left out go with it."""
-    kept: dict[int, int] = {}
-    resources = []
+    kept: dict[int, Resource] = {}
     for resource in page.resources:
         late = recipe.until_ms is not None and resource.recorded.start_ms > recipe.until_ms
         orphan = resource.cause.by is not None and resource.cause.by not in kept
         if late or orphan:
             continue
-        kept[resource.id] = len(resources)
-        by = resource.cause.by
-        cause = resource.cause.model_copy(update={"by": None if by is None else kept[by]})
-        recorded = resource.recorded
+        kept[resource.id] = resource
         if recipe.until_ms is not None:
-            recorded = recorded.model_copy(update={"after_load": False})
-        resources.append(
-            resource.model_copy(update={"id": len(resources), "cause": cause, "recorded": recorded})
-        )
+            recorded = resource.recorded.model_copy(update={"after_load": False})
+            kept[resource.id] = resource.model_copy(update={"recorded": recorded})
+    cut = keeping(page, list(kept.values()))
+    resources = cut.resources
     targets = {r.cause.by for r in resources if r.cause.kind == "redirect"}
     for resource in resources:
         if 300 <= resource.status < 400 and resource.id not in targets:
@@ -168,7 +164,7 @@ def _cut(page: Page, recipe: Recipe) -> Page:
     notes = list(page.notes)
     if left_out := len(page.resources) - len(resources):
         notes.append(f"{left_out} late requests left out")
-    return page.model_copy(update={"resources": resources, "notes": notes})
+    return cut.model_copy(update={"notes": notes})
 
 
 def main() -> int:
