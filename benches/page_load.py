@@ -98,6 +98,8 @@ def visited(cells: Cells, function: str, page: pages.PreparedPage, http: str, tr
         "hosts": _addresses(page),
         "origins": page.origins,
         "responses": page.responses,
+        "resources": page.resources,
+        "answering": page.answering,
         "trace": str(trace),
     }
     return cells.call(function, ask, timeout_s=90, log=trace / "log.txt")
@@ -155,7 +157,9 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
             "folder": str(folder),
             "sysctls": {},
             "calibration": None,
-            "resources": [],
+            "resources": ask["resources"],
+            "answering": ask["answering"],
+            "rehearsed": False,
             "visit": _visit(ask),
             "identity": {"run_key": folder.name, "user_agent": "bench", "page": "bench", "http": ask["http"]},
         }
@@ -204,6 +208,8 @@ def _visit(ask: dict[str, Any]) -> dict[str, Any]:
         "timeout_s": 60,
         "viewport": [1280, 800],
         "mobile": False,
+        "clock_ms": None,
+        "seed": 1,
     }
 
 

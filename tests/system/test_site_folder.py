@@ -74,6 +74,26 @@ def test_a_chain_of_ten_modules_is_known_to_its_last_image(tmp_path: Path) -> No
     assert numbers["m10.js"] in (image["cause"]["by"], *image.get("also", ()))
 
 
+def test_a_request_follows_the_run_of_the_script_that_asks_for_it(tmp_path: Path) -> None:
+    """The script waits for style sheets that lead to each other: its answer comes long before it runs."""
+    files: dict[str, str | bytes] = {
+        "index.html": "<!doctype html><title>t</title><link rel=stylesheet href=s1.css><h1>Late</h1>"
+        "<script defer src=late.js></script>",
+        "late.js": "const s = document.createElement('script'); s.src = ['next', 'js'].join('.');"
+        "document.head.append(s)",
+        "next.js": "1",
+        "s6.css": "h1 { color: red }",
+    }
+    for k in range(1, 6):
+        files[f"s{k}.css"] = f"@import 's{k + 1}.css';"
+    page = rehearsed(tmp_path, site(tmp_path, files))
+    script = paths(page).index("late.js")
+    found = page.resources[paths(page).index("next.js")].rehearsed
+    assert found is not None
+    assert (found.by, found.after) == ([script], "run")
+    assert found.after_ms < 40
+
+
 def test_what_scripts_compose_fetch_and_start_is_found_and_strangers_get_a_stand_in(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         "index.html": '<!doctype html><title>t</title><script type=importmap>{"imports": {"x": "./lib/x.js"}}'

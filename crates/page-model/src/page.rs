@@ -106,6 +106,9 @@ pub struct Resource {
     /// True when the first of `cause.by` and `also` asks for it, not the latest.
     #[serde(default)]
     pub after_first: bool,
+    /// True when its delay counts from the last run of the scripts `cause.by` and `also`, not from their last byte.
+    #[serde(default)]
+    pub after_run: bool,
     /// True when it is not asked for before DOMContentLoaded of the page's own document.
     #[serde(default)]
     pub after_content_loaded: bool,

@@ -432,6 +432,7 @@ fn any_resource(number: u32, origins: u32) -> impl Strategy<Value = Resource> {
             if matches!(how, 1 | 3) {
                 made.also.extend(also);
                 made.after_first = first && how == 3;
+                made.after_run = first && how == 1;
             }
             (made.think_ns, made.post_bytes) = (Duration::from_millis(think), post);
             made

@@ -71,6 +71,22 @@ fn the_first_of_several_scripts_asks() {
 }
 
 #[test]
+fn a_delay_can_count_from_the_run_of_the_script() {
+    let waited = |after_run| {
+        // The script comes early and runs when the style sheet before it has come.
+        let mut sheet = resource(Kind::Css, 0, 2_000, markup(100, Element::Stylesheet));
+        sheet.think_ns = Duration::from_secs(1);
+        let script = resource(Kind::Js, 0, 2_000, markup(200, Element::Script));
+        let mut image = scripted(Kind::Image, 3_000, 2, 300);
+        image.after_run = after_run;
+        let carried = exact(page(1, 400, vec![sheet, script, image]));
+        ms(of(&carried, 1).last_byte.unwrap(), of(&carried, 3).discovered)
+    };
+    assert!(waited(false) < 30, "{}", waited(false));
+    assert!((300..330).contains(&waited(true)), "{}", waited(true));
+}
+
+#[test]
 fn a_script_in_the_text_and_handlers_take_their_time() {
     let content_loaded = |inline_ms: u64, handlers_ms: u64| {
         let mut page = page(1, 100, vec![]);

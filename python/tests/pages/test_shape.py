@@ -128,6 +128,20 @@ def test_elements_stand_where_they_stood_and_are_of_the_same_kind(maker: Maker) 
     assert page.notes == [NOTE]
 
 
+def test_a_document_that_led_on_by_a_script_redirects(tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "page")
+    maker.add("/", "html", "<script>location.replace('https://b.test/own')</script>", None)
+    maker.add("https://b.test/own", "html", HTML)
+    maker.resources[1].cause = Cause(by=0, kind="redirect")
+    page, prepared = maker.shape()
+    assert [resource.status for resource in page.resources] == [302, 200]
+    assert ("location", "https://b.test/own") in page.resources[0].headers
+    assert page.resources[0].outline is None
+    assert page.resources[1].outline is not None
+    own = load_graph(prepared, VIEWPORT)["resources"][1]
+    assert own["cause"] == {"kind": "redirect", "by": 0}
+
+
 def test_a_media_query_that_held_makes_a_stylesheet_block(tmp_path: Path) -> None:
     maker = Maker(tmp_path / "page")
     queries = ("screen, tv", "tv")

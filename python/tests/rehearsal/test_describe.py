@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirepaint.pages import PreparedPage
-from wirepaint.pages.model import Page
+from wirepaint.pages.model import Page, own_document
 from wirepaint.rehearsal.fitting import Part, describe, image_painted
 from wirepaint.rehearsal.rehearse import DELAY_MS, FITTED, JUDGED, delay, middle_error
 
@@ -40,6 +40,21 @@ def test_one_answer_after_the_load_event_shows_that_it_did_not_wait():
 def test_what_begins_after_the_load_event_says_nothing_of_it():
     assert described((310, 420), (320, 380)) == ("after", True)
     assert described((20, 120), (320, 380)) == ("either", True)
+
+
+def test_a_document_that_a_script_leads_on_to_is_a_redirect_and_a_frame_is_not():
+    resources = [
+        {"id": n, "url": f"{URL}{n or ''}", "type": "html", "wire_bytes": 100, "decoded_bytes": 100}
+        | {"cause": {"by": None if n == 0 else 0, "kind": "script" if n else "navigation"}}
+        for n in range(3)
+    ]
+    page = Page.model_validate({"name": "page", "url": URL, "resources": resources})
+    part = Part(PreparedPage("page", URL, [], [], []), page.resources, [], (1280, 800))
+    frame = request(1, 20, 90, type="html", frame="G")
+    seen = take([request(0, 0, 10, type="html"), frame, request(2, 30, 40, type="html")])
+    describe(part, seen, [seen])
+    assert [resource.cause.kind for resource in page.resources] == ["navigation", "script", "redirect"]
+    assert own_document(page.resources).id == 2
 
 
 def test_over_all_loads_a_resource_takes_each_part_of_the_range_of_delays():

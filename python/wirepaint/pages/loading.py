@@ -148,6 +148,7 @@ class _Graph:
             built["also"] = rehearsed.by[1:]
             built["after_content_loaded"] = rehearsed.after == "content_loaded"
             built["after_first"] = rehearsed.after == "first"
+            built["after_run"] = rehearsed.after == "run"
         elif cause is not None and cause["kind"] == "import" and resource.id in self._importers:
             built["also"] = self._importers[resource.id]
         elif cause is not None and cause["kind"] == "script" and self._driver.is_shape:

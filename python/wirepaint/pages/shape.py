@@ -86,10 +86,16 @@ class _Shape:
         computes = {"js": rehearsed.compute_ms, "html": sum(rehearsed.inline_ms)}.get(resource.type)
         empty = resource.status == 204 or resource.method == "HEAD" or not resource.wire_bytes
         document = resource.type == "html" and resource.body and resource.status < 300
+        sent, status = headers.kept(resource.headers, synthetic=True), resource.status
+        if document and (onward := self._onward(resource)):
+            # Its script or <meta> led on; a synthesised one does so by its status.
+            document, status = False, 302
+            sent.append(("location", onward.url))
         return resource.model_copy(
             update={
                 "id": number,
-                "headers": headers.kept(resource.headers, synthetic=True),
+                "status": status,
+                "headers": sent,
                 "body": None,
                 "synthetic": not empty,
                 "cause": _as_cause(described, rehearsed),
@@ -103,6 +109,11 @@ class _Shape:
                 "compute_ms": computes if resource.status < 300 else None,
             }
         )
+
+    def _onward(self, document: Resource) -> Resource | None:
+        """The document that this one leads on to."""
+        leads = (r for r in self._page.resources if r.cause.kind == "redirect" and r.cause.by == document.id)
+        return next(leads, None)
 
     def _outline(self, document: Resource, number: int, place: dict[int, int]) -> Outline:
         text = body_text(self._prepared.responses[document.id]["body"], document)
@@ -166,12 +177,13 @@ def _as_cause(described: dict[str, Any], rehearsed: Rehearsed) -> Cause:
     kind = "script" if module else kinds.get(cause["kind"], "script")
     # Synthesised scripts know no first of several.
     first = module or rehearsed.after == "first"
+    plain = first or kind != "script" or rehearsed.after == "run"
     after_load = rehearsed.after == "load" and kind == "script"
     return Cause(
         by=cause["by"],
         kind=kind,  # pyright: ignore[reportArgumentType]
         after_ms=round(cause.get("after_ns", 0) / 1e6, 3),
         also=[] if first else described.get("also", []),
-        after="resources" if first or kind != "script" else rehearsed.after,
+        after="resources" if plain else rehearsed.after,
         holds_load=rehearsed.load == "before" and rehearsed.holds_load and not after_load,
     )

@@ -243,6 +243,8 @@ def _cause(page: Page, resource: Resource) -> str:
         by, after = ", ".join(map(str, found.by)), found.after_ms
         if found.after == "first":
             by = f"the first of {by}"
+        elif found.after == "run":
+            by = f"run of {by}"
         elif found.after != "resources":
             by = "DOMContentLoaded" if found.after == "content_loaded" else "load event"
         return f"after: {by} + {after:.0f} ms"

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 from wirepaint.pages.model import After
-from wirepaint.rehearsal.takes import Take
+from wirepaint.rehearsal.takes import Request, Take
+
+T = TypeVar("T")
 
 MOST_ADDED = 4
 """Resources that are added to a set that the page suggests."""
@@ -59,10 +62,13 @@ class Causes:
         if number == 0:
             return None
         starts = [take.first[number].start for take in takes]
-        return self._explain(takes, starts, self._initiator(number, takes), number)
+        return self._explain(takes, starts, self._initiator(number), number)
 
     def fit_times(self, times: Sequence[float | None]) -> Fitted | None:
-        """The best explanation of an event of the page, given its time in each take."""
+        """The resources that explain best when something was painted, given its time in each take.
+
+        No events: a paint that came with one in rehearsals need not wait for it elsewhere.
+        """
         known = [(take, time) for take, time in zip(self._takes, times, strict=True) if time is not None]
         return self._explain([take for take, _ in known], [time for _, time in known], None, None)
 
@@ -79,7 +85,7 @@ class Causes:
                 best = found
         if best is not None:
             best = _grown(best, starts, ends)
-        for after in ("content_loaded", "load"):
+        for after in ("content_loaded", "load") if number is not None else ():
             event = self._of_event(after, starts, takes)
             if event and (best is None or event.spread < _GAIN * best.spread - 1):
                 by = (best.by if best else ())[:1] or (0,)
@@ -125,15 +131,28 @@ class Causes:
         if not base:
             yield from ((other,) for other in ends)
 
-    def _initiator(self, number: int, takes: Sequence[Take]) -> int | None:
-        if not takes:
-            return None
-        urls = Counter(take.first[number].initiator for take in takes)
-        (url, _), *_ = urls.most_common(1)
-        for other, request in takes[0].first.items():
-            if request.url == url:
-                return other
-        return None
+    def running(self, number: int) -> tuple[int, ...]:
+        """The scripts that ran when resource ``number`` was asked for; empty where none or another ran."""
+        scripts = self._most_common(
+            number, lambda take, request: tuple(_at(take, url) for url in request.stack)
+        )
+        found = tuple(script for script in scripts or () if script is not None and script != number)
+        first = self._takes[0].first
+        are_scripts = all(script in first and first[script].type == "js" for script in found)
+        return found if are_scripts and len(found) == len(scripts or ()) else ()
+
+    def _initiator(self, number: int) -> int | None:
+        """The resource that DevTools names as the one that asked for resource ``number``."""
+        return self._most_common(number, lambda take, request: _at(take, request.initiator))
+
+    def _most_common(self, number: int, what: Callable[[Take, Request], T]) -> T | None:
+        seen = Counter(what(take, take.first[number]) for take in self._takes if number in take.first)
+        return seen.most_common(1)[0][0] if seen else None
+
+
+def _at(take: Take, url: str | None) -> int | None:
+    """The resource that answered ``url``."""
+    return next((number for number, request in take.first.items() if request.url == url), None)
 
 
 def _of(by: Iterable[int], starts: Sequence[float], ends: dict[int, list[float]]) -> Fitted:

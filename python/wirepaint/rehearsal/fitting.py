@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wirepaint.pages.loading import DocumentReader, body_text, load_graph
-from wirepaint.pages.model import Follows, Rehearsed, Resource
+from wirepaint.pages.model import Cause, Follows, Rehearsed, Resource, own_document
 from wirepaint.pages.prepare import PreparedPage
 from wirepaint.rehearsal.causes import EARLY_MS, Causes, Fitted
 from wirepaint.rehearsal.prediction import Predicted, key, predict
@@ -31,6 +31,8 @@ three are chosen by outcome: on the shipped pages and those of docs/decisions/00
 PAINT_MS = 200.0
 """The longest time between the last of what a paint waits for and it, a layout with its fonts; a longer one
 is a timer. Chosen by outcome, as the three above."""
+_STILL_MS = 1.0
+"""A request that moves by less does not move what follows it."""
 PRIORITIES = ("VeryLow", "Low", "Medium", "High", "VeryHigh")
 
 
@@ -90,6 +92,7 @@ class Part:
 def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
     """Says of each resource what the rehearsals showed; ``quiet`` had every answer at once."""
     everyone = [quiet, *takes]
+    _lead_on(part, quiet)
     for number, resource in enumerate(part.resources):
         seen = [take.first[number] for take in everyone if number in take.first]
         if not seen:
@@ -113,6 +116,16 @@ def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
         )
 
 
+def _lead_on(part: Part, take: Take) -> None:
+    """A document that a script or ``<meta>`` of the one before leads on to is its redirect."""
+    before = 0
+    frame = take.requests[0].frame
+    for number, request in take.first.items():
+        if number > before and request.type == "html" and request.frame == frame:
+            part.resources[number].cause = Cause(by=before, kind="redirect")
+            before = number
+
+
 def _outlasted(request: Request, take: Take) -> bool:
     """True where the load event did not wait for a request that had begun before it."""
     return request.start < take.load and (request.end or 0.0) > take.load + EARLY_MS
@@ -125,27 +138,53 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
     causes = Causes(takes, _blocking(part, graph, known), _handlers(part))
     settled: set[int] = set()
     for number in range(len(part.resources)):
-        if _kind(known.get(number)) == "script":
+        if _kind(known.get(number)) != "script":
+            continue
+        if scripts := causes.running(number):
+            _take(part, number, Fitted(scripts, "run", 0.0, 0.0))
+        else:
             settled.add(number)
             _take(part, number, causes.fit(number))
     for _ in range(ROUNDS):
         graph = part.graph()
         predicted = predict(graph, delays(part, takes), http)
         known = _by_key(part, graph)
-        bad = _contradicted(part, known, predicted, takes)
+        apart = _apart(part, known, predicted, takes)
+        bad = {number for number, each in apart.items() if _is_bad(each)}
         parents = _parents(part, graph, known)
-        changed = False
-        for number in sorted(bad, key=lambda number: _start(part, number)):
-            if number in settled or any(by in bad and by not in settled for by in parents[number]):
+        moved: set[int] = set()
+        for number in sorted(apart, key=lambda number: _start(part, number)):
+            waits = any(by in moved or (by in bad and by not in settled) for by in parents[number])
+            if number in settled or waits:
+                continue
+            missed, is_long = _wait_for_run(part, number, apart[number], moved)
+            if not _is_bad(missed) and not is_long:
                 continue
             settled.add(number)
             found = causes.fit(number)
-            if found and found.by != (0,) and found.spread < _GAIN * _missed(bad[number]):
+            if found and found.by != (0,) and found.spread < _GAIN * _missed(missed):
                 _take(part, number, found)
-                changed = True
-        if not changed:
+                moved.add(number)
+        if not moved:
             break
     _fit_paints(part, causes, takes, http)
+
+
+def _wait_for_run(
+    part: Part, number: int, apart: tuple[float, float], moved: set[int]
+) -> tuple[tuple[float, float], bool]:
+    """Lets a request that follows the run of scripts come as long after it as seen.
+
+    Says what differs then, and whether it is so long that another cause is likely.
+    """
+    rehearsed, (shift, spread) = part.resources[number].rehearsed, apart
+    if rehearsed is None or rehearsed.after != "run":
+        return apart, False
+    before = rehearsed.after_ms
+    rehearsed.after_ms = round(max(0.0, before - shift), 3)
+    if abs(rehearsed.after_ms - before) > _STILL_MS:
+        moved.add(number)
+    return (shift - before + rehearsed.after_ms, spread), rehearsed.after_ms > SHIFT_MS
 
 
 def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) -> None:
@@ -155,13 +194,12 @@ def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) ->
     for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
         seen = [getattr(take, attribute) for take in takes]
         found = causes.fit_times(seen)
-        # A longer wait is no layout, and an event that a paint came with here it need not wait for elsewhere.
-        if found is None or found.after != "resources" or found.after_ms > PAINT_MS or part.paints.get(name):
+        # A longer wait is no layout.
+        if found is None or found.after_ms > PAINT_MS or part.paints.get(name):
             continue
         pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
         apart = [p - time for p, time in pairs if p is not None and time is not None]
-        bad = _beyond(apart)
-        if not apart or (bad and found.spread < _GAIN * _missed(bad)):
+        if not apart or (_is_bad(_spread(apart)) and found.spread < _GAIN * _missed(_spread(apart))):
             part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
 
 
@@ -210,11 +248,11 @@ def _take(part: Part, number: int, found: Fitted | None) -> None:
         rehearsed.after_ms = round(found.after_ms, 3) if found else 0.0
 
 
-def _contradicted(
+def _apart(
     part: Part, known: dict[int, dict[str, Any]], predicted: Sequence[Predicted], takes: Sequence[Take]
 ) -> dict[int, tuple[float, float]]:
-    """Requests that the simulator asks for at other times: median and spread of the differences in ms."""
-    bad: dict[int, tuple[float, float]] = {}
+    """By how much the simulator asks for requests later: median and spread over the takes, in ms."""
+    found: dict[int, tuple[float, float]] = {}
     for number in known:
         name = part.key(number)
         apart = [
@@ -222,22 +260,24 @@ def _contradicted(
             for p, take in zip(predicted, takes, strict=True)
             if name in p.start and number in take.first
         ]
-        if len(apart) < 2 or number == 0 or _kind(known[number]) == "redirect":
-            continue
-        if found := _beyond(apart):
-            bad[number] = found
-    return bad
+        if len(apart) >= 2 and number != 0 and _kind(known[number]) != "redirect":
+            found[number] = _spread(apart)
+    return found
 
 
-def _beyond(apart: Sequence[float]) -> tuple[float, float] | None:
-    """Median and spread of differences in ms, where they are more than those of a busy machine."""
-    shift = statistics.median(apart) if apart else 0.0
-    spread = statistics.fmean(abs(each - shift) for each in apart) if apart else 0.0
-    return (shift, spread) if spread > SPREAD_MS or abs(shift) > SHIFT_MS else None
+def _spread(apart: Sequence[float]) -> tuple[float, float]:
+    shift = statistics.median(apart)
+    return shift, statistics.fmean(abs(each - shift) for each in apart)
 
 
-def _missed(bad: tuple[float, float]) -> float:
-    shift, spread = bad
+def _is_bad(apart: tuple[float, float]) -> bool:
+    """True for differences in ms that are more than those of a busy machine."""
+    shift, spread = apart
+    return spread > SPREAD_MS or abs(shift) > SHIFT_MS
+
+
+def _missed(apart: tuple[float, float]) -> float:
+    shift, spread = apart
     return spread + max(0.0, abs(shift) - SHIFT_MS)
 
 
@@ -258,19 +298,16 @@ def _parents(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]]
 
 def _blocking(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]]) -> list[int]:
     """What the parser of the page's own document waits for, in order of the text."""
-    base = next(
-        (n for n, r in enumerate(graph["resources"]) if r["type"] == "html" and not 300 <= r["status"] < 400),
-        0,
-    )
+    numbers = {part.key(number): number for number in known}
+    ids = [numbers[key(each["method"], each["url"])] for each in graph["resources"]]
+    base = own_document(part.resources).id
     places = [
         (each["cause"]["at"], number)
         for number, each in known.items()
         if _kind(each) == "markup"
-        and each["cause"]["by"] == base
+        and ids[each["cause"]["by"]] == base
         and each["cause"]["element"] in ("stylesheet", "script")
     ]
-    numbers = {part.key(number): number for number in known}
-    ids = [numbers[key(each["method"], each["url"])] for each in graph["resources"]]
     onward = {ids[each["cause"]["by"]]: number for number, each in known.items() if _kind(each) == "redirect"}
     return [_end(number, onward) for _, number in sorted(places)]
 

@@ -18,14 +18,14 @@ from pathlib import Path
 from wirepaint.errors import RunFailed
 from wirepaint.pages import cache, model
 from wirepaint.pages.import_folder import without_unasked
-from wirepaint.pages.model import BODIES, Page, Rehearsal, Resource
+from wirepaint.pages.model import BODIES, Page, Rehearsal, Resource, keeping
 from wirepaint.pages.prepare import PreparedPage, prepare
 from wirepaint.rehearsal import fitting, pools, work
 from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
 
-MAKER = "5"
+MAKER = "6"
 """Changes when a rehearsal would find something else: pages are rehearsed again."""
 DRAFTS = 4
 """Rehearsals that may pass until nothing new is asked for."""
@@ -237,17 +237,7 @@ def _as_shape(page: Page) -> Page:
         for resource in page.resources
         if resource.method in ("GET", "HEAD", "POST") and resource.file in (None, "named")
     ]
-    return page.model_copy(update={"resources": _renumbered(resources)})
-
-
-def _renumbered(resources: list[Resource]) -> list[Resource]:
-    place = {resource.id: number for number, resource in enumerate(resources)}
-    made = []
-    for number, resource in enumerate(resources):
-        by = resource.cause.by
-        cause = resource.cause.model_copy(update={"by": None if number == 0 else place.get(by or 0, 0)})
-        made.append(resource.model_copy(update={"id": number, "cause": cause}))
-    return made
+    return keeping(page, resources)
 
 
 def _drop_unused(page: Page, folder: Path) -> None:

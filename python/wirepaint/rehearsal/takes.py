@@ -35,6 +35,8 @@ class Request:
     failed: str | None
     connection: int | None = None
     """The browser's number of the connection that carried it."""
+    stack: tuple[str, ...] = ()
+    """Addresses of the scripts that were running when it was asked for, the innermost first."""
 
 
 @dataclass
@@ -101,6 +103,7 @@ def observe(
                 status=exchange.status,
                 failed=exchange.failed,
                 connection=exchange.connection,
+                stack=tuple(_plain(url) for url in exchange.stack),
             )
         )
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Any
 from urllib.parse import urldefrag
 
+from wirepaint.pages.model import own_document
 from wirepaint.rehearsal.fitting import Part
 from wirepaint.rehearsal.takes import Take
 
@@ -35,7 +36,7 @@ def describe(part: Part, quiet: Take) -> None:
     laid_out = sum(event.get("tdur", 0) for event in layouts) / 1000
     waited = sum(event.get("dur", 0) - event.get("tdur", 0) for event in layouts) / 1000
     handlers = _handlers(quiet.trace)
-    base = next((n for n, r in enumerate(part.resources) if r.type == "html" and r.status < 300), None)
+    base = own_document(part.resources).id
     for number, resource in enumerate(part.resources):
         request = quiet.first.get(number)
         if request is None or resource.rehearsed is None:

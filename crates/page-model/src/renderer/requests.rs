@@ -127,6 +127,9 @@ impl Renderer {
             let Some(end) = self.states[self.links[also].tail as usize].last_byte else { return };
             from = from.max(end);
         }
+        if this.after_run {
+            from = now;
+        }
         if this.after_content_loaded {
             from = content_loaded.unwrap_or(from);
         }

@@ -14,7 +14,7 @@ import json
 from importlib import resources
 from urllib.parse import urlsplit
 
-from wirepaint.pages.model import Page, Resource
+from wirepaint.pages.model import Page, Resource, own_document
 from wirepaint.pages.synthesis.binary import sides
 
 PARSER_DELAY_MS = 100.0
@@ -64,11 +64,7 @@ class Driver:
         places = (place for r in page.resources if r.outline for place in r.outline.places)
         self.anonymous = {place.of for place in places if place.anonymous}
         """What elements of such a shape ask for without credentials."""
-        self.base = page.resources[0]
-        """The document after redirects."""
-        for resource in page.resources:
-            if resource.cause.kind == "redirect" and resource.cause.by == self.base.id:
-                self.base = resource
+        self.base = own_document(page.resources)
         self.children: dict[int, list[tuple[Resource, float]]] = {}
         self.driven: dict[int, Resource] = {}
         """Who asks for what: the parent by the resource's id."""

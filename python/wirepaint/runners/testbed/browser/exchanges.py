@@ -6,6 +6,7 @@ begins the next, so every answer of a server is an exchange of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +63,8 @@ class Exchange:
     failed: str | None = None
     done: bool = False
     asked_priority: str = ""
+    stack: tuple[str, ...] = ()
+    """Addresses of the scripts that were running when it was asked for, the innermost first."""
 
     @property
     def base_id(self) -> str:
@@ -130,7 +133,8 @@ class Exchanges:
         request, number = params["request"], params["requestId"]
         if not request["url"].startswith(("http:", "https:")):
             return
-        hop, initiator, kind = 0, *_initiator(params.get("initiator", {}))
+        hop, stack = 0, tuple(_stack(params.get("initiator", {})))
+        initiator, kind = _initiator(params.get("initiator", {}), stack)
         if (redirect := params.get("redirectResponse")) and _is_internal(redirect):
             # HSTS: no request has been on the network for it.
             if (before := self._open.pop(number, None)) in self.all:
@@ -152,6 +156,7 @@ class Exchanges:
             priority=request.get("initialPriority", ""),
             asked_priority=request.get("initialPriority", ""),
             discovered=params["timestamp"],
+            stack=stack,
         )
         self.all.append(exchange)
         self._open[number] = exchange
@@ -197,20 +202,22 @@ class Exchanges:
             exchange.priority = params["newPriority"]
 
 
-def _initiator(initiator: dict[str, Any]) -> tuple[str | None, str]:
+def _initiator(initiator: dict[str, Any], stack: Sequence[str]) -> tuple[str | None, str]:
     """Address of what caused a request, and of what kind it is."""
     kind = initiator.get("type", "other")
     if kind not in ("parser", "script", "preload"):
         kind = "other"
-    if url := initiator.get("url"):
-        return url, kind
+    return initiator.get("url") or next(iter(stack), None), kind
+
+
+def _stack(initiator: dict[str, Any]) -> dict[str, None]:
+    """Addresses in the call stack, each once, the innermost first."""
+    found: dict[str, None] = {}
     stack = initiator.get("stack")
     while stack:
-        for call in stack.get("callFrames", ()):
-            if call.get("url"):
-                return call["url"], kind
+        found |= dict.fromkeys(call["url"] for call in stack.get("callFrames", ()) if call.get("url"))
         stack = stack.get("parent")
-    return None, kind
+    return found
 
 
 def _is_internal(redirect: dict[str, Any]) -> bool:
