@@ -53,7 +53,12 @@ def main() -> None:
     parser.add_argument("--loads", type=int, default=7, help="of each arm")
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--backend", action="store_true", help="only serve the interface; prints its port")
     options = parser.parse_args()
+    if options.backend:
+        backend = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+        print(backend.server_port, flush=True)
+        backend.serve_forever()
     for program in ("nginx", "npm", "openssl"):
         if shutil.which(program) is None:
             sys.exit(f"{program} is not installed: apt-get install nginx-light npm openssl")
@@ -253,9 +258,9 @@ def application(root: Path, port: int) -> None:
     (root / "spa/index.html").write_text(f"{document}{mark}{pictures}</body></html>")
 
 
-def configuration(folder: Path, root: Path, port: int, backend: int) -> str:
+def configuration(folder: Path, root: Path, port: int, backend: int, address: str = "127.0.0.1") -> str:
     """nginx's configuration: each host, and a log of what was served in JSON lines."""
-    listen = f"listen 127.0.0.1:{port} ssl http2; ssl_certificate {folder}/cert.pem;"
+    listen = f"listen {address}:{port} ssl http2; ssl_certificate {folder}/cert.pem;"
     listen += f" ssl_certificate_key {folder}/key.pem;"
     user = "user root;" if os.geteuid() == 0 else ""
     return f"""{user} worker_processes 1; pid {folder}/nginx.pid;

@@ -25,7 +25,7 @@ from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
 
-MAKER = "6"
+MAKER = "7"
 """Changes when a rehearsal would find something else: pages are rehearsed again."""
 DRAFTS = 4
 """Rehearsals that may pass until nothing new is asked for."""
