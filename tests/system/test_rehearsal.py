@@ -126,6 +126,23 @@ def test_a_page_is_rehearsed_once_and_the_recording_stays_as_it_was(
     assert again == first and sum("rehearsing" in line for line in said) == 1
 
 
+def test_an_application_is_painted_in_the_simulator_once_its_script_has_built_it(tmp_path: Path):
+    build = "for (const until = performance.now() + 300; performance.now() < until;);"
+    script = f"{build} document.getElementById('app').append(document.createElement('h1'));"
+    script += "document.querySelector('h1').append('Built by a script');"
+    document = '<!doctype html><html><head><title>x</title></head><body><div id="app"></div>'
+    document += '<script src="/app.js"></script></body></html>'
+    entries = [
+        an_entry(f"{HOST}/", document, "text/html"),
+        an_entry(f"{HOST}/app.js", script, "text/javascript"),
+    ]
+    found = rehearse(a_page(tmp_path, entries), lambda _: None).rehearsal
+    assert found is not None and found.load_ms is not None
+    first = found.first_contentful_paint
+    assert first is not None and (first.by, first.after) == ([1], "run")
+    assert first.after_ms < 200
+
+
 def test_what_scripts_ask_for_without_credentials_has_connections_of_its_own(tmp_path: Path):
     other = "https://other.test"
     entries = [

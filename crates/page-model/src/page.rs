@@ -38,6 +38,9 @@ pub struct Paints {
 pub struct Follows {
     /// Resources: their last bytes.
     pub by: Vec<u32>,
+    /// True when `by` are scripts and their last runs count, not their last bytes.
+    #[serde(default)]
+    pub run: bool,
     /// DOMContentLoaded as well.
     #[serde(default)]
     pub content_loaded: bool,

@@ -3,7 +3,9 @@
 mod transport;
 
 use transport::{Carried, Path, carry};
-use wirepaint_page_model::page::{Cause, Document, Element, Flow, InlineBox, Kind, Origin, Resource};
+use wirepaint_page_model::page::{
+    Cause, Document, Element, Flow, Follows, InlineBox, Kind, Origin, Paints, Resource,
+};
 use wirepaint_page_model::settings::Compute;
 use wirepaint_page_model::{Page, Prepared, Priority, Settings};
 use wirepaint_units::{BitRate, Duration, Time};
@@ -42,12 +44,21 @@ fn load(document: Document, resources: Vec<Resource>) -> Carried {
 }
 
 fn load_on(settings: &Settings, document: Document, resources: Vec<Resource>) -> Carried {
+    load_painting(settings, document, resources, Paints::default())
+}
+
+fn load_painting(
+    settings: &Settings,
+    document: Document,
+    resources: Vec<Resource>,
+    paints: Paints,
+) -> Carried {
     let mut base = resource(Kind::Html, 10_000, None);
     base.document = Some(document);
     let origin =
         Origin { host: "host.test".to_owned(), address: [10, 65, 0, 1].into(), port: 443, encrypted: true };
     let resources = std::iter::once(base).chain(resources).collect();
-    let page = Page { origins: vec![origin], resources, paints: Default::default() };
+    let page = Page { origins: vec![origin], resources, paints };
     page.check().unwrap();
     let path = Path { down: BitRate(5_000_000), up: BitRate(5_000_000), delay: Duration::from_millis(20) };
     let carried = carry(&Prepared::new(page), settings, path, 1, UNTIL);
@@ -184,4 +195,22 @@ fn on_a_line_an_image_counts_where_it_stands_when_it_has_come() {
     let carried = load(document, resources);
     assert!((0..40).contains(&lag_ms(&carried, 13)), "{}", lag_ms(&carried, 13));
     assert!(!carried.rows.objects.iter().find(|object| object.resource == 13).unwrap().in_viewport);
+}
+
+#[test]
+fn a_paint_follows_the_last_bytes_of_scripts_or_their_runs() {
+    let script = || {
+        let cause = Cause::Markup { by: 0, at: 500, element: Element::Script };
+        Resource { compute_ns: Some(Duration::from_millis(300)), ..resource(Kind::Js, 20_000, Some(cause)) }
+    };
+    let painted = |run| {
+        let first = Follows { by: vec![1], run, after_ns: Duration::from_millis(10), ..Follows::default() };
+        let paints = Paints { first: Some(first), largest: None };
+        let settings = Settings { compute_noise_percent: 0, ..Settings::default() };
+        let carried = load_painting(&settings, Document::default(), vec![script()], paints);
+        let after = carried.rows.page.first_paint.unwrap().0 - last_byte(&carried, 1).0;
+        after / 1_000_000
+    };
+    assert_eq!(painted(false), 10);
+    assert!((310..330).contains(&painted(true)), "{}", painted(true));
 }

@@ -133,7 +133,7 @@ class Rehearsed(_Strict):
 
 
 class Follows(_Strict):
-    """A time that follows the latest end of resources, or an event of the page, by ``after_ms``."""
+    """A time that follows the latest end of resources, or the latest run of scripts, by ``after_ms``."""
 
     by: list[int]
     after: After = "resources"

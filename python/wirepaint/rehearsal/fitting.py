@@ -7,6 +7,7 @@ leads to it is right, takes the fitted set of causes instead (:mod:`wirepaint.re
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -193,14 +194,48 @@ def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) ->
     predicted = predict(part.graph(), delays(part, takes), http)
     for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
         seen = [getattr(take, attribute) for take in takes]
-        found = causes.fit_times(seen)
-        # A longer wait is no layout.
-        if found is None or found.after_ms > PAINT_MS or part.paints.get(name):
+        own = _spread(_differences(predicted, attribute, seen) or [math.inf])
+        if part.paints.get(name) or not _is_bad(own):
             continue
-        pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
-        apart = [p - time for p, time in pairs if p is not None and time is not None]
-        if not apart or (_is_bad(_spread(apart)) and found.spread < _GAIN * _missed(_spread(apart))):
-            part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
+        found = causes.fit_times(seen)
+        if found and found.after_ms <= PAINT_MS:  # A longer wait is no layout.
+            if found.spread < _GAIN * _missed(own):
+                part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
+        else:
+            part.paints[name] = _after_runs(part, takes, seen, _GAIN * _missed(own), http)
+
+
+def _after_runs(
+    part: Part, takes: Sequence[Take], seen: Sequence[float | None], most: float, http: str
+) -> Follows | None:
+    """The last run of the scripts that had come before a paint in all takes, where that leaves less than
+    ``most`` ms of its times ``seen``: an application is painted once its scripts have built it."""
+    scripts = [
+        number
+        for number, resource in enumerate(part.resources)
+        if resource.type == "js" and _always_before(number, takes, seen)
+    ]
+    if not scripts:
+        return None
+    run = Follows(by=scripts, after="run", after_ms=0.0)
+    predicted = predict(replace(part, paints={"first": run}).graph(), delays(part, takes), http)
+    early, spread = _spread(_differences(predicted, "first_contentful_paint", seen) or [math.inf])
+    if early > 0 or spread >= most:
+        return None
+    return run.model_copy(update={"after_ms": round(-early, 3)})
+
+
+def _always_before(number: int, takes: Sequence[Take], times: Sequence[float | None]) -> bool:
+    """True where a resource had come in each take before a time that is known."""
+    ends = [take.first[number].end if number in take.first else None for take in takes]
+    known = [(end, time) for end, time in zip(ends, times, strict=True) if time is not None]
+    return bool(known) and all(end is not None and end < time for end, time in known)
+
+
+def _differences(predicted: Sequence[Predicted], attribute: str, seen: Sequence[float | None]) -> list[float]:
+    """Predicted minus seen times in ms, where both are known."""
+    pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
+    return [p - time for p, time in pairs if p is not None and time is not None]
 
 
 def image_painted(takes: Sequence[Take]) -> Follows | None:

@@ -46,7 +46,8 @@ impl Renderer {
     fn following(&self, follows: &Follows) -> Option<Time> {
         let mut latest = self.started;
         for &by in &follows.by {
-            latest = latest.max(self.states[self.links[by].tail as usize].last_byte?);
+            let state = &self.states[self.links[by].tail as usize];
+            latest = latest.max(if follows.run { state.finished? } else { state.last_byte? });
         }
         if follows.content_loaded {
             latest = latest.max(self.base()?.content_loaded?);
