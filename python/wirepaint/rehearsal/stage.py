@@ -65,6 +65,7 @@ class Stage:
                         timeout_s=TIMEOUT_S,
                         viewport=viewport,
                         mobile=mobile,
+                        screencast=False,
                         clock_ms=clock_ms,
                         seed=seed,
                         trace=trace,
