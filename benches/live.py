@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -54,6 +53,7 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    record.require_programs()
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # a cell imports this file by name
     with tempfile.TemporaryDirectory(prefix="wirepaint-bench-") as name:
         folder = Path(name)
@@ -75,13 +75,8 @@ def measure(folder: Path, networks: list[str], visits: int) -> list[dict[str, An
     with record.site(folder) as port:
         recording.record(record.wish_of(f"https://spa.test:{port}/", port), folder / "page")
     (folder / "live.toml").write_text(EVALUATION.format(networks=json.dumps(networks), visits=visits))
-    command = [
-        Path(sys.executable).with_name("wirepaint"),
-        "run",
-        folder / "live.toml",
-        "-o",
-        folder / "results",
-    ]
+    program = Path(sys.executable).with_name("wirepaint")
+    command = [program, "run", folder / "live.toml", "-o", folder / "results"]
     subprocess.run(command, check=True, stdout=sys.stderr)
     results = Results.open(folder / "results")
     points = pairs(metrics.table(results), metrics.get("page-load-time"))
@@ -155,6 +150,4 @@ def load(ask: dict[str, Any]) -> float:
 
 
 if __name__ == "__main__":
-    if shutil.which("nginx") is None:
-        raise SystemExit("nginx is not installed: apt-get install nginx-light")
     main()

@@ -59,9 +59,7 @@ def main() -> None:
         backend = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
         print(backend.server_port, flush=True)
         backend.serve_forever()
-    for program in ("nginx", "npm", "openssl"):
-        if shutil.which(program) is None:
-            sys.exit(f"{program} is not installed: apt-get install nginx-light npm openssl")
+    require_programs()
     with tempfile.TemporaryDirectory(prefix="wirepaint-bench-") as name:
         folder = Path(options.keep or name).absolute()
         folder.mkdir(parents=True, exist_ok=True)
@@ -256,6 +254,13 @@ def application(root: Path, port: int) -> None:
     mark = "<!-- pictures -->"
     document = document.partition(mark)[0] if mark in document else document.partition("</body>")[0]
     (root / "spa/index.html").write_text(f"{document}{mark}{pictures}</body></html>")
+
+
+def require_programs() -> None:
+    """Ends the benchmark where a program that it needs is not installed."""
+    for program in ("nginx", "npm", "openssl"):
+        if shutil.which(program) is None:
+            sys.exit(f"{program} is not installed: apt-get install nginx-light npm openssl")
 
 
 def configuration(folder: Path, root: Path, port: int, backend: int, address: str = "127.0.0.1") -> str:

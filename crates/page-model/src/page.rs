@@ -41,12 +41,6 @@ pub struct Follows {
     /// True when `by` are scripts and their last runs count, not their last bytes.
     #[serde(default)]
     pub run: bool,
-    /// DOMContentLoaded as well.
-    #[serde(default)]
-    pub content_loaded: bool,
-    /// The load event as well.
-    #[serde(default)]
-    pub load: bool,
     /// Time after the latest of them.
     pub after_ns: Duration,
 }

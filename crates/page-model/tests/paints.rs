@@ -204,7 +204,7 @@ fn a_paint_follows_the_last_bytes_of_scripts_or_their_runs() {
         Resource { compute_ns: Some(Duration::from_millis(300)), ..resource(Kind::Js, 20_000, Some(cause)) }
     };
     let painted = |run| {
-        let first = Follows { by: vec![1], run, after_ns: Duration::from_millis(10), ..Follows::default() };
+        let first = Follows { by: vec![1], run, after_ns: Duration::from_millis(10) };
         let paints = Paints { first: Some(first), largest: None };
         let settings = Settings { compute_noise_percent: 0, ..Settings::default() };
         let carried = load_painting(&settings, Document::default(), vec![script()], paints);

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from wirepaint.pages import PreparedPage
 from wirepaint.pages.model import Page, own_document
-from wirepaint.rehearsal.fitting import Part, describe, image_painted
+from wirepaint.rehearsal.fitting import Part, describe, image_painted, paint_missed
 from wirepaint.rehearsal.rehearse import DELAY_MS, FITTED, JUDGED, delay, middle_error
 
 from .takes import URL, request, take
@@ -98,3 +100,9 @@ def test_an_image_that_came_early_is_painted_with_the_first_paint():
 )
 def test_no_image_serves_that_does_not_explain_all_takes(other: tuple[float, float, str]):
     assert painted((500, 530, f"{URL}1"), (600, 630, f"{URL}1"), other) is None
+
+
+def test_an_explanation_of_a_paint_is_asked_for_where_the_simulator_has_none_or_a_bad_one():
+    assert paint_missed([]) == math.inf
+    assert paint_missed([3.0, -2.0, 4.0]) == 0
+    assert paint_missed([-600.0, -602.0, -598.0]) > 500

@@ -361,8 +361,6 @@ def _follows(paint: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
     return {
         "by": [place[number] for number in paint["by"] if number in place],
         "run": paint["after"] == "run",
-        "content_loaded": paint["after"] == "content_loaded",
-        "load": paint["after"] == "load",
         "after_ns": round(paint["after_ms"] * 1e6),
     }
 

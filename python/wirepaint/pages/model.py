@@ -136,7 +136,7 @@ class Follows(_Strict):
     """A time that follows the latest end of resources, or the latest run of scripts, by ``after_ms``."""
 
     by: list[int]
-    after: After = "resources"
+    after: Literal["resources", "run"] = "resources"
     after_ms: _Milliseconds
 
 

@@ -194,15 +194,23 @@ def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) ->
     predicted = predict(part.graph(), delays(part, takes), http)
     for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
         seen = [getattr(take, attribute) for take in takes]
-        own = _spread(_differences(predicted, attribute, seen) or [math.inf])
-        if part.paints.get(name) or not _is_bad(own):
+        most = _GAIN * paint_missed(_differences(predicted, attribute, seen))
+        if part.paints.get(name) or not most:
             continue
         found = causes.fit_times(seen)
-        if found and found.after_ms <= PAINT_MS:  # A longer wait is no layout.
-            if found.spread < _GAIN * _missed(own):
-                part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
-        else:
-            part.paints[name] = _after_runs(part, takes, seen, _GAIN * _missed(own), http)
+        if found is None or found.after_ms > PAINT_MS:  # A longer wait is no layout.
+            part.paints[name] = _after_runs(part, takes, seen, most, http)
+        elif found.spread < most:
+            part.paints[name] = Follows(by=list(found.by) or [0], after_ms=found.after_ms)
+
+
+def paint_missed(apart: Sequence[float]) -> float:
+    """How far the simulator's own estimate of a paint is off, in ms, given its differences in each take: 0
+    where it is good, infinite where it has none."""
+    if not apart:
+        return math.inf
+    own = _spread(apart)
+    return _missed(own) if _is_bad(own) else 0.0
 
 
 def _after_runs(
@@ -219,10 +227,13 @@ def _after_runs(
         return None
     run = Follows(by=scripts, after="run", after_ms=0.0)
     predicted = predict(replace(part, paints={"first": run}).graph(), delays(part, takes), http)
-    early, spread = _spread(_differences(predicted, "first_contentful_paint", seen) or [math.inf])
-    if early > 0 or spread >= most:
+    apart = _differences(predicted, "first_contentful_paint", seen)
+    if not apart:
         return None
-    return run.model_copy(update={"after_ms": round(-early, 3)})
+    late, spread = _spread(apart)
+    if late > SHIFT_MS or spread >= most:
+        return None
+    return run.model_copy(update={"after_ms": round(max(0.0, -late), 3)})
 
 
 def _always_before(number: int, takes: Sequence[Take], times: Sequence[float | None]) -> bool:

@@ -49,12 +49,6 @@ impl Renderer {
             let state = &self.states[self.links[by].tail as usize];
             latest = latest.max(if follows.run { state.finished? } else { state.last_byte? });
         }
-        if follows.content_loaded {
-            latest = latest.max(self.base()?.content_loaded?);
-        }
-        if follows.load {
-            latest = latest.max(self.loaded?);
-        }
         Some(latest + follows.after_ns)
     }
 
