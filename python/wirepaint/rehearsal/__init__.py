@@ -19,6 +19,7 @@ from pathlib import Path
 from wirepaint.errors import MachineLacks, UsageError
 from wirepaint.pages import cache, model
 from wirepaint.pages.model import INDEX
+from wirepaint.rehearsal import speed
 from wirepaint.rehearsal.rehearse import MAKER, Say, copy, rehearse
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
@@ -48,7 +49,7 @@ def ensure(wanted: Sequence[Wanted], say: Say) -> list[Path]:
     missing = {
         target: (folder, viewport)
         for target, (folder, viewport) in zip(targets, wanted, strict=True)
-        if not (target / INDEX).is_file()
+        if not (target / INDEX).is_file() or not is_current(model.load(target), browser, viewport)
     }
     workers = min(len(missing), (os.cpu_count() or 1) // 2)
     if workers > 1:
@@ -87,13 +88,14 @@ def current_browser() -> str:
 
 
 def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:
-    """True where what the page says of rehearsals was found by this browser and this code."""
+    """True where what the page says of rehearsals was found by this browser and code, at this speed."""
     found = page.rehearsal
     return (
         found is not None
         and found.maker == MAKER
         and found.browser == browser
         and tuple(found.viewport) == viewport
+        and speed.is_alike(found.processor_ms)
     )
 
 
@@ -101,7 +103,7 @@ def _target(folder: Path, viewport: tuple[int, int], browser: str) -> Path:
     """The page's own folder where it is rehearsed, else one in the cache."""
     if is_current(model.load(folder), browser, viewport):
         return folder
-    digest = hashlib.sha256((folder / INDEX).read_bytes())
+    digest = hashlib.sha256(model.read_index(folder))
     digest.update(f"\0{browser}\0{MAKER}\0{viewport}".encode())
     return cache.cache_dir().parent / "rehearsed" / digest.hexdigest()[:32]
 
@@ -111,13 +113,14 @@ def _make(target: Path, of: Wanted, say: Say) -> None:
     say(f"{model.load(folder).name}: rehearsing")
     scratch = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        copy(folder, scratch)
         try:
+            copy(folder, scratch)
             page = rehearse(scratch, say, viewport)
         except UsageError as error:
             say(f"{model.load(folder).name}: not rehearsed: {error}")
             return
         cache.hand_over(scratch)
+        shutil.rmtree(target, ignore_errors=True)  # of a machine that was faster or slower
         scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -66,9 +66,7 @@ class Part:
 
     def text(self, number: int) -> str:
         """The decoded body of a resource; positions are byte positions."""
-        known = self.prepared.responses
-        body = known[number]["body"] if number < len(known) else None
-        return body_text(body, self.resources[number]) if body else ""
+        return body_text(self.prepared, number) if number < len(self.prepared.responses) else ""
 
     def inline_scripts(self, number: int) -> list[int]:
         """Where the scripts in a document's text stand."""

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wirepaint.errors import RunFailed
-from wirepaint.pages import cache, model
+from wirepaint.pages import bodies, cache, model
 from wirepaint.pages.import_folder import without_unasked
 from wirepaint.pages.model import BODIES, Page, Rehearsal, Resource, keeping
 from wirepaint.pages.prepare import PreparedPage, prepare
-from wirepaint.rehearsal import fitting, pools, work
+from wirepaint.rehearsal import fitting, pools, speed, work
 from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
@@ -151,6 +151,7 @@ class _Rehearsals:
             error=middle_error(missed),
             judged=len(missed),
             others_cpu=round(statistics.median(self._others), 3),
+            processor_ms=speed.processor_ms(),
             load_ms=round(quiet.load, 1),
             first_contentful_paint=part.paints.get("first"),
             largest_contentful_paint=part.paints.get("largest"),
@@ -258,7 +259,7 @@ def copy(folder: Path, target: Path) -> None:
     cache.make_folder(target.parent)
     scratch = Path(tempfile.mkdtemp(prefix=".rehearsing.", dir=target.parent))
     try:
-        shutil.copytree(folder, scratch, dirs_exist_ok=True)
+        bodies.copy(folder, scratch)
         scratch.chmod(0o755)
         cache.hand_over(scratch)
         scratch.rename(target)
