@@ -103,6 +103,23 @@ def test_packed_data_is_what_was_packed() -> None:
     assert json.loads(gzip.decompress(base64.b64decode(packed))) == value
 
 
+def test_a_connection_says_how_many_hosts_its_group_spans() -> None:
+    rows = [
+        (0, "10.65.0.0/24", 0, "10.65.0.1"),
+        (1, "10.65.0.0/24", 0, "10.65.0.2"),
+        (2, "10.65.1.0/24", 0, "10.65.1.1"),
+        (0, "10.65.0.0/24", 1, "10.65.0.1"),
+        (None, "10.65.1.0/24", 0, "10.65.1.1"),
+    ]
+    groups = pl.DataFrame(
+        rows, ["connection", "server", "slot", "server_address"], orient="row"
+    ).with_columns(
+        algorithm=pl.lit("heracles"), congestion=pl.lit(None, pl.String), prefix=pl.lit("10.64.0.0/24")
+    )
+    assert visits.group_hosts(groups) == {0: 2, 1: 2, 2: 1}
+    assert visits.group_hosts(groups.clear()) == visits.group_hosts(groups.drop("server")) == {}
+
+
 def test_thinning_keeps_the_extremes_the_ends_and_each_change_of_state() -> None:
     rows = 20_000
     cwnd = (50 + 40 * np.sin(np.arange(rows) / 300)).astype(int)

@@ -12,7 +12,7 @@ import pytest
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
-from wirepaint.results import Results, journal
+from wirepaint.results import Results, contents, journal
 from wirepaint.results.export import export
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.trace import polars_schema, tables, write_table
@@ -33,6 +33,13 @@ def outcome(run):
 @pytest.fixture
 def folder(results_folder):
     return results_folder(lambda run: 2.0 if run.page == "large" else 1.0, 1, outcome)
+
+
+def kept(folder, key):
+    """The run, as if it had been kept with what its folder holds now."""
+    journal_of = journal.Journal(folder)
+    journal_of.done(key, 1, Outcome("valid"), contents.record(folder / "runs" / key))
+    journal_of.close()
 
 
 def read(path):
@@ -66,7 +73,8 @@ def test_page_csv_has_axes_metrics_validity_and_reasons_of_every_run_that_ended(
     bad = rows["3g-fld-h2.user.large.v01"]
     assert (bad["valid"], json.loads(bad["reasons"])) == ("false", REASONS)
     failed = rows["lte-fld-h2.user.large.v01"]
-    assert (failed["valid"], failed["state"]) == ("false", "failed")
+    assert (failed["valid"], failed["state"], failed["kind"]) == ("false", "failed", "crash")
+    assert good["kind"] == ""
     assert failed["cause"] == "the browser ended by itself"
     assert failed["page_load_time"] == failed["load_event"] == ""
 
@@ -153,6 +161,7 @@ def test_recorded_response_headers_come_from_the_run_description(folder, tmp_pat
         "headers": [["content-type", "text/css; x"]],
     }
     (folder / "runs" / key / "run.json").write_text(json.dumps({"server": {"responses": [response]}}))
+    kept(folder, key)
     export(folder, "har", tmp_path / "out")
     entries = json.loads((tmp_path / f"out/{key}.har").read_text())["log"]["entries"]
     assert entries[1]["response"]["content"]["mimeType"] == "text/css; x"
@@ -166,6 +175,7 @@ def test_a_failed_request_is_in_the_archive_without_invented_times(folder, tmp_p
     lost = rows[1] | {"status": None, "failed": "net::ERR_CONNECTION_RESET", "connection": None,
                       "sent": None, "first_byte": None, "last_byte": None, "encoded_bytes": None}  # fmt: skip
     write_table(folder / "runs" / key, "object", [rows[0], lost, *rows[2:]])
+    kept(folder, key)
     export(folder, "har", tmp_path / "out")
     document = json.loads((tmp_path / f"out/{key}.har").read_text())
     jsonschema.validate(document, SCHEMA)
@@ -184,3 +194,27 @@ def test_a_file_in_place_of_the_folder_is_refused(folder, tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(UsageError, match=r"out: found file exists; accepted: a folder that can be written"):
         export(folder, "csv", tmp_path / "out")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "har"])
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda path: path.write_bytes(b"PAR1")], ids=["missing", "damaged"]
+)
+def test_nothing_is_written_where_a_table_is_missing_or_damaged(folder, tmp_path, form, damage):
+    damage(folder / "runs/lte-cubic-h2.user.small.v01/connection.parquet")
+    with pytest.raises(UsageError, match=r"v01/connection.parquet: found (no such|a damaged) file"):
+        export(folder, form, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("form", "name"), [("csv", "page.csv"), ("har", "3g-fld-h2.user.small.v01.har")])
+def test_no_link_is_followed_to_a_file_outside(folder, tmp_path, form, name):
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).symlink_to(outside)
+    export(folder, form, tmp_path / "out")
+    assert outside.read_text() == "mine" and not (tmp_path / "out" / name).is_symlink()
+    (folder / "export").symlink_to(tmp_path)
+    with pytest.raises(UsageError, match="export: found a symbolic link"):
+        export(folder, form, folder / "export")

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from wirepaint.errors import UsageError
-from wirepaint.results import Results, trace
+from wirepaint.errors import PageFailed, PageTimeout, UsageError
+from wirepaint.results import Results, contents, trace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from runners.plans import EVALUATION, KEYS, Fake, carry_out
@@ -73,11 +73,74 @@ def test_results_are_read_where_nothing_may_be_written(results: Results):
         folder.chmod(0o755)
 
 
-def test_a_damaged_table_is_named(results: Results):
+def flip(path: Path, at: int = 40) -> None:
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_flipped_bit_of_a_table_is_named_and_gives_no_number(results: Results):
     key = results.runs("done")["run_key"][0]
-    (results.path(key) / "page.parquet").write_bytes(b"PAR1 but not really")
-    with pytest.raises(UsageError, match=rf"{key}/page.parquet: found a file that cannot be read"):
+    flip(results.path(key) / "page.parquet")
+    with pytest.raises(
+        UsageError, match=rf"{key}/page.parquet: found a damaged file \(SHA-256 .*\); accepted"
+    ):
         results.trace(key, "page")
+    with pytest.raises(UsageError, match=r"page.parquet: found a damaged file"):
+        results.all("page", warmup=True)
+
+
+def test_a_file_is_hashed_once_by_a_reader(results: Results, monkeypatch: pytest.MonkeyPatch):
+    hashed: list[str] = []
+    real = contents.digest
+    monkeypatch.setattr(contents, "digest", lambda path: hashed.append(path.name) or real(path))
+    key = results.runs("done")["run_key"][0]
+    for _ in range(3):
+        assert results.trace(key, "page").height == 1
+    assert hashed == ["page.parquet"]
+
+
+def test_a_table_that_the_run_had_is_missed_and_one_that_it_never_had_is_empty(results: Results):
+    key = results.runs("done")["run_key"][0]
+    assert results.trace(key, "chunk").is_empty()
+    (results.path(key) / "page.parquet").unlink()
+    for table in ("page", "chunk"):
+        with pytest.raises(UsageError, match=rf"{key}/page.parquet: found no such file"):
+            Results.open(results.folder).trace(key, table)
+
+
+def test_a_file_too_many_is_named(results: Results):
+    key = results.runs("done")["run_key"][0]
+    trace.write_table(results.path(key), "chunk", [])
+    with pytest.raises(UsageError, match=rf"{key}/chunk.parquet: found a file that the run did not have"):
+        results.trace(key, "page")
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(results: Results):
+    key = results.runs("done")["run_key"][0]
+    path = results.path(key) / "page.parquet"
+    path.rename(results.folder / "elsewhere")
+    path.symlink_to(results.folder / "elsewhere")
+    with pytest.raises(UsageError, match=r"page.parquet: found a symbolic link"):
+        results.trace(key, "page")
+
+
+def test_a_key_that_no_run_has_is_refused(results: Results):
+    for key in ("fast-cubic-h2.user.one.v99", "../../etc", "/etc"):
+        with pytest.raises(UsageError, match="found no run"):
+            results.trace(key, "page")
+    with pytest.raises(UsageError, match="found the run key"):
+        results.path("../../etc")
+
+
+def test_a_failed_run_has_its_kind(tmp_path: Path):
+    class Bad(Fake):
+        def outcome(self, run):
+            raise PageTimeout("no load event within 60 s") if run.page_name == "one" else PageFailed("404")
+
+    carry_out(tmp_path, tmp_path / "bad", Bad())
+    failed = Results.open(tmp_path / "bad").runs("failed")
+    assert set(failed.select("page", "kind").rows()) == {("one", "timeout"), ("two", "page")}
 
 
 def test_what_is_no_results_folder_is_refused(tmp_path: Path):

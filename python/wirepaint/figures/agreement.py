@@ -13,6 +13,7 @@ from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import MUTED, RULE, Style
 from wirepaint.figures._values import SHOWN
 from wirepaint.statistics.agreement import REAL, SIMULATED, pairs
+from wirepaint.statistics.losses import with_timeouts
 
 TITLE = "Simulator against testbed"
 SOURCE = "Bland and Altman, Lancet 327 (1986), on plots of two methods of measurement"
@@ -27,7 +28,8 @@ def data(evidence: Evidence, metric: str = "page-load-time") -> pl.DataFrame:
         return pl.DataFrame()
     chosen = metrics.get(metric)
     divisor, unit = SHOWN.get(chosen.unit, (1.0, chosen.unit))
-    points = pairs(evidence.table, chosen).drop_nulls([REAL, SIMULATED])
+    visits = with_timeouts(evidence.results, evidence.table)
+    points = pairs(visits, chosen).drop_nulls([REAL, SIMULATED])
     axes = [axis for axis in evidence.condition_axes if axis != "backend"]
     condition = pl.concat_str([pl.col(axis).cast(pl.String) for axis in axes], separator=" · ")
     by_backend = evidence.factor == "backend"

@@ -16,7 +16,7 @@ from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
 from wirepaint.report.answer import Clause, Part, clauses, plain, sentence
 from wirepaint.results import Results, journal
-from wirepaint.statistics import Comparison, agreement, compare, median
+from wirepaint.statistics import Comparison, agreement, compare, losses, median
 from wirepaint.statistics.compare import HEADLINE, MARGIN
 
 FACTORS = {
@@ -153,9 +153,13 @@ class Report:
     with_suspect: bool
     states: Counter[str]
     cannot_count: dict[str, str]
+    """Why visits were skipped, by page."""
     fidelity: str | None
     """How true the simulator was on each page in its rehearsals."""
-    """Why visits were skipped, by page."""
+    losses: list[losses.Losses]
+    """How the visits of each level ended."""
+    uneven: list[str]
+    """Which levels lost different shares of their visits, a sentence each."""
     panels: list[Panel]
     figures: list[Drawn]
     agreement: list[agreement.Agreement]
@@ -182,8 +186,8 @@ class Report:
     @property
     def flagged_first(self) -> list[Run]:
         """Runs with those first that do not count."""
-        order = {"invalid": 0, "failed": 1, "cannot count": 2, "suspect": 3, "valid": 4}
-        return sorted(self.runs, key=lambda run: order.get(run.verdict, 5))
+        order = {"invalid": 0, "failed": 1, "timed out": 2, "cannot count": 3, "suspect": 4, "valid": 5}
+        return sorted(self.runs, key=lambda run: order.get(run.verdict, 6))
 
     def number_of(self, level: str) -> int:
         """Number of a level's colour and mark, from 1."""
@@ -213,6 +217,8 @@ def gather(evidence: Evidence) -> Report:
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         cannot_count=results.cannot_count(),
         fidelity=results.fidelity(),
+        losses=losses.by_level(visits_ended(evidence), evidence.factor, evidence.series),
+        uneven=unevenly(evidence, candidates),
         panels=[panel for panel in panels if panel.drawings],
         figures=[drawn[name] for name in FIGURES if name in drawn],
         agreement=agreements(evidence),
@@ -222,7 +228,7 @@ def gather(evidence: Evidence) -> Report:
         runs=list(run_rows(results, evidence)),
         sysctls=sysctls(results),
         manifest=results.manifest,
-        evaluation=(results.folder / "evaluation.toml").read_text("utf-8", errors="replace"),
+        evaluation=results.evaluation,
         metrics=list(metrics.registry().values()),
     )
 
@@ -240,16 +246,33 @@ def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
     """What the statistics say of each candidate; none, and why, when there is nothing to compare."""
     if evidence.table.is_empty():
         return [], nothing_counted(evidence)
-    table = evidence.table
-    counted = [level for level in evidence.series if level in set(table["series"])]
+    table = losses.with_timeouts(evidence.results, evidence.table)
+    table = table.filter(~pl.col("warmup"))
+    present = set(table[evidence.factor].cast(pl.String))
+    counted = [level for level in evidence.series if level in present]
     if len(counted) == 1:
         return [], f"Only {counted[0]} has counted visits, so there is nothing to compare it with."
     known = [name for name in HEADLINE if table[metrics.get(name).column].count()]
-    rows = compare(table, evidence.factor, known, counted[0])
+    rows = compare(table, evidence.factor, known, counted[0], visits=visits_ended(evidence))
     if not rows:
         return [], "No page has counted visits on both sides, so there is nothing to compare."
     levels = dict.fromkeys(row.candidate.level for row in rows)
     return [candidate([row for row in rows if row.candidate.level == level]) for level in levels], ""
+
+
+def visits_ended(evidence: Evidence) -> pl.DataFrame:
+    return losses.visits(evidence.results, evidence.verdicts)
+
+
+def unevenly(evidence: Evidence, candidates: list[Candidate]) -> list[str]:
+    """Which levels, and which back ends, lost different shares of their visits, a sentence each."""
+    rows = [row for one in candidates for table in one.tables for row, _ in table.conditions]
+    said = [row.uneven for row in rows if row.uneven]
+    if evidence.factor != "backend" and len(evidence.levels["backend"]) > 1:
+        said += losses.unevenly(
+            losses.by_level(visits_ended(evidence), "backend", evidence.levels["backend"])
+        )
+    return list(dict.fromkeys(said))
 
 
 def load_times(evidence: Evidence) -> list[Part]:
@@ -317,7 +340,7 @@ def agreements(evidence: Evidence) -> list[agreement.Agreement]:
     """The agreement of the two back ends, where the evaluation asked for both and both have counted runs."""
     if set(evidence.table["backend"]) != {agreement.REAL, agreement.SIMULATED}:
         return []
-    return agreement.agree(evidence.table, HEADLINE)
+    return agreement.agree(losses.with_timeouts(evidence.results, evidence.table), HEADLINE)
 
 
 def shown_visits(evidence: Evidence) -> Visits:
@@ -372,7 +395,7 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
 
 def state_of(row: dict[str, Any]) -> str:
     """How a run stands: a verdict, "cannot count" or a state."""
-    return journal.standing(row["state"], row["verdict"], row["cause"])
+    return journal.standing(row["state"], row["verdict"], row["cause"], row["kind"])
 
 
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:

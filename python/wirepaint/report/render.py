@@ -8,10 +8,11 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
 from wirepaint.report import words
 from wirepaint.report.gather import drawings, gather
-from wirepaint.results import Results
+from wirepaint.results import Results, names
 
 SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "report.js")
 
@@ -26,8 +27,13 @@ def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: b
     report = gather(_evidence(results_dir, factor, suspect))
     page = _environment().get_template("report.html.j2").render(report=report)
     out = Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page, encoding="utf-8")
+    if out.parent.absolute() == results_dir.absolute():
+        names.inside(results_dir, out.name)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(str(out), str(error.strerror).lower(), "a file that can be written") from None
     return out
 
 

@@ -10,7 +10,7 @@ import base64
 import gzip
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -113,7 +113,11 @@ def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
         "columns": OBJECT_COLUMNS,
         "objects": object_rows(objects, start),
         "chunks": chunk_series(objects, traces.trace(choice.run_key, "chunk"), start),
-        "connections": connection_rows(traces.trace(choice.run_key, "connection"), start),
+        "connections": connection_rows(
+            traces.trace(choice.run_key, "connection"),
+            start,
+            group_hosts(traces.trace(choice.run_key, "group")),
+        ),
         "tcp": tcp_series(traces.trace(choice.run_key, "tcp"), start, end),
         "link": link_series(traces.trace(choice.run_key, "link"), start, end),
     }
@@ -152,13 +156,26 @@ def chunk_series(objects: pl.DataFrame, chunks: pl.DataFrame, start: int) -> lis
     return series
 
 
-def connection_rows(connections: pl.DataFrame, start: int) -> list[dict[str, Any]]:
+def group_hosts(groups: pl.DataFrame) -> dict[int, int]:
+    """By connection the hosts that its group spanned; the most where it was in several.
+
+    ``groups`` is the table ``group``, empty where nothing is shared. Of results that do not say which
+    server a group is of, nothing.
+    """
+    if "server" not in groups.columns:
+        return {}
+    of_group = pl.n_unique("server_address").over("algorithm", "congestion", "server", "prefix", "slot")
+    known = groups.with_columns(hosts=of_group).filter(pl.col("connection").is_not_null())
+    return dict(known.group_by("connection").agg(pl.max("hosts")).iter_rows())
+
+
+def connection_rows(connections: pl.DataFrame, start: int, hosts: Mapping[int, int]) -> list[dict[str, Any]]:
     plain = ["connection", "host", "protocol", "encrypted", "congestion", "initial_window", "bytes_received",
              "objects", "retransmitted_segments", "reason"]  # fmt: skip
     return [
         {name: row[name] for name in plain}
         | {name: ticks(row[name], start) for name in ("opened", "connected", "tls_done", "last_byte")}
-        | {"min_rtt": ticks(row["min_rtt"], 0)}
+        | {"min_rtt": ticks(row["min_rtt"], 0), "group_hosts": hosts.get(row["connection"])}
         for row in connections.sort("opened").iter_rows(named=True)
     ]
 

@@ -2,6 +2,8 @@
 
 ``store`` writes a folder (one command at a time: ``lock``), ``journal`` keeps the state of every
 run, ``manifest`` what was asked and on what it was carried out, ``trace`` the tables of a run.
+
+``names`` checks what becomes a path, ``sealed`` and ``contents`` find what was damaged, ``verify`` all of it.
 """
 
 from __future__ import annotations

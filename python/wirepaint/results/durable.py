@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a file: after a crash it holds the old content or the new, never a part."""
+    """Writes a file: after a crash it holds the old content or the new, never a part.
+
+    Where ``path`` is a symbolic link, the file takes its place.
+    """
     scratch = path.with_name(f".{path.name}.new")
-    with scratch.open("wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(scratch, flags, 0o666), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -34,3 +39,12 @@ def sync_tree(folder: Path) -> None:
             if file.is_file() and not file.is_symlink():
                 sync(file)
         sync(Path(parent))
+
+
+def of_system(said: str, path: Path | None = None) -> OSError | None:
+    """The system's error within the words of a program in Rust, ``... (os error 28)``; None without one."""
+    found = re.search(r"\(os error (\d+)\)", said)
+    if found is None:
+        return None
+    number = int(found[1])
+    return OSError(number, os.strerror(number), None if path is None else str(path))

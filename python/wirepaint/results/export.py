@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import polars as pl
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
-from wirepaint.results import har, journal
+from wirepaint.results import har, journal, names
 from wirepaint.results.reader import Results
-from wirepaint.results.trace import polars_schema, tables
+from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 
 CONDITIONS = ("run_key", *journal.AXES, "visit")
 """Columns that every exported table begins with."""
@@ -22,50 +23,69 @@ def export(results_dir: Path, to: str, out: Path) -> list[Path]:
 
     ``csv`` and ``parquet``: one file per table of the trace with all runs that have a result, and
     ``metrics``, which explains the metrics' columns of ``page``. ``page`` has a row for every run
-    that ended: the scenario's axes, ``valid``, ``verdict`` and ``reasons``, the cause of a failure,
+    that ended: the scenario's axes, ``valid``, ``verdict`` and ``reasons``, kind and cause of a failure,
     every metric, and the visit's instants. ``har``: one file per run.
 
-    Files of the same name are replaced.
+    Files of the same name are replaced. Raises UsageError where results are missing or damaged, before
+    anything is written.
     """
     if to not in FORMS:
         raise UsageError("--to", repr(to), ", ".join(FORMS))
     results = Results.open(results_dir)
+    for key in results.runs("done")["run_key"]:
+        results.check(key)
+    if out.parent.absolute() == results_dir.absolute():
+        names.inside(results_dir, out.name)
+    write = FORMS[to](results)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(str(out), str(error.strerror).lower(), "a folder that can be written") from None
-    return FORMS[to](results, out)
+    return write(out)
 
 
-def _csv(results: Results, out: Path) -> list[Path]:
-    return _tables(results, out, "csv", lambda frame, path: frame.sink_csv(path))
+Write = Callable[[Path], list[Path]]
+"""Writes what was found whole into a folder."""
 
 
-def _parquet(results: Results, out: Path) -> list[Path]:
-    return _tables(results, out, "parquet", lambda frame, path: frame.sink_parquet(path))
+def _csv(results: Results) -> Write:
+    return _tables(results, "csv", lambda frame, path: frame.sink_csv(path))
 
 
-def _har(results: Results, out: Path) -> list[Path]:
+def _parquet(results: Results) -> Write:
+    return _tables(results, "parquet", lambda frame, path: frame.sink_parquet(path))
+
+
+def _har(results: Results) -> Write:
     done = results.runs("done")
-    return [har.write(results, run, out / f"{run['run_key']}.har") for run in done.iter_rows(named=True)]
+    for key, table in product(done["run_key"], har.TABLES):
+        results.scan(key, table)
+    return lambda out: [
+        har.write(results, run, out / f"{run['run_key']}.har") for run in done.iter_rows(named=True)
+    ]
 
 
-FORMS: dict[str, Callable[[Results, Path], list[Path]]] = {"csv": _csv, "parquet": _parquet, "har": _har}
+FORMS: dict[str, Callable[[Results], Write]] = {"csv": _csv, "parquet": _parquet, "har": _har}
 
 
-def _tables(
-    results: Results, out: Path, suffix: str, sink: Callable[[pl.LazyFrame, Path], object]
-) -> list[Path]:
+def _tables(results: Results, suffix: str, sink: Callable[[pl.LazyFrame, Path], object]) -> Write:
     """All tables; streamed from disk to disk, so that a trace of packets need not fit into memory."""
-    written = []
-    for name in tables():
-        frame = pages(results).lazy() if name == "page" else _all_runs(results, name)
-        path = out / f"{name}.{suffix}"
-        sink(frame, path)
-        written.append(path)
-    path = out / f"metrics.{suffix}"
-    sink(_explained().lazy(), path)
-    return [*written, path]
+    frames = {
+        name: pages(results).lazy() if name == "page" else _all_runs(results, name) for name in tables()
+    } | {"metrics": _explained().lazy()}
+
+    def write(out: Path) -> list[Path]:
+        for name, frame in frames.items():
+            path = out / f"{name}.{suffix}"
+            try:
+                path.unlink(missing_ok=True)
+                sink(frame, path)
+            except UNREADABLE as error:
+                found = f"a table that cannot be written ({str(error).partition(chr(10))[0]})"
+                raise UsageError(str(path), found, "whole results, and a place with room for them") from None
+        return [out / f"{name}.{suffix}" for name in frames]
+
+    return write
 
 
 def _all_runs(results: Results, table: str) -> pl.LazyFrame:
@@ -75,10 +95,10 @@ def _all_runs(results: Results, table: str) -> pl.LazyFrame:
     empty = pl.LazyFrame(schema=dict(runs.schema) | {name: polars_schema(table)[name] for name in own})
     frames = [empty]
     for run in runs.iter_rows(named=True):
-        path = results.path(run["run_key"]) / f"{table}.parquet"
-        if path.exists():
+        frame = results.scan(run["run_key"], table)
+        if frame is not None:
             conditions = [pl.lit(value, dtype=runs.schema[name]).alias(name) for name, value in run.items()]
-            frames.append(pl.scan_parquet(path).select(*conditions, *own))
+            frames.append(frame.select(*conditions, *own))
     return pl.concat(frames)
 
 
@@ -87,7 +107,10 @@ def pages(results: Results) -> pl.DataFrame:
     measured = metrics.table(results, verdicts=None)
     visits = results.all("page", ("valid", "suspect", "invalid"), warmup=True)
     instants = [column for column in visits.columns if column not in measured.columns]
-    return measured.join(visits.select("run_key", *instants), on="run_key", how="left", maintain_order="left")
+    kinds = results.runs().select("run_key", "kind")
+    for more in (kinds, visits.select("run_key", *instants)):
+        measured = measured.join(more, on="run_key", how="left", maintain_order="left")
+    return measured
 
 
 def _explained() -> pl.DataFrame:

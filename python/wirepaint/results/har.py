@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wirepaint import __version__
+from wirepaint.errors import UsageError
 from wirepaint.results.reader import Results
 
 Row = Mapping[str, Any]
@@ -28,11 +29,18 @@ _VERSIONS = {"http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 _MIME_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "data": "application/json"}
 _PAGE = "page_1"
 NS_PER_MS = 1e6
+TABLES = ("run", "page", "object", "connection")
+"""What an archive is made of."""
 
 
 def write(results: Results, run: Row, path: Path) -> Path:
     """Writes one done run (a row of ``Results.runs``) as a HAR file."""
-    path.write_text(json.dumps(archive(results, run), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    text = json.dumps(archive(results, run), indent=1, ensure_ascii=False) + "\n"
+    try:
+        path.unlink(missing_ok=True)
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(str(path), str(error.strerror).lower(), "a file that can be written") from None
     return path
 
 
@@ -46,7 +54,7 @@ def archive(results: Results, run: Row) -> dict[str, Any]:
     of_run = next(iter(rows("run")), {})
     started = of_run.get("started_unix") or 0
     connections = {row["connection"]: row for row in rows("connection")}
-    headers = _recorded_headers(results.path(key) / "run.json")
+    headers = _recorded_headers(results.file(key, "run.json"))
     objects = [row for row in rows("object") if row["discovered"] is not None]
     objects.sort(key=lambda row: row["discovered"])
     product, _, version = (of_run.get("browser") or "unknown/").partition("/")
@@ -71,7 +79,9 @@ def _page(visit: Row, run: Row, started: int) -> dict[str, Any]:
     def or_unknown(value: float | None) -> float:
         return -1 if value is None else value
 
-    described = {name: value for name, value in run.items() if name not in ("position", "reasons", "cause")}
+    described = {
+        name: value for name, value in run.items() if name not in ("position", "reasons", "cause", "kind")
+    }
     return {
         "id": _PAGE,
         "title": visit["url"],
@@ -178,8 +188,10 @@ def _timings(row: Row, connection: Row | None) -> dict[str, float]:
     }
 
 
-def _recorded_headers(run_file: Path) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def _recorded_headers(run_file: Path | None) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Response headers that the replay server was asked to send, by method and address."""
+    if run_file is None:
+        return {}
     try:
         responses = json.loads(run_file.read_bytes())["server"]["responses"]
     except (OSError, ValueError, KeyError, TypeError):

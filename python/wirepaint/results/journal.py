@@ -7,32 +7,44 @@ planned ──begin──► running ──done──► done          has a res
 planned ──skip──► skipped                           not needed: the interval is narrow enough
                                                     or the page cannot count: the next command decides again
 ```
+A failed run has a ``kind``. One that timed out has ended and is never carried out again: repeated until it is
+quick, it would make the load times of a slow condition too good.
+
+A row of ``run`` and of ``calibration`` carries the SHA-256 of its cells (``seal``), and a done run those of
+the files in its folder (``files``, a JSON object), so that a reader sees what was damaged.
+
 WAL with synchronous=FULL: in power cuts that combination lost no acknowledged row.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from wirepaint.errors import Incomplete, UsageError
+from wirepaint.errors import Incomplete, PageFailed, PageTimeout, RunFailed, UsageError
+from wirepaint.results import names, sealed
 from wirepaint.results.outcome import Outcome
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 2
+FORMAT = 3
 """Version of the tables, kept in ``user_version``; another one is refused."""
 NAME = "journal.sqlite"
 State = Literal["planned", "running", "done", "failed", "skipped"]
+Kind = Literal["timeout", "page", "network", "crash"]
+"""Why a run failed: the page did not load in time, the page is at fault, the network could not be measured,
+or a part of the run broke."""
 
 CANNOT_COUNT = "the page cannot count: "
 """The cause of a run that was skipped for its page begins so; others were not needed."""
@@ -65,9 +77,14 @@ CREATE TABLE run (
   verdict TEXT CHECK (verdict IN ('valid','suspect','invalid')),
   reasons TEXT NOT NULL DEFAULT '[]',
   cause TEXT,
+  kind TEXT CHECK (kind IN ('timeout','page','network','crash')),
   attempts INTEGER NOT NULL DEFAULT 0,
   duration_ns INTEGER,
-  CHECK ((state = 'done') = (verdict IS NOT NULL))
+  files TEXT,
+  seal TEXT NOT NULL DEFAULT '',
+  CHECK ((state = 'done') = (verdict IS NOT NULL)),
+  CHECK ((state = 'done') = (files IS NOT NULL)),
+  CHECK ((state = 'failed') = (kind IS NOT NULL))
 ) STRICT;
 CREATE TABLE attempt (
   key TEXT NOT NULL REFERENCES run (key),
@@ -78,7 +95,21 @@ CREATE TABLE attempt (
   detail TEXT,
   PRIMARY KEY (key, number)
 ) STRICT;
+CREATE TABLE calibration (
+  network TEXT PRIMARY KEY,
+  measured TEXT NOT NULL,
+  seal TEXT NOT NULL
+) STRICT;
 """
+
+COLUMNS = (
+    *("key", "position", *AXES, "visit", "warmup", "seed", "state", "verdict", "reasons", "cause", "kind"),
+    *("attempts", "duration_ns", "files"),
+)
+"""Of the table ``run``, as its seal takes them."""
+_RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
+_RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
+_CALIBRATIONS = "SELECT network, measured, seal FROM calibration ORDER BY network"
 
 
 @dataclass(frozen=True)
@@ -90,28 +121,40 @@ class Row:
     attempts: int
     verdict: str | None
     cause: str | None
+    kind: Kind | None
     outcome: Outcome | None
     """Of a done run, without its duration."""
+    files: dict[str, str] | None
+    """Of a done run: digests by path within its folder."""
 
 
 class Journal:
     """The journal open for writing. Only the holder of the folder's lock may have one."""
 
     def __init__(self, folder: Path, *, new: bool = False) -> None:
-        self.path = folder / NAME
+        self.path = _path(folder)
         if not new and not self.path.is_file():
             raise UsageError(str(self.path), "no such file", "the journal of a results folder")
         with self._guarded():
             self._db = sqlite3.connect(self.path, isolation_level=None)
+            if not new:
+                _check_format(self._db, self.path)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             if new:
                 self._db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {FORMAT};COMMIT;")
-            _check_format(self._db, self.path)
             self._db.execute("PRAGMA foreign_keys = ON")
+        self._file = self.path.stat()
 
     def close(self) -> None:
         self._db.close()
+
+    def in_place(self) -> bool:
+        """False when the file was removed or replaced: what is written would be lost."""
+        try:
+            return os.path.samestat(self.path.stat(), self._file)
+        except OSError:
+            return False
 
     def plan(self, runs: Iterable[ResolvedRun]) -> None:
         """Adds the runs of a new evaluation, all or none."""
@@ -122,17 +165,26 @@ class Journal:
         ]
         with self._transaction() as db:
             for row in rows:
-                names = ", ".join(row)
+                columns = ", ".join(row)
                 marks = ", ".join(f":{name}" for name in row)
-                db.execute(f"INSERT INTO run ({names}) VALUES ({marks})", row)
+                db.execute(f"INSERT INTO run ({columns}) VALUES ({marks})", row)
+                _seal(db, str(row["key"]))
 
     def rows(self) -> list[Row]:
         """All runs in their order."""
         with self._guarded():
-            query = "SELECT key, state, attempts, verdict, cause, reasons FROM run ORDER BY position"
             return [
-                Row(*row, outcome=Outcome(row[3], json.loads(reasons)) if row[3] else None)
-                for *row, reasons in self._db.execute(query)
+                Row(
+                    key=row["key"],
+                    state=row["state"],
+                    attempts=row["attempts"],
+                    verdict=row["verdict"],
+                    cause=row["cause"],
+                    kind=row["kind"],
+                    outcome=Outcome(row["verdict"], row["reasons"]) if row["verdict"] else None,
+                    files=row["files"],
+                )
+                for row in runs(self._db, self.path)
             ]
 
     def repeats(self) -> tuple[int, int]:
@@ -153,37 +205,54 @@ class Journal:
                 "INSERT INTO attempt (key, number, began_unix_ns) VALUES (?, ?, ?)",
                 (key, number, time.time_ns()),
             )
-            db.execute(
-                "UPDATE run SET state = 'running', attempts = ?, cause = NULL WHERE key = ?", (number, key)
-            )
+            _change(db, key, state="running", attempts=number, cause=None, kind=None)
         return number
 
-    def done(self, key: str, number: int, outcome: Outcome) -> None:
-        """The run has its result."""
+    def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:
+        """The run has its result; ``files`` are the digests of all files of its folder."""
         reasons = json.dumps(outcome.reasons)
         with self._transaction() as db:
             self._end(db, key, number, outcome.verdict, reasons)
-            db.execute(
-                "UPDATE run SET state = 'done', verdict = ?, reasons = ?, duration_ns = ? WHERE key = ?",
-                (outcome.verdict, reasons, outcome.duration_ns, key),
-            )
+            ended = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
+            _change(db, key, state="done", **ended, files=json.dumps(files))
+
+    def forget(self, key: str) -> None:
+        """The folder of a done run is gone: it is planned again."""
+        with self._transaction() as db:
+            gone = "UPDATE attempt SET outcome = 'removed' WHERE key = ? AND outcome = ?"
+            (verdict,) = db.execute("SELECT verdict FROM run WHERE key = ?", (key,)).fetchone()
+            db.execute(gone, (key, verdict))
+            ended = {"verdict": None, "reasons": "[]", "duration_ns": None, "files": None}
+            _change(db, key, state="planned", **ended)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:
         """The attempt counts for nothing and the run is planned again."""
         with self._transaction() as db:
             self._end(db, key, number, outcome, detail)
-            db.execute("UPDATE run SET state = 'planned' WHERE key = ?", (key,))
+            _change(db, key, state="planned")
 
-    def failed(self, key: str, number: int, cause: str) -> None:
-        """The last attempt failed."""
+    def failed(self, key: str, number: int | None, cause: str, kind: Kind) -> None:
+        """The last attempt failed; ``number`` None: nothing was attempted, as it would be in vain."""
         with self._transaction() as db:
-            self._end(db, key, number, "failed", cause)
-            db.execute("UPDATE run SET state = 'failed', cause = ? WHERE key = ?", (cause, key))
+            if number is not None:
+                self._end(db, key, number, "failed", cause)
+            _change(db, key, state="failed", cause=cause, kind=kind)
 
     def skip(self, key: str, why: str) -> None:
         """A planned run is not needed, or its page cannot count (``why`` begins with ``CANNOT_COUNT``)."""
         with self._transaction() as db:
-            db.execute("UPDATE run SET state = 'skipped', cause = ? WHERE key = ?", (why, key))
+            _change(db, key, state="skipped", cause=why, kind=None)
+
+    def calibrated(self, network: str, measured: str) -> None:
+        """What a network was measured to give, as the text of its file."""
+        with self._transaction() as db:
+            row = (network, measured, sealed.digest((network, measured)))
+            db.execute("INSERT OR REPLACE INTO calibration (network, measured, seal) VALUES (?, ?, ?)", row)
+
+    def calibrations(self) -> dict[str, str]:
+        """The texts of the files in calibration/ by network."""
+        with self._guarded():
+            return calibrations(self._db, self.path)
 
     def _end(self, db: sqlite3.Connection, key: str, number: int, outcome: str, detail: str) -> None:
         db.execute(
@@ -209,16 +278,81 @@ class Journal:
         try:
             yield
         except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_ERROR:
+                raise damaged(self.path, error) from None
             raise Incomplete(f"{self.path}: {error}. Mend that and give the same command again.") from None
         except sqlite3.DatabaseError as error:
             raise damaged(self.path, error) from None
 
 
-def standing(state: str, verdict: str | None, cause: str | None) -> str:
-    """How a run stands in one word or two: the verdict of a done run, ``cannot count``, else the state."""
+def _change(db: sqlite3.Connection, key: str, **cells: Any) -> None:
+    """Changes cells of a run's row, and its seal with them."""
+    columns = ", ".join(f"{name} = :{name}" for name in cells)
+    db.execute(f"UPDATE run SET {columns} WHERE key = :key", cells | {"key": key})
+    _seal(db, key)
+
+
+def _seal(db: sqlite3.Connection, key: str) -> None:
+    seal = sealed.digest(db.execute(_RUN, (key,)).fetchone())
+    db.execute("UPDATE run SET seal = ? WHERE key = ?", (seal, key))
+
+
+def runs(db: sqlite3.Connection, path: Path) -> list[dict[str, Any]]:
+    """All rows of the table ``run``, ``reasons`` and ``files`` parsed.
+
+    Raises UsageError for a row that is not as it was written.
+    """
+    found = []
+    for *cells, seal in db.execute(_RUNS):
+        row = dict(zip(COLUMNS, cells, strict=True))
+        place = f"{path}: run {names.run_key(row['key'], str(path))}"
+        _check_seal(seal, cells, place)
+        if row["files"] is not None:
+            row["files"] = _parsed(row["files"], dict, place)
+        found.append(row | {"reasons": _parsed(row["reasons"], list, place)})
+    return found
+
+
+def calibrations(db: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """The texts of the files in calibration/ by network.
+
+    Raises UsageError for a row that is not as it was written.
+    """
+    found = {}
+    for network, measured, seal in db.execute(_CALIBRATIONS):
+        _check_seal(seal, (network, measured), f"{path}: network {names.network(network, str(path))}")
+        _parsed(measured, dict, f"{path}: network {network}")
+        found[network] = measured
+    return found
+
+
+def _check_seal(seal: Any, cells: Any, place: str) -> None:
+    if seal != sealed.digest(cells):
+        raise UsageError(place, "a damaged row", "what wirepaint wrote there")
+
+
+def _parsed(text: Any, kind: type, place: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        raise UsageError(place, "a damaged row", "what wirepaint wrote there")
+    return value
+
+
+def kind_of(failure: RunFailed) -> Kind:
+    """The kind of a failure of a run."""
+    if isinstance(failure, PageTimeout):
+        return "timeout"
+    return "page" if isinstance(failure, PageFailed) else "crash"
+
+
+def standing(state: str, verdict: str | None, cause: str | None, kind: str | None = None) -> str:
+    """How a run stands: the verdict of a done run, ``timed out``, ``cannot count``, else the state."""
     if state == "skipped" and (cause or "").startswith(CANNOT_COUNT):
         return "cannot count"
-    return verdict or state
+    return "timed out" if kind == "timeout" else verdict or state
 
 
 def axes(run: ResolvedRun) -> dict[str, Any]:
@@ -236,29 +370,39 @@ def axes(run: ResolvedRun) -> dict[str, Any]:
     }
 
 
-def read(folder: Path, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and rows of a query, without changing anything, also in a folder of another user."""
-    path = folder / NAME
+@contextmanager
+def reading(folder: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
+    """The journal and its path, for reading without changing anything, also in a folder of another user.
+
+    Within it, what is wrong with the file is a UsageError.
+    """
+    path = _path(folder)
     # A WAL that was closed in order is gone; then no writer is at work and no lock is needed, which
     # SQLite could not take in a folder that this user may not write.
-    mode = "mode=ro" if path.with_name(f"{NAME}-wal").exists() else "immutable=1"
+    more = "" if path.with_name(f"{NAME}-wal").exists() else "&immutable=1"
+    if not path.is_file():
+        raise UsageError(str(path), "no such file", "the journal of a results folder")
     try:
-        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)
+        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro{more}", uri=True)
         try:
             _check_format(db, path)
-            cursor = db.execute(query)
-            return [column[0] for column in cursor.description], cursor.fetchall()
+            yield db, path
         finally:
             db.close()
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
         raise damaged(path, error) from None
 
 
 def damaged(path: Path, error: Exception) -> UsageError:
     """The error for a file that is no journal or no longer one."""
-    return UsageError(
-        str(path), f"a journal that cannot be read ({error})", "the journal of a results folder"
-    )
+    found = f"a journal that cannot be read ({error})"
+    return UsageError(str(path), found, "the journal of a results folder")
+
+
+def _path(folder: Path) -> Path:
+    for suffix in ("-wal", "-shm", "-journal"):
+        names.inside(folder, NAME + suffix)
+    return names.inside(folder, NAME)
 
 
 def _check_format(db: sqlite3.Connection, path: Path) -> None:
@@ -267,3 +411,22 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
         raise UsageError(
             str(path), f"format {version}", f"format {FORMAT}; start a new results folder with this wirepaint"
         )
+    if _schema(db) != _own_schema():
+        raise UsageError(
+            str(path), f"other tables than those of format {FORMAT}", "the journal as it was made"
+        )
+
+
+def _schema(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    query = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
+    return db.execute(query).fetchall()
+
+
+@cache
+def _own_schema() -> list[tuple[Any, ...]]:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.executescript(_TABLES)
+        return _schema(db)
+    finally:
+        db.close()

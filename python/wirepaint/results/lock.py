@@ -23,7 +23,10 @@ class Lock:
 
         Raises UsageError naming the owner, and what is ``accepted``, when another command has the lock.
         """
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._path = path
+        # A link in its place would have another file emptied.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(path, flags, 0o644)
         patience = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -38,6 +41,13 @@ class Lock:
         owner = {"pid": os.getpid(), "command": provenance.command_line(), "since": provenance.now()}
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, json.dumps(owner).encode(), 0)
+
+    def in_place(self) -> bool:
+        """False when the file was removed or replaced, so that another command can take it as well."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
 
     def release(self) -> None:
         os.ftruncate(self._descriptor, 0)

@@ -1,19 +1,100 @@
-"""The manifest of a results folder: what was asked, and by whom and on what it was carried out."""
+"""The manifest of a results folder: what was asked, and by whom and on what it was carried out.
+
+It carries the SHA-256 of its own content, and that of the evaluation file beside it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from wirepaint.errors import UsageError
-from wirepaint.results import durable, provenance
+from pydantic import BaseModel, ConfigDict, Field
+
+from wirepaint import files
+from wirepaint.errors import UsageError, show
+from wirepaint.evaluation.reading import validate
+from wirepaint.results import durable, names, provenance, sealed
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import Plan
 
 NAME = "manifest.json"
-FORMAT = 1
+EVALUATION = "evaluation.toml"
+FORMAT = 2
+
+
+class _Read(BaseModel):
+    """A part of the manifest, of which readers need these keys; others may be there."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Agent(_Read):
+    name: str
+    page: str
+    rehearsal: dict[str, Any] | None = None
+
+
+class _Congestion(_Read):
+    label: str
+
+
+class _Scenario(_Read):
+    network: str
+    congestion: _Congestion
+    initial_window: int
+    http: str
+    proxy: str
+    backend: str
+
+
+class _Kind(_Read):
+    kind: str
+
+
+class _Capacity(_Kind):
+    bit_per_s: float | None = None
+
+
+class _Direction(_Read):
+    capacity: _Capacity
+    delay_ns: int
+    jitter: _Kind
+    loss: _Kind
+    queue: _Kind
+    changes: list[Any] | str
+
+
+class _Network(_Read):
+    down: _Direction
+    up: _Direction
+
+
+class _Evaluation(_Read):
+    timeout: int = Field(gt=0)
+    networks: dict[str, _Network]
+    scenarios: dict[str, _Scenario] = Field(min_length=1)
+    user_agents: list[_Agent] = Field(min_length=1)
+
+
+class _Session(_Read):
+    began: str
+    command: str
+
+
+class _Manifest(_Read):
+    title: str
+    created: str
+    backend: Literal["testbed", "simulator", "both"]
+    seed: int
+    evaluation: _Evaluation
+    evaluation_sha256: str
+    runs: list[str]
+    versions: dict[str, str]
+    machine: dict[str, str | int | None]
+    sessions: list[_Session]
 
 
 def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
@@ -25,6 +106,7 @@ def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
         "backend": plan.resolved["backend"],
         "seed": plan.resolved["seed"],
         "evaluation": plan.resolved,
+        "evaluation_sha256": hashlib.sha256(plan.text).hexdigest(),
         "runs": [run.key for run in plan.runs],
         "versions": provenance.versions() | versions,
         "machine": provenance.machine(),
@@ -35,18 +117,30 @@ def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
 
 def read(folder: Path) -> dict[str, Any]:
     """The manifest; raises UsageError when there is none or it is damaged or of another format."""
-    path = folder / NAME
-    try:
-        manifest = json.loads(path.read_bytes())
-        version = manifest["format"]
-    except OSError as error:
-        found = str(error.strerror).lower() if folder.is_dir() else "no such folder"
-        raise UsageError(str(path), found, "the manifest of a results folder") from None
-    except (ValueError, KeyError, TypeError):
-        raise UsageError(str(path), "a damaged file", "the manifest of a results folder") from None
-    if version != FORMAT:
-        raise UsageError(str(path), f"format {version}", f"format {FORMAT}, that of this wirepaint")
+    path, accepted = names.inside(folder, NAME), "the manifest of a results folder"
+    if not folder.is_dir():
+        raise UsageError(str(path), "no such folder", accepted)
+    manifest = sealed.parse(path, accepted)
+    if "format" not in manifest:
+        raise UsageError(str(path), "a damaged file", accepted)
+    if manifest["format"] != FORMAT:
+        found = f"format {show(manifest['format'])}"
+        raise UsageError(str(path), found, f"format {FORMAT}, that of this wirepaint")
+    sealed.check(manifest, path)
+    validate(_Manifest, manifest, str(path))
+    for key in manifest["runs"]:
+        names.run_key(key, str(path))
     return manifest
+
+
+def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
+    """The evaluation file of a results folder; raises UsageError where it is not what was carried out."""
+    path = names.inside(folder, EVALUATION)
+    content = files.content(path, sealed.LARGEST, "the evaluation file as it was")
+    if hashlib.sha256(content).hexdigest() != manifest["evaluation_sha256"]:
+        found = "a damaged file: its SHA-256 is not that of the manifest"
+        raise UsageError(str(path), found, "the evaluation file as it was")
+    return content.decode("utf-8", "replace")
 
 
 def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
@@ -70,7 +164,7 @@ def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None
 
 
 def _write(folder: Path, manifest: dict[str, Any]) -> None:
-    durable.write(folder / NAME, json.dumps(manifest, indent=1).encode() + b"\n")
+    durable.write(folder / NAME, sealed.dumps(manifest))
 
 
 def _differences(was: Any, now: Any, path: str = "") -> list[str]:

@@ -9,14 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from wirepaint.errors import UsageError
-from wirepaint.results import journal, manifest, trace
+from wirepaint.errors import UsageError, show
+from wirepaint.results import calibration, journal, manifest, names, trace
+from wirepaint.results.contents import Contents
 
-_RUNS = f"""
-SELECT key AS run_key, position, {", ".join(journal.AXES)}, visit, warmup, seed,
-       state, verdict, reasons, cause, attempts, duration_ns
-FROM run ORDER BY position
-"""
 _RUNS_SCHEMA = {
     "run_key": pl.String,
     "position": pl.Int64,
@@ -28,6 +24,7 @@ _RUNS_SCHEMA = {
     "verdict": pl.String,
     "reasons": pl.String,
     "cause": pl.String,
+    "kind": pl.String,
     "attempts": pl.Int64,
     "duration_ns": pl.Int64,
 }
@@ -50,19 +47,57 @@ class Results:
     def title(self) -> str:
         return self.manifest["title"]
 
+    @property
+    def evaluation(self) -> str:
+        """The evaluation file as it was carried out."""
+        return manifest.evaluation(self.folder, self.manifest)
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        """The journal's rows; raises UsageError where they are not the runs of the manifest."""
+        with journal.reading(self.folder) as (db, path):
+            rows = journal.runs(db, path)
+        planned = self.manifest["runs"]
+        if [row["key"] for row in rows] != planned:
+            odd = {row["key"] for row in rows} ^ set(planned)
+            found = (
+                f"other runs than the manifest names, such as {min(odd)}" if odd else "runs in another order"
+            )
+            raise UsageError(str(path), found, "the journal of this results folder")
+        return rows
+
     @cached_property
     def _all_runs(self) -> pl.DataFrame:
-        names, rows = journal.read(self.folder, _RUNS)
-        columns = {name: [row[index] for row in rows] for index, name in enumerate(names)}
-        columns["warmup"] = [bool(value) for value in columns["warmup"]]
-        return pl.DataFrame(columns, schema=_RUNS_SCHEMA)
+        written = {
+            "reasons": lambda row: json.dumps(row["reasons"]),
+            "warmup": lambda row: bool(row["warmup"]),
+        }
+        columns = {
+            name: [written[name](row) if name in written else row[name] for row in self._rows]
+            for name in _RUNS_SCHEMA.keys() - {"run_key"}
+        }
+        columns["run_key"] = [row["key"] for row in self._rows]
+        try:
+            return pl.DataFrame(columns, schema=_RUNS_SCHEMA)
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+            raise journal.damaged(self.folder / journal.NAME, error) from None
+
+    @cached_property
+    def _contents(self) -> dict[str, Contents | None]:
+        """The files of each run; None of one that is not done."""
+        folder = self.folder / "runs"
+        return {
+            row["key"]: None if row["files"] is None else Contents(folder / row["key"], row["files"])
+            for row in self._rows
+        }
 
     def runs(self, *states: str) -> pl.DataFrame:
         """One row per run in the order in which they were planned.
 
         Columns: run_key, position, the axes (``journal.AXES``), visit, warmup, seed, state (planned,
         running, done, failed, skipped), verdict (of a done run), reasons (JSON list), cause (of a
-        failed or skipped run), attempts, duration_ns. ``states`` keeps only those states.
+        failed or skipped run), kind (of a failed run: ``journal.Kind``), attempts, duration_ns. ``states``
+        keeps only those states.
         """
         return self._all_runs.filter(pl.col("state").is_in(states)) if states else self._all_runs
 
@@ -96,18 +131,46 @@ class Results:
     def attempts(self) -> pl.DataFrame:
         """One row per attempt: run_key, number, began_unix_ns, ended_unix_ns, outcome, detail."""
         query = "SELECT key AS run_key, number, began_unix_ns, ended_unix_ns, outcome, detail FROM attempt"
-        names, rows = journal.read(self.folder, f"{query} ORDER BY began_unix_ns")
+        with journal.reading(self.folder) as (db, path):
+            cursor = db.execute(f"{query} ORDER BY began_unix_ns")
+            columns, rows = [column[0] for column in cursor.description], cursor.fetchall()
         text = {"run_key", "outcome", "detail"}
-        schema = {name: pl.String if name in text else pl.Int64 for name in names}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        schema = {name: pl.String if name in text else pl.Int64 for name in columns}
+        try:
+            return pl.DataFrame(rows, schema=schema, orient="row")
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+            raise journal.damaged(path, error) from None
 
     def path(self, run_key: str) -> Path:
         """Folder of a done run."""
-        return self.folder / "runs" / run_key
+        return names.inside(self.folder, "runs", names.run_key(run_key, str(self.folder)))
+
+    def file(self, run_key: str, name: str) -> Path | None:
+        """A file of a run as it was when the run was kept; None where the run had none.
+
+        Raises UsageError where it was damaged, or a file of the run is missing or one too many.
+        """
+        if run_key not in self._contents:
+            raise UsageError(str(self.folder), f"no run {show(run_key)}", "a run key of these results")
+        contents = self._contents[run_key]
+        return contents and contents.path(name)
+
+    def check(self, run_key: str) -> None:
+        """Checks all files of a done run; raises UsageError for the first that is not as it was."""
+        if contents := self._contents[run_key]:
+            contents.check()
 
     def trace(self, run_key: str, table: str) -> pl.DataFrame:
-        """One table of one run; empty, with all columns, when the run has none."""
-        return _read(self.path(run_key), table)
+        """One table of one run; empty, with all columns, when the run had none.
+
+        Raises UsageError where the table is not what the run left.
+        """
+        return trace.read_file(self.file(run_key, f"{table}.parquet"), table)
+
+    def scan(self, run_key: str, table: str) -> pl.LazyFrame | None:
+        """The same, to be read when it is needed; None when the run had none."""
+        path = self.file(run_key, f"{table}.parquet")
+        return None if path is None else trace.scan_file(path, table)
 
     def all(
         self, table: str, verdicts: tuple[str, ...] = ("valid",), *, warmup: bool = False
@@ -122,7 +185,7 @@ class Results:
         conditions = ["run_key", *journal.AXES, "visit"]
         frames = []
         for run in chosen.select(conditions).iter_rows(named=True):
-            frame = _read(self.path(run["run_key"]), table)
+            frame = self.trace(run["run_key"], table)
             literals = [pl.lit(value, dtype=_RUNS_SCHEMA[name]).alias(name) for name, value in run.items()]
             frames.append(frame.select(*literals, pl.exclude(conditions)))
         if frames:
@@ -132,15 +195,9 @@ class Results:
 
     def calibrations(self) -> dict[str, dict[str, Any]]:
         """What was measured of each network before its first run, by name."""
-        folder = self.folder / "calibration"
-        files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-        return {file.stem: json.loads(file.read_bytes()) for file in files}
-
-
-def _read(folder: Path, table: str) -> pl.DataFrame:
-    try:
-        return trace.read_table(folder, table)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        place = str(folder / f"{table}.parquet")
-        cause = str(error).splitlines()[0]
-        raise UsageError(place, f"a file that cannot be read ({cause})", "a table of a run's trace") from None
+        with journal.reading(self.folder) as (db, path):
+            texts = journal.calibrations(db, path)
+        for network, text in texts.items():
+            if fault := calibration.fault(self.folder, network, text):
+                raise fault.error()
+        return {network: json.loads(text) for network, text in texts.items()}

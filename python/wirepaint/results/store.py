@@ -10,8 +10,11 @@ RESULTS/
 │   └── .partial-...     a run under way; what a killed command left is removed by the next one
 └── set-aside/           attempts that failed or were repeated, for a look at their logs
 ```
-A run's folder is filled under another name, synced, renamed, and only then journalled. A command
-that is killed between the last two is made good by the next: the folder holds its outcome.
+A run's folder is filled under another name, synced, renamed, and only then journalled, with the digests of
+its files. A command that is killed between the last two is made good by the next: the folder holds its
+outcome.
+
+No path is made of a name in the folder before ``names`` has checked it.
 """
 
 from __future__ import annotations
@@ -24,22 +27,26 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepaint.errors import Incomplete, UsageError
-from wirepaint.results import durable, manifest
+from wirepaint.errors import Incomplete, RunFailed, UsageError
+from wirepaint.results import calibration, contents, durable, journal, manifest, names, trace
+from wirepaint.results.contents import Contents
 from wirepaint.results.journal import NAME as JOURNAL
 from wirepaint.results.journal import Journal, Row
 from wirepaint.results.lock import Lock
 from wirepaint.results.outcome import Outcome
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from wirepaint.evaluation import Plan
 
 _OUTCOME = "outcome.json"
 _LOCK = ".lock"
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
+_RUNS, _ASIDE = "runs", "set-aside"
 _BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
-    "evaluation.toml",
-    ".evaluation.toml.new",
+    manifest.EVALUATION,
+    f".{manifest.EVALUATION}.new",
     ".manifest.json.new",
 }
 """What a command that was killed while it began a folder may have left there."""
@@ -54,16 +61,24 @@ class Store:
         ``versions`` are those of the back end.
         """
         self.folder = folder
+        self.notes: list[str] = []
+        """What was found when the folder was resumed, to be told."""
+        self._contents: dict[str, Contents] = {}
+        for run in plan.runs:
+            names.run_key(run.key, str(plan.path))
+            names.network(run.network.name, str(plan.path))
         with disk_errors(folder):
             _refuse_foreign(folder)
             folder.mkdir(parents=True, exist_ok=True)
+            for name in (_LOCK, _RUNS, _ASIDE, calibration.FOLDER):
+                names.inside(folder, name)
             self._lock = Lock(folder / _LOCK, str(folder), "a folder that no other command is working on")
             try:
                 if not (folder / manifest.NAME).exists():
                     self._begin(plan, versions)
                 manifest.continue_session(folder, plan, versions)
                 self._journal = Journal(folder)
-                self._recover()
+                self._recover(plan)
             except BaseException:
                 self._lock.release()
                 raise
@@ -75,6 +90,31 @@ class Store:
         self._journal.close()
         self._lock.release()
 
+    @contextmanager
+    def mishaps(self) -> Iterator[None]:
+        """Words the ends of a command that are no run's fault: a full disk, a folder that is gone."""
+        try:
+            yield
+        except (OSError, RunFailed) as error:
+            self.check_place()
+            if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+                raise _disk_error(error, self.folder) from None
+            raise
+
+    def check_place(self) -> None:
+        """Raises Incomplete where the folder was removed or replaced under way: results would be lost."""
+        if self._lock.in_place() and self._journal.in_place():
+            return
+        if not (self.folder / _LOCK).exists():
+            # A simulator that was under way makes its own folder again.
+            with suppress(OSError):
+                self._runs.rmdir()
+                self.folder.rmdir()
+        raise Incomplete(
+            f"{self.folder}: the results folder was removed or replaced while the command was at work. "
+            "Give the same command again."
+        )
+
     def rows(self) -> list[Row]:
         """The state of all runs, in their order."""
         return self._journal.rows()
@@ -85,6 +125,7 @@ class Store:
 
     def begin(self, key: str) -> tuple[int, Path]:
         """A new attempt at a run: its number and the folder to fill."""
+        self.check_place()
         number = self._journal.begin(key)
         folder = self._partial(key, number)
         with disk_errors(folder):
@@ -93,27 +134,39 @@ class Store:
 
     def done(self, key: str, number: int, outcome: Outcome) -> None:
         """Keeps the run for good; on return it is on the disk and in the journal."""
+        self.check_place()
         folder = self._partial(key, number)
         with disk_errors(folder):
             (folder / _OUTCOME).write_text(outcome.to_json())
             durable.sync_tree(folder)
+            files = contents.record(folder)
             folder.rename(self._run(key))
             durable.sync(self._runs)
-        self._journal.done(key, number, outcome)
+        self._journal.done(key, number, outcome, files)
+        self._contents[key] = Contents(self._run(key), files)
+
+    def table(self, key: str, name: str) -> pl.DataFrame:
+        """One table of a done run; raises UsageError where it is not what the run left."""
+        return trace.read_file(self._contents[key].path(f"{name}.parquet"), name)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:
         """Sets the attempt aside; the run is planned again."""
         self._journal.repeat(key, number, outcome, detail)
         self._set_aside(key, number)
 
-    def failed(self, key: str, number: int, cause: str) -> None:
+    def failed(self, key: str, number: int, cause: str, kind: journal.Kind = "crash") -> None:
         """Sets the last attempt aside; the run has no result."""
-        self._journal.failed(key, number, cause)
+        self._journal.failed(key, number, cause, kind)
         self._set_aside(key, number)
+
+    def unattempted(self, key: str, cause: str, kind: journal.Kind) -> None:
+        """The run has no result, and an attempt would be in vain."""
+        self._journal.failed(key, None, cause, kind)
 
     def dropped(self, key: str, number: int) -> None:
         """Removes an attempt that was stopped; the run is planned again."""
-        shutil.rmtree(self._partial(key, number), ignore_errors=True)
+        if self._lock.in_place() or not (self.folder / _LOCK).exists():
+            shutil.rmtree(self._partial(key, number), ignore_errors=True)
         self._journal.repeat(key, number, "stopped", "")
 
     def skip(self, key: str, why: str) -> None:
@@ -122,15 +175,20 @@ class Store:
 
     def keep_calibration(self, network: str, measured: dict[str, Any]) -> Path:
         """Stores what the emulated path of a network really gave."""
-        path = self.folder / "calibration" / f"{network}.json"
+        text = json.dumps(measured, indent=1) + "\n"
+        self._journal.calibrated(names.network(network, str(self.folder)), text)
+        return self._write_calibration(network, text)
+
+    def _write_calibration(self, network: str, text: str) -> Path:
+        path = calibration.path(self.folder, network)
         with disk_errors(path):
             path.parent.mkdir(exist_ok=True)
-            durable.write(path, json.dumps(measured, indent=1).encode() + b"\n")
+            durable.write(path, text.encode())
         return path
 
     @property
     def _runs(self) -> Path:
-        return self.folder / "runs"
+        return self.folder / _RUNS
 
     def _run(self, key: str) -> Path:
         return self._runs / key
@@ -141,38 +199,51 @@ class Store:
     def _begin(self, plan: Plan, versions: dict[str, str]) -> None:
         for name in _BEFORE_MANIFEST - {_LOCK}:
             (self.folder / name).unlink(missing_ok=True)
-        durable.write(self.folder / "evaluation.toml", plan.text)
-        journal = Journal(self.folder, new=True)
-        journal.plan(plan.runs)
-        journal.close()
+        durable.write(self.folder / manifest.EVALUATION, plan.text)
+        new = Journal(self.folder, new=True)
+        new.plan(plan.runs)
+        new.close()
         manifest.create(self.folder, plan, versions)
 
-    def _recover(self) -> None:
+    def _recover(self, plan: Plan) -> None:
         """Makes good what a killed command left: adopts whole runs, removes parts of runs."""
+        rows = self.rows()
+        if [row.key for row in rows] != [run.key for run in plan.runs]:
+            odd = {row.key for row in rows} ^ {run.key for run in plan.runs}
+            found = f"other runs than those of the evaluation, such as {min(odd)}" if odd else "another order"
+            raise UsageError(str(self._journal.path), found, f"the journal of {self.folder} as it was")
+        done = sum(row.state == "done" for row in rows)
+        if done and not self._runs.is_dir():
+            raise UsageError(str(self._runs), "no folder", f"the folder of the {done} runs that are done")
         self._runs.mkdir(exist_ok=True)
-        for row in self.rows():
-            folder = self._run(row.key)
+        for row in rows:
+            folder = names.inside(self.folder, _RUNS, row.key)
             if row.state == "done":
-                if not folder.is_dir():
-                    raise UsageError(
-                        str(folder), "no folder", "the trace of a run that the journal calls done"
-                    )
+                if folder.is_dir():
+                    self._contents[row.key] = Contents(folder, row.files or {})
+                else:
+                    self._journal.forget(row.key)
+                    self.notes.append(f"{row.key}: its folder is gone, so it is carried out again")
                 continue
             if row.state == "running":
                 try:
                     outcome = Outcome.from_json((folder / _OUTCOME).read_bytes())
-                    self._journal.done(row.key, row.attempts, outcome)
+                    files = contents.record(folder)
+                    self._journal.done(row.key, row.attempts, outcome, files)
+                    self._contents[row.key] = Contents(folder, files)
                     continue
                 except (OSError, ValueError):
                     self._journal.repeat(row.key, row.attempts, "interrupted", "")
-            if folder.exists():
-                shutil.rmtree(folder)
+            _remove(folder)
         for leftover in self._runs.glob(".partial-*"):
-            shutil.rmtree(leftover)
+            _remove(leftover)
+        for network, text in self._journal.calibrations().items():
+            if calibration.fault(self.folder, network, text):
+                self._write_calibration(network, text)
 
     def _set_aside(self, key: str, number: int) -> None:
         """For a look at the logs only, so a full disk is no error here."""
-        aside = self.folder / "set-aside" / f"{key}-{number}"
+        aside = self.folder / _ASIDE / f"{key}-{number}"
         with suppress(OSError):
             aside.parent.mkdir(exist_ok=True)
             self._partial(key, number).rename(aside)
@@ -184,17 +255,27 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _DISK_ERRORS:
-            place = error.filename or path
-            raise Incomplete(
-                f"{place}: {error.strerror}. Mend that and give the same command again."
-            ) from None
-        if error.errno in (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
+        if error.errno in DISK_ERRORS:
+            raise _disk_error(error, path) from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
             found = str(error.strerror).lower()
             raise UsageError(
                 str(error.filename or path), found, "a folder that this user may write"
             ) from None
         raise
+
+
+def _disk_error(error: OSError, path: Path) -> Incomplete:
+    place = error.filename or path
+    return Incomplete(f"{place}: {error.strerror}. Mend that and give the same command again.")
+
+
+def _remove(path: Path) -> None:
+    """Removes a folder, or whatever stands in its place."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -12,6 +12,11 @@ from typing import Any
 
 import polars as pl
 
+from wirepaint.errors import UsageError
+from wirepaint.results import durable
+
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""What Polars raises for a file that is no table."""
 _TYPES: dict[str, type[pl.DataType]] = {
     "int64": pl.Int64,
     "float64": pl.Float64,
@@ -50,7 +55,10 @@ def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     """Writes a frame that has the columns of the table, in any order."""
     path = folder / f"{name}.parquet"
     columns = [pl.col(column).cast(dtype) for column, dtype in polars_schema(name).items()]
-    frame.select(columns).write_parquet(path)
+    try:
+        frame.select(columns).write_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise durable.of_system(str(error), path) or error from None
     with path.open("rb") as file:
         os.fsync(file.fileno())
     return path
@@ -60,5 +68,45 @@ def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
     """One table of a run, or some of its columns; empty when the run has none."""
     path = folder / f"{name}.parquet"
     if path.exists():
-        return pl.read_parquet(path, columns=list(columns) if columns else None)
+        return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
     return pl.DataFrame(schema=polars_schema(name)).select(columns or pl.all())
+
+
+def read_file(path: Path | None, name: str) -> pl.DataFrame:
+    """The table ``name`` in a file; empty without one.
+
+    Raises UsageError where the file cannot be read or has other columns than the table.
+    """
+    if path is None:
+        return pl.DataFrame(schema=polars_schema(name))
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except UNREADABLE as error:
+        raise unreadable(path, error) from None
+    _check_columns(path, name, frame.schema)
+    return frame
+
+
+def scan_file(path: Path, name: str) -> pl.LazyFrame:
+    """The same, to be read when it is needed."""
+    try:
+        frame = pl.scan_parquet(path, glob=False)
+        _check_columns(path, name, frame.collect_schema())
+    except UNREADABLE as error:
+        raise unreadable(path, error) from None
+    return frame
+
+
+def unreadable(path: Path, error: BaseException) -> UsageError:
+    """The error for a file that is no table."""
+    cause = (str(error).splitlines() or [type(error).__name__])[0]
+    return UsageError(str(path), f"a file that cannot be read ({cause})", "a table of a run's trace")
+
+
+def _check_columns(path: Path, name: str, found: pl.Schema) -> None:
+    asked = polars_schema(name)
+    for column in dict.fromkeys([*asked, *found]):
+        if asked.get(column) != found.get(column):
+            was = f"the type {found[column]}" if column in found else "nothing"
+            accepted = f"the type {asked[column]}" if column in asked else f"a column of the table {name}"
+            raise UsageError(f"{path}: column {column}", was, accepted)

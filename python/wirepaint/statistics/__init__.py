@@ -3,6 +3,7 @@
 ``intervals``   median and mean with 95 % BCa bootstrap intervals; :func:`narrow_enough`
 ``ranks``       the rank tests, the shift that they estimate, and its interval
 ``compare``     two levels of a factor, all else equal: one word and the numbers behind it
+``losses``      how many visits of each level count, and what the others were lost to
 ``agreement``   the simulator against the testbed
 ``terminal``    the comparison as a table on the terminal
 

@@ -4,7 +4,8 @@ A *point* is one page in one set of conditions (network, congestion control, ...
 over its visits on each back end. Over the points:
 
 - *rank correlation*: Spearman's rho. It tells whether the simulator puts pages and conditions into
-  the testbed's order.
+  the testbed's order. A visit that timed out is longer than all that loaded; where the median of a point is
+  such a visit, the point has a rank and no error.
 - *relative error* of a point: (simulator - testbed) / testbed. Its median and 90th percentile by
   size, and its median with the sign, which tells a bias.
 - *direction*: of the differences between two levels of a compared axis that the testbed decided
@@ -29,6 +30,7 @@ from scipy import stats
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
+from wirepaint.statistics import losses
 from wirepaint.statistics.compare import HEADLINE, Comparison, compare
 from wirepaint.statistics.wording import MINUS, number
 
@@ -46,8 +48,9 @@ class Agreement:
 
     ``rho`` is None with fewer than three points or where one side is constant; ``left_out`` counts
     points whose testbed value is 0, which have no relative error, ``one_sided`` those that one back end
-    has no value of (failed or invalid runs). ``decided`` and ``same_sign``
-    count differences between levels of compared axes, ``large`` and ``large_same_sign`` those of 2 % or more.
+    has no value of (failed or invalid runs), ``timed_out`` those that timed out in the median on a back end,
+    which only ``rho`` takes. ``decided`` and ``same_sign`` count differences between levels of compared axes,
+    ``large`` and ``large_same_sign`` those of 2 % or more.
     """
 
     metric: str
@@ -64,6 +67,7 @@ class Agreement:
     same_sign: int
     large: int = 0
     large_same_sign: int = 0
+    timed_out: int = 0
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -97,13 +101,19 @@ class Agreement:
 
 def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
     """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians, null where
-    that back end has none), and ``error``, null where it has no meaning."""
+    that back end has none or timed out in the median), ``testbed_late`` and ``simulator_late`` (it timed out
+    in the median), and ``error``, null where it has no meaning."""
     axes = [axis for axis in measured.AXES if axis != "backend"]
-    known = frame.filter(~pl.col("warmup")).drop_nulls(metric.column)
+    value = pl.col(metric.column).cast(pl.Float64)
+    if metric.name in losses.UNTIL_LOAD and losses.LIMIT in frame.columns:
+        value = pl.when(pl.col(losses.LIMIT).is_not_null()).then(float("inf")).otherwise(value)
+    known = frame.filter(~pl.col("warmup")).with_columns(value=value).drop_nulls("value")
     sides = [
         known.filter(pl.col("backend") == backend)
         .group_by(axes, maintain_order=True)
-        .agg(pl.col(metric.column).cast(pl.Float64).median().alias(backend))
+        .agg(pl.col("value").median().alias(backend))
+        .with_columns(pl.col(backend).is_infinite().alias(f"{backend}_late"))
+        .with_columns(pl.when(~pl.col(f"{backend}_late")).then(backend).alias(backend))
         for backend in (REAL, SIMULATED)
     ]
     both = sides[0].join(sides[1], on=axes, how="full", coalesce=True, maintain_order="left_right")
@@ -116,16 +126,33 @@ def read(
 ) -> pl.DataFrame:
     """What :func:`agree` takes, of one folder with both back ends; the simulator's runs from ``simulated``
     where that is given, the same pages and conditions simulated again."""
-    frame = measured.table(results, verdicts)
-    if simulated is None:
+
+    def table(of: Results) -> pl.DataFrame:
+        return losses.with_timeouts(of, measured.table(of, verdicts))
+
+    return _replaced(table(results), table(simulated) if simulated else None)
+
+
+def ended(
+    results: Results, simulated: Results | None = None, verdicts: Sequence[str] = ("valid",)
+) -> list[losses.Losses]:
+    """How the visits of each back end ended, of the folders that :func:`read` takes."""
+    again = losses.visits(simulated, verdicts) if simulated else None
+    return losses.by_level(_replaced(losses.visits(results, verdicts), again), "backend", (REAL, SIMULATED))
+
+
+def _replaced(frame: pl.DataFrame, again: pl.DataFrame | None) -> pl.DataFrame:
+    """``frame`` with its simulated rows replaced by those of ``again``."""
+    if again is None:
         return frame
-    again = measured.table(simulated, verdicts).filter(pl.col("backend") == SIMULATED)
-    return pl.concat([frame.filter(pl.col("backend") != SIMULATED), again], how="diagonal_relaxed")
+    kept, others = frame.filter(pl.col("backend") != SIMULATED), again.filter(pl.col("backend") == SIMULATED)
+    return pl.concat([kept, others], how="diagonal_relaxed")
 
 
 def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
     """The agreement of each metric that has points; ``frame`` is :func:`wirepaint.metrics.table`."""
-    present = set(frame["backend"].drop_nulls())
+    counted = frame.filter(pl.col(losses.LIMIT).is_null()) if losses.LIMIT in frame.columns else frame
+    present = set(counted["backend"].drop_nulls())
     if not {REAL, SIMULATED} <= present:
         found = f"counted runs of the {present.pop()} only" if present else "no run that counts"
         accepted = 'valid runs of both back ends (backend = "both"; --suspect counts suspect ones too)'
@@ -137,6 +164,10 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
             raise UsageError("metric", repr(name), "a metric that is a number")
         known = pairs(frame, metric)
         points = known.drop_nulls([REAL, SIMULATED])
+        ranked = known.with_columns(
+            pl.when(f"{side}_late").then(float("inf")).otherwise(side).alias(side)
+            for side in (REAL, SIMULATED)
+        ).drop_nulls([REAL, SIMULATED])
         if points.is_empty():
             continue
         errors = points["error"].drop_nulls().to_numpy()
@@ -148,8 +179,9 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
                 unit=metric.unit,
                 points=points.height,
                 left_out=points.height - errors.size,
-                one_sided=known.height - points.height,
-                rho=_rho(points),
+                one_sided=known.height - ranked.height,
+                timed_out=ranked.height - points.height,
+                rho=_rho(ranked),
                 median_error=float(np.median(np.abs(errors))) if errors.size else None,
                 p90_error=float(np.quantile(np.abs(errors), 0.9)) if errors.size else None,
                 bias=float(np.median(errors)) if errors.size else None,
@@ -221,7 +253,8 @@ def command(
     """``wirepaint agree``: prints a table, or with ``json`` one JSON document with every point."""
     results = Results.open(folder)
     again = Results.open(simulated) if simulated else None
-    frame = read(results, again, ("valid", "suspect") if suspect else ("valid",))
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    frame, lost = read(results, again, verdicts), ended(results, again, verdicts)
     if metric and "all" in metric:
         metric = [name for name, each in measured.registry().items() if not each.label]
     names = list(metric or HEADLINE)
@@ -229,15 +262,16 @@ def command(
     if json:
         points = {row.metric: pairs(frame, measured.get(row.metric)).to_dicts() for row in found}
         document = {"title": results.title, "agreement": [asdict(row) for row in found], "points": points}
+        document |= {"losses": [each.as_dict() for each in lost], "uneven": losses.unevenly(lost)}
         print(jsonlib.dumps(document, indent=1, ensure_ascii=False))
         return
-    show(found)
+    show(found, lost)
     if fidelity := (again or results).fidelity():
         Console(width=None if Console().is_terminal else 100, highlight=False).print(fidelity, markup=False)
 
 
-def show(found: Sequence[Agreement]) -> None:
-    """Prints the agreement as a table on stdout."""
+def show(found: Sequence[Agreement], lost: Sequence[losses.Losses] = ()) -> None:
+    """Prints the agreement as a table on stdout, and how the visits of each back end ended."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("simulator against testbed")
     for name in ("points", "Spearman", "median error", "90th pct", "bias", "same sign"):
@@ -248,6 +282,10 @@ def show(found: Sequence[Agreement]) -> None:
     console.print(table)
     if said := missing(found):
         console.print(said, style="bold")
+    for said in losses.unevenly(lost):
+        console.print(f"! {said}", markup=False)
+    for each in lost:
+        console.print(each.sentence, markup=False)
     console.print(
         "A point is one page in one set of conditions: medians of its visits. Errors are shares of the "
         "testbed's value. Same sign: of the differences that the testbed decided.",
@@ -256,8 +294,12 @@ def show(found: Sequence[Agreement]) -> None:
 
 
 def missing(found: Sequence[Agreement]) -> str:
-    """How many points are not counted because one back end has none; empty where all are."""
+    """How many points are not counted because one back end has none, or timed out; empty where all are."""
     points = max((row.one_sided for row in found), default=0)
-    if not points:
-        return ""
-    return f"Not counted: points of which one back end has no run that counts, {points} of them."
+    late = max((row.timed_out for row in found), default=0)
+    said = []
+    if points:
+        said.append(f"Not counted: points of which one back end has no run that counts, {points} of them.")
+    if late:
+        said.append(f"Points that timed out in the median: {late}; they have a rank and no error.")
+    return " ".join(said)

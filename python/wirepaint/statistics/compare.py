@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps as to_json
 from pathlib import Path
@@ -15,8 +16,9 @@ import polars as pl
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
-from wirepaint.statistics import ranks, wording
+from wirepaint.statistics import losses, ranks, wording
 from wirepaint.statistics.intervals import Interval, mean, median
+from wirepaint.statistics.losses import Losses
 
 MARGIN = 0.02
 SIGNIFICANCE = 0.05
@@ -27,14 +29,16 @@ class Level:
     """All values of a metric at one level of the factor.
 
     ``values`` holds every value by stratum: by page, or "network / page" over several networks.
-    ``median`` and ``mean`` are means over the strata, so that each page weighs alike.
+    ``median`` and ``mean`` are means over the strata, so that each page weighs alike, of those with values at
+    both levels where there are any; None without a value. ``timed_out`` visits have no value, but a rank.
     """
 
     level: str
     n: int
-    median: Interval
-    mean: Interval
+    median: Interval | None
+    mean: Interval | None
     values: dict[str, tuple[float, ...]]
+    timed_out: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,11 @@ class Comparison:
     metric's unit, ``shift_rel`` a share of the baseline (None where a value is not positive);
     negative when the candidate is lower. ``by_stratum`` has the same of each stratum by itself,
     relative where ``shift_rel`` is; ``dissent`` names those that speak against the verdict, by their
-    own interval. ``p_holm`` is corrected for ``family`` comparisons.
+    own interval. ``p_holm`` is corrected for ``family`` comparisons. ``losses`` says how the visits of
+    baseline and candidate ended, where that is known.
+
+    A visit that timed out ranks behind all that loaded. In the shift its limit stands for it, so a shift or a
+    bound that rests on it is at least as large as it says.
     """
 
     metric: str
@@ -71,6 +79,15 @@ class Comparison:
     margin: float
     verdict: str
     dissent: tuple[str, ...]
+    losses: tuple[Losses, Losses] | None = None
+
+    @property
+    def uneven(self) -> str:
+        """That the two levels lost different shares of their visits, in words; empty where they did not."""
+        if self.losses is None or not losses.uneven(*self.losses):
+            return ""
+        where = " / ".join([*self.conditions.values(), *([self.page] if self.page else [])])
+        return losses.sentence(*self.losses, where or "all conditions")
 
     @property
     def stratum(self) -> str:
@@ -84,7 +101,8 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every field, the stratum and the sentence."""
-        return {**asdict(self), "stratum": self.stratum, "sentence": self.sentence}
+        said = {"stratum": self.stratum, "sentence": self.sentence, "uneven": self.uneven}
+        return {**asdict(self), **said, "losses": [each.as_dict() for each in self.losses or ()]}
 
 
 def compare(
@@ -95,6 +113,7 @@ def compare(
     *,
     margin: float = MARGIN,
     by_page: bool = True,
+    visits: pl.DataFrame | None = None,
 ) -> list[Comparison]:
     """Compares every level of ``factor`` with the baseline level, for each metric.
 
@@ -102,7 +121,8 @@ def compare(
     is the first level in the frame unless it is named. Per metric and level there is a row for each
     combination of the other axes over all pages, one over all combinations where there are
     several, and with ``by_page`` one for each page. Only pages with values at both levels enter.
-    ``margin`` is the share within which two levels count as the same.
+    ``margin`` is the share within which two levels count as the same. Rows with ``losses.LIMIT`` are visits
+    that timed out; ``visits`` (``losses.visits``) tells what was lost.
 
     Holm's correction takes together all rows over all pages, and for each metric its rows of
     single pages. What was measured and what was simulated are never taken together.
@@ -127,20 +147,31 @@ def compare(
         if axis not in (factor, "page") and (axis == "network" or frame[axis].n_unique() > 1)
     ]
     others.sort(key=lambda axis: axis != "network")
+    ends = _ends(visits, factor, others) if visits is not None else None
     rows = []
     for name in metrics:
         metric = measured.get(name)
         if metric.label:
             raise UsageError("metric", repr(name), "a metric that is a number")
-        known = frame.drop_nulls(metric.column)
         for candidate in levels:
             if candidate != first:
-                rows += _Pair(metric, factor, first, candidate, others, known, margin).rows(by_page)
+                rows += _Pair(metric, factor, first, candidate, others, frame, margin, ends).rows(by_page)
     return _judged(rows)
 
 
 _Key = tuple[str, ...]
 """A stratum: the levels of the other axes, then the page."""
+_Ends = Mapping[tuple[str, _Key, str | None], Counter[str]]
+"""Numbers of visits by how they ended: of a level, under levels of other axes or all, of a page or all."""
+
+
+def _ends(visits: pl.DataFrame, factor: str, others: Sequence[str]) -> _Ends:
+    found: dict[tuple[str, _Key, str | None], Counter[str]] = {}
+    columns = visits.select(pl.col([factor, *others, "page"]).cast(pl.String), "end")
+    for level, *group, page, end in columns.iter_rows():
+        for key in {(level, tuple(group), page), (level, tuple(group), None), (level, (), None)}:
+            found.setdefault(key, Counter())[end] += 1
+    return found
 
 
 class _Pair:
@@ -155,17 +186,21 @@ class _Pair:
         others: Sequence[str],
         frame: pl.DataFrame,
         margin: float,
+        ends: _Ends | None,
     ) -> None:
         self.metric, self.factor, self.others, self.margin = metric, factor, others, margin
-        self.levels = baseline, candidate
-        self.values = self._by_stratum(frame, baseline), self._by_stratum(frame, candidate)
-        lower, upper = self.values
+        self.levels, self.ends = (baseline, candidate), ends
+        self.values = [self._by_stratum(frame, level, metric.column) for level in self.levels]
+        self.late: list[dict[_Key, tuple[float, ...]]] = [{}, {}]
+        if metric.name in losses.UNTIL_LOAD and losses.LIMIT in frame.columns:
+            self.late = [self._by_stratum(frame, level, losses.LIMIT) for level in self.levels]
+        lower, upper = ({**values, **late} for values, late in zip(self.values, self.late, strict=True))
         self.both = [key for key in lower if key in upper]
         self.one = [key for key in {**lower, **upper} if key not in self.both]
 
-    def _by_stratum(self, frame: pl.DataFrame, level: str) -> dict[_Key, tuple[float, ...]]:
-        part = frame.filter(pl.col(self.factor) == level)
-        grouped = part.group_by([*self.others, "page"], maintain_order=True).agg(pl.col(self.metric.column))
+    def _by_stratum(self, frame: pl.DataFrame, level: str, column: str) -> dict[_Key, tuple[float, ...]]:
+        part = frame.filter(pl.col(self.factor) == level).drop_nulls(column)
+        grouped = part.group_by([*self.others, "page"], maintain_order=True).agg(pl.col(column))
         return {tuple(row[:-1]): tuple(row[-1]) for row in grouped.iter_rows()}
 
     def rows(self, by_page: bool) -> Iterator[Comparison]:
@@ -186,9 +221,16 @@ class _Pair:
         def label(key: _Key) -> str:
             return key[-1] if conditions else " / ".join(key)
 
-        lower, upper = ({label(key): values[key] for key in keys} for values in self.values)
-        strata = {name: (np.array(lower[name]), np.array(upper[name])) for name in lower}
+        lower, upper = ({label(key): values[key] for key in keys if key in values} for values in self.values)
+        late = [{label(key): late.get(key, ()) for key in keys} for late in self.late]
+        strata = {
+            name: (
+                np.array(lower.get(name, ()) + late[0][name]), np.array(upper.get(name, ()) + late[1][name])
+            )
+            for name in map(label, keys)
+        }  # fmt: skip
         arrays = list(strata.values())
+        shared = [name for name in lower if name in upper]
         positive = all((a > 0).all() and (b > 0).all() for a, b in arrays)
         estimate = _relative if positive else ranks.shift
         test = ranks.rank_test(arrays)
@@ -203,8 +245,8 @@ class _Pair:
             page=page,
             pages=tuple(dict.fromkeys(key[-1] for key in keys)),
             left_out=() if page else tuple(map(label, left_out)),
-            baseline=_level(self.levels[0], lower),
-            candidate=_level(self.levels[1], upper),
+            baseline=_level(self.levels[0], lower, shared, late[0]),
+            candidate=_level(self.levels[1], upper, shared, late[1]),
             shift=ranks.shift(arrays),
             shift_rel=_relative(arrays) if positive else None,
             by_stratum={name: estimate([pair]) for name, pair in strata.items()},
@@ -216,12 +258,32 @@ class _Pair:
             margin=self.margin,
             verdict="",
             dissent=(),
+            losses=self._losses(conditions, page),
         )
 
+    def _losses(self, conditions: dict[str, str], page: str | None) -> tuple[Losses, Losses] | None:
+        if self.ends is None:
+            return None
+        ends = [self.ends.get((level, tuple(conditions.values()), page), {}) for level in self.levels]
+        first, second = (losses.of(level, found) for level, found in zip(self.levels, ends, strict=True))
+        return first, second
 
-def _level(level: str, values: dict[str, tuple[float, ...]]) -> Level:
-    strata = tuple(values.values())
-    return Level(level, sum(map(len, strata)), median(*strata), mean(*strata), values)
+
+def _level(
+    level: str,
+    values: dict[str, tuple[float, ...]],
+    shared: Sequence[str],
+    late: Mapping[str, tuple[float, ...]],
+) -> Level:
+    strata = [values[name] for name in shared or values]
+    return Level(
+        level,
+        n=sum(map(len, values.values())),
+        median=median(*strata) if strata else None,
+        mean=mean(*strata) if strata else None,
+        values=values,
+        timed_out=sum(map(len, late.values())),
+    )
 
 
 def _relative(strata: Sequence[ranks.Stratum]) -> Interval:
@@ -266,7 +328,8 @@ def _verdict(row: Comparison) -> tuple[str, tuple[str, ...]]:
     the direction, when the test finds one; else undecided.
     """
     share = row.shift_rel is not None
-    limit = row.margin if share else row.margin * abs(row.baseline.median.value)
+    middle = row.baseline.median
+    limit = row.margin if share or middle is None else row.margin * abs(middle.value)
     whole = row.shift_rel or row.shift
     apart = tuple(name for name, shift in row.by_stratum.items() if shift.outside(limit))
     if whole.inside(limit):
@@ -313,14 +376,23 @@ def compare_results(
         metrics = [name for name, metric in measured.registry().items() if not metric.label]
     if baseline is None and factor in measured.AXES:
         baseline = measured.levels(results, factor)[0]
-    frame = measured.table(results, ("valid", "suspect") if suspect else ("valid",))
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    frame = measured.table(results, verdicts)
     if frame.is_empty():
         counted = results.runs("done").group_by("verdict").len().sort("verdict").iter_rows()
         found = ", ".join(f"{n} {verdict}" for verdict, n in counted) or "no run"
         found += "".join(f"; {page} cannot count ({why})" for page, why in results.cannot_count().items())
         accepted = "valid or suspect runs" if suspect else "valid runs (--suspect counts suspect ones too)"
         raise UsageError(str(results.folder), found, accepted)
-    return compare(frame, factor, metrics or HEADLINE, baseline, margin=margin, by_page=by_page)
+    return compare(
+        losses.with_timeouts(results, frame),
+        factor,
+        metrics or HEADLINE,
+        baseline,
+        margin=margin,
+        by_page=by_page,
+        visits=losses.visits(results, verdicts),
+    )
 
 
 def command(
@@ -341,6 +413,8 @@ def command(
     rows = compare_results(
         results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
     )
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    lost = losses.by_level(losses.visits(results, verdicts), factor, measured.levels(results, factor))
     compared = {row.metric for row in rows}
     without = [
         name
@@ -352,10 +426,11 @@ def command(
             "title": results.title,
             "factor": factor,
             "comparisons": [row.as_dict() for row in rows],
+            "losses": [level.as_dict() for level in lost],
             "without_values": without,
             "cannot_count": results.cannot_count(),
             "fidelity": results.fidelity(),
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        terminal.show(rows, without, results.cannot_count(), results.fidelity())
+        terminal.show(rows, without, results.cannot_count(), results.fidelity(), lost)

@@ -10,10 +10,12 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
-from wirepaint.statistics.compare import Comparison
+from wirepaint.statistics.compare import Comparison, Level
+from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import difference, number
 
 WIDTH = 100
+NOTHING = "\N{EN DASH}"
 COLOURS = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
 
@@ -22,12 +24,14 @@ def show(
     without: Sequence[str] = (),
     cannot_count: Mapping[str, str] | None = None,
     fidelity: str | None = None,
+    lost: Sequence[Losses] = (),
     file: TextIO | None = None,
 ) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
     ``without`` names the metrics that were asked for and have no values to compare, ``cannot_count`` gives
-    by page why visits were skipped, ``fidelity`` says how true the simulator is on the pages.
+    by page why visits were skipped, ``fidelity`` says how true the simulator is on the pages, ``lost`` how
+    the visits of each level ended.
     """
     out = file or sys.stdout
     console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False)
@@ -42,7 +46,12 @@ def show(
         console.print()
     for row in comparisons:
         if row.dissent:
-            console.print(f"* {row.sentence}")
+            console.print(f"* {row.sentence}", markup=False)
+    for said in dict.fromkeys(row.uneven for row in comparisons if row.uneven):
+        console.print(f"! {said}", markup=False)
+    if comparisons:
+        for level in lost:
+            console.print(level.sentence, markup=False)
     if without:
         console.print(f"No values at two levels of the same page: {', '.join(without)}.")
     for page, why in (cannot_count or {}).items():
@@ -50,7 +59,7 @@ def show(
     if fidelity:
         console.print(fidelity, markup=False)
     if comparisons:
-        console.print(_legend(comparisons[0]), style="dim")
+        console.print(_legend(comparisons), style="dim")
 
 
 def _block(rows: list[Comparison]) -> Table:
@@ -67,19 +76,24 @@ def _block(rows: list[Comparison]) -> Table:
         table.add_row(
             "" if row.page else row.stratum,
             row.page or (row.pages[0] if len(row.pages) == 1 else f"{len(row.pages)} pages"),
-            number(row.baseline.median.value),
-            number(row.candidate.median.value),
+            _median(row.baseline),
+            _median(row.candidate),
             difference(row),
             "<0.001" if row.p_holm < 0.001 else f"{row.p_holm:.3f}",
-            row.verdict + ("*" if row.dissent else ""),
+            row.verdict + ("*" if row.dissent else "") + ("!" if row.uneven else ""),
             style=COLOURS.get(row.verdict, "") if row.page is None else "dim",
         )
     return table
 
 
-def _legend(first: Comparison) -> str:
+def _median(level: Level) -> str:
+    return NOTHING if level.median is None else number(level.median.value)
+
+
+def _legend(rows: Sequence[Comparison]) -> str:
+    late = any(row.baseline.timed_out or row.candidate.timed_out for row in rows)
     return (
         "Values: medians of the visits, averaged over pages. Difference from "
-        f"{first.baseline.level}: Hodges-Lehmann shift within pages. p: corrected by Holm. "
-        f"same: the whole interval lies within ±{100 * first.margin:g} %."
-    )
+        f"{rows[0].baseline.level}: Hodges-Lehmann shift within pages. p: corrected by Holm. "
+        f"same: the whole interval lies within ±{100 * rows[0].margin:g} %."
+    ) + (" A visit that timed out ranks last; in the difference its limit stands for it." if late else "")

@@ -33,8 +33,15 @@ def sentence(row: Comparison) -> str:
         f"{row.title}, {where}, {scope}: {relation}; "
         f"difference {difference(row)}; p = {row.p_holm:.2g} ({row.test}, Holm over "
         f"{_count(row.family, 'comparison')}); {row.baseline.n} and {row.candidate.n} visits"
-        f"{_dissent(row)}."
+        f"{_timeouts(row)}{_dissent(row)}."
     )
+
+
+def _timeouts(row: Comparison) -> str:
+    if not row.baseline.timed_out and not row.candidate.timed_out:
+        return ""
+    numbers = f"{row.baseline.timed_out} and {row.candidate.timed_out}"
+    return f", and {numbers} that timed out, taken as longer than the limit"
 
 
 def _dissent(row: Comparison) -> str:

@@ -287,6 +287,7 @@ class Pane {
       c.host, c.protocol, c.encrypted ? "TLS" : "plain", c.congestion, `initial window ${c.initial_window ?? "?"}`,
       `${c.objects ?? 0} objects`, size(c.bytes_received), `smallest RTT ${duration(c.min_rtt)}`,
       `${c.retransmitted_segments ?? 0} segments retransmitted`,
+      c.group_hosts && `its group spans ${c.group_hosts} host${c.group_hosts > 1 ? "s" : ""}`,
     ];
     this.facts.textContent = facts.filter(Boolean).join(" · ");
   }

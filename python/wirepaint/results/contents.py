@@ -1,0 +1,120 @@
+"""The files of a run: their digests are taken when the run is kept, and checked when it is read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISLNK, S_ISREG
+from typing import Literal
+
+from wirepaint.errors import UsageError
+from wirepaint.results import names
+
+_ACCEPTED = "the results as they were kept (`wirepaint verify` says what to do)"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a file or folder of the results, ``found`` in words."""
+
+    path: Path
+    kind: Literal["damaged", "missing", "foreign"]
+    found: str
+
+    def error(self) -> UsageError:
+        return UsageError(str(self.path), self.found, _ACCEPTED)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file; raises OSError, also for what is no regular file."""
+    mode = path.lstat().st_mode
+    if not S_ISREG(mode):
+        raise OSError(errno.EINVAL, "a symbolic link" if S_ISLNK(mode) else "no regular file", str(path))
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def record(folder: Path) -> dict[str, str]:
+    """Digests of all files below a folder by their relative paths."""
+    found = sorted(_listed(folder))
+    return {name: digest(folder / name) for name in found if S_ISREG((folder / name).lstat().st_mode)}
+
+
+class Contents:
+    """The files of one run that is done. Each is checked once."""
+
+    def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
+        """``digests`` are those of the journal; raises UsageError where one of its names leads elsewhere."""
+        self.folder = folder
+        self._digests = {names.file(name, str(folder)): digest for name, digest in digests.items()}
+        self._whole: set[str] = set()
+        self._listed = False
+
+    def path(self, name: str) -> Path | None:
+        """Path of a file that is what it was when the run was kept; None where the run had none.
+
+        Raises UsageError where the file is not what it was, or a file of the run is missing or one too many.
+        """
+        if not self._listed:
+            for fault in self._names():
+                raise fault.error()
+            self._listed = True
+        if name not in self._digests:
+            return None
+        if name not in self._whole:
+            if fault := self._damage(name):
+                raise fault.error()
+            self._whole.add(name)
+        return self.folder / name
+
+    def check(self) -> None:
+        """Raises UsageError for the first file that is not what it was."""
+        for name in self._digests:
+            self.path(name)
+
+    def faults(self) -> Iterator[Fault]:
+        """Everything that is wrong."""
+        found = list(self._names())
+        yield from found
+        missing = {fault.path for fault in found}
+        for name in self._digests:
+            if self.folder / name not in missing and (fault := self._damage(name)):
+                yield fault
+
+    def _names(self) -> Iterator[Fault]:
+        """Files that are missing or too many."""
+        if self.folder.is_symlink() or self.folder.parent.is_symlink():
+            yield Fault(self.folder, "foreign", "a symbolic link")
+            return
+        if not self.folder.is_dir():
+            yield Fault(self.folder, "missing", "no folder")
+            return
+        there = set(_listed(self.folder))
+        for name in self._digests:
+            if name not in there:
+                yield Fault(self.folder / name, "missing", "no such file")
+        for name in sorted(there - set(self._digests)):
+            yield Fault(self.folder / name, "foreign", "a file that the run did not have")
+
+    def _damage(self, name: str) -> Fault | None:
+        path = self.folder / name
+        try:
+            found = digest(path)
+        except OSError as error:
+            return Fault(path, "damaged", str(error.strerror).lower())
+        if found == self._digests[name]:
+            return None
+        said = f"a damaged file (SHA-256 {found[:12]}, not {str(self._digests[name])[:12]})"
+        return Fault(path, "damaged", said)
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    """Relative paths of all that is no folder, symbolic links among them."""
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        for name in (*files, *links):
+            yield Path(parent, name).relative_to(folder).as_posix()

@@ -1,0 +1,153 @@
+"""``wirepaint verify``: hashes everything in results folders again and says what is whole and what is not."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wirepaint.errors import UsageError
+from wirepaint.printing import print_json
+from wirepaint.results import calibration, journal, manifest
+from wirepaint.results.contents import Contents, Fault
+
+
+@dataclass
+class Verified:
+    """What was found of one results folder; ``whole`` and ``done`` are numbers of runs."""
+
+    folder: Path
+    faults: list[Fault] = field(default_factory=list)
+    planned: int = 0
+    done: int = 0
+    whole: int = 0
+    runs: list[Path] = field(default_factory=list)
+    """Folders of the runs that are not whole."""
+    resumed_by: str | None = None
+    """The command that goes on with the folder."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "results": str(self.folder),
+            "planned": self.planned,
+            "done": self.done,
+            "whole": self.whole,
+            "faults": [
+                {"path": _text(fault.path), "kind": fault.kind, "found": fault.found} for fault in self.faults
+            ],
+        }
+
+
+def command(folders: Sequence[Path], json: bool) -> None:
+    """``wirepaint verify``: raises UsageError unless all is whole."""
+    found = [verify(folder) for folder in folders]
+    if json:
+        print_json([one.as_dict() for one in found])
+    else:
+        for one in found:
+            print("\n".join(_lines(one)))
+    faults = [fault for one in found for fault in one.faults]
+    if faults:
+        kinds = ("damaged", "missing", "foreign")
+        counts = {kind: sum(fault.kind == kind for fault in faults) for kind in kinds}
+        said = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
+        place = ", ".join(str(one.folder) for one in found if one.faults)
+        raise UsageError(place, said, "results as they were kept")
+
+
+def verify(folder: Path) -> Verified:
+    """Everything that is wrong with a results folder. Attempts that were set aside are not looked at."""
+    found = Verified(folder)
+    # Listed before the journal is read: a run that ends in between is then known to the journal.
+    there = _entries(folder / "runs")
+    try:
+        described = manifest.read(folder)
+        found.planned = len(described["runs"])
+        found.resumed_by = described["sessions"][-1]["command"] if described["sessions"] else None
+    except UsageError as error:
+        found.faults.append(_fault(folder / manifest.NAME, error))
+        described = None
+    if described is not None:
+        try:
+            manifest.evaluation(folder, described)
+        except UsageError as error:
+            found.faults.append(_fault(folder / manifest.EVALUATION, error))
+    try:
+        with journal.reading(folder) as (db, path):
+            for (said,) in db.execute("PRAGMA integrity_check(1)"):
+                if said != "ok":
+                    found.faults.append(Fault(path, "damaged", f"a damaged file ({said})"))
+            rows, calibrations = journal.runs(db, path), journal.calibrations(db, path)
+    except UsageError as error:
+        found.faults.append(_fault(folder / journal.NAME, error))
+        return found
+    if described is not None and [row["key"] for row in rows] != described["runs"]:
+        found.faults.append(Fault(path, "damaged", "other runs than the manifest names"))
+    found.faults += _of_calibration(folder, calibrations)
+    for row in rows:
+        if row["state"] == "done":
+            _check_run(found, folder / "runs" / row["key"], row["files"])
+    known = {row["key"] for row in rows if row["state"] in ("done", "running")}
+    for name in there:
+        # A run under way, or what a killed command left: the next one removes it.
+        if name not in known and not name.startswith(".partial-"):
+            found.faults.append(Fault(folder / "runs" / name, "foreign", "no run that is done"))
+    return found
+
+
+def _check_run(found: Verified, folder: Path, files: dict[str, str]) -> None:
+    found.done += 1
+    try:
+        faults = list(Contents(folder, files).faults())
+    except UsageError as error:
+        faults = [_fault(folder, error)]
+    if faults:
+        found.faults += faults
+        found.runs.append(folder)
+    else:
+        found.whole += 1
+
+
+def _of_calibration(folder: Path, texts: dict[str, str]) -> Iterator[Fault]:
+    for network, text in texts.items():
+        try:
+            fault = calibration.fault(folder, network, text)
+        except UsageError as error:
+            fault = _fault(folder / calibration.FOLDER, error)
+        if fault:
+            yield fault
+    for name in _entries(folder / calibration.FOLDER):
+        if name.removesuffix(".json") not in texts:
+            yield Fault(folder / calibration.FOLDER / name, "foreign", "no network that was measured")
+
+
+def _entries(folder: Path) -> list[str]:
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def _fault(path: Path, error: UsageError) -> Fault:
+    kind = "missing" if error.found.startswith("no such") else "damaged"
+    within = error.place.removeprefix(str(path)).removeprefix(": ")
+    return Fault(path, kind, f"{within}: {error.found}" if within else error.found)
+
+
+def _lines(found: Verified) -> Iterator[str]:
+    yield f"{found.folder}: {found.whole} of {found.done} runs whole" + (
+        f", {found.planned} planned" if found.planned > found.done else ""
+    )
+    for fault in found.faults:
+        yield f"  {fault.kind}  {_text(fault.path.relative_to(found.folder))}: {fault.found}"
+    if found.runs:
+        yield "These runs are carried out again once their folders are gone:"
+        yield f"  rm -r {shlex.join(_text(folder) for folder in found.runs)}"
+        yield f"  {found.resumed_by or 'the command that made them'}"
+
+
+def _text(path: Path) -> str:
+    """A path that can be printed, whatever bytes its name holds."""
+    return str(path).encode("utf-8", "backslashreplace").decode()

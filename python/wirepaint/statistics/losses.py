@@ -1,0 +1,133 @@
+"""How the visits of each level ended: how many count, and how many were lost to what.
+
+What counts is a fair sample only where the levels lost visits alike. A congestion control whose slow visits
+time out looks fast by those that are left. So levels that lost different shares are named, and ranks take a
+visit that timed out as longer than its limit (``compare``, ``agreement``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from wirepaint import metrics as measured
+from wirepaint.results import Results, journal
+
+LIMIT = "timed_out_ms"
+"""Column of a table of visits: the limit that a visit did not keep, in ms; null for one that loaded."""
+UNTIL_LOAD = frozenset({"page-load-time"})
+"""Metrics that end with the load event: a visit that timed out has more than the limit. Of its paints, nobody
+knows: they may have come early."""
+UNEVEN_SHARE, UNEVEN_VISITS = 0.10, 2
+"""Levels lost unevenly when their shares differ by so much, and by so many visits. A test would be blind with
+the few visits of an evaluation: Fisher's exact test does not find 4 of 15 against 0 of 15 (p = 0.10), yet the
+median of the 11 that are left may be the 6th fastest of 15, not the 8th."""
+_ENDS = ("timed out", "failed", "suspect", "invalid", "cannot count")
+_OPEN = ("planned", "running", "skipped")
+"""Not carried out yet, or not needed: no loss."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """How the visits of one level ended, those apart that are not carried out or not needed.
+
+    ``left_out`` are suspect and invalid ones, and those of pages that cannot count, by these names.
+    """
+
+    level: str
+    counted: int
+    timed_out: int
+    failed: int
+    left_out: dict[str, int]
+
+    @property
+    def lost(self) -> int:
+        return self.timed_out + self.failed + sum(self.left_out.values())
+
+    @property
+    def ended(self) -> int:
+        return self.counted + self.lost
+
+    @property
+    def causes(self) -> str:
+        """What the lost ones were lost to, such as ``2 timed out, 1 invalid``; empty where none was."""
+        numbers = {"timed out": self.timed_out, "failed": self.failed} | self.left_out
+        return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.level}: {self.counted} of {self.ended} visits count" + (
+            f"; {self.causes}." if self.lost else "."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "lost": self.lost, "ended": self.ended}
+
+
+def of(level: str, ends: Mapping[str, int]) -> Losses:
+    """The losses of a level from numbers of visits by how they ended (``visits``)."""
+    left_out = {name: ends.get(name, 0) for name in _ENDS[2:] if ends.get(name)}
+    return Losses(level, ends.get("counted", 0), ends.get("timed out", 0), ends.get("failed", 0), left_out)
+
+
+def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
+    """One row per visit that ended: its axes, and as ``end`` ``counted`` or why it does not count.
+
+    Warm-ups are left out, and so is what is not carried out yet or not needed.
+    """
+    runs = results.runs().filter(~pl.col("warmup"))
+    standings = (
+        journal.standing(*row) for row in runs.select("state", "verdict", "cause", "kind").iter_rows()
+    )
+    ends = ["counted" if standing in verdicts else standing for standing in standings]
+    frame = runs.select(*measured.AXES, pl.Series("end", ends, dtype=pl.String))
+    return frame.filter(~pl.col("end").is_in(_OPEN))
+
+
+def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:
+    """:func:`wirepaint.metrics.table` with a row for each visit that timed out: ``LIMIT``, and no metric."""
+    late = results.runs("failed").filter(pl.col("kind") == "timeout").drop("kind")
+    limit = results.manifest["evaluation"]["timeout"] / 1e6
+    late = late.select(column for column in late.columns if column in table.columns)
+    return pl.concat([table, late.with_columns(pl.lit(limit).alias(LIMIT))], how="diagonal_relaxed")
+
+
+def by_level(visits: pl.DataFrame, factor: str, order: Sequence[str]) -> list[Losses]:
+    """The losses of each level of ``factor``, in this order; of several back ends those of each by itself."""
+    axes = [factor]
+    if factor != "backend" and visits["backend"].n_unique() > 1:
+        axes.append("backend")
+    ends: dict[tuple[str, ...], Counter[str]] = {}
+    for *key, end in visits.select(pl.col(axes).cast(pl.String), "end").iter_rows():
+        ends.setdefault(tuple(key), Counter())[end] += 1
+    keys = sorted(ends, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
+    return [of(", ".join(key), ends[key]) for key in keys]
+
+
+def uneven(first: Losses, second: Losses) -> bool:
+    """True where the two lost such different shares that the visits that are left may not be alike."""
+    if not first.ended or not second.ended:
+        return False
+    shares = first.lost / first.ended - second.lost / second.ended
+    return abs(shares) >= UNEVEN_SHARE and abs(first.lost - second.lost) >= UNEVEN_VISITS
+
+
+def sentence(first: Losses, second: Losses, where: str = "") -> str:
+    """That two levels lost different shares, in words."""
+
+    def part(one: Losses) -> str:
+        return f"{one.level} lost {one.lost} of {one.ended} visits" + (f" ({one.causes})" if one.lost else "")
+
+    said = f"{part(first)} and {part(second)}: those that are left may not be alike."
+    return f"{where}: {said}" if where else said
+
+
+def unevenly(found: Iterable[Losses]) -> list[str]:
+    """A sentence for each level that lost another share than the first."""
+    levels = list(found)
+    return [sentence(levels[0], other) for other in levels[1:] if uneven(levels[0], other)]
