@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -97,7 +98,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, data: bytes, found: str
 
 
 def test_a_missing_file_and_an_unknown_page_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"none\.har: found No such file"):
+    with pytest.raises(UsageError, match=r"none\.har: found no such file"):
         import_har(tmp_path / "none.har", tmp_path / "page")
     path = write(tmp_path, entry(BASE), pages=[{"id": "p1"}])
     with pytest.raises(UsageError, match=r"page: found '7'; accepted: a number from 1 or an id .*: p1"):
@@ -228,12 +229,12 @@ def test_a_changed_or_missing_body_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"resources\[0\]\.body: found [0-9a-f]{64}"):
         prepare(folder, tmp_path / "cache")
     body.unlink()
-    with pytest.raises(UsageError, match=r"resources\[0\]\.body: found No such file"):
+    with pytest.raises(UsageError, match=r"resources\[0\]\.body: found no such file"):
         prepare(folder, tmp_path / "cache")
 
 
 def test_a_folder_without_a_page_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"page\.json: found No such file.*; accepted: a page folder"):
+    with pytest.raises(UsageError, match=r"page\.json: found no such file.*; accepted: a page folder"):
         load(tmp_path)
     with pytest.raises(UsageError, match=r"found no index\.html; accepted: the folder of a static site"):
         import_folder(tmp_path, tmp_path / "out")
@@ -283,3 +284,148 @@ def test_whatever_a_recording_holds_it_is_imported_or_refused_in_one_line(data: 
         prepared = prepare(folder / "page", folder / "cache")
         for response in prepared.responses:
             assert response["body"] is None or Path(response["body"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda i: i["resources"][0].update(wire_bytes=2**52),
+            "resources[0].wire_bytes: found 4503599627370496",
+        ),
+        (
+            lambda i: i["resources"][0].update(decoded_bytes=2**52),
+            "resources[0].decoded_bytes: found 45035996",
+        ),
+        (lambda i: i["resources"][0].update(think_ms=1e300), "resources[0].think_ms: found 1e+300"),
+        (lambda i: i["resources"][0].update(compressibility=float("nan")), ".compressibility: found NaN"),
+        (
+            lambda i: i["resources"][0].update(residual_bytes=2**60),
+            ".residual_bytes: found 1152921504606846976",
+        ),
+        (
+            lambda i: i["resources"][0]["recorded"].update(post_bytes=2**52),
+            ".recorded.post_bytes: found 45035",
+        ),
+        (lambda i: i["resources"][0].update(headers=[["a", "b"]] * 3000), ".headers: found"),
+        (lambda i: i.update(viewport=[2**52, 1]), "viewport[0]: found 4503599627370496"),
+        (lambda i: i.update(seed=2**70), "seed: found 1180591620717411303424"),
+        (lambda i: i["resources"].extend(i["resources"] * 3000), "resources: found"),
+        (
+            lambda i: (
+                [r.update(synthetic=True, body=None, decoded_bytes=2**26) for r in i["resources"] * 3]
+                and i["resources"].extend(
+                    {**i["resources"][1], "id": n, "url": f"{BASE}{n}"} for n in range(2, 6)
+                )
+            ),
+            "bodies are together 402653184 bytes, they may be 268435456",
+        ),
+    ],
+)
+def test_sizes_and_times_that_no_page_has_are_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    test_a_damaged_index_is_refused_with_its_key(tmp_path, change, message)
+
+
+ADDRESSES = [
+    "http://a:99999/", "http://a:0/", "http://a:b/", "http://[::1", "http:///x", "https://:443/", "http://a..b/",
+    f"http://{'a' * 300}/", "http://xn--ü/", "http://a\x00b/", "http://a/\x1b[2J", "http://u:p@a/", "http://1.2.3.999/",
+    "http://a b/", "http://a/#x", "http://a/\u202e", "http://a/" + "x" * 70_000, "ftp://a/", "http://a:\u0663/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_that_no_browser_asks_for_is_refused(tmp_path: Path, address: str) -> None:
+    change = lambda i: i["resources"][1].update(url=address)  # noqa: E731
+    test_a_damaged_index_is_refused_with_its_key(tmp_path, change, "resources[1].url: found")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://a.b-c.d_e:8443/x?y=[z]|{}", "https://[::1]:81/", "https://127.0.0.1/", "https://a./é"],
+)
+def test_an_address_as_browsers_ask_for_it_is_taken(tmp_path: Path, address: str) -> None:
+    page = import_har(write(tmp_path, entry(BASE), entry(address, at=9)), tmp_path / "page")
+    assert address in {resource.url for resource in page.resources}
+
+
+@pytest.mark.parametrize(
+    "address", [a for a in ADDRESSES if a.startswith("http://") and len(a) < 200 and "#" not in a]
+)
+def test_a_recording_of_such_an_address_is_refused_with_its_place(tmp_path: Path, address: str) -> None:
+    path = write(tmp_path, entry(BASE), entry(address, at=9))
+    with pytest.raises(UsageError, match=r"log\.entries\[1\]\.request\.url: found"):
+        import_har(path, tmp_path / "page")
+
+
+def test_hosts_and_paths_that_are_too_long_are_left_out_of_a_recording(tmp_path: Path) -> None:
+    long = [f"http://{'a.' * 150}b/", f"{BASE}{'x' * 9000}"]
+    page = import_har(write(tmp_path, entry(BASE), *map(entry, long)), tmp_path / "page")
+    assert len(page.resources) == 1 and "2 addresses longer than servers take" in page.notes
+
+
+@pytest.mark.parametrize(
+    ("broken", "place"),
+    [
+        (entry(BASE, size=2**52), "log.entries[0].response.content.size: found 4503599627370496"),
+        (
+            entry(BASE, size=9, response={"bodySize": 2**52, "headers": []}, mime="image/png"),
+            "log.entries[0].response.bodySize: found 4503599627370496",
+        ),
+        (entry(BASE) | {"startedDateTime": "0001-01-01T00:00:00"}, "log.entries[0].startedDateTime: found"),
+        (
+            entry(BASE) | {"startedDateTime": "9999-12-31T23:59:59-14:00"},
+            "log.entries[0].startedDateTime: found",
+        ),
+        (entry(BASE, response={"status": 10**400}), "log.entries[0].response.status: found"),
+    ],
+)
+def test_sizes_and_dates_that_no_recording_has_are_refused(
+    tmp_path: Path, broken: dict[str, Any], place: str
+) -> None:
+    path = write(tmp_path, broken)
+    with pytest.raises(UsageError) as caught:
+        import_har(path, tmp_path / "page")
+    assert str(caught.value).startswith(f"{path}: {place}")
+    assert len(str(caught.value)) < 1000
+
+
+def test_times_that_are_none_count_as_unknown(tmp_path: Path) -> None:
+    odd = {"connect": 1e300, "wait": float("nan"), "receive": float("inf")}
+    page = import_har(write(tmp_path, entry(BASE, time=1e300, timings=odd)), tmp_path / "page")
+    assert page.resources[0].think_ms == 0 and page.resources[0].recorded.wait_ms == 0
+
+
+def test_an_index_that_is_a_link_a_pipe_or_a_device_is_refused(tmp_path: Path) -> None:
+    import_har(write(tmp_path, entry(BASE)), tmp_path / "page")
+    index = tmp_path / "page" / "page.json"
+    index.rename(tmp_path / "apart.json")
+    index.symlink_to(tmp_path / "apart.json")
+    with pytest.raises(UsageError, match=r"page\.json: found a link; accepted: a page folder"):
+        load(tmp_path / "page")
+    index.unlink()
+    os.mkfifo(index)
+    with pytest.raises(UsageError, match=r"page\.json: found no regular file"):
+        load(tmp_path / "page")
+    for recording in (index, Path("/dev/zero"), Path("/proc")):
+        with pytest.raises(UsageError, match=r"found (no regular file|a folder); accepted: a HAR"):
+            import_har(recording, tmp_path / "other" / "page")
+
+
+@pytest.mark.parametrize(
+    "index",
+    [b"[" * 100_000, b'{"a":' * 100_000, b'{"seed": ' + b"9" * 100_000, b'{"title": "\\ud800"', b"\xff",
+     b"[" + b"{}," * 600_000],
+    ids=["lists", "tables", "digits", "surrogate", "no UTF-8", "objects"],
+)  # fmt: skip
+def test_an_index_that_is_no_json_of_a_page_is_refused(tmp_path: Path, index: bytes) -> None:
+    (tmp_path / "page.json").write_bytes(index)
+    with pytest.raises(UsageError, match=r"page\.json: found") as caught:
+        load(tmp_path)
+    assert len(str(caught.value)) < 1000
+
+
+def test_what_people_read_of_a_page_holds_no_command_for_a_terminal(tmp_path: Path) -> None:
+    page = import_har(write(tmp_path, entry(BASE)), tmp_path / "page", title="\x1b[2J\nTwo lines \u202e")
+    assert page.title == "\\x1b[2J Two lines \\u202e"

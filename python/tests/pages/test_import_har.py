@@ -286,6 +286,24 @@ def test_server_time_is_the_wait_less_a_round_trip(tmp_path: Path) -> None:
     assert [r.think_ms for r in page.resources] == [100.0, 0.0, 0.0, 20.0]
 
 
+def test_hosts_that_one_address_answered_for_have_its_number_and_not_the_address(tmp_path: Path) -> None:
+    seen = {
+        "www": "151.101.1.1",
+        "img": "151.101.1.1",
+        "ads": "[2a00:1450::1]",
+        "api": "127.0.0.1",
+        "old": "",
+    }
+    entries = [
+        entry(f"https://{host}.test/", at=100.0 * number, serverIPAddress=address)
+        for number, (host, address) in enumerate(seen.items())
+    ]
+    page = import_har(write(tmp_path, *entries), tmp_path / "page")
+    assert [resource.recorded.server for resource in page.resources] == [0, 0, 1, None, None]
+    assert load(tmp_path / "page") == page
+    assert "151.101" not in (tmp_path / "page" / "page.json").read_text()
+
+
 def test_one_page_of_several_is_chosen_by_id_or_number(tmp_path: Path) -> None:
     pages = [{"id": "p1", "title": "One"}, {"id": "p2", "title": "Two", "pageTimings": {"onLoad": 80}}]
     path = write(

@@ -7,7 +7,8 @@ import io
 import pytest
 from PIL import Image
 
-from wirepaint.pages.layout import Layout, Picture, Styles, counted, natural_size
+from wirepaint.pages.layout import Layout, Picture, Styles, counted
+from wirepaint.pages.pictures import natural_size
 
 VIEWPORT = (1280, 800)
 BASE = "https://a.test/"

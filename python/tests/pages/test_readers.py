@@ -116,14 +116,14 @@ def test_a_link_out_of_the_folder_is_never_followed(tmp_path: Path) -> None:
         (b'{"lighthouseVersion":"12"}', "a report of Lighthouse", "devtoolslog.json"),
         (b"From: <Saved by Blink>\r\n", "a saved page (MHTML", "page record URL"),
         (b"<!doctype html><p>", "an HTML document", "the folder of a static site"),
-        (gzip.compress(gzip.compress(b"{}")), "gzip within gzip", "gunzip"),
+        (gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "gzip within gzip", "gunzip"),
         (bz2.compress(b"{}"), "a bzip2 file", "bunzip2"),
         (b"\x28\xb5\x2f\xfd\0\0", "a zstd file", "zstd -d"),
         (b"filedesc://x 0", "an ARC archive", "warcio recompress"),
         (b"\xd4\xc3\xb2\xa1\x02\0", "a packet capture", "a HAR"),
         (b'{"log": [' + b"0," * 4_100_000, "JSON of more than", "a HAR"),
-        (gzip.compress(har(entry(BASE)))[:-12], "gzip that ends too early", "a HAR"),
-        (gzip.compress(har(entry(BASE))) + b"more", "gzip with something else after it", "a HAR"),
+        (gzip.compress(har(entry(BASE)), mtime=0)[:-12], "gzip that ends too early", "a HAR"),
+        (gzip.compress(har(entry(BASE)), mtime=0) + b"more", "gzip with something else after it", "a HAR"),
     ],
 )
 def test_what_is_no_recording_is_refused_with_what_it_is(

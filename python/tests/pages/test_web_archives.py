@@ -270,3 +270,40 @@ def test_a_damaged_archive_is_imported_or_refused_in_one_line(tmp_path: Path) ->
                 imported(tmp_path, bytes(changed[:end]))
             except UsageError as error:
                 assert "\n" not in str(error)
+
+
+def test_what_an_archive_unpacks_to_is_bounded_in_lines_headers_members_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wirepaint.pages.readers import source, warc, warc_archive
+
+    whole = site(Archive()).data()
+    monkeypatch.setattr(source, "_LINES", 1000)
+    with pytest.raises(UsageError, match="found more than 1,000 lines"):
+        imported(tmp_path, whole + gzip.compress(b"\n" * 1001))
+    monkeypatch.setattr(source, "_MEMBERS", 100)
+    with pytest.raises(UsageError, match="found gzip of more than 100 members"):
+        imported(tmp_path, whole + gzip.compress(b"") * 101)
+    monkeypatch.setattr(warc, "MAX_BYTES", len(gzip.decompress(whole)) * 3 // 2)
+    with zipfile.ZipFile(tmp_path / "two", "w") as made:
+        made.writestr("archive/1.warc.gz", whole)
+        made.writestr("archive/2.warc.gz", whole)
+    with pytest.raises(UsageError, match=r"'archive/2\.warc\.gz': found more than that"):
+        imported(tmp_path, (tmp_path / "two").read_bytes(), "x.wacz")
+    monkeypatch.setattr(warc_archive, "_HEADERS", 3)
+    with pytest.raises(
+        UsageError, match=r"record \d: found more than that; accepted: at most 3 HTTP headers"
+    ):
+        imported(tmp_path, whole)
+
+
+def test_no_member_of_a_zip_is_written_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    with zipfile.ZipFile(tmp_path / "inner" / "x.wacz", "w") as made:
+        made.writestr("archive/data.warc.gz", site(Archive()).data())
+        for name in ("../out.txt", "/tmp/out-of-it.txt", "archive/../../out.txt"):
+            made.writestr(name, "x")
+    import_har(tmp_path / "inner" / "x.wacz", tmp_path / "inner" / "page")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inner"]
+    assert sorted(path.name for path in (tmp_path / "inner").iterdir()) == ["page", "x.wacz"]
+    assert not Path("/tmp/out-of-it.txt").exists()

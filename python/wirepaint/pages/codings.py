@@ -14,10 +14,13 @@ import brotli
 
 Coding = Literal["identity", "gzip", "br"]
 
+_BROTLI_END = b"\x03"
 _GZIP_LEVELS = (9, 6, 4, 1)
 _BROTLI_LEVELS = (11, 9, 5, 1)
 _SLOW_BROTLI_LIMIT = 262_144
 """Brotli 11 takes about 2 s per MB: only for bodies up to this size."""
+_SLOW_LIMIT = 4 * 2**20
+"""Gzip 9 takes up to 1 s per MB of text made for it, Brotli 9 half a second: likewise."""
 
 
 def coding_of(content_encoding: str | None) -> Coding:
@@ -93,9 +96,7 @@ def encode(body: bytes, coding: Coding, level: int, padding: int = 0) -> bytes:
     if coding == "br":
         if not padding:
             return brotli.compress(body, quality=level)
-        compressor = brotli.Compressor(quality=level)
-        stream = compressor.process(body) + compressor.flush()
-        return stream + _brotli_metadata(padding) + b"\x03"
+        return _brotli_stream(body, level) + _brotli_metadata(padding) + _BROTLI_END
     return body
 
 
@@ -111,7 +112,7 @@ def encode_near(body: bytes, coding: Coding, wire_bytes: int | None) -> bytes:
     levels = _GZIP_LEVELS if coding == "gzip" else _BROTLI_LEVELS
     best, best_level = b"", levels[0]
     for level in levels:
-        if coding == "br" and level == 11 and len(body) > _SLOW_BROTLI_LIMIT:
+        if len(body) > (_SLOW_BROTLI_LIMIT if level == 11 else _SLOW_LIMIT if level == 9 else len(body)):
             continue
         encoded = encode(body, coding, level)
         if not best or len(best) < len(encoded) <= wire_bytes:
@@ -127,17 +128,28 @@ def pad_to(body: bytes, coding: Coding, level: int, wire_bytes: int, encoded: by
     if coding == "identity" or missing <= 0:
         return encoded
     if coding == "gzip":
-        return _gzip(body, level, missing)
-    bare = len(encode(body, coding, level, 1)) - 1
-    return encode(body, coding, level, wire_bytes - bare) if wire_bytes > bare else encoded
+        return _gzip_head(missing) + encoded[len(_gzip_head(0)) :]
+    stream = _brotli_stream(body, level)
+    missing = wire_bytes - len(stream) - len(_BROTLI_END)
+    return stream + _brotli_metadata(missing) + _BROTLI_END if missing > 0 else encoded
 
 
 def _gzip(body: bytes, level: int, padding: int) -> bytes:
     compressor = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
     deflated = compressor.compress(body) + compressor.flush()
-    flags, comment = (b"\x10", b" " * (padding - 1) + b"\0") if padding else (b"\0", b"")
     trailer = zlib.crc32(body).to_bytes(4, "little") + (len(body) & 0xFFFFFFFF).to_bytes(4, "little")
-    return b"\x1f\x8b\x08" + flags + bytes(4) + b"\0\xff" + comment + deflated + trailer
+    return b"".join([_gzip_head(padding), deflated, trailer])
+
+
+def _gzip_head(padding: int) -> bytes:
+    flags, comment = (b"\x10", b" " * (padding - 1) + b"\0") if padding else (b"\0", b"")
+    return b"\x1f\x8b\x08" + flags + bytes(4) + b"\0\xff" + comment
+
+
+def _brotli_stream(body: bytes, level: int) -> bytes:
+    """``body`` without the end of the stream."""
+    compressor = brotli.Compressor(quality=level)
+    return compressor.process(body) + compressor.flush()
 
 
 def _brotli_metadata(size: int) -> bytes:

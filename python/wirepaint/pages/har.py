@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from wirepaint.errors import UsageError
 
@@ -39,9 +39,16 @@ def _text(value: Any) -> Any:
     return "" if value is None else str(value) if isinstance(value, int | float) else value
 
 
+def _dated(value: datetime) -> datetime:
+    if not 1970 <= value.year < 2400:
+        raise ValueError("a date from 1970 to 2399")
+    return value if value.tzinfo else value.astimezone()
+
+
 Size = Annotated[int, BeforeValidator(_size)]
 Duration = Annotated[float, BeforeValidator(_duration)]
 Text = Annotated[str, BeforeValidator(_text)]
+Date = Annotated[datetime, AfterValidator(_dated)]
 
 
 class _Lenient(BaseModel):
@@ -130,12 +137,13 @@ class Entry(_Lenient):
 
     place: int = -1
     page: Text = Field(default="", validation_alias="pageref")
-    started: datetime = Field(validation_alias="startedDateTime")
+    started: Date = Field(validation_alias="startedDateTime")
     time: Duration = -1.0
     request: Request
     response: Response
     timings: Timings = Timings()
     connection: Text = ""
+    server: Text = Field(default="", validation_alias="serverIPAddress")
     initiator: Any = Field(default=None, validation_alias="_initiator")
     initiator_type: Text = Field(default="", validation_alias="_initiator_type")
     priority: Text = Field(default="", validation_alias=AliasChoices("_priority", "_initialPriority"))
@@ -154,7 +162,7 @@ class PageTimings(_Lenient):
 class RecordedPage(_Lenient):
     id: Text = ""
     title: Text = ""
-    started: datetime | None = Field(default=None, validation_alias="startedDateTime")
+    started: Date | None = Field(default=None, validation_alias="startedDateTime")
     timings: PageTimings = Field(
         default_factory=lambda: PageTimings.model_validate({}), validation_alias="pageTimings"
     )
@@ -167,7 +175,9 @@ class Creator(_Lenient):
 
 class Log(_Lenient):
     creator: Creator = Creator()
-    pages: Annotated[list[RecordedPage], BeforeValidator(lambda value: value or [])] = []
+    pages: Annotated[
+        list[RecordedPage], Field(max_length=MAX_ENTRIES), BeforeValidator(lambda value: value or [])
+    ] = []
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
     _notes: list[str] = PrivateAttr(default_factory=list)
 

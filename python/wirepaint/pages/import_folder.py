@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.pages.codings import encode_near
 from wirepaint.pages.import_har import check_target, name_from, replacing, store
-from wirepaint.pages.model import Page, Recorded, Resource, checked, keeping, save_index
+from wirepaint.pages.model import Page, Recorded, Resource, checked, faults_named, keeping, save_index
 from wirepaint.pages.site import File, Site
 
 _COMPRESSED = ("text/", "javascript", "json", "xml", "wasm")
@@ -41,15 +43,16 @@ def import_folder(
         raise UsageError(str(path), f"no {start}", f"the folder of a static site with {_needed(start)}")
     check_target(out, path)
     now = datetime.now(UTC)
-    site = Site(path, f"https://{name_from(path)}.example")
+    host = re.sub(r"\.{2,}", ".", name_from(path))[:60].rstrip(".")
+    site = Site(path, f"https://{host}.example")
     site.walk("" if start == "index.html" else first.as_posix())
-    with replacing(out) as folder:
+    with replacing(out) as folder, faults_named(str(path)):
         resources = [_resource(number, found, folder) for number, found in enumerate(site.found.values())]
         page = Page(
             name=name or name_from(path),
-            title=title or name or path.resolve().name,
+            title=title or name or files.name(path.resolve()),
             summary=f"{len(resources)} files of a static site",
-            source=source or path.resolve().name,
+            source=source or files.name(path.resolve()),
             licence=licence,
             recorded=now.date().isoformat(),
             clock_ms=round(now.timestamp() * 1000),

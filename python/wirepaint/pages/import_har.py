@@ -12,11 +12,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from wirepaint import files
 from wirepaint.errors import UsageError
-from wirepaint.pages import causes, har, headers, readers, references, sizes, stability
+from wirepaint.pages import causes, har, headers, readers, references, servers, sizes, stability
 from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.codings import coding_of, encode_near
-from wirepaint.pages.model import BODIES, Cause, Page, Recorded, Resource, checked, load, save_index
+from wirepaint.pages.model import (
+    BODIES,
+    MOST_BODY,
+    MOST_POST,
+    Cause,
+    Page,
+    Recorded,
+    Resource,
+    checked,
+    faults_named,
+    load,
+    save_index,
+)
 from wirepaint.pages.selection import Draft, Selection, select
 
 _WAIT_MS = 30.0
@@ -94,16 +107,16 @@ def import_log(
     selection.notes[:0] = log.notes
     recorder = f"{log.creator.name} {log.creator.version}".strip()
     _leave_out_icons(selection)
-    with replacing(out) as folder:
+    with replacing(out) as folder, faults_named(str(path)):
         resources = _resources(selection, path, folder)
         result = Page(
             name=name or name_from(path),
             title=(title or (selection.page.title if selection.page else "") or selection.base.url)[:200],
             summary=f"{len(resources)} requests recorded by {recorder or 'an unnamed recorder'}",
-            source=source or path.name,
+            source=source or files.name(path),
             licence=licence,
             recorded=selection.drafts[0].entry.started.date().isoformat(),
-            clock_ms=round(selection.drafts[0].entry.started.timestamp() * 1000),
+            clock_ms=max(0, round(selection.drafts[0].entry.started.timestamp() * 1000)),
             viewport=viewport,
             mobile=mobile,
             url=resources[0].url,
@@ -203,6 +216,7 @@ def _leave_out_icons(selection: Selection) -> None:
 def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]:
     drafts = selection.drafts
     thinks = sizes.think_times(draft.entry for draft in drafts)
+    answered = servers.numbered(draft.entry.server for draft in drafts)
     position = {draft: index for index, draft in enumerate(drafts)}
     found = _Finder(selection, position)
     blanker = Blanker({draft.url for draft in drafts if draft.method == "GET"})
@@ -210,28 +224,30 @@ def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]
     for index, draft in enumerate(drafts):
         fields = _response(draft, path, folder, blanker)
         timings = draft.entry.timings
-        resources.append(
-            Resource(
-                id=index,
-                method=draft.method,
-                url=draft.url,
-                status=draft.status,
-                type=draft.kind,
-                think_ms=thinks[index],
-                cause=found.cause(index),
-                priority=draft.entry.priority or draft.entry.hints.priority or None,
-                recorded=Recorded(
-                    protocol=draft.entry.response.http_version or None,
-                    connection=draft.entry.connection or None,
-                    start_ms=_rounded(draft.start),
-                    wait_ms=max(timings.wait, 0.0),
-                    receive_ms=max(timings.receive, 0.0),
-                    after_load=selection.load_ms is not None and draft.start > selection.load_ms,
-                    post_bytes=max(draft.entry.request.body_size, 0),
-                ),
-                **fields,
+        with faults_named(f"{path}: log.entries[{draft.entry.place}]"):
+            resources.append(
+                Resource(
+                    id=index,
+                    method=draft.method,
+                    url=draft.url,
+                    status=draft.status,
+                    type=draft.kind,
+                    think_ms=thinks[index],
+                    cause=found.cause(index),
+                    priority=draft.entry.priority or draft.entry.hints.priority or None,
+                    recorded=Recorded(
+                        protocol=draft.entry.response.http_version or None,
+                        connection=draft.entry.connection or None,
+                        start_ms=_rounded(draft.start),
+                        wait_ms=max(timings.wait, 0.0),
+                        receive_ms=max(timings.receive, 0.0),
+                        after_load=selection.load_ms is not None and draft.start > selection.load_ms,
+                        post_bytes=max(draft.entry.request.body_size, 0),
+                        server=answered[index],
+                    ),
+                    **fields,
+                )
             )
-        )
     if not timed(selection):
         selection.notes.append("no times recorded: effects follow their causes at once")
     if blanker.count:
@@ -285,6 +301,7 @@ def _response(draft: Draft, path: Path, folder: Path, blanker: Blanker) -> dict:
     body = har.body_bytes(entry, path)
     recorded = sizes.wire_bytes(entry, body)
     decoded = sizes.decoded_bytes(entry, body)
+    _check_sizes(entry, decoded, recorded, path)
     if draft.status == 204 or draft.method == "HEAD":
         body, recorded, decoded = None, 0, 0
     if decoded <= 0:
@@ -325,6 +342,19 @@ def _response(draft: Draft, path: Path, folder: Path, blanker: Blanker) -> dict:
         "compressibility": round(recorded / decoded, 4) if encoded else None,
         "residual_bytes": residual,
     }
+
+
+def _check_sizes(entry: har.Entry, decoded: int, recorded: int | None, path: Path) -> None:
+    """Raises UsageError for bodies that no page of wirepaint may have."""
+    place = f"{path}: log.entries[{entry.place}]"
+    stated = {
+        "response.content.size": (decoded, MOST_BODY),
+        "response.bodySize": (recorded or 0, MOST_BODY),
+        "request.bodySize": (entry.request.body_size, MOST_POST),
+    }
+    for key, (size, most) in stated.items():
+        if size > most:
+            raise UsageError(f"{place}.{key}", str(size), f"at most {most} ({most // 2**20} MiB)")
 
 
 def _is_utf8(body: bytes) -> bool:

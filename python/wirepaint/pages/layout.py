@@ -9,20 +9,19 @@ that is mostly enough: the largest element of a page is larger than the rest by 
 
 from __future__ import annotations
 
-import io
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from PIL import Image
-
 from wirepaint.pages import references
+from wirepaint.pages.room import Room
 from wirepaint.pages.tags import Tag, srcset, tokens, unescape
 
 _DEEPEST = 512
 """Elements within each other; Chromium puts deeper ones beside each other, too."""
+_MOST_RULES, _MOST_MARKS = 100_000, 150_000
+"""Rules, and tags, attributes and texts of the document, that are read."""
 _MOST_CHECKS = 1_000_000
 """Comparisons of rules with elements, after which rules count for nothing: no page's are so many."""
 
@@ -61,26 +60,6 @@ _FONTS = re.compile(r"(?:^|[;{\s])font(?:-family)?\s*:")
 _LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(px|rem|em|vh|vw|%|)$")
 _SIMPLE = re.compile(r"([.#]?)([\w-]+)")
 _WIDTH = re.compile(r"\(\s*+(min|max)-width\s*+:\s*+(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(px|em|rem)\s*+\)")
-_SVG = re.compile(rb"<svg\b[^>]*>", re.S)
-_SVG_SIDE = re.compile(rb"\b(width|height|viewBox)\s*=\s*[\"']([^\"']*)[\"']")
-
-
-def natural_size(body: bytes) -> tuple[float, float] | None:
-    """Width and height that an image states, in CSS pixels; None where it states none."""
-    try:
-        with Image.open(io.BytesIO(body)) as image:
-            return image.size
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        tag = _SVG.search(body[:4096])
-    sides = dict(_SVG_SIDE.findall(tag[0])) if tag else {}
-    try:
-        if {b"width", b"height"} <= sides.keys():
-            width, height = float(sides[b"width"].rstrip(b"px")), float(sides[b"height"].rstrip(b"px"))
-        else:
-            _, _, width, height = map(float, sides.get(b"viewBox", b"").replace(b",", b" ").split())
-    except ValueError:
-        return None
-    return (width, height) if 0 <= width < math.inf and 0 <= height < math.inf else None
 
 
 def counted(shown: float, natural: tuple[float, float] | None, size: int, viewport: tuple[int, int]) -> int:
@@ -141,7 +120,7 @@ class Styles:
             declared = _declarations(body, base)
             if not declared:
                 continue
-            for selector in selectors.split(","):
+            for selector in selectors.split(",") if self._count < _MOST_RULES else ():
                 compounds = [c for c in re.split(r"[\s>+~]+", selector.strip()) if c]
                 if not compounds or re.search(r"[:\[*]", selector):
                     continue
@@ -284,7 +263,7 @@ class Layout:
 
     def read(self, text: str) -> None:
         """Lays out a whole document."""
-        for token in tokens(text):
+        for token in tokens(text, Room(_MOST_MARKS)):
             if not isinstance(token, Tag):
                 if not token.within:
                     self._text(unescape(text[token.start : token.end]))

@@ -8,20 +8,18 @@ what the page model loads (``crates/page-model``, type ``Page``).
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import brotli
-
-from wirepaint.pages import layout, references
-from wirepaint.pages.codings import coding_of
+from wirepaint.pages import bodies, layout, references, servers
 from wirepaint.pages.model import Page, Rehearsed, Resource
 from wirepaint.pages.modules import ImportMap, imports, read_maps
 from wirepaint.pages.order import ordered
+from wirepaint.pages.pictures import natural_size
 from wirepaint.pages.prepare import PreparedPage
+from wirepaint.pages.room import MOST_SCRIPT, Room
 from wirepaint.pages.synthesis import flow
 from wirepaint.pages.synthesis.markup import HIGH, LOW, Driver
 from wirepaint.pages.tags import Tag, tokens
@@ -38,17 +36,23 @@ _SYNTHETIC_JS_NS_PER_KIB = 2_000
 _SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
 
 
-def load_graph(prepared: PreparedPage, viewport: tuple[int, int]) -> dict[str, Any]:
-    """The page as the page model takes it; ``viewport`` in CSS pixels."""
-    return _Graph(prepared, viewport).build()
+def load_graph(
+    prepared: PreparedPage, viewport: tuple[int, int], *, together: bool = False
+) -> dict[str, Any]:
+    """The page as the page model takes it; ``viewport`` in CSS pixels, one server if ``together``."""
+    return _Graph(prepared, viewport, servers.addresses(prepared, together=together)).build()
 
 
 class _Graph:
-    def __init__(self, prepared: PreparedPage, viewport: tuple[int, int]) -> None:
+    def __init__(
+        self, prepared: PreparedPage, viewport: tuple[int, int], addresses: Mapping[str, str]
+    ) -> None:
         kept = [{key: value for key, value in r.items() if key != "expected"} for r in prepared.resources]
         self.page = Page.model_validate({"name": prepared.name, "url": prepared.url, "resources": kept})
+        self._prepared = prepared
         self._bodies = [response["body"] for response in prepared.responses]
         self._origins = prepared.origins
+        self._addresses = addresses
         self._paints = prepared.paints
         self._driver = Driver(self.page)
         self._viewport = viewport
@@ -63,6 +67,8 @@ class _Graph:
             r.id for r in self.page.resources if (r.rehearsed is None if rehearsed else r.file == "listed")
         }
         self._causes: dict[int, dict[str, Any]] = {}
+        self._afters: dict[int, dict[int, float]] = {}
+        """Of what a resource asks for: how long after, by both ids."""
         self._modules: set[int] = set()
         """Scripts that documents name as modules."""
         self._importers: dict[int, list[int]] = {}
@@ -73,6 +79,8 @@ class _Graph:
         self._visible: set[int] = set()
         self._documents: dict[int, dict[str, Any]] = {}
         self._styles = layout.Styles(viewport)
+        self._documents_room, self._maps_room, self._sheets_room = Room(), Room(), Room()
+        self._scripts_room = Room(text=MOST_SCRIPT)
         self._sides: dict[int, tuple[float, float] | None] = {}
         """Natural sizes of images, of which a document may name one often."""
         self._places: dict[int, dict[str, Any]] = {}
@@ -85,16 +93,15 @@ class _Graph:
             if resource.type == "html" and self._bodies[resource.id] and resource.status < 300:
                 self._read_document(resource)
             elif resource.type == "css" and self._bodies[resource.id]:
-                self._read_sheet(resource.id, body_text(self._bodies[resource.id], resource), resource.url)
+                self._read_sheet(resource.id, body_text(self._prepared, resource.id), resource.url)
         self._read_modules()
         self._lay_out()
-        hosts = list(dict.fromkeys(host for _, host, _ in self._origins))
         resources, place = self._asked([self._resource(resource) for resource in self.page.resources])
         return {
             "origins": [
                 {
                     "host": host,
-                    "address": _address(hosts.index(host)),
+                    "address": self._addresses[host],
                     "port": port,
                     "encrypted": scheme == "https",
                 }
@@ -209,7 +216,9 @@ class _Graph:
         return {"kind": "script", "by": by, "after_ns": round(float(str(after)) * 1e6)}
 
     def _after(self, parent: Resource, resource: Resource) -> float:
-        return next(after for child, after in self._driver.children[parent.id] if child.id == resource.id)
+        if parent.id not in self._afters:
+            self._afters[parent.id] = {child.id: after for child, after in self._driver.children[parent.id]}
+        return self._afters[parent.id][resource.id]
 
     def _found(self, resource: int, cause: dict[str, Any]) -> None:
         """The first place counts, when it comes before its effect."""
@@ -217,9 +226,9 @@ class _Graph:
             self._causes.setdefault(resource, cause)
 
     def _read_document(self, resource: Resource) -> None:
-        text = body_text(self._bodies[resource.id], resource)
-        reader = DocumentReader(text, resource.url)
-        read_maps(text, resource.url, self._import_map)
+        text = body_text(self._prepared, resource.id)
+        reader = DocumentReader(text, resource.url, self._documents_room)
+        read_maps(text, resource.url, self._import_map, self._maps_room)
         repeated: list[int] = []
         self._documents[resource.id] = {
             "body_at": reader.body_at,
@@ -245,6 +254,7 @@ class _Graph:
             self._read_sheet(resource.id, sheet, resource.url)
 
     def _read_sheet(self, by: int, text: str, base: str) -> None:
+        text = self._sheets_room.take(text)
         for reference in references.in_css(text, base):
             child = self._ids.get(references.key(reference.url))
             if child is not None and child not in self._causes:
@@ -264,7 +274,8 @@ class _Graph:
             body = self._bodies[script.id]
             if script.type != "js" or script.synthetic or named or script.id in self._never_asked or not body:
                 continue
-            for url in imports(body_text(body, script), script.url, self._import_map):
+            text = self._scripts_room.take(body_text(self._prepared, script.id))
+            for url in imports(text, script.url, self._import_map):
                 child = self._ids.get(references.key(url))
                 if child is not None and child not in self._causes and self._earlier(script.id, child):
                     importers.setdefault(child, {})[script.id] = None
@@ -294,7 +305,7 @@ class _Graph:
             known |= flow.lines(self._driver, self._causes, self._viewport)
             return
         reader = layout.Layout(base.url, self._styles, self._viewport, self._picture)
-        reader.read(body_text(self._bodies[base.id], base))
+        reader.read(body_text(self._prepared, base.id))
         estimate = reader.estimate
         self._visible |= {child for child, shown in estimate.images.items() if shown.visible}
         self._places = {child: {"area": shown.area} for child, shown in estimate.images.items()}
@@ -320,9 +331,8 @@ class _Graph:
     def _natural(self, image: int) -> tuple[float, float] | None:
         last = self._last[image]
         if last not in self._sides:
-            body = self._bodies[last]
-            read = layout.natural_size(_decoded(body, self.page.resources[last])) if body else None
-            self._sides[last] = read
+            body = _decoded(self._prepared, last)
+            self._sides[last] = natural_size(body) if body else None
         return self._sides[last]
 
     def _picture(self, url: str) -> layout.Picture | None:
@@ -365,11 +375,6 @@ def _follows(paint: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def _address(number: int) -> str:
-    """Of the host of this number, as in the testbed."""
-    return f"10.65.{number // 250}.{number % 250 + 1}"
-
-
 def _origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
@@ -385,23 +390,24 @@ def _driven_urgency(resource: Resource) -> bool | None:
     return None
 
 
-def body_text(body: str, resource: Resource) -> str:
-    """The decoded body as Latin-1, so that positions are byte positions."""
-    return _decoded(body, resource).decode("latin-1")
+def body_text(prepared: PreparedPage, number: int) -> str:
+    """The decoded body as Latin-1, so that positions are byte positions; of a very long one its beginning."""
+    return _decoded(prepared, number)[: references.MOST_READ].decode("latin-1")
 
 
-def _decoded(body: str, resource: Resource) -> bytes:
-    data = Path(body).read_bytes()
-    coding = coding_of(resource.header("content-encoding"))
-    if coding == "gzip":
-        return zlib.decompressobj(47).decompress(data)
-    return brotli.decompress(data) if coding == "br" else data
+def _decoded(prepared: PreparedPage, number: int) -> bytes:
+    """The decoded body of the resource of this number, nothing where it has none."""
+    body, served = prepared.responses[number]["body"], prepared.resources[number]
+    if not body:
+        return b""
+    coding = next((value for key, value in served["headers"] if key.lower() == "content-encoding"), None)
+    return bodies.decoded(Path(body), served["wire_bytes"], served["decoded_bytes"], coding)
 
 
 class DocumentReader:
     """Elements of a document that load something, with their offsets."""
 
-    def __init__(self, text: str, base: str) -> None:
+    def __init__(self, text: str, base: str, room: Room | None = None) -> None:
         self.elements: list[tuple[int, Element, str, dict[str, str]]] = []
         self.inline_scripts: list[int] = []
         self.sheets: list[str] = []
@@ -411,7 +417,7 @@ class DocumentReader:
         """Elements in the body."""
         self._base = base
         unseen = 0  # depth in templates
-        for token in tokens(text):
+        for token in tokens(text, room):
             if not isinstance(token, Tag):
                 if token.within == "style" and not unseen:
                     self.sheets.append(text[token.start : token.end])

@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
-from wirepaint.errors import UsageError
+from wirepaint import files
+from wirepaint.errors import UsageError, cut, show
+from wirepaint.pages import counted, references
 
 FORMAT = 1
 INDEX = "page.json"
@@ -31,12 +42,40 @@ Element = Literal[
     "stylesheet", "script", "async_script", "deferred_script", "image", "lazy", "frame", "preload", "other"
 ]
 
-_Text = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$")]
-_Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
+MOST_BODY = 2**27
+"""Bytes of a body, on the wire and decoded."""
+MOST_POST = 2**30
+"""Bytes of a request's body, of which only the size is kept."""
+MOST_BODIES = 2**28
+"""Decoded bytes of all bodies of a page."""
+_LARGEST_INDEX = 2**27
+_MOST_HEADERS = 300_000
+
+
+def _words(value: Any) -> Any:
+    """Text for people, in one line that any terminal can show."""
+    return cut(value, 2_000) if isinstance(value, str) else value
+
+
+def _asked_for(url: str) -> str:
+    if not references.is_address(url):
+        raise ValueError("an http or https address as a browser asks for it")
+    return url
+
+
+_Text = Annotated[str, Field(pattern=r"^[^\r\n\x00]*$", max_length=65_536)]
+_Words = Annotated[str, BeforeValidator(_words)]
+_Address = Annotated[str, AfterValidator(_asked_for)]
+_Bytes = Annotated[int, Field(ge=0, le=MOST_BODY)]
+_Count = Annotated[int, Field(ge=0, le=10_000_000)]
+_Side = Annotated[int, Field(ge=1, le=100_000)]
+_Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
+_Id = Annotated[int, Field(ge=0, lt=5_000)]
+_Ids = Annotated[list[_Id], Field(max_length=100)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Cause(_Strict):
@@ -45,7 +84,7 @@ class Cause(_Strict):
     by: int | None
     kind: CauseKind
     after_ms: _Milliseconds = 0.0
-    also: list[int] = []
+    also: _Ids = []
     """Further resources whose last bytes must have arrived; ``after_ms`` counts from the latest."""
     after: After = "resources"
     """What ``after_ms`` counts from: the resources, or an event of the page that comes after them."""
@@ -57,7 +96,7 @@ class Place(_Strict):
     """An element of a document that loads resource ``of``."""
 
     of: int
-    at: int = Field(ge=0)
+    at: _Bytes
     """Bytes of the decoded document before it."""
     element: Element
     anonymous: bool = False
@@ -69,11 +108,11 @@ class Place(_Strict):
 class Outline(_Strict):
     """What the dropped body of a document held; offsets in bytes of the decoded document."""
 
-    body_at: int = Field(ge=0)
-    elements: int = Field(ge=0)
+    body_at: _Bytes
+    elements: int = Field(ge=0, le=300_000)
     """Elements in the body."""
-    inline_scripts: list[int] = []
-    places: list[Place] = []
+    inline_scripts: list[_Bytes] = Field(default=[], max_length=2_000)
+    places: list[Place] = Field(default=[], max_length=5_000)
     rendering_ms: _Milliseconds = 0.0
     callbacks_ms: _Milliseconds = 0.0
     """Time of the main thread for styles, layout and paint, and for what scripts do after they have run."""
@@ -82,15 +121,17 @@ class Outline(_Strict):
 class Recorded(_Strict):
     """What the recording says of the transfer; times in ms, ``start_ms`` since the navigation."""
 
-    protocol: str | None = None
-    connection: str | None = None
+    protocol: _Words | None = None
+    connection: _Words | None = None
     start_ms: _Milliseconds = 0.0
     wait_ms: _Milliseconds = 0.0
     receive_ms: _Milliseconds = 0.0
     after_load: bool = False
     """True when the request began after the recorded load event."""
-    post_bytes: int = Field(default=0, ge=0)
+    post_bytes: int = Field(default=0, ge=0, le=MOST_POST)
     """Size of the request's body."""
+    server: _Count | None = None
+    """A number for the address that answered: the same for the same; null where unknown."""
 
 
 class Rehearsed(_Strict):
@@ -105,13 +146,13 @@ class Rehearsed(_Strict):
     """The page gave the request up in one rehearsal at least."""
     load: Literal["before", "after", "either"] = "before"
     """Where the requests lay beside the load event."""
-    by: list[int] = []
+    by: _Ids = []
     """What the request follows; empty where documents and style sheets tell."""
     after: After = "resources"
     """What ``after_ms`` counts from: the last byte of the latest of ``by`` (``resources``) or of the first of
     them, the last run of scripts (``run``), or an event."""
     after_ms: _Milliseconds = 0.0
-    priority: str | None = None
+    priority: _Words | None = None
     """The browser's priority for it when it asked, in DevTools' words."""
     compute_ms: _Milliseconds | None = None
     """What the main thread does with a script before its effects, or with a style sheet; null where no
@@ -119,7 +160,7 @@ class Rehearsed(_Strict):
     layout_wait_ms: _Milliseconds | None = None
     """Of the page's own document: what layouts take beyond that, waiting for the browser's own process, which
     looks for fonts."""
-    inline_ms: list[_Milliseconds] = []
+    inline_ms: list[_Milliseconds] = Field(default=[], max_length=2_000)
     """Of a document: what the main thread does with each script in its text."""
     content_loaded_ms: _Milliseconds | None = None
     load_event_ms: _Milliseconds | None = None
@@ -135,7 +176,7 @@ class Rehearsed(_Strict):
 class Follows(_Strict):
     """A time that follows the latest end of resources, or the latest run of scripts, by ``after_ms``."""
 
-    by: list[int]
+    by: _Ids
     after: Literal["resources", "run"] = "resources"
     after_ms: _Milliseconds
 
@@ -143,32 +184,34 @@ class Follows(_Strict):
 class Rehearsal(_Strict):
     """What the rehearsals showed of the page as a whole."""
 
-    browser: str
+    browser: _Words
     """Product and version."""
-    maker: str
+    maker: _Words
     """Version of the rehearsal's own code."""
-    viewport: tuple[int, int] = DESKTOP
+    viewport: tuple[_Side, _Side] = DESKTOP
     """In CSS pixels."""
-    loads: int = Field(ge=0)
+    loads: _Count
     seconds: float = Field(ge=0)
     verdict: Literal["replays", "replays without", "shape", "does not"]
-    reason: str = ""
+    reason: _Words = ""
     """Why it replays in part, as a shape or not at all."""
-    left_out: int = 0
+    left_out: _Count = 0
     """Recorded requests that no rehearsal asked for."""
     error: float | None = None
     """The simulator's error: median of |simulated - rehearsed| / rehearsed page load time, in rehearsals kept
     out of the fit; null where it did not load the page in one of them."""
-    judged: int = Field(default=0, ge=0)
+    judged: _Count = 0
     """Rehearsals kept out of the fit."""
     others_cpu: float | None = None
     """Share of the machine's CPU time that others had meanwhile, in the median of the loads."""
+    processor_ms: _Milliseconds | None = None
+    """What a fixed piece of work took on the machine (``rehearsal.speed``)."""
     load_ms: _Milliseconds | None = None
     """Page load time with every answer at once."""
     first_contentful_paint: Follows | None = None
     largest_contentful_paint: Follows | None = None
     """What the paints follow, where the rehearsals tell more than the simulator's own estimate."""
-    unstable: list[str] = []
+    unstable: list[_Words] = Field(default=[], max_length=5_000)
     """Addresses that some rehearsals asked for and others did not."""
     unstable_share: float = 0.0
     """Of the bytes."""
@@ -179,27 +222,27 @@ class Resource(_Strict):
 
     id: int
     method: str = Field(default="GET", pattern=r"^[A-Z]{1,16}$")
-    url: str = Field(pattern=r"^https?://[^\s#]+$")
+    url: _Address
     status: int = Field(default=200, ge=200, le=599)
-    headers: list[tuple[_Text, _Text]] = []
+    headers: list[tuple[_Text, _Text]] = Field(default=[], max_length=2_000)
     body: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     synthetic: bool = False
     type: Kind
-    wire_bytes: int = Field(ge=0, le=2**30)
+    wire_bytes: _Bytes
     """Bytes of the body on the wire, after content-encoding."""
-    decoded_bytes: int = Field(ge=0, le=2**30)
+    decoded_bytes: _Bytes
     compressibility: float | None = None
     """``wire_bytes / decoded_bytes`` of a body with a content-encoding, else null."""
     think_ms: _Milliseconds = 0.0
     """Time the server takes between the request's last byte and the response's first."""
     cause: Cause
-    priority: str | None = None
-    residual_bytes: int = 0
+    priority: _Words | None = None
+    residual_bytes: int = Field(default=0, gt=-(2**53), lt=2**53)
     """``wire_bytes`` minus the size that the recording states."""
     recorded: Recorded = Recorded()
     stand_in: bool = False
     """True: the page asks for it, the recording does not have it; a stored answer stands in (404)."""
-    patterns: list[_Text] = []
+    patterns: list[_Text] = Field(default=[], max_length=1_000)
     """Further addresses that it answers; ``*`` stands for any text."""
     rehearsed: Rehearsed | None = None
     outline: Outline | None = None
@@ -211,6 +254,13 @@ class Resource(_Strict):
     """Of a file of a static site: a document, style sheet or import names it; its name stands in a script;
     it merely lies in the folder. Null for what was recorded."""
 
+    @model_validator(mode="after")
+    def _coding_is_known(self) -> Self:
+        coding = self.header("content-encoding") or "identity"
+        if coding not in ("identity", "gzip", "br"):
+            raise ValueError(f"content-encoding is {show(coding)}, it must be identity, gzip or br")
+        return self
+
     def header(self, name: str) -> str | None:
         """Value of the first header of this name (lower case)."""
         return next((value for key, value in self.headers if key.lower() == name), None)
@@ -221,21 +271,21 @@ class Page(_Strict):
 
     format: Literal[1] = FORMAT
     name: str = Field(pattern=NAME)
-    title: str = ""
-    summary: str = ""
-    source: str = ""
-    licence: str = ""
+    title: _Words = ""
+    summary: _Words = ""
+    source: _Words = ""
+    licence: _Words = ""
     recorded: str = Field(default="", pattern=r"^(\d{4}-\d\d-\d\d)?$")
     clock_ms: int | None = Field(default=None, ge=0, lt=2**53)
     """When the navigation began in the recording, in milliseconds of Unix time; null where unknown."""
-    viewport: tuple[int, int] | None = None
+    viewport: tuple[_Side, _Side] | None = None
     """Width and height in CSS pixels on which it was recorded, and is loaded where nothing else is asked for;
     null where unknown."""
     mobile: bool = False
     """True when it was recorded as a phone, and is loaded as one."""
     url: str
     seed: int = Field(default=1, ge=0, lt=2**63)
-    notes: list[str] = []
+    notes: list[_Words] = Field(default=[], max_length=1_000)
     """What the import changed or left out, one sentence each."""
     rehearsal: Rehearsal | None = None
     """Null for a page that was never rehearsed."""
@@ -271,6 +321,10 @@ class Page(_Strict):
             seen.add((resource.method, resource.url))
         if self.url != self.resources[0].url:
             raise ValueError("url is not that of the first resource")
+        if (size := sum(resource.decoded_bytes for resource in self.resources)) > MOST_BODIES:
+            raise ValueError(f"bodies are together {size} bytes, they may be {MOST_BODIES}")
+        if (count := sum(len(resource.headers) for resource in self.resources)) > _MOST_HEADERS:
+            raise ValueError(f"there are {count} headers, there may be {_MOST_HEADERS}")
         return self
 
     def children(self, parent: int) -> list[Resource]:
@@ -328,12 +382,28 @@ def describe(error: ValidationError) -> tuple[str, str, str]:
     first = error.errors(include_url=False)[0]
     key = ".".join(f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
     key = key.replace(".[", "[")
-    found = json.dumps(first.get("input"), default=lambda value: type(value).__name__)
-    if first["type"] in ("missing", "json_invalid"):
-        found = "nothing" if first["type"] == "missing" else "what is no JSON"
-    elif first["type"] == "value_error" or len(found) > 120:
-        found = found[:60] + "..." if first["type"] != "value_error" else "a contradiction"
+    given = first.get("input")
+    if first["type"] == "missing":
+        found = "nothing"
+    elif first["type"] == "json_invalid":
+        found = "what is no JSON"
+    elif first["type"] == "value_error" and isinstance(given, dict | BaseModel):
+        found = "a contradiction"
+    else:
+        found = show(given, 80)
     return key, found, first["msg"].removeprefix("Value error, ")
+
+
+@contextmanager
+def faults_named(place: str) -> Iterator[None]:
+    """Makes what pydantic refuses within the block one :class:`UsageError` with the key in ``place``."""
+    try:
+        yield
+    except ValidationError as error:
+        key, found, accepted = describe(error)
+        raise UsageError(f"{place}: {key}" if key else place, found, accepted) from None
+    except RecursionError:
+        raise UsageError(place, "something nested too deeply", "a file as a program writes it") from None
 
 
 def checked(name: str | None, seed: int) -> None:
@@ -349,15 +419,25 @@ def checked(name: str | None, seed: int) -> None:
 def load(page_dir: Path) -> Page:
     """Reads and checks a page folder's index; raises :class:`UsageError` with file and key."""
     index = Path(page_dir) / INDEX
-    try:
-        data = index.read_bytes()
-    except OSError as error:
-        raise UsageError(str(index), error.strerror or "no file", "a page folder with page.json") from None
-    try:
+    return parsed(read_index(page_dir), index)
+
+
+def read_index(page_dir: Path) -> bytes:
+    """The bytes of a page folder's index; raises :class:`UsageError`."""
+    index = Path(page_dir) / INDEX
+    accepted = "a page folder with page.json"
+    if index.is_symlink():
+        raise UsageError(str(index), "a link", accepted)
+    data = files.content(index, _LARGEST_INDEX, accepted)
+    if too_much := counted.too_much(data):
+        raise UsageError(str(index), too_much, accepted)
+    return data
+
+
+def parsed(data: bytes, index: Path) -> Page:
+    """The page of an index that was read from the file ``index``; raises :class:`UsageError`."""
+    with faults_named(str(index)):
         return Page.model_validate_json(data)
-    except ValidationError as error:
-        key, found, accepted = describe(error)
-        raise UsageError(f"{index}: {key}" if key else str(index), found, accepted) from None
 
 
 def save_index(page: Page, folder: Path) -> None:

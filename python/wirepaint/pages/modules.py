@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wirepaint.pages.references import absolute
+from wirepaint.pages.room import Room
 from wirepaint.pages.tags import Tag, tokens
 
 _NAMED = re.compile(
@@ -35,16 +36,16 @@ class ImportMap:
         """The address of the module ``name`` for a script at ``base``; None where nothing says."""
         if name in self.names:
             return self.names[name]
-        for prefix in sorted((n for n in self.names if n.endswith("/")), key=len, reverse=True):
-            if name.startswith(prefix):
-                return absolute(name.removeprefix(prefix), self.names[prefix])
+        for at in range(len(name), 0, -1):
+            if name[at - 1] == "/" and (target := self.names.get(name[:at])):
+                return absolute(name[at:], target)
         return absolute(name, base) if name.startswith(_RELATIVE) else None
 
     def add(self, text: str, base: str) -> None:
         """Takes in the JSON of an import map in a document at ``base``; what is no map is passed over."""
         try:
             said = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         if not isinstance(said, Mapping):
             return
@@ -76,26 +77,26 @@ def imports(text: str, url: str, known: ImportMap) -> Iterator[str]:
             yield named
 
 
-def in_document(text: str, url: str, known: ImportMap) -> Iterator[str]:
+def in_document(text: str, url: str, known: ImportMap, room: Room | None = None) -> Iterator[str]:
     """Addresses that the scripts within a document at ``url`` name; its import maps enter ``known``."""
-    for kind, script, base in _scripts(text, url):
+    for kind, script, base in _scripts(text, url, room):
         if kind == "importmap":
             known.add(script, base)
         else:
             yield from in_script(script, base, base, known)
 
 
-def read_maps(text: str, url: str, known: ImportMap) -> None:
+def read_maps(text: str, url: str, known: ImportMap, room: Room | None = None) -> None:
     """The import maps of a document at ``url`` enter ``known``."""
-    for kind, script, base in _scripts(text, url):
+    for kind, script, base in _scripts(text, url, room):
         if kind == "importmap":
             known.add(script, base)
 
 
-def _scripts(text: str, url: str) -> Iterator[tuple[str, str, str]]:
+def _scripts(text: str, url: str, room: Room | None) -> Iterator[tuple[str, str, str]]:
     """Type and text of each script within a document, and the base of its addresses."""
     base, kind = url, ""
-    for token in tokens(text):
+    for token in tokens(text, room):
         if isinstance(token, Tag):
             attributes = token.attributes(text) if token.name in ("base", "script") else {}
             if token.name == "base" and (said := attributes.get("href")):

@@ -16,7 +16,8 @@ def ordered(
     navigation.
     """
     wanted = [wanted[0] or True, *wanted[1:]]
-    causes = [_causes(resources, number, wanted) for number in range(len(resources))]
+    nearest: dict[int, int] = {}
+    causes = [_causes(resources, number, wanted, nearest) for number in range(len(resources))]
     waiting = {n: set(causes[n]) for n, kept in enumerate(wanted) if kept}
     effects: dict[int, list[int]] = {n: [] for n in waiting}
     for number, by in waiting.items():
@@ -44,21 +45,28 @@ def ordered(
     return [_renumbered(resources[number], causes[number], place) for number in order], place
 
 
-def _causes(resources: Sequence[dict[str, Any]], number: int, wanted: Sequence[bool]) -> list[int]:
+def _causes(
+    resources: Sequence[dict[str, Any]], number: int, wanted: Sequence[bool], nearest: dict[int, int]
+) -> list[int]:
     cause = resources[number].get("cause")
     if cause is None:
         return []
-    found = [_nearest(resources, by, wanted) for by in (cause["by"], *resources[number].get("also", ()))]
+    named = (cause["by"], *resources[number].get("also", ()))
+    found = [_nearest(resources, by, wanted, nearest) for by in named]
     return list(dict.fromkeys(by for by in found if by != number)) or [0]
 
 
-def _nearest(resources: Sequence[dict[str, Any]], number: int, wanted: Sequence[bool]) -> int:
-    """``number``, or the nearest of its causes that is wanted."""
-    for _ in range(len(resources)):
-        if wanted[number]:
-            return number
+def _nearest(
+    resources: Sequence[dict[str, Any]], number: int, wanted: Sequence[bool], known: dict[int, int]
+) -> int:
+    """``number``, or the nearest of its causes that is wanted, 0 in a circle; kept in ``known``."""
+    passed: dict[int, None] = {}
+    while not wanted[number] and number not in known and number not in passed:
+        passed[number] = None
         number = resources[number].get("cause", {}).get("by", 0)
-    return 0
+    found = number if wanted[number] else known.get(number, 0)
+    known |= dict.fromkeys(passed, found)
+    return found
 
 
 def _renumbered(resource: dict[str, Any], causes: list[int], place: dict[int, int]) -> dict[str, Any]:

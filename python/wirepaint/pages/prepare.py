@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from wirepaint.errors import UsageError
+from wirepaint.pages.bodies import check
 from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.import_har import sweep
-from wirepaint.pages.model import BODIES, INDEX, Page, load
+from wirepaint.pages.model import BODIES, INDEX, Page, parsed, read_index
 from wirepaint.pages.synthesis import synthesise
 from wirepaint.pages.synthesis.markup import Driver
 
@@ -66,14 +66,9 @@ def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
     Raises :class:`UsageError` for a page folder that is damaged and a cache that cannot be written.
     """
     page_dir, cache_folder = Path(page_dir), Path(cache_folder).absolute()
-    try:
-        digest = hashlib.sha256((page_dir / INDEX).read_bytes())
-    except OSError:
-        load(page_dir)  # says what is wrong
-        raise
-    digest.update(_maker())
-    folder = cache_folder / digest.hexdigest()[:32]
-    data = _read(folder) or _make(page_dir, folder)
+    index = read_index(page_dir)
+    folder = cache_folder / hashlib.sha256(index + _maker()).hexdigest()[:32]
+    data = _read(folder) or _make(parsed(index, page_dir / INDEX), page_dir, folder)
     bodies = page_dir.absolute() / BODIES
     for response, own in zip(data["responses"], data["own"], strict=True):
         if response["body"] is not None:
@@ -90,11 +85,10 @@ def _maker() -> bytes:
     return hashlib.sha256(b"".join(p.read_bytes() for p in files)).digest()
 
 
-def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
-    page = load(page_dir)
+def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
     for resource in page.resources:
         if resource.body:
-            _check(page_dir / BODIES / resource.body, resource.body, page_dir / INDEX, resource.id)
+            check(page_dir, resource)
     make_folder(folder.parent)
     sweep(folder.parent, ".making.*")
     try:
@@ -117,10 +111,11 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
         origins: dict[tuple[str, str, int], None] = {}
         certain = _certain(page)
         for resource, wire in synthesise(page):
-            name = resource.body
+            name = digest = resource.body
             if wire is not None:
                 name = f"{resource.id:05d}"
                 (scratch / name).write_bytes(wire)
+                digest = hashlib.sha256(wire).hexdigest()
             parts = urlsplit(resource.url)
             port = parts.port or (443 if parts.scheme == "https" else 80)
             origins[parts.scheme, (parts.hostname or "").lower(), port] = None
@@ -132,13 +127,15 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
                     "status": resource.status,
                     "headers": resource.headers,
                     "body": name,
+                    "body_sha256": digest,
                     "patterns": resource.patterns,
                     "think_ns": round(resource.think_ms * 1e6),
                 }
             )
             data["resources"].append(resource.model_dump(mode="json") | {"expected": resource.id in certain})
         data["origins"] = list(origins)
-        (scratch / _PREPARED).write_text(json.dumps(data))
+        text = json.dumps(data).encode()
+        (scratch / _PREPARED).write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
         scratch.chmod(0o755)
         hand_over(scratch)
         try:
@@ -149,7 +146,7 @@ def _make(page_dir: Path, folder: Path) -> dict[str, Any]:
                 scratch.rename(folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return json.loads((folder / _PREPARED).read_bytes())
+    return json.loads(text)
 
 
 def _paints(page: Page) -> dict[str, dict[str, Any] | None]:
@@ -168,17 +165,20 @@ def _certain(page: Page) -> set[int]:
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
+    """What the cache holds, if it is whole: its index and its bodies have the hashes of their writing."""
     try:
-        return json.loads((folder / _PREPARED).read_bytes())
+        digest, _, text = (folder / _PREPARED).read_bytes().partition(b"\n")
+        if hashlib.sha256(text).hexdigest().encode() != digest:
+            return None
+        data = json.loads(text)
+        for response, own in zip(data["responses"], data["own"], strict=True):
+            if own and _digest(folder / response["body"]) != response["body_sha256"]:
+                return None
     except (OSError, ValueError):
         return None
+    return data
 
 
-def _check(file: Path, digest: str, index: Path, number: int) -> None:
-    try:
-        with file.open("rb") as body:
-            found = hashlib.file_digest(body, "sha256").hexdigest()
-    except OSError as error:
-        found = error.strerror or "no file"
-    if found != digest:
-        raise UsageError(f"{index}: resources[{number}].body", found, f"a file of this hash at {file}")
+def _digest(file: Path) -> str:
+    with file.open("rb") as body:
+        return hashlib.file_digest(body, "sha256").hexdigest()

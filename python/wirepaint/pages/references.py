@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from ipaddress import ip_address
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
+from wirepaint.pages.room import Room
 from wirepaint.pages.tags import Tag, srcset, tokens, unescape
 
 MOST_READ = 4 * 2**20
@@ -37,6 +39,8 @@ _EMPTY_SEGMENT = re.compile("(?<=/)(?=/)")
 _HELD = "\N{OBJECT REPLACEMENT CHARACTER}"
 _SPACE = " \t\n\f\r"
 _PORTS = {"http": ":80", "https": ":443"}
+LONGEST_ADDRESS = 65_536
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*+\.?", re.I)
 
 
 @dataclass(frozen=True)
@@ -61,21 +65,21 @@ class Markup:
     """The scripts within it."""
 
 
-def in_css(text: str, base: str) -> Iterator[Reference]:
+def in_css(text: str, base: str, room: Room | None = None) -> Iterator[Reference]:
     """What a stylesheet at ``base`` refers to; ``data:`` and fragments of the document are left out."""
-    for start, end, raw in _addresses(text):
+    for start, end, raw in _addresses((room or Room()).take(text)):
         if url := absolute(raw.strip(_SPACE), base):
             yield Reference(start, end, url)
 
 
-def in_html(text: str, base: str) -> list[Reference]:
+def in_html(text: str, base: str, room: Room | None = None) -> list[Reference]:
     """What a document at ``base`` makes a browser with scripts ask for."""
-    return read_html(text, base).found
+    return read_html(text, base, room).found
 
 
-def read_html(text: str, base: str) -> Markup:
-    """Reads a document at ``base``."""
-    reader = _Reader(text, base)
+def read_html(text: str, base: str, room: Room | None = None) -> Markup:
+    """Reads a document at ``base``, as far as there is room."""
+    reader = _Reader(text, base, room)
     reader.read()
     return reader.markup
 
@@ -107,6 +111,26 @@ def plain(url: str) -> str:
     host = host.removesuffix(_PORTS[parts.scheme]).removesuffix(":")
     query = f"?{parts.query}" if parts.query or url.endswith("?") else ""
     return f"{parts.scheme}://{host}{parts.path or '/'}{query}"
+
+
+def is_address(url: str) -> bool:
+    """True for what a browser can ask for: http or https, no fragment and user, host and port as DNS and TCP
+    have them."""
+    if not url.startswith(("http://", "https://")) or len(url) > LONGEST_ADDRESS:
+        return False
+    if "#" in url or " " in url or not url.isprintable():  # other spaces are not printable
+        return False
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if parts.port == 0 or "@" in parts.netloc:
+            return False
+        if ":" in host:
+            return ip_address(host).version == 6 and "%" not in host
+        number = host.rstrip(".").rpartition(".")[2].isdigit()
+        return bool(ip_address(host)) if number else _HOST.fullmatch(host) is not None
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=1024)
@@ -158,8 +182,9 @@ def _addresses(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 class _Reader:
-    def __init__(self, text: str, base: str) -> None:
+    def __init__(self, text: str, base: str, room: Room | None) -> None:
         self.markup = Markup()
+        self._room = room
         self._text, self._base = text, base
         self._based = False
 
@@ -167,7 +192,7 @@ class _Reader:
         self.markup.icons.add(self._address("/favicon.ico") or "")
         unseen = 0  # depth inside elements whose content is not loaded
         loaded = False
-        for token in tokens(self._text):
+        for token in tokens(self._text, self._room):
             if not isinstance(token, Tag):
                 if token.within == "style" and not unseen:
                     self._css(token.start, token.end)

@@ -10,9 +10,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from wirepaint.pages import cache
+from wirepaint.pages import bodies, cache
 from wirepaint.pages.headers import replaced
-from wirepaint.pages.model import INDEX, Page, Resource, keeping, load, save_index
+from wirepaint.pages.model import INDEX, Page, Resource, keeping, load, read_index, save_index
 
 NOTE = "http addresses asked for by https, as HSTS would"
 _POLICY = "content-security-policy"
@@ -25,14 +25,14 @@ def is_plain(page: Page) -> bool:
 
 def secured(folder: Path) -> Path:
     """Folder in the cache with the page of ``folder`` by https; made once."""
-    digest = hashlib.sha256((folder / INDEX).read_bytes() + NOTE.encode()).hexdigest()[:32]
+    digest = hashlib.sha256(read_index(folder) + NOTE.encode()).hexdigest()[:32]
     target = cache.cache_dir().parent / "secured" / digest
     if not (target / INDEX).is_file():
         cache.make_folder(target.parent)
         scratch = Path(tempfile.mkdtemp(prefix=".securing.", dir=target.parent))
         try:
-            shutil.copytree(folder, scratch, dirs_exist_ok=True)
-            save_index(by_https(load(folder)), scratch)
+            bodies.copy(folder, scratch)
+            save_index(by_https(load(scratch)), scratch)
             scratch.chmod(0o755)
             cache.hand_over(scratch)
             scratch.rename(target)

@@ -15,11 +15,11 @@ from wirepaint.pages.har import Entry, Log, RecordedPage, choose_page, peek
 from wirepaint.pages.hsts import preloaded
 from wirepaint.pages.model import Kind
 from wirepaint.pages.references import plain
+from wirepaint.pages.room import Room
 from wirepaint.pages.usage import kind_of, unhinted, unhinted_kind
 
-_LONGEST_URL = 65_536
-_LONGEST_PATH = 8_192
-"""Of the path; servers take no more."""
+_LONGEST_PATH, _LONGEST_HOST = 8_192, 253
+"""Servers take no longer path; DNS has no longer name."""
 
 _DRIVEN_METHODS = ("GET", "HEAD", "POST")
 """What a page of synthesised bodies asks for: no preflight of the browser's own is needed."""
@@ -39,6 +39,8 @@ class Draft:
     status: int
     start: float
     end: float
+    room: Room
+    """For reading the bodies of the page."""
     target: Draft | None = None
     """Where its redirect leads."""
     came_from: Draft | None = None
@@ -49,8 +51,8 @@ class Draft:
         """What the recorded body of a document or stylesheet refers to."""
         text = peek(self.entry)[: references.MOST_READ]
         if self.kind == "css":
-            return references.Markup(list(references.in_css(text, self.url)))
-        return references.read_html(text, self.url)
+            return references.Markup(list(references.in_css(text, self.url, self.room)))
+        return references.read_html(text, self.url, self.room)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -94,7 +96,8 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
     if not entries:
         raise UsageError(f"{path}: log.entries", "no answered http or https request", "at least one")
     entries.sort(key=lambda entry: entry.started)
-    drafts = [_draft(entry, entries[0]) for entry in entries]
+    room = Room()
+    drafts = [_draft(entry, entries[0], room) for entry in entries]
     _link_redirects(drafts)
     chain = _chain(_first(drafts))
     origin = chain[0].start
@@ -103,8 +106,6 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
     load = None
     if recorded and recorded.timings.on_load > 0:
         began = recorded.started or entries[0].started
-        if began.tzinfo is None:
-            began = began.astimezone()
         load = (began - chain[0].entry.started) / timedelta(milliseconds=1) + recorded.timings.on_load
     leading = set(chain)
     drafts = chain + [draft for draft in drafts if draft not in leading]
@@ -141,16 +142,16 @@ def _why_left_out(entry: Entry, path: Path) -> str | None:
     url = entry.request.url.strip()
     if not url.lower().startswith(("http://", "https://")):
         return "requests without network (data:, blob:, websockets, extensions)"
-    parts = urlsplit("")
+    asked = plain(url)
     try:
-        parts = urlsplit(url)
-        ok = bool(parts.hostname) and parts.port != 0 and parts.username is None
+        parts = urlsplit(asked)
+        longest = max(len(parts.path) / _LONGEST_PATH, len(parts.hostname or "") / _LONGEST_HOST)
     except ValueError:
-        ok = False
-    if not ok or any(c <= " " for c in url):
-        raise UsageError(f"{place}.request.url", repr(url[:100]), "an absolute http or https address")
-    if len(url) > _LONGEST_URL or len(parts.path) > _LONGEST_PATH or len(parts.hostname or "") > 253:
+        longest = 0.0
+    if longest > 1 or len(url) > references.LONGEST_ADDRESS:
         return "addresses longer than servers take"
+    if not references.is_address(asked):
+        raise UsageError(f"{place}.request.url", repr(url[:100]), "an absolute http or https address")
     method = entry.request.method.upper()
     if not (method.isascii() and method.isalpha() and len(method) <= 16):
         raise UsageError(f"{place}.request.method", repr(method[:40]), "an HTTP method")
@@ -174,14 +175,14 @@ def _location(entry: Entry) -> str:
         return ""
 
 
-def _draft(entry: Entry, first: Entry) -> Draft:
+def _draft(entry: Entry, first: Entry, room: Room) -> Draft:
     start = (entry.started - first.started) / timedelta(milliseconds=1)
     timings = entry.timings
     spent = entry.time if entry.time >= 0 else max(timings.wait, 0.0) + max(timings.receive, 0.0)
     # A cold cache asks for the whole and gets it; the server cuts ranges itself.
     status = 200 if entry.response.status in (206, 304) else entry.response.status
     url = plain(entry.request.url.strip())
-    return Draft(entry, url, entry.request.method.upper(), kind_of(entry), status, start, start + spent)
+    return Draft(entry, url, entry.request.method.upper(), kind_of(entry), status, start, start + spent, room)
 
 
 def _first(drafts: list[Draft]) -> Draft:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirepaint.pages import headers, references
+from wirepaint.pages import headers, references, servers
 from wirepaint.pages.loading import DocumentReader, _Graph, body_text
 from wirepaint.pages.model import Cause, Outline, Page, Place, Rehearsed, Resource
 from wirepaint.pages.order import ordered
@@ -32,7 +32,7 @@ def shaped(page: Page, prepared: PreparedPage, viewport: tuple[int, int]) -> Pag
 class _Shape:
     def __init__(self, page: Page, prepared: PreparedPage, viewport: tuple[int, int]) -> None:
         self._page, self._prepared = page, prepared
-        self._graph = _Graph(prepared, viewport)
+        self._graph = _Graph(prepared, viewport, servers.addresses(prepared))
         self._graph.build()
 
     def make(self) -> Page:
@@ -116,7 +116,7 @@ class _Shape:
         return next(leads, None)
 
     def _outline(self, document: Resource, number: int, place: dict[int, int]) -> Outline:
-        text = body_text(self._prepared.responses[document.id]["body"], document)
+        text = body_text(self._prepared, document.id)
         reader = DocumentReader(text, document.url)
         ids = {
             references.key(r.url): r.id for r in self._page.resources if r.method == "GET" and r.id in place

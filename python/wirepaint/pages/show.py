@@ -49,7 +49,10 @@ def facts(page: Page) -> dict[str, Any]:
     asked = [resource for resource in page.resources if _is_asked(page, resource)]
     rows = [_row(page, resource) for resource in asked]
     rows.sort(key=lambda row: (row["start_ms"], row["id"]))
-    hosts = dict.fromkeys(_host(resource) for resource in asked)
+    hosts: dict[str, list[Resource]] = {}
+    for resource in asked:
+        hosts.setdefault(_host(resource), []).append(resource)
+    ids = {resource.id for resource in asked}
     types = dict.fromkeys(sorted({resource.type for resource in asked}))
     return {
         **page.model_dump(mode="json", exclude={"resources", "rehearsal", "format"}),
@@ -60,8 +63,8 @@ def facts(page: Page) -> dict[str, Any]:
         "before_load": _sums(r for r in asked if not _after_load(r)),
         "after_load": _sums(r for r in asked if _after_load(r)),
         "types": {kind: _sums(r for r in asked if r.type == kind) for kind in types},
-        "hosts": {host: _sums(r for r in asked if _host(r) == host) for host in hosts},
-        "left_out": [_address(r) for r in page.resources if r not in asked],
+        "hosts": {host: _sums(of) for host, of in hosts.items()},
+        "left_out": [_address(r) for r in page.resources if r.id not in ids],
         "stand_ins": [_address(r) for r in page.resources if r.stand_in],
         "patterns": {_address(r): r.patterns for r in page.resources if r.patterns},
         "sometimes": {

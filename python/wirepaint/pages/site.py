@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
+from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.pages import modules, references
 from wirepaint.pages.model import Cause, CauseKind, Kind
+from wirepaint.pages.room import MOST_SCRIPT, Room
 from wirepaint.pages.usage import by_mime
 
 MAX_BYTES = 256 * 2**20
@@ -64,6 +66,7 @@ class Site:
     def __init__(self, root: Path, origin: str) -> None:
         self._root, self._origin = root.resolve(), origin
         self._bytes = 0
+        self._room, self._maps_room, self._scripts_room = Room(), Room(), Room(text=MOST_SCRIPT)
         self._taken: set[Path] = set()
         self._maps = modules.ImportMap()
         self.found: dict[str, File] = {}
@@ -90,19 +93,20 @@ class Site:
             return [self._take(file.goes_to, Cause(by=by, kind="redirect"), standing)]
         if file.kind == "js":
             text = file.body.decode("latin-1")
+            text = self._scripts_room.take(text)
             named = modules.in_script(text, file.url, self._document, self._maps)
             return [self._take(url, Cause(by=by, kind="script"), standing) for url in named]
         if file.kind not in ("html", "css"):
             return []
         text = file.body.decode("latin-1")
         if file.kind == "html":
-            found = references.in_html(text, file.url)
+            found = references.in_html(text, file.url, self._room)
         else:
-            found = list(references.in_css(text, file.url))
+            found = list(references.in_css(text, file.url, self._room))
         kind: CauseKind = "css" if file.kind == "css" else "parser"
         taken = [self._take(r.url, Cause(by=by, kind=kind), standing) for r in found]
         if file.kind == "html":
-            named = modules.in_document(text, file.url, self._maps)
+            named = modules.in_document(text, file.url, self._maps, self._maps_room)
             taken += [self._take(url, Cause(by=by, kind="script"), standing) for url in named]
         if file.kind == "html" or not self._checks_hashes():
             text, count = references.blank(text, found, lambda url: url in self.found)
@@ -118,10 +122,10 @@ class Site:
         """The file at ``url`` when it is new, of this site and inside its folder."""
         if url in self.found or not url.startswith(self._origin + "/"):
             return None
-        path = unquote(urlsplit(url).path)
-        target = self._root / path.lstrip("/")
-        if "\0" in str(target):
+        path = unquote(urlsplit(url).path, errors="surrogateescape")
+        if not files.is_path(path):
             return None
+        target = self._root / path.lstrip("/")
         goes_to = None
         if target.is_dir():
             target /= "index.html"
@@ -136,7 +140,8 @@ class Site:
             most = f"at most {MAX_FILES} files of together {MAX_BYTES // 2**20} MiB"
             raise UsageError(str(self._root), "more", most)
         mime = _mime(target)
-        return self._add(File(url, target.read_bytes(), mime, by_mime(mime, url), cause, standing))
+        body = files.content(target, MAX_BYTES, "a file that can be read")
+        return self._add(File(url, body, mime, by_mime(mime, url), cause, standing))
 
     def _add(self, file: File) -> File:
         self._number[file.url] = len(self.found)
@@ -151,7 +156,8 @@ class Site:
                 names.update(_NAME.findall(file.body))
         taken: list[File | None] = []
         for target in self._files():
-            known = target.name.encode() in names or quote(target.name).encode() in names
+            name = os.fsencode(target.name)
+            known = name in names or quote(name).encode() in names
             if known and target not in self._taken and target.suffix not in ("", ".html", ".htm"):
                 taken.append(self._take(self._url(target), Cause(by=0, kind="other"), "mentioned"))
         return [file for file in taken if file is not None]
@@ -173,7 +179,7 @@ class Site:
             yield from (Path(folder, name) for name in sorted(names) if name[0] != ".")
 
     def _url(self, target: Path) -> str:
-        return f"{self._origin}/{quote(target.relative_to(self._root).as_posix())}"
+        return f"{self._origin}/{quote(bytes(target.relative_to(self._root)))}"
 
 
 def _mime(target: Path) -> str:
@@ -188,5 +194,7 @@ def _is_served(target: Path) -> bool:
         return False
     if suffix != "ts":
         return True
-    with target.open("rb") as file:  # MPEG-TS, not TypeScript (ISO/IEC 13818-1: packets of 188 bytes)
+    with files.opened(
+        target, "a file that can be read"
+    ) as file:  # MPEG-TS, not TypeScript (ISO/IEC 13818-1: packets of 188 bytes)
         return file.read(189)[::188] == b"GG"

@@ -25,8 +25,6 @@ from urllib.parse import urlsplit
 from wirepaint.pages.codings import coding_of
 from wirepaint.pages.har import Entry
 
-LARGEST = 2**30
-
 _USUAL_RATIO = {"js": 0.29, "css": 0.18, "html": 0.23, "data": 0.27}
 """Encoded bytes over decoded bytes, by type: totals of 500 encoded responses of 25 recorded pages."""
 
@@ -53,12 +51,12 @@ def wire_bytes(entry: Entry, body: bytes | None) -> int | None:
     length = entry.header("content-length").strip()
     stated = int(length) if length.isdecimal() and len(length) < 12 else -1
     if stated > 0 and (sized <= 0 or stated <= sized):
-        return min(stated, LARGEST)
+        return stated
     if sized > 0:
         with_head = head <= 0 and sized == transferred
-        return min(max(1, sized - _packed_head(entry)) if with_head else sized, LARGEST)
+        return max(1, sized - _packed_head(entry)) if with_head else sized
     if transferred > 0:
-        return min(max(0, transferred - (head if head > 0 else _packed_head(entry))), LARGEST)
+        return max(0, transferred - (head if head > 0 else _packed_head(entry)))
     if response.content.compression > 0 and decoded > response.content.compression:
         return decoded - response.content.compression
     if decoded <= 0:

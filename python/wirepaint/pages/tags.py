@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wirepaint.pages.room import Room
+
 RAW = {"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "noscript"}
 """Their content is text; that of ``noscript`` is for browsers without scripts."""
 
@@ -71,10 +73,11 @@ def unescape(text: str) -> str:
         return text
 
 
-def tokens(text: str) -> Iterator[Tag | Text]:
-    """Tags and texts in order; comments and declarations are passed over."""
+def tokens(text: str, room: Room | None = None) -> Iterator[Tag | Text]:
+    """Tags and texts in order, as far as there is room; comments and declarations are passed over."""
+    room = room or Room()
     at = foreign = 0
-    while (found := _MARKUP.search(text, at)) is not None:
+    while room.marks > 0 and (found := _MARKUP.search(text, at)) is not None:
         start = found.start()
         if start > at:
             yield Text(at, start, "")
@@ -83,8 +86,8 @@ def tokens(text: str) -> Iterator[Tag | Text]:
         if name is None:
             at = _after_other(text, start)
             continue
-        tag = _tag(text, start, name, closing)
-        if tag is None:  # the document ends within it
+        tag = _tag(text, start, name, closing, room)
+        if tag is None:  # the document, or the room, ends within it
             return
         yield tag
         at = tag.end
@@ -99,7 +102,7 @@ def tokens(text: str) -> Iterator[Tag | Text]:
                 yield Text(tag.end, at, tag.name)
         elif tag.name == "plaintext":
             break
-    if at < len(text):
+    if at < len(text) and room.marks > 0:
         yield Text(at, len(text), "")
 
 
@@ -124,9 +127,10 @@ def _after_other(text: str, start: int) -> int:
     return closed + 1 if closed >= 0 else len(text)
 
 
-def _tag(text: str, start: int, name: re.Match[str], closing: bool) -> Tag | None:
+def _tag(text: str, start: int, name: re.Match[str], closing: bool, room: Room) -> Tag | None:
     at, fields = name.end(), []
-    while True:
+    room.marks -= 2  # with the text before it
+    while room.marks > 0:
         found = _FIELD.match(text, at)
         assert found is not None  # it matches nothing, too
         at = found.end()
@@ -144,7 +148,8 @@ def _tag(text: str, start: int, name: re.Match[str], closing: bool) -> Tag | Non
                 value = _UNQUOTED.match(text, at)
                 at = end = value.end() if value else at
         fields.append(Field(written.lower(), begin, end))
-    if at >= len(text):
+        room.marks -= 1
+    if room.marks <= 0 or at >= len(text):
         return None
     empty = text[at - 1] == "/" and not (fields and fields[-1].end == at)
     return Tag(name[0].lower(), start, at + 1, closing, empty, fields)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.pages.har import Log
+from wirepaint.pages.model import faults_named
 from wirepaint.pages.readers import devtools, har_file, json_text, refusals, warc, zipped
-from wirepaint.pages.readers.source import Source, open_file
+from wirepaint.pages.readers.source import Source
 
 ACCEPTED = (
     f"a HAR or DevTools log of at most {json_text.MAX_BYTES // 2**20} MiB of JSON, plain or gzip; "
@@ -26,8 +28,8 @@ def read(path: Path, page: str | None = None) -> Log:
 
     ``page`` is the wanted page of an archive, whose bodies alone are kept.
     """
-    with open_file(path, ACCEPTED) as file:
-        if zipped.is_zip(file):
+    with files.opened(path, ACCEPTED) as file, faults_named(str(path)):
+        if zipped.is_zip(file, str(path)):
             log = zipped.read(file, path, page)
         else:
             source = Source(file, str(path), warc.MAX_BYTES, ACCEPTED)
@@ -36,8 +38,6 @@ def read(path: Path, page: str | None = None) -> Log:
         raise UsageError(f"{path}: log.entries", "an empty list", "at least one entry")
     for place, entry in enumerate(log.entries):
         entry.place = place
-        if entry.started.tzinfo is None:
-            entry.started = entry.started.astimezone()
     return log
 
 

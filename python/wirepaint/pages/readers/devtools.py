@@ -204,6 +204,7 @@ def _entry(hop: _Hop, zero: float) -> har.Entry:
         ),
         timings=_timings(response.timing, hop.finished),
         connection=response.connection,
+        server=response.server,
         initiator=hop.initiator,
         priority=hop.request.priority,
         resource_type=hop.type.lower(),

@@ -16,15 +16,13 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
-    ValidationError,
     model_validator,
 )
 
-from wirepaint.errors import UsageError
 from wirepaint.pages.har import Size, Text
-from wirepaint.pages.model import describe
+from wirepaint.pages.model import faults_named
 
-MAX_EVENTS = 300_000
+MAX_EVENTS = 200_000
 
 
 def _headers(value: Any) -> Any:
@@ -73,6 +71,7 @@ class Response(_Part):
     mime: Text = Field(default="", validation_alias="mimeType")
     protocol: Text = ""
     connection: Text = Field(default="", validation_alias="connectionId")
+    server: Text = Field(default="", validation_alias="remoteIPAddress")
     size: Size = Field(default=-1, validation_alias="encodedDataLength")
     from_cache: bool | None = Field(default=False, validation_alias="fromDiskCache")
     from_worker: bool | None = Field(default=False, validation_alias="fromServiceWorker")
@@ -138,13 +137,8 @@ _EVENTS = TypeAdapter(Annotated[list[Event], Field(max_length=MAX_EVENTS)])
 
 def events(data: bytes, place: str) -> list[Event]:
     """The events of a log that is a JSON list; raises UsageError for anything else."""
-    try:
+    with faults_named(place):
         return _EVENTS.validate_json(data)
-    except ValidationError as error:
-        key, found, accepted = describe(error)
-        raise UsageError(f"{place}: {key}" if key else place, found, accepted) from None
-    except RecursionError:
-        raise UsageError(place, "JSON nested too deeply", "a DevTools log") from None
 
 
 def lines(data: bytes) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.pages.har import Log
-from wirepaint.pages.model import describe
-from wirepaint.pages.readers.source import open_file
+from wirepaint.pages.model import faults_named
 
 MAX_BODIES = 128 * 2**20
 """Bytes of all bodies of a recording that are in files of their own."""
@@ -25,13 +25,8 @@ class _Har(BaseModel):
 
 def read(data: bytes, place: str, bodies: Bodies) -> Log:
     """Reads a HAR; ``bodies`` finds what ``content._file`` names."""
-    try:
+    with faults_named(place):
         log = _Har.model_validate_json(data).log
-    except ValidationError as error:
-        key, found, accepted = describe(error)
-        raise UsageError(f"{place}: {key}" if key else place, found, accepted) from None
-    except RecursionError:
-        raise UsageError(place, "JSON nested too deeply", "a HAR") from None
     room, missing = MAX_BODIES, 0
     for number, entry in enumerate(log.entries):
         content = entry.response.content
@@ -62,12 +57,11 @@ def beside(path: Path) -> Bodies:
             return None
         if not file.resolve().is_relative_to(path.parent.resolve()):
             raise UsageError(str(file), "a link out of its folder", "a file beside the HAR")
-        with open_file(file, "a file beside the HAR") as opened:
-            return opened.read(limit + 1)
+        return files.content(file, limit + 1, "a file beside the HAR")
 
     return find
 
 
 def _plain(name: str) -> bool:
     """True for a name that stays in its folder."""
-    return not (set(name) & set("/\\:\0")) and name not in (".", "..") and len(name) < 256
+    return not (set(name) & set("/\\:\0")) and name not in (".", "..") and files.is_path(name)

@@ -1,9 +1,8 @@
-"""The bytes of a recording: plain or gzip, in order, and never more than its format may have."""
+"""The bytes of a file: plain or gzip, in order, and never more than its format may have."""
 
 from __future__ import annotations
 
 import zlib
-from pathlib import Path
 from typing import IO
 from zipfile import BadZipFile
 
@@ -13,21 +12,26 @@ _BLOCK = 2**18
 _PIECE = 2**15
 """Read at once: small, as what follows a member of a gzip file is copied for each member."""
 _LINE = 2**16
+_LINES = 2_500_000
+_MEMBERS = 200_000
+"""Of a gzip file: one for each record of a web archive."""
 
 
 class Source:
     """Reads ``file`` once from its start to its end, unpacking gzip of several members.
 
     ``place`` and ``accepted`` are for errors: all that a broken file can do is raise
-    :class:`UsageError`. ``limit`` bounds the bytes that it may unpack to. Without ``unpack`` gzip stays.
+    :class:`UsageError`. ``limit`` bounds the bytes that it may unpack to; ``left`` says how many remain.
+    Without ``unpack`` gzip stays.
     """
 
     def __init__(
         self, file: IO[bytes], place: str, limit: int, accepted: str, *, unpack: bool = True
     ) -> None:
         self.place, self.accepted = place, accepted
-        self._file, self._left = file, limit
+        self._file, self.left = file, limit
         self._buffer, self._at = b"", 0
+        self._members, self._lines = 1, 0
         self._input = self._read()
         packed = unpack and self._input[:2] == b"\x1f\x8b"
         self._decoder = zlib.decompressobj(31) if packed else None
@@ -54,6 +58,12 @@ class Source:
 
     def line(self) -> bytes:
         """The next line with its end; nothing at the end of the file."""
+        self._lines += 1
+        if self._lines > _LINES:
+            raise self.refused(f"more than {_LINES:,} lines")
+        if (end := self._buffer.find(b"\n", self._at) + 1) > 0:
+            line, self._at = self._buffer[self._at : end], end
+            return line
         self.peek(1)
         while (end := self._buffer.find(b"\n", self._at)) < 0:
             if len(self._buffer) - self._at > _LINE:
@@ -66,9 +76,9 @@ class Source:
     def _fill(self) -> bool:
         """Unpacks some more; False at the end."""
         more = self._next()
-        if len(more) > self._left:
+        if len(more) > self.left:
             raise self.refused("more than that")
-        self._left -= len(more)
+        self.left -= len(more)
         self._buffer, self._at = self._buffer[self._at :] + more, 0
         return bool(more)
 
@@ -97,22 +107,15 @@ class Source:
             rest = (rest + more).lstrip(b"\0")
         if rest and rest[:2] != b"\x1f\x8b":
             raise self.refused("gzip with something else after it")
+        self._members += 1
+        if self._members > _MEMBERS:
+            raise self.refused(f"gzip of more than {_MEMBERS:,} members")
         if rest:
             self._input, self._decoder = rest, zlib.decompressobj(31)
         return bool(rest)
 
     def _read(self) -> bytes:
         try:
-            return self._file.read(_PIECE)
+            return self._file.read(_PIECE) or b""
         except (OSError, EOFError, zlib.error, BadZipFile, RuntimeError, NotImplementedError) as error:
             raise self.refused(f"a file that cannot be read ({error})") from None
-
-
-def open_file(path: Path, accepted: str) -> IO[bytes]:
-    """Opens a regular file; raises :class:`UsageError` for anything else."""
-    try:
-        if path.exists() and not path.is_file():
-            raise UsageError(str(path), "no regular file", accepted)
-        return path.open("rb")
-    except OSError as error:
-        raise UsageError(str(path), error.strerror or "no file", accepted) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from zipfile import ZipInfo
 
 from wirepaint.pages.har import Log
@@ -29,8 +29,16 @@ def read(members: dict[str, ZipInfo], open_member: Open, page: str | None) -> Lo
     for name in ("pages/pages.jsonl", "pages/extraPages.jsonl"):
         if name in members:
             listed += _pages(open_member(members[name], _MAX_LIST))
-    sources = (open_member(members[name], warc.MAX_BYTES) for name in _archives(members))
-    return warc.read(sources, page, listed)
+    return warc.read(_opened(members, open_member), page, listed)
+
+
+def _opened(members: dict[str, ZipInfo], open_member: Open) -> Iterator[Source]:
+    """The archives, one read after the other, which may unpack to so many bytes together."""
+    left = warc.MAX_BYTES
+    for name in _archives(members):
+        source = open_member(members[name], left)
+        yield source
+        left = source.left
 
 
 def _archives(members: dict[str, ZipInfo]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import IO
 
 from wirepaint.errors import UsageError
@@ -18,6 +19,9 @@ from wirepaint.pages.readers.warc_records import Headers, Message, Record, messa
 
 MAX_BODY = 64 * 2**20
 _HEAD = 2**18
+_MOST_CHUNKS = 200_000
+_HEADS, _HEADERS = 2**26, 1_000_000
+"""Bytes and number of all HTTP headers of an archive, which are kept in memory."""
 ORIGINAL = "x-orig-"
 """What Browsertrix puts before the names of headers that its stored bodies no longer fit."""
 
@@ -53,6 +57,11 @@ class Exchange:
     refers: tuple[str, str, str] | None = None
     """Of a revisit: id, address and date of the record that has the body."""
 
+    @cached_property
+    def key(self) -> str:
+        """Equal for two writings of its address."""
+        return references.key(self.url)
+
     def header(self, name: str) -> str:
         """Value of the answer's first header of this name (lower case), or nothing."""
         return next((value for key, value in self.headers if key.lower() == name), "")
@@ -75,6 +84,7 @@ class Archive:
         self.undecodable: set[Exchange] = set()
         self._store, self._end = store, 0
         self._requests: list[tuple[str, str, Message, int]] = []
+        self._heads, self._headers = _HEADS, _HEADERS
         self._place = ""
 
     def add(self, source: Source) -> None:
@@ -83,11 +93,11 @@ class Archive:
         for record in records(source):
             url = record.field("warc-target-uri").replace(" ", "%20")
             kind = record.field("warc-type").lower()
-            if not url.lower().startswith(("http://", "https://")) or not references.absolute(url, url):
+            if not references.is_address(references.plain(url)):
                 continue
             if kind == "request":
                 block = record.read(_HEAD)
-                if asked := message(block):
+                if asked := self._message(block, record):
                     posted = len(block) - asked.size + record.length
                     self._requests.append((record.field("warc-concurrent-to"), url, asked, posted))
             elif kind in ("response", "revisit", "resource"):
@@ -110,7 +120,7 @@ class Archive:
             found.headers = [("content-type", found.mime)] if found.mime else []
         else:
             block = record.read(_HEAD)
-            answer = message(block)
+            answer = self._message(block, record)
             if answer is not None:
                 found.protocol, found.status = answer.status
                 found.headers = answer.headers
@@ -130,6 +140,17 @@ class Archive:
                 self._store.write(record.read(2**18))
             self._end += found.stored[1]
         self.exchanges.append(found)
+
+    def _message(self, block: bytes, record: Record) -> Message | None:
+        """The HTTP head of a record, as long as there is room for it in memory."""
+        found = message(block)
+        if found is not None:
+            self._heads -= found.size
+            self._headers -= len(found.headers)
+            if self._heads < 0 or self._headers < 0:
+                most = f"at most {_HEADERS:,} HTTP headers in {_HEADS // 2**20} MiB"
+                raise UsageError(f"{record.source.place}: {record.place}", "more than that", most)
+        return found
 
     def join(self) -> None:
         """Gives answers their requests and revisits their bodies, and orders all by date."""
@@ -176,12 +197,12 @@ class Archive:
             raise self._too_large(exchange)
         self._store.seek(start)
         body = self._store.read(size)
-        if "chunked" in exchange.header("transfer-encoding").lower():
-            body = _unchunked(body)
-        if exchange.header(ORIGINAL + "content-encoding"):
-            return body, -1
         coding = exchange.header("content-encoding")
         try:
+            if "chunked" in exchange.header("transfer-encoding").lower():
+                body = _unchunked(body)
+            if exchange.header(ORIGINAL + "content-encoding"):
+                return body, -1
             return decoded(body, coding, MAX_BODY), len(body)
         except OverflowError:
             raise self._too_large(exchange) from None
@@ -235,10 +256,13 @@ def parsed_date(text: str) -> datetime | None:
 
 
 def _unchunked(body: bytes) -> bytes:
-    """The body without its chunks; as it is where it has none (some archivers undo them)."""
+    """The body without its chunks; as it is where it has none (some archivers undo them).
+
+    Raises ValueError where it has more of them than any server sends.
+    """
     parts: list[bytes] = []
     at = 0
-    while True:
+    while len(parts) < _MOST_CHUNKS:
         end = body.find(b"\n", at, at + 1000)
         size = body[at:end].partition(b";")[0].strip() if end >= 0 else b""
         if not size or len(size) > 8 or size.strip(b"0123456789abcdefABCDEF"):
@@ -249,6 +273,7 @@ def _unchunked(body: bytes) -> bytes:
         parts.append(body[end + 1 : end + 1 + length])
         at = end + 1 + length
         at += 2 if body[at : at + 2] == b"\r\n" else body[at : at + 1] == b"\n"
+    raise ValueError("too many chunks")
 
 
 def _looks_encoded(body: bytes, coding: str) -> bool:

@@ -18,11 +18,14 @@ from urllib.parse import urlsplit
 
 from wirepaint.pages import references
 from wirepaint.pages.readers.warc_archive import Archive, Exchange, Listed, parsed_date
+from wirepaint.pages.room import Room
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_HOPS = 20
 _NEAR = timedelta(seconds=10)
 _COARSE = timedelta(seconds=2)
+_MOST_MARKS = 1_500_000
+"""Tags, attributes and texts of all documents with frames, of all pages of an archive."""
 
 
 @dataclass(eq=False)
@@ -46,16 +49,16 @@ def members(archive: Archive, page: ArchivedPage) -> list[Exchange]:
     """The exchanges of a page, and what its documents and stylesheets refer to, in order of time."""
     by_key: dict[str, list[Exchange]] = defaultdict(list)
     for exchange in archive.exchanges:
-        by_key[references.key(exchange.url)].append(exchange)
+        by_key[exchange.key].append(exchange)
     start = page.exchanges[0].date
     browser = any("text/html" in exchange.asked_header("accept") for exchange in page.types)
-    taken = dict.fromkeys(page.exchanges)
-    known = {references.key(exchange.url) for exchange in taken}
+    room, taken = Room(), dict.fromkeys(page.exchanges)
+    known = {exchange.key for exchange in taken}
     queue = list(taken)
     for exchange in queue:  # it grows
         if exchange.method != "GET":
             continue
-        for url in _referred(archive, exchange, page):
+        for url in _referred(archive, exchange, page, room):
             key = references.key(url)
             if key in known:
                 continue
@@ -67,20 +70,24 @@ def members(archive: Archive, page: ArchivedPage) -> list[Exchange]:
     return sorted(taken, key=lambda exchange: (exchange is not page.exchanges[0], exchange.date))
 
 
-def _referred(archive: Archive, exchange: Exchange, page: ArchivedPage) -> list[str]:
+def _referred(archive: Archive, exchange: Exchange, page: ArchivedPage, room: Room) -> list[str]:
     """What an answer makes the browser ask for."""
     if exchange.status in _REDIRECTS:
         return [url] if (url := _location(exchange)) else []
     if "html" in exchange.mime and (exchange in page.types or _is_frame(exchange)):
-        found = references.read_html(_text(archive, exchange), exchange.url)
+        found = references.read_html(_text(archive, exchange, room), exchange.url, room)
         return [r.url for r in found.found if r.url not in found.icons]
     if "css" in exchange.mime:
-        return [r.url for r in references.in_css(_text(archive, exchange), exchange.url)]
+        return [r.url for r in references.in_css(_text(archive, exchange, room), exchange.url, room)]
     return []
 
 
-def _text(archive: Archive, exchange: Exchange) -> str:
-    return archive.body(exchange)[0][: references.MOST_READ].decode("latin-1")
+def _text(archive: Archive, exchange: Exchange, room: Room) -> str:
+    if room.marks <= 0:
+        return ""
+    body = archive.body(exchange)[0]
+    room.marks -= len(body) // 256  # for unpacking it
+    return body[: references.MOST_READ].decode("latin-1")
 
 
 def _location(exchange: Exchange) -> str:
@@ -94,7 +101,7 @@ def _is_frame(exchange: Exchange) -> bool:
 class _Finder:
     def __init__(self, archive: Archive, listed: list[Listed]) -> None:
         self._archive, self._all = archive, archive.exchanges
-        self._listed = listed
+        self._listed, self._room = listed, Room(_MOST_MARKS)
         self._pages: list[ArchivedPage] = []
         self._owner: dict[str, ArchivedPage] = {}
         """By key of the address: the page that asked for it last."""
@@ -122,7 +129,7 @@ class _Finder:
                 page.exchanges.append(exchange)
                 if self._asked_as_frame(exchange, page):
                     page.types[exchange] = "iframe"
-            self._owner[references.key(exchange.url)] = page
+            self._owner[exchange.key] = page
         if self._pages:
             first = self._pages[0]
             first.exchanges += [e for e in early if self._is_of_first(e, first, by_id)]
@@ -162,7 +169,7 @@ class _Finder:
         for exchange in self._all:
             if exchange.method != "GET":
                 continue
-            chain = waiting.pop(references.key(exchange.url), [])
+            chain = waiting.pop(exchange.key, [])
             if chain and exchange.date - chain[-1].date > _NEAR:
                 chain = []
             if exchange.status in _REDIRECTS and (location := _location(exchange)):
@@ -177,7 +184,7 @@ class _Finder:
         by_key: dict[str, list[Exchange]] = defaultdict(list)
         for first, chain in self._chains.items():
             for exchange in chain:
-                by_key[references.key(exchange.url)].append(first)
+                by_key[exchange.key].append(first)
         found: set[Exchange] = set()
         if self._listed:
             for page in self._listed:
@@ -207,7 +214,7 @@ class _Finder:
         owner = owner or (self._pages[-1] if self._pages else None)
         if owner is None:
             return True
-        if references.key(document.url) in self._frames_of(owner):
+        if document.key in self._frames_of(owner):
             return False
         # A script's frame cannot be told from a link: those of other sites are advertisements.
         other = _site(document.url) != _site(owner.exchanges[0].url)
@@ -222,7 +229,10 @@ class _Finder:
         return self._frames[page]
 
     def _add_frames(self, document: Exchange, page: ArchivedPage) -> None:
-        for reference in references.in_html(_text(self._archive, document), document.url):
+        text = _text(self._archive, document, self._room)
+        if "frame" not in text.lower():
+            return
+        for reference in references.in_html(text, document.url, self._room):
             if reference.element in ("iframe", "frame"):
                 self._frames[page].add(references.key(reference.url))
 
@@ -231,7 +241,7 @@ class _Finder:
             return False
         if _is_frame(exchange):
             return True
-        if references.key(exchange.url) not in self._frames_of(page):
+        if exchange.key not in self._frames_of(page):
             return False
         self._add_frames(exchange, page)
         return True

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from wirepaint.pages.readers.source import Source
 
-_MAX_RECORDS = 100_000
-_MAX_FIELDS = 1_000
+_MAX_RECORDS = 50_000
+_MAX_FIELDS = 500
 _HEAD = 2**18
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(r"(HTTP/[\d.]{1,8}) +(\d{3})(?: |$)")

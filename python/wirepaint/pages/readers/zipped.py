@@ -17,10 +17,13 @@ _MAX_INDEX = 16 * 2**20
 _TAIL = 2**16 + 200
 
 
-def is_zip(file: IO[bytes]) -> bool:
+def is_zip(file: IO[bytes], place: str) -> bool:
     """True for a file that begins as a zip does; it is left at its start."""
-    head = file.read(4)
-    file.seek(0)
+    try:
+        head = file.read(4)
+        file.seek(0)
+    except OSError as error:
+        raise UsageError(place, f"a file that cannot be read ({error.strerror})", "a recording") from None
     return head in (b"PK\x03\x04", b"PK\x05\x06")
 
 

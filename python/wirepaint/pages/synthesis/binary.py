@@ -18,6 +18,10 @@ _BITS_PER_PIXEL = 1.6
 """Of a photo on the web: makes the picture's sides plausible for its size."""
 
 
+_MOST_PADDING = 2**24
+"""Bytes; a larger picture ends in zeros."""
+
+
 def image(mime: str, size: int, seed: str) -> tuple[bytes, str]:
     """An image of ``size`` bytes and its content-type: ``mime`` where it can be made, else image/jpeg.
 
@@ -46,7 +50,8 @@ def media(size: int, seed: str) -> bytes:
     head = struct.pack(">I4s4sI4s", 20, b"ftyp", b"isom", 512, b"isom")
     if size < len(head) + 8:
         return head[:size]
-    return head + struct.pack(">I4s", size - len(head), b"free") + random_bytes(seed, size - len(head) - 8)
+    head += struct.pack(">I4s", size - len(head), b"free")
+    return random_bytes(seed, size - len(head), before=head)
 
 
 def _fill(make: Callable[[bytes], bytes], size: int, seed: str) -> bytes:
@@ -55,7 +60,7 @@ def _fill(make: Callable[[bytes], bytes], size: int, seed: str) -> bytes:
     if bare >= size:
         return make(b"")
     overhead = len(make(b"\1")) - bare - 1
-    padding = random_bytes(seed, max(0, size - bare - overhead))
+    padding = random_bytes(seed, max(0, min(size, _MOST_PADDING) - bare - overhead))
     while padding and len(make(padding)) > size:
         padding = padding[: len(padding) - (len(make(padding)) - size)]
     made = make(padding)

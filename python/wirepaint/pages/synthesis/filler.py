@@ -8,6 +8,8 @@ parser that works while bytes arrive would meet it in real text.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from itertools import accumulate
 
 import numpy as np
 
@@ -21,10 +23,24 @@ _ATTEMPTS = 12
 _TOLERANCE = 48
 """Bytes below the wanted size at which the search stops; padding in the coding fills the rest."""
 
+_LARGE = 2**23
+"""Bytes of filler beyond which each encoding takes seconds: then a sample tells how much of it is random."""
+_SAMPLE = 2**21
+_FAST = {"gzip": 1, "br": 2}
+_TILE = 2**24
+"""Random bytes repeat after so many: no coding's window reaches that far."""
+_BLOCK = 2**14
+"""Lines that are made at once."""
 
-def random_bytes(seed: str, size: int) -> bytes:
-    """``size`` bytes that depend on ``seed`` alone."""
-    return hashlib.shake_128(seed.encode()).digest(size)
+Text = Callable[[int], bytes]
+"""The text with so many random characters."""
+
+
+def random_bytes(seed: str, size: int, before: bytes = b"") -> bytes:
+    """``before`` and ``size`` bytes that depend on ``seed`` alone."""
+    tile = hashlib.shake_128(seed.encode()).digest(min(size, _TILE))
+    whole, rest = divmod(size, _TILE)
+    return b"".join([before, *[tile] * whole, tile[:rest]])
 
 
 def fit(
@@ -44,21 +60,16 @@ def fit(
     """
     room = max(0, decoded - sum(map(len, parts)))
     gaps = len(parts) - 1
-    weights = weights or [1] * gaps
-    passed = [sum(weights[:gap]) for gap in range(gaps + 1)]
+    passed = [0, *accumulate(weights or [1] * gaps)]
     lines = -(-room // _LINE)
-    noise = _ALPHABET[np.frombuffer(random_bytes(seed, lines * _LINE), np.uint8) & 63].reshape(lines, _LINE)
-    columns = np.arange(_LINE)[None, :]
-    sentence = np.frombuffer(_SENTENCE + ending, np.uint8)[None, :]
+    noise = random_bytes(seed, min(lines * _LINE, _TILE))
 
     def text(random_chars: int) -> bytes:
         if not room:
             return b"".join(parts)
-        edge = np.full((lines, 1), random_chars // lines)
-        edge[: random_chars % lines] += 1
-        filler = np.where((columns < edge) & (columns < _LINE - 1), noise, sentence).tobytes()[:room]
+        filler = memoryview(_filler(noise, lines, random_chars, _SENTENCE + ending))[:room]
         cuts = [room * weight // passed[-1] for weight in passed]
-        joined = [parts[0]]
+        joined: list[bytes | memoryview] = [parts[0]]
         for gap in range(gaps):
             joined += (filler[cuts[gap] : cuts[gap + 1]], parts[gap + 1])
         return b"".join(joined)
@@ -66,7 +77,22 @@ def fit(
     if coding == "identity":
         result = text(room // 2)
         return result, result
-    level = _LEVEL[coding]
+    if room < _LARGE:
+        level = _LEVEL[coding]
+        _, best, encoded = _nearest(text, room, wire, coding, level)
+    else:
+        level = _FAST[coding]
+        sample: Text = lambda chars: _filler(noise, _SAMPLE // _LINE, chars, _SENTENCE + ending)  # noqa: E731
+        few, _, _ = _nearest(sample, _SAMPLE, wire * _SAMPLE // room, coding, level)
+        best, encoded = _below(text, few * room // _SAMPLE, wire, coding, level)
+    return best, pad_to(best, coding, level, wire, encoded)
+
+
+def _nearest(text: Text, room: int, wire: int, coding: Coding, level: int) -> tuple[int, bytes, bytes]:
+    """The text of ``room`` characters whose encoding comes nearest to ``wire`` from below.
+
+    Returns how many of them are random, the text, its encoding.
+    """
     low, high = 0, room  # random characters known to be few enough, and too many
     best = text(0)
     best_encoded = encode(best, coding, level)
@@ -82,4 +108,29 @@ def fit(
             low, low_size, best, best_encoded = guess, len(encoded), candidate, encoded
         else:
             high, high_size = guess - 1, len(encoded)
-    return best, pad_to(best, coding, level, wire, best_encoded)
+    return low, best, best_encoded
+
+
+def _below(text: Text, guess: int, wire: int, coding: Coding, level: int) -> tuple[bytes, bytes]:
+    """A text of about ``guess`` random characters, fewer where its encoding would exceed ``wire``."""
+    for share in (0.99, 0.9, 0.0):
+        best = text(round(guess * share))
+        encoded = encode(best, coding, level)
+        if len(encoded) <= wire:
+            break
+    return best, encoded
+
+
+def _filler(noise: bytes, lines: int, random_chars: int, sentence: bytes) -> bytes:
+    """Lines that begin with characters drawn from ``noise``, ``random_chars`` in all, then ``sentence``."""
+    made = bytearray(lines * _LINE)
+    columns, rest = np.arange(_LINE)[None, :], np.frombuffer(sentence, np.uint8)[None, :]
+    known = len(noise) // _LINE
+    for start in range(0, lines, _BLOCK):
+        count, at = min(_BLOCK, lines - start), start % known * _LINE
+        drawn = np.frombuffer(noise[at : at + count * _LINE], np.uint8).reshape(-1, _LINE)
+        edge = random_chars // lines + (np.arange(start, start + count) < random_chars % lines)
+        random = (columns < edge[:, None]) & (columns < _LINE - 1)
+        block = np.where(random, _ALPHABET[drawn & 63], rest).tobytes()
+        made[start * _LINE : start * _LINE + len(block)] = block
+    return bytes(made)

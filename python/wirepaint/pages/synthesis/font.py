@@ -22,11 +22,17 @@ _ROOM = 128
 """Bytes left for alignment, filled by the private block."""
 
 
+_LARGEST = 2**24
+"""Bytes; a larger font ends in zeros."""
+
+
 def font(mime: str, size: int, seed: str) -> bytes:
     """A font of ``size`` bytes; below the smallest one (about 500 bytes) random bytes.
 
     ``mime`` chooses WOFF2, WOFF or TrueType; WOFF2 where it says nothing.
     """
+    if size > _LARGEST:
+        return font(mime, _LARGEST, seed).ljust(size, b"\0")
     mime = mime.lower()
     if "woff2" in mime or not any(
         word in mime for word in ("woff", "ttf", "otf", "truetype", "opentype", "sfnt")

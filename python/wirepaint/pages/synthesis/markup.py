@@ -26,6 +26,9 @@ LATE_DELAY_MS = 250.0
 _LEAST_COMPUTE_MS = 0.5
 """A script that computes for less is a comment alone."""
 
+_MOST_ABOVE = 50
+"""Causes, one above the other, among which the one that can ask for a resource is looked for."""
+
 _LONGEST_CHAIN = 40
 """Data after data after data: the driver holds them nested."""
 
@@ -98,11 +101,15 @@ class Driver:
                 self.driven[resource.id] = self.driven[cause.by]
             return
         after, parent = cause.after_ms, self._all[cause.by or 0]
-        while not self._can_ask(parent, resource):
+        for _ in range(_MOST_ABOVE):
+            if self._can_ask(parent, resource):
+                break
             if parent.cause.by is None or (parent.body and parent.type in ("html", "css", "js")):
                 return  # asked for by a recorded body
             after += parent.cause.after_ms
             parent = self._all[parent.cause.by]
+        else:
+            return
         self.driven[resource.id] = parent
         if parent.type == "data":
             self._after_data[resource.id] = self._after_data.get(parent.id, 0) + 1
