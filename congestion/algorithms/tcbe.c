@@ -5,7 +5,8 @@
  * The N connections that are open to a destination hold W = sum of cwnd and
  * S = sum of ssthresh.
  *
- *	open	N > 0:  cwnd = W / (N + 1), ssthresh = S / (N + 1)
+ *	open	N > 0:  cwnd = W / (N + 1), ssthresh = S / (N + 1); with tcb_share_rtt
+ *		also the round-trip time and variation that a member found last
  *	  seen	each of the N gives its part: cwnd and ssthresh -= 1/(N + 1), so
  *		that the sums stay as they were (tcb_conserve)
  *	change	Reno, each on its own; then contribute the new cwnd and ssthresh
@@ -26,7 +27,8 @@
  *	2 segments	RFC 5681's floor of ssthresh
  *
  * How this differs from the RFC
- *	1. Round-trip times are not shared: a hook cannot write them.
+ *	1. A hook of the kernel cannot write round-trip times; tcb_share_rtt is for the
+ *	   simulator.
  *	2. A member that has met no loss has no ssthresh to share. S / N is the mean
  *	   of those that have one; where none has, the newcomer starts with none.
  *	3. A connection that changes to this congestion control joins with the window
@@ -42,10 +44,12 @@ CC_PARAM(tcb_plen4, 32, 0, 32, "bits of an IPv4 destination that an ensemble has
 CC_PARAM(tcb_plen6, 128, 0, 128, "bits of an IPv6 destination that an ensemble has in common; 128 is the host")
 CC_PARAM(tcb_conserve, 1, 0, 1, "1 makes the others give what a newcomer gets, 0 lets the sum grow")
 CC_PARAM(tcb_min_cwnd, 1, 0, 65535, "least window in segments of a newcomer; 0 is the route's initial window")
+CC_PARAM_SIMULATED(tcb_share_rtt, 0, 0, 1,
+		   "1 gives a newcomer the round-trip time and its variation too; in the simulator only")
 
 /* The group's own values: members with an ssthresh; members that have yet to give to a
- * newcomer, and what. */
-enum { TCB_WITH_SSTHRESH, TCB_DEBTORS, TCB_OWED };
+ * newcomer, and what; round-trip time and variation that a member found last. */
+enum { TCB_WITH_SSTHRESH, TCB_DEBTORS, TCB_OWED, TCB_SRTT_US, TCB_RTTVAR_US };
 
 struct tcbe {
 	struct cc_member member;
@@ -88,7 +92,7 @@ CC_HOOK(void, tcbe_init, struct sock *sk)
 	struct cc_group_key key;
 	struct cc_group *g;
 	struct cc_note note;
-	u64 n, with;
+	u64 n, with, srtt, rttvar;
 
 	tcb_key(sk, &key);
 	g = cc_group_make(sk, &key);
@@ -97,6 +101,10 @@ CC_HOOK(void, tcbe_init, struct sock *sk)
 	cc_lock(g);
 	n = g->n;
 	with = g->own[TCB_WITH_SSTHRESH];
+	if (!n)
+		g->own[TCB_SRTT_US] = 0;	/* of members that are gone */
+	srtt = g->own[TCB_SRTT_US];
+	rttvar = g->own[TCB_RTTVAR_US];
 	if (n && shares) {
 		cwnd = cc_max(tcb_sum(g) / (n + 1), floor);
 		if (with)
@@ -118,6 +126,29 @@ CC_HOOK(void, tcbe_init, struct sock *sk)
 	tp->snd_cwnd = cc_min(cwnd, tp->snd_cwnd_clamp);
 	if (ssthresh)
 		tp->snd_ssthresh = ssthresh;
+	if (n && param(sk, tcb_share_rtt))
+		cc_seed_rtt(tp, srtt, rttvar);
+}
+
+/* Tells the group the member's round-trip time. */
+static __always_inline void tcb_tell_rtt(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcbe *tcb = inet_csk_ca(sk);
+	u32 rttvar = cc_rttvar_us(tp);
+	struct cc_group_key key;
+	struct cc_group *g;
+
+	if (!tcb->member.in_group || !param(sk, tcb_share_rtt))
+		return;
+	tcb_key(sk, &key);
+	g = cc_group_find(sk, &key);
+	if (!g)
+		return;
+	cc_lock(g);
+	g->own[TCB_SRTT_US] = tp->srtt_us;
+	g->own[TCB_RTTVAR_US] = rttvar;
+	cc_unlock(g);
 }
 
 /* Gives to the newcomers since the last call what is theirs. */
@@ -181,6 +212,7 @@ CC_HOOK(void, tcbe_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tcb_give(sk);
 	reno_cong_avoid(sk, acked);
 	tcb_update(sk, tp->snd_cwnd, tcb_known_ssthresh(tp));
+	tcb_tell_rtt(sk);
 }
 
 CC_HOOK(u32, tcbe_ssthresh, struct sock *sk)

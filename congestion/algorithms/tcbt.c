@@ -3,7 +3,8 @@
  * TCBT: temporal sharing of TCP control blocks (RFC 9040, section 6).
  *
  *	open	a cached window of the destination not older than tcb_max_age_s:
- *		cwnd = max(cached cwnd, tcb_min_cwnd), ssthresh = cached ssthresh
+ *		cwnd = max(cached cwnd, tcb_min_cwnd), ssthresh = cached ssthresh;
+ *		with tcb_share_rtt also the round-trip time and its variation
  *	close	nothing cached:  cache cwnd and ssthresh
  *		otherwise:       cached += (current - cached) / 2^tcb_merge_shift
  *	between	Reno
@@ -22,9 +23,9 @@
  *	3600 s		Linux forgets its own TCP metrics after an hour
  *
  * How this differs from the RFC
- *	1. A hook cannot write the round-trip time, its variation and the timeout of a
- *	   new connection; they are not shared. MSS and options are no matter of a
- *	   congestion control.
+ *	1. A hook of the kernel cannot write the round-trip time, its variation and the
+ *	   timeout of a new connection; tcb_share_rtt is for the simulator. MSS and
+ *	   options are no matter of a congestion control.
  *	2. An infinite ssthresh, of a connection that never met a loss, is no
  *	   estimate and is not cached.
  *	3. A cache entry is not removed when it is too old, it is not used.
@@ -41,9 +42,11 @@ CC_PARAM(tcb_merge_shift, 2, 0, 16, "a closing connection moves the cache by 1/2
 CC_PARAM(tcb_min_cwnd, 0, 0, 65535, "least initial window in segments; 0 is the route's initial window")
 CC_PARAM(tcb_max_age_s, 3600, 0, 1 << 30, "seconds after which the cache is not used")
 CC_PARAM(tcb_long_only_ssthresh, 0, 0, 1, "1 caches ssthresh only of connections that have left slow start")
+CC_PARAM_SIMULATED(tcb_share_rtt, 0, 0, 1,
+		   "1 caches the round-trip time and its variation too; in the simulator only")
 
 /* The cache, the group's own values; 0 where nothing is cached. */
-enum { TCB_CWND, TCB_SSTHRESH, TCB_TIME_US };
+enum { TCB_CWND, TCB_SSTHRESH, TCB_TIME_US, TCB_SRTT_US, TCB_RTTVAR_US };
 
 struct tcbt {
 	struct cc_member member;
@@ -71,7 +74,7 @@ CC_HOOK(void, tcbt_init, struct sock *sk)
 	struct tcbt *tcb = inet_csk_ca(sk);
 	u64 now = cc_now_us(sk);
 	u64 floor = param(sk, tcb_min_cwnd);
-	u64 cwnd, ssthresh, age;
+	u64 cwnd, ssthresh, age, srtt, rttvar;
 	struct cc_group_key key;
 	struct cc_group *g;
 	struct cc_note note;
@@ -84,6 +87,8 @@ CC_HOOK(void, tcbt_init, struct sock *sk)
 	cwnd = g->own[TCB_CWND];
 	ssthresh = g->own[TCB_SSTHRESH];
 	age = now - g->own[TCB_TIME_US];
+	srtt = g->own[TCB_SRTT_US];
+	rttvar = g->own[TCB_RTTVAR_US];
 	cc_group_enter(g, &tcb->member, 0, 0);
 	cc_group_post(g, &tcb->member, CC_JOIN, cwnd, ssthresh);
 	note = cc_group_note(g, CC_JOIN);
@@ -95,6 +100,8 @@ CC_HOOK(void, tcbt_init, struct sock *sk)
 	tp->snd_cwnd = cc_min(cc_max(cwnd, floor ? floor : tp->snd_cwnd), tp->snd_cwnd_clamp);
 	if (ssthresh)
 		tp->snd_ssthresh = ssthresh;
+	if (param(sk, tcb_share_rtt))
+		cc_seed_rtt(tp, srtt, rttvar);
 }
 
 CC_HOOK(void, tcbt_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -119,6 +126,7 @@ CC_HOOK(void, tcbt_release, struct sock *sk)
 	bool slow_start = tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH ||
 			  (param(sk, tcb_long_only_ssthresh) && tcp_in_slow_start(tp));
 	u64 now = cc_now_us(sk);
+	u32 rttvar = cc_rttvar_us(tp);
 	struct cc_group_key key;
 	struct cc_group *g;
 	struct cc_note note;
@@ -134,6 +142,8 @@ CC_HOOK(void, tcbt_release, struct sock *sk)
 	if (!slow_start)
 		g->own[TCB_SSTHRESH] = tcb_merge(sk, g->own[TCB_SSTHRESH], tp->snd_ssthresh);
 	g->own[TCB_TIME_US] = now;
+	g->own[TCB_SRTT_US] = tcb_merge(sk, g->own[TCB_SRTT_US], tp->srtt_us);
+	g->own[TCB_RTTVAR_US] = tcb_merge(sk, g->own[TCB_RTTVAR_US], rttvar);
 	cc_group_exit(g, &tcb->member);
 	cc_group_post(g, &tcb->member, CC_LEAVE, g->own[TCB_CWND], g->own[TCB_SSTHRESH]);
 	note = cc_group_note(g, CC_LEAVE);

@@ -11,6 +11,7 @@
  * algorithm's name. It consists of
  *
  *	CC_PARAM(NAME_x, default, min, max, "what it is, with its unit")
+ *	CC_PARAM_SIMULATED(...)		the same, where the kernel can do the default only
  *	struct NAME { ... };		state of one connection, at most 104 bytes
  *	CC_STATE(struct NAME);
  *	CC_HOOK(u32, NAME_ssthresh, struct sock *sk) { ... }

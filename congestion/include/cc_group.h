@@ -7,7 +7,7 @@
  * holds sums, counters of events and what the algorithm adds (own), and each member
  * applies what is new to it at its own next ACK, at most a round trip later.
  *
- *	key	sender's network namespace, destination's prefix, slot
+ *	key	sender's network namespace, server, destination's prefix, slot
  *	value	struct cc_group, under its lock; the invariant outside the lock:
  *		n members, cwnd_tot and ssth_tot the sums of what they contributed
  *	member	struct cc_member, a part of the connection's state
@@ -24,16 +24,29 @@
  *	cc_unlock(g);
  *	cc_group_tell(sk, &key, &note);		for the trace
  *
+ * The server is the network of the sender's own address (CC_SERVER_PLEN4,
+ * CC_SERVER_PLEN6): what different servers of a page learn, they do not share, though
+ * on the testbed one network namespace holds them all. A front end that serves several
+ * names has their addresses in one network, or one address.
+ *
+ * A sender that disconnects by connect(AF_UNSPEC) has lost its address by the time of
+ * release() and stays counted in its group.
+ *
  * Under the lock the kernel forbids every call, so all of this is inlined. A group
  * without members stays and is used again: removing it would race with a member
- * that has just found it. Hence at most CC_GROUPS_MAX prefixes and slots are known
- * to an instance in its life; connections beyond them stay without a group.
+ * that has just found it. Hence at most CC_GROUPS_MAX servers, prefixes and slots are
+ * known to an instance in its life; connections beyond them stay without a group.
  */
 #pragma once
 
 #include "cc.h"
 
 #define CC_GROUPS_MAX 4096
+
+/* Bits of a sender's address that its server has in common: a usual network of hosts,
+ * for IPv6 by RFC 7421. */
+#define CC_SERVER_PLEN4 24
+#define CC_SERVER_PLEN6 64
 
 struct bpf_spin_lock {
 	u32 val;
@@ -48,9 +61,10 @@ struct cc_group_key {
 	u32 netns;		/* of the sender */
 	u8 family;		/* CC_AF_INET also for IPv4 in an IPv6 socket */
 	u8 plen;		/* bits of the prefix */
-	u8 slot;		/* groups of one prefix */
+	u8 slot;		/* groups of one server and prefix */
 	u8 unused;
 	u32 prefix[4];		/* network order; IPv4 in the first */
+	u32 server[2];		/* the same; CC_SERVER_PLEN6 bits at most */
 };
 
 struct cc_group_event {
@@ -232,12 +246,13 @@ static __always_inline bool cc_is_ipv4(const struct sock *sk)
 	       (!address[0] && !address[1] && address[2] == mapped);
 }
 
-/* The key of the group in `slot` of the destination's prefix: plen4 bits of an IPv4
- * address (at most 32), plen6 of an IPv6 one (at most 128). */
+/* The key of the group in `slot` of the socket's server and the destination's prefix: plen4
+ * bits of an IPv4 address (at most 32), plen6 of an IPv6 one (at most 128). */
 static __always_inline void cc_group_key(struct sock *sk, u32 plen4, u32 plen6, u8 slot,
 					 struct cc_group_key *key)
 {
 	const u32 *address = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
+	const u32 *own = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32;
 
 	__builtin_memset(key, 0, sizeof(*key));
 	key->netns = cc_netns(sk);
@@ -246,6 +261,7 @@ static __always_inline void cc_group_key(struct sock *sk, u32 plen4, u32 plen6, 
 		key->family = CC_AF_INET;
 		key->plen = plen4;
 		key->prefix[0] = cc_prefix_word(sk->__sk_common.skc_daddr, plen4);
+		key->server[0] = cc_prefix_word(sk->__sk_common.skc_rcv_saddr, CC_SERVER_PLEN4);
 	} else {
 		key->family = CC_AF_INET6;
 		key->plen = plen6;
@@ -253,6 +269,8 @@ static __always_inline void cc_group_key(struct sock *sk, u32 plen4, u32 plen6, 
 		key->prefix[1] = cc_prefix_word(address[1], plen6 - 32);
 		key->prefix[2] = cc_prefix_word(address[2], plen6 - 64);
 		key->prefix[3] = cc_prefix_word(address[3], plen6 - 96);
+		key->server[0] = cc_prefix_word(own[0], CC_SERVER_PLEN6);
+		key->server[1] = cc_prefix_word(own[1], CC_SERVER_PLEN6 - 32);
 	}
 }
 

@@ -252,6 +252,20 @@ static __always_inline void cc_set_clamp(struct sock *sk, u32 clamp)
 	_Static_assert((u64)(dflt) >= (min) && (u64)(dflt) <= (max), #name);	\
 	const volatile u64 name = dflt;
 
+/* Refused by `cc load` where it is not the default. */
+#define CC_PARAM_SIMULATED(...) CC_PARAM(__VA_ARGS__)
+
+static __always_inline void cc_seed_rtt(struct tcp_sock *tp, u32 srtt_us, u32 rttvar_us)
+{
+	(void)tp, (void)srtt_us, (void)rttvar_us;
+}
+
+static __always_inline u32 cc_rttvar_us(const struct tcp_sock *tp)
+{
+	(void)tp;
+	return 0;
+}
+
 #define param(sk, name) ((void)(sk), name)
 
 #define CC_HOOK(ret, name, args...) SEC("struct_ops") ret BPF_PROG(name, ##args)

@@ -98,6 +98,10 @@ struct tcp_sock {
 	const u64 tcp_wstamp_ns;
 	const u64 tcp_clock_cache;
 	const u32 cc_rtt_min_us;
+	/* Not in the kernel: the variation in the scale of rttvar_us, and what cc_seed_rtt() sets. */
+	const u32 cc_rttvar_us;
+	u32 cc_seed_srtt_us;
+	u32 cc_seed_rttvar_us;
 };
 
 struct ack_sample {
@@ -148,6 +152,7 @@ struct cc_parameter {
 	u64 min;
 	u64 max;
 	const char *doc;
+	bool simulated;		/* another value than the default is for the simulator alone */
 };
 
 /* A sysctl of the network namespace that the algorithm needs; NULL where it needs none. */
@@ -181,6 +186,19 @@ static inline struct tcp_sock *tcp_sk(const struct sock *sk)
 static inline struct inet_connection_sock *inet_csk(const struct sock *sk)
 {
 	return (struct inet_connection_sock *)sk;
+}
+
+/* In the simulator's init(): the connection goes on with a round-trip time and variation, in the
+ * scales of srtt_us and rttvar_us. The kernel lets no hook write them. */
+static inline void cc_seed_rtt(struct tcp_sock *tp, u32 srtt_us, u32 rttvar_us)
+{
+	tp->cc_seed_srtt_us = srtt_us;
+	tp->cc_seed_rttvar_us = rttvar_us;
+}
+
+static inline u32 cc_rttvar_us(const struct tcp_sock *tp)
+{
+	return tp->cc_rttvar_us;
 }
 
 static inline u32 cc_netns(const struct sock *sk)
@@ -236,13 +254,14 @@ static inline void cc_set_clamp(struct sock *sk, u32 clamp)
 #define CC_STRING(x) CC_STRING_(x)
 
 /* The n-th parameter of a file is cc_parameter_n and has the index n. */
-#define CC_PARAM(...) CC_PARAM_N(__COUNTER__, __VA_ARGS__)
+#define CC_PARAM(...) CC_PARAM_N(__COUNTER__, false, __VA_ARGS__)
+#define CC_PARAM_SIMULATED(...) CC_PARAM_N(__COUNTER__, true, __VA_ARGS__)
 #define CC_PARAM_N(n, ...) CC_PARAM_(n, __VA_ARGS__)
-#define CC_PARAM_(n, pname, pdflt, pmin, pmax, pdoc)				\
+#define CC_PARAM_(n, psim, pname, pdflt, pmin, pmax, pdoc)			\
 	_Static_assert((u64)(pdflt) >= (pmin) && (u64)(pdflt) <= (pmax), #pname); \
 	enum { cc_index_##pname = n };						\
 	static const struct cc_parameter cc_parameter_##n = {			\
-		#pname, pdflt, pmin, pmax, pdoc };
+		#pname, pdflt, pmin, pmax, pdoc, psim };
 
 #define param(sk, name) ((sk)->cc_parameters[cc_index_##name])
 

@@ -159,6 +159,7 @@ fn cells(record: &GroupRecord, epoch_ns: u64, algorithm: &str, name: &str) -> Ve
         algorithm,
         name,
         record.key.to_string(),
+        record.key.server(),
         i64::from(record.key.slot),
         record.event(),
         Value::Null,
@@ -247,6 +248,7 @@ struct Described {
     /// Inode of the sender's network namespace.
     namespace: u32,
     prefix: String,
+    server: String,
     slot: u8,
     members: u32,
     cwnd_sum: u64,
@@ -269,6 +271,7 @@ impl Described {
             congestion: Instance::text(&owner.name),
             namespace: key.netns,
             prefix: key.to_string(),
+            server: key.server(),
             slot: key.slot,
             members: group.members,
             cwnd_sum: group.cwnd_sum,

@@ -133,7 +133,7 @@ fn check(wanted: &[Congestion]) -> Result<(), LoadError> {
             }
             refusal => LoadError::Refused { index, key: "algorithm", refusal },
         })?;
-        found.resolve(parameters).map_err(|refusal| LoadError::Refused {
+        found.resolve_for_kernel(parameters).map_err(|refusal| LoadError::Refused {
             index,
             key: "parameters",
             refusal,

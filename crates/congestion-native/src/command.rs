@@ -12,7 +12,10 @@ fn entry(algorithm: &Algorithm) -> Value {
     let parameters: Vec<Value> = algorithm
         .parameters()
         .map(|p| {
-            json!({"name": p.name(), "default": p.default, "min": p.min, "max": p.max, "summary": p.doc()})
+            json!({
+                "name": p.name(), "default": p.default, "min": p.min, "max": p.max, "summary": p.doc(),
+                "simulated": p.simulated,
+            })
         })
         .collect();
     let sysctls: BTreeMap<_, _> = algorithm.sysctl().into_iter().collect();

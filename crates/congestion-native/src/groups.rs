@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Most groups of one instance (CC_GROUPS_MAX).
 pub const GROUPS_MAX: usize = 4096;
+/// Bits of a sender's address that its server has in common (CC_SERVER_PLEN4, CC_SERVER_PLEN6).
+const SERVER_PLEN4: u8 = 24;
+const SERVER_PLEN6: u8 = 64;
 
 /// What happened to a group, in the order of C's enum.
 pub const EVENTS: [&str; 5] = ["join", "loss", "leave", "delay", "undo"];
@@ -28,11 +31,22 @@ pub struct GroupKey {
     pub netns: u32,
     family: u8,
     plen: u8,
-    /// Groups of one prefix are numbered.
+    /// Groups of one server and prefix are numbered.
     pub slot: u8,
     unused: u8,
     /// Network order; IPv4 in the first.
     prefix: [u32; 4],
+    /// As the prefix, of the senders' own addresses.
+    server: [u32; 2],
+}
+
+impl GroupKey {
+    /// The network of the senders' addresses, such as 10.65.0.0/24: hosts in it are one server.
+    pub fn server(&self) -> String {
+        let [first, second] = self.server;
+        let plen = if u16::from(self.family) == AF_INET { SERVER_PLEN4 } else { SERVER_PLEN6 };
+        format!("{}/{plen}", address(self.family, [first, second, 0, 0]))
+    }
 }
 
 /// The prefix of the receivers' addresses, such as 10.1.2.0/24.
@@ -229,6 +243,7 @@ mod tests {
             ("key.plen", offset_of!(GroupRecord, key.plen)),
             ("key.slot", offset_of!(GroupRecord, key.slot)),
             ("key.prefix", offset_of!(GroupRecord, key.prefix)),
+            ("key.server", offset_of!(GroupRecord, key.server)),
             ("local", offset_of!(GroupRecord, local)),
             ("remote", offset_of!(GroupRecord, remote)),
             ("local_port", offset_of!(GroupRecord, local_port)),
@@ -254,20 +269,22 @@ mod tests {
     }
 
     #[test]
-    fn a_key_reads_as_its_prefix() {
+    fn a_key_reads_as_its_prefix_and_its_server() {
         let v4 = GroupKey {
             family: 2,
             plen: 24,
             prefix: [u32::from_ne_bytes([10, 1, 2, 0]), 0, 0, 0],
+            server: [u32::from_ne_bytes([10, 65, 3, 0]), 0],
             ..GroupKey::default()
         };
-        assert_eq!(v4.to_string(), "10.1.2.0/24");
+        assert_eq!((v4.to_string().as_str(), v4.server().as_str()), ("10.1.2.0/24", "10.65.3.0/24"));
         let v6 = GroupKey {
             family: 10,
             plen: 64,
             prefix: [u32::from_ne_bytes([0x20, 1, 0xd, 0xb8]), 0, 0, 0],
+            server: [u32::from_ne_bytes([0xfd, 0, 0, 0x65]), u32::from_ne_bytes([0, 0, 0, 3])],
             ..GroupKey::default()
         };
-        assert_eq!(v6.to_string(), "2001:db8::/64");
+        assert_eq!((v6.to_string().as_str(), v6.server().as_str()), ("2001:db8::/64", "fd00:65:0:3::/64"));
     }
 }

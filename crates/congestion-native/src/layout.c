@@ -34,7 +34,8 @@ const struct entry cc_layout[] = {
 	F(data_segs_out), F(bytes_acked), F(bytes_sent), F(bytes_retrans), F(snd_una),
 	F(snd_nxt), F(write_seq), F(snd_wnd), F(mss_cache), F(srtt_us), F(tcp_mstamp),
 	F(lsndtime), F(is_cwnd_limited), F(app_limited), F(delivered_mstamp), F(tcp_wstamp_ns),
-	F(tcp_clock_cache), F(cc_rtt_min_us),
+	F(tcp_clock_cache), F(cc_rtt_min_us), F(cc_rttvar_us), F(cc_seed_srtt_us),
+	F(cc_seed_rttvar_us),
 	{ "sizeof", sizeof(struct tcp_sock) },
 	{ NULL, 0 },
 };
@@ -45,6 +46,7 @@ const struct entry cc_layout[] = {
 /* The record holds the key; both are followed by their size. */
 const struct entry cc_group_layout[] = {
 	G(time_ns), G(key.netns), G(key.family), G(key.plen), G(key.slot), G(key.prefix),
+	G(key.server),
 	G(local), G(remote), G(local_port), G(remote_port), G(note.kind), G(note.n),
 	G(note.cwnd_tot), G(note.ssth_tot), G(note.cwnd), G(note.ssthresh),
 	{ "record", sizeof(struct cc_group_record) },

@@ -48,6 +48,8 @@ pub struct Parameter {
     /// Largest value that is accepted.
     pub max: u64,
     doc: *const c_char,
+    /// The kernel knows the default only.
+    pub simulated: bool,
 }
 
 /// Hooks of a congestion control, in the order of `struct tcp_congestion_ops` of cc_native.h.
@@ -139,6 +141,18 @@ pub enum Refusal {
         min: u64,
         /// Largest value.
         max: u64,
+        /// What the parameter is.
+        doc: &'static str,
+    },
+    /// Only the simulator can do what a parameter asks for.
+    #[error("{parameter}: found {found}, accepted in the kernel: {default} ({doc})")]
+    Simulated {
+        /// Name of the parameter.
+        parameter: &'static str,
+        /// The value asked for.
+        found: u64,
+        /// The value that the kernel knows.
+        default: u64,
         /// What the parameter is.
         doc: &'static str,
     },
@@ -239,6 +253,22 @@ impl Algorithm {
                     }),
             })
             .collect()
+    }
+
+    /// As [`resolve`](Self::resolve), without what only the simulator can do.
+    pub fn resolve_for_kernel(&'static self, given: &BTreeMap<String, i64>) -> Result<Vec<u64>, Refusal> {
+        let values = self.resolve(given)?;
+        let beyond =
+            |(parameter, found): &(&Parameter, &u64)| parameter.simulated && **found != parameter.default;
+        match self.parameters().zip(&values).find(beyond) {
+            None => Ok(values),
+            Some((parameter, found)) => Err(Refusal::Simulated {
+                parameter: parameter.name(),
+                found: *found,
+                default: parameter.default,
+                doc: parameter.doc(),
+            }),
+        }
     }
 
     /// The algorithm with a set of parameters.

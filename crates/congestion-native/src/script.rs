@@ -27,7 +27,7 @@
 //! a: write bulk                       # an event or a check of one of them
 //! round                               # of all; so are idle, finish and +TIME
 //! a: => cwnd 20
-//! group 10.1.2.0/24 => members 2, cwnd_sum 40     # or: group 10.1.2.0/24 slot 1
+//! group 10.1.2.0/24 => members 2, cwnd_sum 40     # or: group 10.1.2.0/24 server 1 slot 1
 //! a: close
 //! ```
 
@@ -86,6 +86,8 @@ pub struct Look {
     pub instance: Arc<Instance>,
     /// The group's prefix.
     pub prefix: String,
+    /// Number of its server.
+    pub server: u8,
     /// Its slot.
     pub slot: u8,
 }

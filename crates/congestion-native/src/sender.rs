@@ -56,6 +56,8 @@ pub struct Config {
     pub after_idle: bool,
     /// The receiver.
     pub to: SocketAddr,
+    /// Number of the sender's server: those of one number share groups.
+    pub server: u8,
 }
 
 impl Default for Config {
@@ -67,16 +69,30 @@ impl Default for Config {
             rto_us: 304_000,
             after_idle: true,
             to: (Ipv4Addr::new(10, 0, 0, 2), 50_000).into(),
+            server: 0,
         }
     }
 }
 
-/// The sender's address towards a receiver.
-fn local_address(to: SocketAddr) -> IpAddr {
+/// The address of a server towards a receiver.
+fn local_address(server: u8, to: SocketAddr) -> IpAddr {
     match to {
-        SocketAddr::V4(_) => Ipv4Addr::new(10, 0, 0, 1).into(),
-        SocketAddr::V6(_) => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).into(),
+        // An IPv4 address in an IPv6 socket stays one.
+        SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => {
+            Ipv4Addr::new(10, 0, server, 1).to_ipv6_mapped().into()
+        }
+        SocketAddr::V4(_) => Ipv4Addr::new(10, 0, server, 1).into(),
+        SocketAddr::V6(_) => Ipv6Addr::new(0xfd00, 0, 0, server.into(), 0, 0, 0, 1).into(),
     }
+}
+
+/// The network of a server's addresses, as groups name it.
+pub(crate) fn network(server: u8, ipv6: bool) -> String {
+    if ipv6 {
+        let network = Ipv6Addr::new(0xfd00, 0, 0, server.into(), 0, 0, 0, 0);
+        return format!("{network}/64");
+    }
+    format!("10.0.{server}.0/24")
 }
 
 /// A segment that is not acknowledged by number.
@@ -142,7 +158,7 @@ impl Sender {
         now_us: u64,
     ) -> Sender {
         let mut connection = Connection::among(instance, groups);
-        connection.tp.set_addresses((local_address(config.to), 443).into(), config.to);
+        connection.tp.set_addresses((local_address(config.server, config.to), 443).into(), config.to);
         let tp = &mut connection.tp;
         tp.snd_cwnd = config.initial_window;
         tp.snd_ssthresh = INFINITE_SSTHRESH;

@@ -217,6 +217,12 @@ tcp_sock! {
     tcp_clock_cache: u64 = "tcp_clock_cache",
     /// Smallest round-trip time in microseconds, `u32::MAX` before the first sample (tcp_min_rtt).
     cc_rtt_min_us: u32 = "cc_rtt_min_us",
+    /// Variation of the round-trip time in the scale of Linux's rttvar_us; the owner keeps it.
+    cc_rttvar_us: u32 = "cc_rttvar_us",
+    /// What the hook `init` wants the connection to go on with, in the scale of `srtt_us`; 0 for nothing.
+    cc_seed_srtt_us: u32 = "cc_seed_srtt_us",
+    /// The variation with it.
+    cc_seed_rttvar_us: u32 = "cc_seed_rttvar_us",
 }
 
 impl Default for TcpSock {

@@ -171,6 +171,7 @@ impl<'a> Transfer<'a> {
                 "line": opened.line,
                 "congestion": described(&opened.instance),
                 "to": opened.config.to.ip().to_string(),
+                "server": opened.config.server,
                 "initial_window": opened.config.initial_window,
                 "mss": opened.config.mss,
             })).collect::<Vec<_>>(),
@@ -415,6 +416,7 @@ impl<'a> Transfer<'a> {
             value["group"] = json!({
                 "congestion": described(&look.instance),
                 "prefix": look.prefix,
+                "server": look.server,
                 "slot": look.slot,
                 "look": self.looks.keys().filter(|other| **other < index).count(),
             });

@@ -60,6 +60,14 @@ fn address(host: u8, ipv6: bool) -> IpAddr {
     }
 }
 
+/// The server that talks to a host: one of two.
+fn server(to: IpAddr) -> u8 {
+    match to {
+        IpAddr::V4(v4) => v4.octets()[3] % 2,
+        IpAddr::V6(v6) => v6.octets()[15] % 2,
+    }
+}
+
 /// `struct cc_member`, with which the state of each of these algorithms begins.
 struct Member {
     cwnd: u32,
@@ -96,6 +104,7 @@ impl World {
                     initial_window: *initial_window,
                     rtt_us: RTT_US,
                     to: (to, 5001).into(),
+                    server: server(to),
                     ..Config::default()
                 };
                 let groups = Rc::clone(&self.groups);
@@ -127,13 +136,13 @@ impl World {
         concurrent::advance_to(&mut self.senders(), now);
     }
 
-    /// Members and sums that the groups should have, by prefix and slot, from the members themselves.
+    /// Members and sums that the groups should have, by their names and slots, from the members themselves.
     fn expected(&self, plen4: u8, plen6: u8) -> BTreeMap<(String, u8), (u32, u64, u64)> {
         let mut expected = BTreeMap::new();
         for (to, sender) in &self.members {
             let member = member(&sender.connection);
             if member.in_group {
-                let entry = expected.entry((prefix(*to, plen4, plen6), member.slot)).or_insert((0, 0, 0));
+                let entry = expected.entry((name(*to, plen4, plen6), member.slot)).or_insert((0, 0, 0));
                 entry.0 += 1;
                 entry.1 += u64::from(member.cwnd);
                 entry.2 += u64::from(member.ssthresh);
@@ -161,15 +170,18 @@ fn do_it(sender: &mut Sender, deed: &Deed) {
     }
 }
 
-fn prefix(address: IpAddr, plen4: u8, plen6: u8) -> String {
+/// Server and prefix of the group of those that talk to an address.
+fn name(address: IpAddr, plen4: u8, plen6: u8) -> String {
+    let server = server(address);
     match address {
         IpAddr::V4(v4) => {
             let bits = u32::from(v4) & (u32::MAX << (32 - plen4));
-            format!("{}/{plen4}", Ipv4Addr::from(bits))
+            format!("10.0.{server}.0/24 to {}/{plen4}", Ipv4Addr::from(bits))
         }
         IpAddr::V6(v6) => {
             let bits = u128::from(v6) & (u128::MAX << (128 - plen6));
-            format!("{}/{plen6}", Ipv6Addr::from(bits))
+            let own = Ipv6Addr::new(0xfd00, 0, 0, server.into(), 0, 0, 0, 0);
+            format!("{own}/64 to {}/{plen6}", Ipv6Addr::from(bits))
         }
     }
 }
@@ -178,7 +190,8 @@ fn found(groups: &[(GroupKey, Group)]) -> BTreeMap<(String, u8), (u32, u64, u64)
     let living = groups.iter().filter(|(_, group)| group.members > 0);
     living
         .map(|(key, group)| {
-            ((key.to_string(), key.slot), (group.members, group.cwnd_sum, group.ssthresh_sum))
+            let name = format!("{} to {key}", key.server());
+            ((name, key.slot), (group.members, group.cwnd_sum, group.ssthresh_sum))
         })
         .collect()
 }
@@ -283,6 +296,7 @@ fn each_change_of_a_group_is_recorded_with_its_connection() {
     assert_eq!(told, [("join", 1, 20, 20), ("loss", 1, 10, 10), ("leave", 0, 0, 0)]);
     assert_eq!(records[0].time_ns, 1_100_002_000);
     assert_eq!(records[0].key.to_string(), "10.1.2.0/24");
+    assert_eq!(records[0].key.server(), "10.0.0.0/24");
     assert_eq!(records[0].remote().to_string(), "10.1.2.3:40001");
     assert_eq!(records[0].local().to_string(), "10.0.0.1:443");
     assert!(groups.take_records().is_empty());

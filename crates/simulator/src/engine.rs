@@ -334,6 +334,12 @@ impl Engine {
         if app.is_over() {
             self.over[index] = true;
             self.active -= 1;
+            // Where this was the last one, the run is over and nobody would see it.
+            if self.active > 0
+                && let Application::Page(load) = &mut self.apps[index]
+            {
+                load.leave(&mut self.world);
+            }
         } else {
             self.alarms[index].set(&mut self.world.agenda, app.next(), Event::App(index as AppId).id());
         }
@@ -411,16 +417,15 @@ impl Plan<'_> {
 
 /// Address of a client's host, as in the testbed's network 10.64.0.0/16.
 pub(crate) fn client_address(host: u16) -> Ipv4Addr {
-    address(64, u32::from(host) + 1)
+    // 250 hosts in a row, from 1; the testbed's client is the first.
+    let host = (u32::from(host) + 1) % (250 * 256);
+    Ipv4Addr::new(10, 64, (host / 250) as u8, (host % 250 + 1) as u8)
 }
 
-/// Address of a server's host, as in the testbed's network 10.65.0.0/16.
+/// Address of a server's host. Each is a server of its own, as in the testbed: the first address of a
+/// network /24 of its own, from 10.65.0.0 on; beyond 48,896 of them the second and so on.
 pub(crate) fn server_address(host: u16) -> Ipv4Addr {
-    address(65, u32::from(host))
-}
-
-fn address(network: u8, host: u32) -> Ipv4Addr {
-    // The third and fourth byte as the testbed numbers them: 250 hosts in a row, from 1.
-    let host = host % (250 * 256);
-    Ipv4Addr::new(10, network, (host / 250) as u8, (host % 250 + 1) as u8)
+    const NETWORKS: u32 = (256 - 65) << 8;
+    let (network, place) = (u32::from(host) % NETWORKS, u32::from(host) / NETWORKS);
+    Ipv4Addr::from((10 << 24) + (65 << 16) + (network << 8) + place + 1)
 }

@@ -88,6 +88,21 @@ impl Load {
         self.stage == Stage::GivenUp
     }
 
+    /// The browser is gone, and with it its connections, which the servers close too. A visit that gave up
+    /// leaves them as they are; see [`Stage::GivenUp`].
+    pub fn leave(&mut self, world: &mut World) {
+        if self.stage != Stage::Done {
+            return;
+        }
+        for carried in &mut self.connections {
+            if !carried.closed {
+                carried.closed = true;
+                world.close(client_end(carried.id));
+            }
+            world.close(server_end(carried.id));
+        }
+    }
+
     /// Carries out what the page model asks for, until it asks for nothing more.
     fn act(&mut self, world: &mut World) {
         while let Some(action) = self.visit.poll() {

@@ -367,6 +367,7 @@ fn group_row(
         // Nothing is registered under a name.
         Value::Null,
         record.key.to_string(),
+        record.key.server(),
         u32::from(record.key.slot),
         record.event(),
         endpoint / 2,

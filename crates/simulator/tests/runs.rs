@@ -4,6 +4,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use wirepaint_run::Run;
 use wirepaint_simulator::{Engine, Summary};
 
@@ -41,7 +42,9 @@ fn simulate(description: &Value) -> Summary {
 
 /// The rows of a table of the trace, as text.
 fn table(engine: &mut Engine, name: &str) -> Vec<String> {
-    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-{name}-{}", std::process::id()));
+    static TABLES: AtomicU32 = AtomicU32::new(0);
+    let number = TABLES.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("wirepaint-simulator-{number}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     engine.write_tables(&folder).unwrap();
     let file = std::fs::File::open(folder.join(format!("{name}.parquet"))).unwrap();
@@ -337,4 +340,93 @@ fn connections_to_one_network_share_a_group_and_its_events_are_a_table() {
     for needed in ["event: \"join\"", "event: \"loss\"", "members: 3,", "connection: 2,"] {
         assert!(rows.iter().any(|row| row.contains(needed)), "no row with {needed}");
     }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A visit of a user to a page of one document, at a server.
+fn visit(start_ms: u64, client: u16, server: u8, bytes: u64) -> Value {
+    let page = json!({
+        "origins": [{"host": "a.test", "address": format!("10.65.{server}.1"), "port": 443, "encrypted": true}],
+        "resources": [{"url": "https://a.test/", "origin": 0, "status": 200, "type": "html", "cause": null,
+                       "wire_bytes": bytes, "decoded_bytes": bytes, "think_ns": 0, "document": {"body_at": 400}}],
+    });
+    json!({"user_agent": "u", "name": "p", "start_ns": start_ms * 1_000_000, "timeout_ns": 9 * SECOND,
+           "congestion": "shares", "client": client, "page": page, "settings": {"http": "h2"}})
+}
+
+/// A column of a row that [`table`] gives; the first has a brace before it.
+fn column(row: &str, name: &str) -> Option<u64> {
+    let at = row.split([' ', '{']).skip_while(|word| word.strip_suffix(':') != Some(name)).nth(1)?;
+    at.trim_end_matches([',', '}']).parse().ok()
+}
+
+/// The rows of a table of visits over 10 Mbit/s with a queue of 121 ms.
+fn visited(visits: &[Value], algorithm: &str, parameters: &Value, name: &str) -> Vec<String> {
+    let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let mut asked = described(path, json!({"visits": visits, "until_ns": 60 * SECOND}));
+    asked["congestion"] = json!([
+        {"algorithm": "std", "name": "std"},
+        {"algorithm": algorithm, "name": "shares", "parameters": parameters},
+    ]);
+    let mut engine = engine(&asked).unwrap();
+    assert_eq!(engine.run().unfinished, 0);
+    table(&mut engine, name)
+}
+
+#[test]
+fn a_server_caches_over_the_visits_of_one_user() {
+    let visits = [(0, 0), (0, 0), (1, 0), (0, 1), (0, 0)];
+    let visits: Vec<Value> =
+        (0..).zip(visits).map(|(n, (client, server))| visit(n * 10_000, client, server, 200_000)).collect();
+    let rows = visited(&visits, "tcbt", &json!({}), "group");
+    let cached = (0..5).map(|visit| {
+        let begun = |row: &&String| column(row, "time").unwrap() / (10 * SECOND) == visit;
+        let first = rows.iter().filter(begun).find(|row| row.contains("\"join\""));
+        column(first.unwrap(), "cwnd").is_some()
+    });
+    // The first user's second visit; not the other user's, not to another server.
+    assert_eq!(cached.collect::<Vec<_>>(), [false, true, false, false, true], "{rows:#?}");
+}
+
+#[test]
+fn a_new_connection_begins_with_the_round_trip_time_of_others_where_that_is_shared() {
+    // The second comes when the first is over and the queue empty, or while the first fills the queue.
+    for (algorithm, second_ms) in [("tcbt", 10_000), ("tcbe", 1_500)] {
+        let visits = [visit(0, 0, 0, 3_000_000), visit(second_ms, 0, 0, 20_000)];
+        let [alone, shared] = [0, 1].map(|shares| {
+            let rows = visited(&visits, algorithm, &json!({"tcb_share_rtt": shares}), "tcp");
+            // The largest connection is the first visit's; the last one is the second's.
+            let of_second = rows
+                .iter()
+                .filter(|row| row.contains("\"server\""))
+                .max_by_key(|row| (column(row, "connection"), std::cmp::Reverse(column(row, "time"))));
+            column(of_second.unwrap(), "srtt").unwrap()
+        });
+        assert_ne!(shared, alone, "{algorithm}");
+        if algorithm == "tcbt" {
+            assert!(
+                alone < 50_000_000 && shared > alone + 10_000_000,
+                "{alone} ns alone, {shared} ns shared"
+            );
+        }
+    }
+}
+
+#[test]
+fn connections_of_different_servers_share_nothing() {
+    let path = network(direction(10.0, 20.0, 30, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let flow = |server: u16| json!({"kind": {"kind": "bulk", "bytes": 200_000}, "congestion": "one", "server": server});
+    let flows = json!({"flows": [flow(0), flow(0), flow(1)], "until_ns": 60_000_000_000_u64});
+    let mut asked = described(path, flows);
+    asked["congestion"] =
+        json!([{"algorithm": "tcpint", "name": "one"}, {"algorithm": "std", "name": "std"}]);
+    let mut engine = engine(&asked).unwrap();
+    assert_eq!(engine.run().unfinished, 0);
+    let rows = table(&mut engine, "group");
+    let most = |server: &str| {
+        let of_it = rows.iter().filter(|row| row.contains(&format!("server: {server:?}")));
+        (1..4).filter(|n| of_it.clone().any(|row| row.contains(&format!("members: {n},")))).max()
+    };
+    assert_eq!((most("10.65.0.0/24"), most("10.65.1.0/24")), (Some(2), Some(1)));
 }

@@ -170,6 +170,13 @@ impl Endpoint {
         tp.snd_wnd = self.snd_wnd as u32;
         tp.max_packets_out = 0;
         self.cc.init();
+        let (srtt_us, rttvar_us) = (self.cc.tp.cc_seed_srtt_us, self.cc.tp.cc_seed_rttvar_us);
+        if srtt_us > 0 {
+            self.rtt.seed(srtt_us.into(), rttvar_us.into());
+            self.set_rto(self.rtt.rto());
+            self.cc.tp.srtt_us = srtt_us;
+            self.cc.tp.cc_rttvar_us = rttvar_us;
+        }
         self.expand_sndbuf();
         self.rcv.establish(self.mss, self.clock);
         if !self.cc.has_cong_control() {

@@ -54,6 +54,19 @@ impl RttEstimator {
         }
     }
 
+    /// Goes on with what another connection found (RFC 9040): in the scales of these fields.
+    pub fn seed(&mut self, srtt_us: u64, rttvar_us: u64) {
+        self.srtt_us = srtt_us;
+        self.rttvar_us = rttvar_us;
+        self.mdev_us = rttvar_us;
+        self.mdev_max_us = rttvar_us;
+    }
+
+    /// The variation that the timeout counts, in microseconds.
+    pub fn variation_us(&self) -> u64 {
+        self.rttvar_us
+    }
+
     /// RFC 6298 section 5.7: the handshake gave no sample.
     pub fn fall_back(&mut self) {
         self.rttvar_us = RTO_FALLBACK * crate::clock::JIFFY_US;

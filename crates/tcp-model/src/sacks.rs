@@ -326,6 +326,7 @@ impl Endpoint {
         let tp = &mut self.cc.tp;
         tp.srtt_us = self.rtt.srtt_us as u32;
         tp.cc_rtt_min_us = self.rtt.min.get();
+        tp.cc_rttvar_us = self.rtt.variation_us() as u32;
     }
 
     /// tcp_rate_gen.

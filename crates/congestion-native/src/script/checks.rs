@@ -2,7 +2,7 @@
 
 use super::player::Script;
 use super::{Check, Look};
-use crate::{Group, INFINITE_SSTHRESH};
+use crate::{Group, INFINITE_SSTHRESH, sender};
 
 impl Script {
     /// One check, after an event.
@@ -36,14 +36,15 @@ impl Script {
 
     /// Notes that the group is looked at; checks of one line look once.
     fn look(&mut self, order: u64, at_us: u64) -> Result<usize, String> {
-        let (Some((prefix, slot)), Some(instance)) = (self.group.clone(), self.instance.clone()) else {
+        let (Some((prefix, server, slot)), Some(instance)) = (self.group.clone(), self.instance.clone())
+        else {
             return Err("`group PREFIX` must come first".to_owned());
         };
         let same = self.played.checks.last().filter(|last| last.line == self.line);
         if let Some(look) = same.and_then(|last| last.look) {
             return Ok(look);
         }
-        self.played.looks.push(Look { order, at_us, instance, prefix, slot });
+        self.played.looks.push(Look { order, at_us, instance, prefix, server, slot });
         Ok(self.played.looks.len() - 1)
     }
 
@@ -91,11 +92,14 @@ impl Script {
 
     /// The group that the last `group` event named; empty where no connection has made it.
     fn observe_group(&self) -> Result<Group, String> {
-        let (Some((prefix, slot)), Some(instance)) = (&self.group, &self.instance) else {
+        let (Some((prefix, server, slot)), Some(instance)) = (&self.group, &self.instance) else {
             return Err("`group PREFIX` must come first".to_owned());
         };
+        let server = sender::network(*server, prefix.contains(':'));
         let groups = self.groups.of(instance);
-        let found = groups.iter().find(|(key, _)| key.slot == *slot && key.to_string() == *prefix);
+        let found = groups
+            .iter()
+            .find(|(key, _)| key.slot == *slot && key.to_string() == *prefix && key.server() == server);
         Ok(found.map_or_else(Group::default, |(_, group)| *group))
     }
 

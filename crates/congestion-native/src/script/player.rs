@@ -1,6 +1,6 @@
 //! Carries the lines of a script out: events on the current connection, or on all in one time.
 
-use super::words::{at, config, ece, instance, microseconds, number};
+use super::words::{at, config, ece, instance, microseconds, number, server};
 use super::{Exchange, Opened, Played};
 use crate::concurrent::{self, Wire};
 use crate::sender::{Config, START_US, Sender};
@@ -20,8 +20,8 @@ pub(super) struct Script {
     pub wire: Rc<Wire>,
     /// The connection that an event or check is about.
     pub current: usize,
-    /// Prefix and slot of the group that checks are about.
-    pub group: Option<(String, u8)>,
+    /// Prefix, server and slot of the group that checks are about.
+    pub group: Option<(String, u8, u8)>,
     pub played: Played,
 }
 
@@ -95,13 +95,15 @@ impl Script {
                 self.sender()?.close();
                 self.played.connections[self.current].lives = false;
             }
-            ["group", prefix, ref slot @ ..] => {
-                let slot = match slot {
-                    [] => 0,
-                    ["slot", slot] => number(slot)? as u8,
-                    _ => return Err(format!("found {:?}, accepted: slot N", slot.join(" "))),
+            ["group", prefix, ref which @ ..] => {
+                let (of, slot) = match *which {
+                    [] => (0, 0),
+                    ["slot", slot] => (0, number(slot)? as u8),
+                    ["server", of] => (server(of)?, 0),
+                    ["server", of, "slot", slot] => (server(of)?, number(slot)? as u8),
+                    _ => return Err(format!("found {:?}, accepted: server N, slot N", which.join(" "))),
                 };
-                self.group = Some((prefix.to_owned(), slot));
+                self.group = Some((prefix.to_owned(), of, slot));
             }
             ["switch", name, ref given @ ..] => {
                 let instance = self.find(name, given)?;

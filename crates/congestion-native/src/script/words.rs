@@ -35,10 +35,20 @@ pub(super) fn config(given: &[&str]) -> Result<Config, String> {
                     |_| format!("found to={value}, accepted: an address such as 10.1.2.3 or fd00::2");
                 config.to = (value.parse::<IpAddr>().map_err(refuse)?, config.to.port()).into();
             }
-            _ => return Err(format!("found {word:?}, accepted: iw=, mss=, rtt=, rto=, after_idle=, to=")),
+            Some(("server", value)) => config.server = server(value)?,
+            _ => {
+                return Err(format!(
+                    "found {word:?}, accepted: iw=, mss=, rtt=, rto=, after_idle=, to=, server="
+                ));
+            }
         }
     }
     Ok(config)
+}
+
+/// The number of a server.
+pub(super) fn server(word: &str) -> Result<u8, String> {
+    word.parse().map_err(|_| format!("found server {word:?}, accepted: 0 to 255"))
 }
 
 pub(super) fn number(word: &str) -> Result<u64, String> {
