@@ -124,6 +124,7 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
     return load, join.join(load, asked, work, work), asked, counters
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("http", ["h1", "h2"])
 def test_browser_and_server_agree_on_every_request_and_connection(http: str) -> None:
     with scratch() as work:

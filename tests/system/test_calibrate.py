@@ -21,6 +21,7 @@ def by_name(result: Calibration) -> dict[str, calibrate.Quantity]:
     return {quantity.name: quantity for quantity in result.quantities}
 
 
+@pytest.mark.timed
 def test_lte_gives_its_rate_within_a_thousandth_and_its_round_trip_within_a_tenth_of_a_ms() -> None:
     result = calibration("lte")
     quantities = by_name(result)
@@ -37,6 +38,7 @@ def test_lte_gives_its_rate_within_a_thousandth_and_its_round_trip_within_a_tent
     assert "network lte: ok" in calibrate.table(result)
 
 
+@pytest.mark.timed
 def test_a_capacity_trace_delivers_exactly_its_opportunities() -> None:
     quantities = by_name(calibration("lte-varying"))
     for side in ("down", "up"):
@@ -44,6 +46,7 @@ def test_a_capacity_trace_delivers_exactly_its_opportunities() -> None:
         assert delivered.asked and delivered.measured == delivered.asked
 
 
+@pytest.mark.timed
 def test_loss_bursts_jitter_and_queue_disciplines_are_compared_where_they_can_be(tmp_path: Path) -> None:
     file = tmp_path / "rough.toml"
     file.write_text(
@@ -70,6 +73,7 @@ queue = { kind = "droptail", packets = 100 }
     assert quantities["queue down"].note == "codel: no fixed depth"
 
 
+@pytest.mark.timed
 def test_a_path_that_gives_less_than_asked_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = network.load("lte")
     slower = {**asked.down, "capacity": {"kind": "rate", "bit_per_s": 24_900_000}}

@@ -100,6 +100,7 @@ def receive(receiver: socket.socket) -> tuple[bytes, int]:
     return data, control[0][2][0] & 0b11
 
 
+@pytest.mark.timed
 def test_a_packet_takes_its_transmission_time_and_the_delay(tmp_path: Path) -> None:
     with emulation(tmp_path, down=direction(10_000_000, 13), up=direction()) as running:
         result = running.path.probe(
@@ -151,6 +152,7 @@ def test_every_packet_is_delivered_dropped_by_cause_or_still_inside(tmp_path: Pa
     assert packets["source_address"].unique().to_list() == [namespaces.SERVER_ADDRESS]
 
 
+@pytest.mark.timed
 def test_the_table_link_samples_both_directions_at_even_times(tmp_path: Path) -> None:
     with emulation(tmp_path, down=direction(5_000_000, 10), up=direction()) as running:
         running.path.probe("down", "stream", packets=300, ip_bytes=1500, interval_ns=0, linger_ns=800 * MS)
@@ -167,6 +169,7 @@ def test_the_table_link_samples_both_directions_at_even_times(tmp_path: Path) ->
     assert down["delivered_bytes"][-1] == 300 * FULL_WIRE
 
 
+@pytest.mark.timed
 def test_a_scheduled_change_takes_effect_at_its_time(tmp_path: Path) -> None:
     changing = direction(None, 5, changes=[{"at_ns": 700 * MS, "delay_ns": 40 * MS}])
     with emulation(tmp_path, down=changing, up=direction(), packet_trace=True) as running:
@@ -180,6 +183,7 @@ def test_a_scheduled_change_takes_effect_at_its_time(tmp_path: Path) -> None:
     assert 0 < before.sum() < 120
 
 
+@pytest.mark.timed
 def test_a_script_drops_holds_and_marks_exactly_the_packets_that_it_names(tmp_path: Path) -> None:
     script = [
         {"nth": 2, "action": {"kind": "drop"}},
@@ -235,6 +239,7 @@ def test_an_ecn_capable_packet_arrives_marked_instead_of_being_dropped(tmp_path:
     assert summary["down"]["aqm_drops"] == 0
 
 
+@pytest.mark.timed
 def test_the_first_class_goes_before_the_rest_which_gets_what_is_left(tmp_path: Path) -> None:
     """Voice (DSCP 46, RFC 3246) takes 40 % of the link, others offer 120 % of it."""
     frame_ns = (1000 + 28 + 14) * 8 * 1000
@@ -323,6 +328,7 @@ def probe_tcp(running: Emulation, **measure: Any) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.timed
 def test_tcp_through_the_emulator_is_never_merged_and_nothing_is_lost_outside_the_model(
     tmp_path: Path,
 ) -> None:

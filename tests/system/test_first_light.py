@@ -147,8 +147,13 @@ def started(folder: Path, visits: int) -> tuple[subprocess.Popen[str], Iterator[
 
 @pytest.mark.parametrize(
     ("line", "then_s"),
-    [("measuring", 0.5), ("[0/", 0.3), ("[0/", 1.2), ("[1/", 0.0), ("[1/", 0.7)],
-    ids=["calibration", "start of the parts", "page load", "journal", "second run"],
+    [
+        pytest.param("measuring", 0.5, id="calibration", marks=pytest.mark.slow),
+        pytest.param("[0/", 0.3, id="start of the parts", marks=pytest.mark.slow),
+        pytest.param("[0/", 1.2, id="page load"),
+        pytest.param("[1/", 0.0, id="journal", marks=pytest.mark.slow),
+        pytest.param("[1/", 0.7, id="second run", marks=pytest.mark.slow),
+    ],
 )
 def test_kill_9_at_any_stage_leaves_nothing_and_the_same_command_resumes(
     line: str, then_s: float, tmp_path: Path

@@ -152,6 +152,7 @@ def test_it_says_what_was_recorded(whole: tuple[Site, Path]) -> None:
     assert "HeadlessChrome/" in page.summary
 
 
+@pytest.mark.timed
 def test_server_time_is_what_the_server_took(whole: tuple[Site, Path]) -> None:
     for name, resource in by_path(load(whole[1])).items():
         slow = name in ("GET home", "GET photo.png")

@@ -37,8 +37,11 @@ def decoded(data: bytes, coding: str) -> bytes:
     return {"gzip": gzip.decompress, "br": brotli.decompress}.get(coding, bytes)(data)
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("name", ["agency", "photos", "shop-large"])
+@pytest.mark.parametrize(
+    "name", ["agency", *(pytest.param(name, marks=pytest.mark.slow) for name in ("photos", "shop-large"))]
+)
 def test_a_shipped_page_recorded_from_its_replay_is_the_same_page(name: str, tmp_path: Path) -> None:
     page = prepare(shipped()[name], tmp_path / "cache")
     places = addresses(page)

@@ -48,7 +48,14 @@ def test_a_shipped_page_asks_for_each_recorded_request_once(name: str, work_dir:
     assert seen.largest_contentful_paint is not None
 
 
-@pytest.mark.parametrize("name", ["shop-large", "travel-large", "search-large"])
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shop-large",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("travel-large", "search-large")),
+    ],
+)
 def test_requests_come_after_their_causes_and_no_later_than_the_load_event(name: str, work_dir: Path) -> None:
     page = prepare(shipped()[name], work_dir / "cache")
     server, seen = load(page, work_dir)

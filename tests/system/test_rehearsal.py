@@ -87,6 +87,7 @@ def a_live_page(tmp_path: Path) -> Path:
     )
 
 
+@pytest.mark.timed
 def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_page: Path):
     page = rehearse(a_live_page, print)
     found = page.rehearsal
@@ -144,6 +145,7 @@ def test_an_application_is_painted_in_the_simulator_once_its_script_has_built_it
     assert first["run"] and [graph["resources"][n]["url"] for n in first["by"]] == [f"{HOST}/app.js"]
 
 
+@pytest.mark.slow
 def test_what_scripts_ask_for_without_credentials_has_connections_of_its_own(tmp_path: Path):
     other = "https://other.test"
     entries = [
@@ -162,6 +164,7 @@ def test_what_scripts_ask_for_without_credentials_has_connections_of_its_own(tmp
     ]
 
 
+@pytest.mark.slow
 def test_a_page_whose_scripts_ask_for_other_things_each_time_becomes_a_shape(tmp_path: Path):
     # Asynchronous scripts run as they come, and hold the load event back.
     last = "order.push('%s'); if (order.length === 3) new Image().src = '/' + order.join('') + '.png';"
@@ -178,6 +181,7 @@ def test_a_page_whose_scripts_ask_for_other_things_each_time_becomes_a_shape(tmp
     assert all(resource.body is None for resource in page.resources)
 
 
+@pytest.mark.slow
 def test_a_page_that_never_loads_says_so(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(stage, "TIMEOUT_S", 3.0)
     endless = "<html><body><script>for (;;) {}</script>"

@@ -157,6 +157,7 @@ def dump_dom(url: str, http: Literal["h1", "h2"], profile: Path, authority: str)
     return done.stdout
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("http", "encrypted", "protocol"),
     [

@@ -74,6 +74,7 @@ def test_a_chain_of_ten_modules_is_known_to_its_last_image(tmp_path: Path) -> No
     assert numbers["m10.js"] in (image["cause"]["by"], *image.get("also", ()))
 
 
+@pytest.mark.timed
 def test_a_request_follows_the_run_of_the_script_that_asks_for_it(tmp_path: Path) -> None:
     """The script waits for style sheets that lead to each other: its answer comes long before it runs."""
     files: dict[str, str | bytes] = {
@@ -94,6 +95,7 @@ def test_a_request_follows_the_run_of_the_script_that_asks_for_it(tmp_path: Path
     assert found.after_ms < 40
 
 
+@pytest.mark.slow
 def test_what_scripts_compose_fetch_and_start_is_found_and_strangers_get_a_stand_in(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         "index.html": '<!doctype html><title>t</title><script type=importmap>{"imports": {"x": "./lib/x.js"}}'

@@ -9,6 +9,7 @@ use crate::port::Port;
 use crate::realtime::{Conditions, cpu_time_ns};
 use crate::recorder::Recorder;
 use crate::summary::{Lateness, Summary};
+use serde::Serialize;
 use std::path::Path;
 use wirepaint_link_model::Link;
 use wirepaint_link_model::config::Direction;
@@ -36,6 +37,9 @@ const SWITCH_NS: u64 = 5_000;
 const LEAST_REST_NS: u64 = REST_WINDOW_NS / 10;
 /// A sample is taken at most this much later than the time it is of.
 const LONGEST_GRACE: Duration = Duration::from_millis(5);
+/// A pause that is worth telling, and how many are.
+const SHORTEST_PAUSE_NS: u64 = 2_000_000;
+const MOST_PAUSES: usize = 1000;
 /// Longest sleep, and how often the thread looks for a stop signal.
 const LONGEST_SLEEP_NS: u64 = 10_000_000;
 
@@ -56,11 +60,23 @@ pub(crate) struct Forwarder {
     /// unread in the ring finds the queue as it was at its arrival.
     sample_grace: Duration,
     rest: Rest,
+    pauses: Vec<Pause>,
+    /// When it last looked.
+    awake: Time,
     started: Time,
 }
 
 /// Index of the port that each lane reads.
 const INPUTS: [usize; 2] = [1, 0];
+
+/// A time in which the thread did not come round although it wanted to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Pause {
+    /// Nanoseconds beyond what it had asked for.
+    pub length: u64,
+    /// When it ended, nanoseconds since the run's epoch.
+    pub at: u64,
+}
 
 /// How much time the thread leaves to others.
 struct Rest {
@@ -118,6 +134,8 @@ impl Forwarder {
             next_sample: started,
             sample_grace: sample_grace.min(LONGEST_GRACE),
             rest: Rest { window: started, rested: 0, lead: LONGEST_LEAD_NS / 2 },
+            pauses: Vec::new(),
+            awake: started,
             started,
         })
     }
@@ -170,6 +188,8 @@ impl Forwarder {
     /// Sleeps until something comes in or is due.
     fn sleep(&mut self) -> Result<(), Error> {
         let now = self.now();
+        // Stopped here or in the sleep below, it misses what nobody may have sent: packets do not tell.
+        self.see_pause(self.awake, now);
         self.rest.take(now);
         let now = self.now();
         let sample = self.next_sample + self.sample_grace;
@@ -178,6 +198,7 @@ impl Forwarder {
         let left = next.since(now).0;
         let may_spin = self.rest.may_spin(now);
         if left <= if may_spin { SPIN_NS } else { 0 } {
+            self.awake = now;
             return Ok(());
         }
         // Of a short wait at least an eighth is slept, so that the lead never becomes one long spin.
@@ -190,6 +211,8 @@ impl Forwarder {
         // SAFETY: the descriptors and the timeout are valid for the call; no signal mask is passed.
         let ready = unsafe { libc::ppoll(waiting.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
         let awake = self.now();
+        self.see_pause(now + Duration(left), awake);
+        self.awake = awake;
         self.rest.rested += awake.since(now).0.saturating_sub(SWITCH_NS);
         match (ready, due) {
             (0, Some(due)) if due < sample && full_lead => self.rest.adapt(due, awake),
@@ -200,6 +223,13 @@ impl Forwarder {
             return Err(Error::Usage("an interface of the network went away during the run".to_owned()));
         }
         Ok(())
+    }
+
+    fn see_pause(&mut self, wanted: Time, now: Time) {
+        let length = now.since(wanted).0;
+        if length >= SHORTEST_PAUSE_NS && self.pauses.len() < MOST_PAUSES {
+            self.pauses.push(Pause { length, at: now.0 });
+        }
     }
 
     /// The books of the run.
@@ -220,6 +250,7 @@ impl Forwarder {
             up,
             lateness: Lateness::of(&self.shared.lateness),
             clock_steps: self.shared.clock.steps(),
+            pauses: self.pauses.clone(),
             faults,
         })
     }

@@ -1,3 +1,4 @@
+use crate::forward::Pause;
 use crate::histogram::Histogram;
 use crate::realtime::Conditions;
 use serde::Serialize;
@@ -17,6 +18,8 @@ pub(crate) struct Summary {
     pub lateness: Lateness,
     /// How often the wall clock was set: arrival stamps around it may be wrong.
     pub clock_steps: u64,
+    /// Pauses of the emulator itself.
+    pub pauses: Vec<Pause>,
     /// Why the run is not what was asked for; empty when nothing is wrong.
     pub faults: Vec<Fault>,
 }

@@ -18,13 +18,13 @@ pub(crate) enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// A trace starts its first millisecond at `now`.
+    /// A trace is at its offset at `now`.
     pub fn new(config: &Capacity, now: Time) -> Bottleneck {
         match config {
             Capacity::Unlimited => Bottleneck::Unlimited,
             Capacity::Rate { bit_per_s } => Bottleneck::Rate(*bit_per_s),
-            Capacity::Trace { opportunities_ms } => {
-                Bottleneck::Trace(Opportunities { ms: opportunities_ms.clone(), start: now, index: 0 })
+            Capacity::Trace { opportunities_ms, offset_ms } => {
+                Bottleneck::Trace(Opportunities::new(opportunities_ms.clone(), *offset_ms, now))
             }
         }
     }
@@ -56,15 +56,23 @@ pub(crate) fn work_done(rate: BitRate, span: Duration) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     ms: Vec<u64>,
-    /// Begin of the present round.
+    /// Begin of the present round, `offset` later: a trace that is under way began before time 0.
     start: Time,
+    offset: Duration,
     index: usize,
 }
 
 impl Opportunities {
+    /// A trace that is `offset` milliseconds under way at `now`; the opportunity of that millisecond is still to come.
+    fn new(ms: Vec<u64>, offset: u64, now: Time) -> Opportunities {
+        let offset = ms.last().map_or(0, |last| offset % last);
+        let index = ms.partition_point(|ms| *ms < offset);
+        Opportunities { ms, start: now, offset: Duration(offset * NS_PER_MS), index }
+    }
+
     /// Time of the next unused opportunity.
     pub fn time(&self) -> Time {
-        self.start + Duration(self.ms[self.index] * NS_PER_MS)
+        Time((self.start + Duration(self.ms[self.index] * NS_PER_MS)).0 - self.offset.0)
     }
 
     /// Uses the next opportunity.
@@ -81,6 +89,7 @@ impl Opportunities {
         if self.time() > now {
             return;
         }
+        let now = now + self.offset;
         let rounds = now.since(self.start).0 / self.round().0;
         if rounds > 0 {
             self.start += Duration(rounds * self.round().0);
@@ -92,7 +101,7 @@ impl Opportunities {
             self.index = 0;
             self.start += self.round();
             // An opportunity at millisecond 0 of a round falls on the last of the round before.
-            self.skip_past(now);
+            self.skip_past(Time(now.0 - self.offset.0));
         }
     }
 
@@ -106,7 +115,7 @@ mod tests {
     use super::*;
 
     fn trace(ms: &[u64]) -> Opportunities {
-        Opportunities { ms: ms.to_vec(), start: Time::ZERO, index: 0 }
+        Opportunities::new(ms.to_vec(), 0, Time::ZERO)
     }
 
     #[test]
@@ -120,6 +129,24 @@ mod tests {
             })
             .collect();
         assert_eq!(times, [0, 3, 3, 10, 10, 13, 13, 20]);
+    }
+
+    #[test]
+    fn a_trace_that_is_under_way_goes_on_from_its_offset() {
+        let times = |offset| {
+            let mut cursor = Opportunities::new(vec![0, 3, 3, 10], offset, Time::ZERO);
+            [(); 6].map(|()| {
+                let time = cursor.time().0 / NS_PER_MS;
+                cursor.advance();
+                time
+            })
+        };
+        assert_eq!(times(3), [0, 0, 7, 7, 10, 10]);
+        assert_eq!(times(4), [6, 6, 9, 9, 16, 16]);
+        assert_eq!(times(14), times(4));
+        let mut skipped = Opportunities::new(vec![0, 3, 3, 10], 4, Time::ZERO);
+        skipped.skip_past(Time(8 * NS_PER_MS));
+        assert_eq!(skipped.time(), Time(9 * NS_PER_MS));
     }
 
     #[test]

@@ -40,11 +40,14 @@ fn bytes(capacity: &Capacity, span: u64) -> Option<u64> {
             let bytes = u128::from(bit_per_s.0) * u128::from(span) / WORK_PER_BYTE;
             Some(u64::try_from(bytes).unwrap_or(u64::MAX))
         }
-        Capacity::Trace { opportunities_ms: times } => {
+        Capacity::Trace { opportunities_ms: times, offset_ms } => {
             let round = *times.last()?;
-            let (rounds, into_round) = (span / NS_PER_MS / round, span / NS_PER_MS % round);
+            let offset = offset_ms % round;
+            let (rounds, into_round) =
+                ((span / NS_PER_MS + offset) / round, (span / NS_PER_MS + offset) % round);
             let begun = times.partition_point(|ms| *ms <= into_round) as u64;
-            Some((rounds * times.len() as u64 + begun) * OPPORTUNITY_BYTES)
+            let before = times.partition_point(|ms| *ms < offset) as u64;
+            Some((rounds * times.len() as u64 + begun - before) * OPPORTUNITY_BYTES)
         }
     }
 }
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_trace_carries_1504_bytes_an_opportunity_and_repeats() {
-        let link = carriable(Capacity::Trace { opportunities_ms: vec![0, 3, 3, 10] }, vec![]);
+        let link = carriable(Capacity::Trace { opportunities_ms: vec![0, 3, 3, 10], offset_ms: 0 }, vec![]);
         let opportunities = |ms| link.bytes(Time(ms * NS_PER_MS)).unwrap() / 1504;
         assert_eq!([0, 2, 3, 9, 10, 13, 20].map(opportunities), [1, 1, 3, 3, 5, 7, 9]);
     }

@@ -107,7 +107,7 @@ impl Capacity {
                 refuse("capacity.bit_per_s", bit_per_s.0, "at most 1000000000000")
             }
             Capacity::Rate { .. } => Ok(()),
-            Capacity::Trace { opportunities_ms: ms } => {
+            Capacity::Trace { opportunities_ms: ms, .. } => {
                 let key = "capacity.opportunities_ms";
                 if ms.last().is_none_or(|last| *last == 0) {
                     return refuse(key, format!("{} times", ms.len()), "at least one time above 0");

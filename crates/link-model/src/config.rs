@@ -53,7 +53,14 @@ pub enum Capacity {
     Trace {
         /// Times of the opportunities, ascending, in milliseconds.
         opportunities_ms: Vec<u64>,
+        /// Where in the trace the link begins.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        offset_ms: u64,
     },
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Variation of the one-way delay.

@@ -48,7 +48,7 @@ fn rate(bit_per_s: u64) -> Capacity {
 }
 
 fn trace(ms: &[u64]) -> Capacity {
-    Capacity::Trace { opportunities_ms: ms.to_vec() }
+    Capacity::Trace { opportunities_ms: ms.to_vec(), offset_ms: 0 }
 }
 
 fn ms(ms: u64) -> Time {

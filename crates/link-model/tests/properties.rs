@@ -37,10 +37,10 @@ fn capacity() -> impl Strategy<Value = Capacity> {
     prop_oneof![
         Just(Capacity::Unlimited),
         (10_000_u64..2_000_000_000).prop_map(|rate| Capacity::Rate { bit_per_s: BitRate(rate) }),
-        prop::collection::vec(0_u64..50, 1..40).prop_map(|mut ms| {
-            ms.push(50);
-            ms.sort_unstable();
-            Capacity::Trace { opportunities_ms: ms }
+        (prop::collection::vec(0_u64..50, 1..40), 0_u64..60).prop_map(|(mut opportunities_ms, offset_ms)| {
+            opportunities_ms.push(50);
+            opportunities_ms.sort_unstable();
+            Capacity::Trace { opportunities_ms, offset_ms }
         }),
     ]
 }

@@ -255,6 +255,7 @@ mod tests {
                     status: *status,
                     headers: headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect(),
                     body: Some(file),
+                    body_sha256: None,
                     think_ns: 0,
                 }
             })

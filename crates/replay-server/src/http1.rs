@@ -216,6 +216,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let records = &self.site.records;
         let body = &answer.body;
         let request = records.asked(self.id, asked, &answer);
+        records.began(request);
         let head = answer.head(keep);
         let head = head.as_bytes();
         let (mut written, total) = (0, head.len() + body.len());

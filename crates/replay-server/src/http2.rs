@@ -231,6 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     /// Sends the headers and puts the body into the schedule.
     fn begin(&mut self, id: u32, waiting: Waiting) {
         let Waiting { request, answer, mut respond, priority } = waiting;
+        self.site.records.began(request);
         let mut response = Response::new(());
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.header_map();

@@ -11,7 +11,7 @@
 //!    ├────► http1 ──────────────┐
 //!    └────► http2 ─► priority   ├─► answer             how it is sent
 //!              └───► tap        │
-//!           socket, clock, records                     what the kernel says, when, for whom
+//!           socket, clock, records, rights             what the kernel says, when, for whom, as whom
 //! ```
 //!
 //! Start at [`server`].
@@ -26,6 +26,7 @@ mod priority;
 mod ranges;
 mod recording;
 mod records;
+mod rights;
 mod server;
 mod socket;
 mod tap;

@@ -6,6 +6,7 @@ use crate::matching::{Index, Target};
 use crate::ranges::ContentRange;
 use bytes::Bytes;
 use http::StatusCode;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -42,7 +43,7 @@ impl Recording {
     /// for errors.
     pub fn load(path: &Path, responses: &[Response]) -> Result<Recording, Failure> {
         let now = SystemTime::now();
-        let mut bodies: HashMap<&PathBuf, Bytes> = HashMap::new();
+        let mut bodies: HashMap<&PathBuf, (Bytes, String)> = HashMap::new();
         let mut recording =
             Recording { responses: Vec::with_capacity(responses.len()), index: Index::default() };
         for (i, response) in responses.iter().enumerate() {
@@ -72,19 +73,25 @@ impl Recording {
                     "at most an hour, 3600000000000",
                 ));
             }
-            let body = match &response.body {
-                None => Bytes::new(),
+            let (body, found) = match &response.body {
+                None => (Bytes::new(), String::new()),
                 Some(file) => match bodies.get(file) {
-                    Some(body) => body.clone(),
+                    Some(known) => known.clone(),
                     None => {
                         let body = std::fs::read(file).map(Bytes::from).map_err(|error| {
                             refuse("body", format!("{} ({error})", file.display()), "a readable file")
                         })?;
-                        bodies.insert(file, body.clone());
-                        body
+                        let found = hexadecimal(&Sha256::digest(&body));
+                        bodies.insert(file, (body.clone(), found.clone()));
+                        (body, found)
                     }
                 },
             };
+            if let Some(asked) = response.body_sha256.as_ref().filter(|asked| **asked != found) {
+                let file = response.body.as_deref().unwrap_or(Path::new("no body")).display();
+                let found = format!("{file} with SHA-256 {found} for {asked}");
+                return Err(refuse("body", found, "a file with the SHA-256 that body_sha256 names"));
+            }
             let part =
                 fields.content_range.as_deref().and_then(ContentRange::parse).filter(|part| {
                     status == StatusCode::PARTIAL_CONTENT && part.length() == body.len() as u64
@@ -103,6 +110,10 @@ impl Recording {
     }
 }
 
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +126,7 @@ mod tests {
             status,
             headers: vec![],
             body: None,
+            body_sha256: None,
             think_ns: 0,
         }
     }
@@ -144,6 +156,19 @@ mod tests {
         assert!(
             refusal(missing).starts_with("run.json: server.responses[0].body: found /nonexistent/body (")
         );
+        let file = std::env::temp_dir().join(format!("wirepaint-recording-{}", std::process::id()));
+        std::fs::write(&file, b"a").unwrap();
+        let named = |body_sha256| Response {
+            body: Some(file.clone()),
+            body_sha256: Some(body_sha256),
+            ..response("http://a/", 200)
+        };
+        let right = hexadecimal(&Sha256::digest(b"a"));
+        assert!(Recording::load(Path::new("run.json"), &[named(right)]).is_ok());
+        let other = refusal(named("0".repeat(64)));
+        assert!(other.starts_with("run.json: server.responses[0].body: found "), "{other}");
+        assert!(other.ends_with("accepted: a file with the SHA-256 that body_sha256 names"), "{other}");
+        std::fs::remove_file(&file).unwrap();
         let header = Response { headers: vec![("a\r\nb".into(), "c".into())], ..response("http://a/", 200) };
         assert!(refusal(header).contains("server.responses[0].headers: found \"a\\r\\nb\": \"c\""));
     }

@@ -41,6 +41,8 @@ struct Connection {
     protocol: Option<&'static str>,
     accepted: u64,
     tls_done: Option<u64>,
+    /// TLS version and cipher suite that were negotiated.
+    tls: Option<String>,
     closed: Option<u64>,
     congestion: Option<String>,
     congestion_end: Option<String>,
@@ -66,8 +68,13 @@ struct Request {
     status: u16,
     matched: Matched,
     response: Option<usize>,
+    think_ns: u64,
+    /// When the think time was over and the response began to be sent.
+    began: Option<u64>,
     priority: Option<String>,
     wire_bytes: u64,
+    /// The headers as HTTP/1.1 writes them; HTTP/2 takes less.
+    head_bytes: usize,
     first_byte: Option<u64>,
     last_byte: Option<u64>,
     #[serde(skip)]
@@ -105,6 +112,8 @@ pub struct Summary {
     pub congestion_differs: usize,
     /// Connections whose initial window was another than asked.
     pub initial_window_differs: usize,
+    /// Pauses of the event loop.
+    pub pauses: Vec<Pause>,
 }
 
 /// All records of a run.
@@ -117,6 +126,20 @@ pub struct Records {
 struct Inner {
     connections: Vec<Connection>,
     requests: Vec<Request>,
+    pauses: Vec<Pause>,
+}
+
+/// A pause that is worth telling, and how many are.
+const SHORTEST_PAUSE_NS: u64 = 5_000_000;
+const MOST_PAUSES: usize = 1000;
+
+/// A time in which the event loop did not get round to its timer.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Pause {
+    /// Nanoseconds beyond the timer.
+    pub length: u64,
+    /// When it ended, nanoseconds since the run's epoch.
+    pub at: u64,
 }
 
 impl Records {
@@ -154,6 +177,7 @@ impl Records {
             protocol: None,
             accepted,
             tls_done: None,
+            tls: None,
             closed: None,
             congestion: socket.congestion().ok(),
             congestion_end: None,
@@ -168,10 +192,11 @@ impl Records {
     }
 
     /// The TLS handshake is complete.
-    pub fn tls_done(&self, id: ConnectionId, host: Option<&str>) {
+    pub fn tls_done(&self, id: ConnectionId, host: Option<&str>, tls: String) {
         let now = self.now();
         let connection = &mut self.inner.borrow_mut().connections[id.0];
         connection.tls_done = Some(now);
+        connection.tls = Some(tls);
         connection.host = host.map(str::to_owned);
     }
 
@@ -191,7 +216,7 @@ impl Records {
     /// A request is complete and will be answered.
     pub fn asked(&self, id: ConnectionId, asked: Asked, answer: &Answer) -> RequestId {
         let time = self.since_epoch(asked.at);
-        let Inner { connections, requests } = &mut *self.inner.borrow_mut();
+        let Inner { connections, requests, .. } = &mut *self.inner.borrow_mut();
         let connection = &mut connections[id.0];
         connection.requests += 1;
         requests.push(Request {
@@ -204,13 +229,31 @@ impl Records {
             status: answer.status.as_u16(),
             matched: answer.matched,
             response: answer.response,
+            think_ns: answer.think_ns,
+            began: None,
             priority: asked.priority,
             wire_bytes: answer.body.len() as u64,
+            head_bytes: answer.head(true).len(),
             first_byte: None,
             last_byte: None,
             connection: id.0,
         });
         RequestId(requests.len() - 1)
+    }
+
+    /// The think time of a request is over and its response begins.
+    pub fn began(&self, id: RequestId) {
+        let now = self.now();
+        self.inner.borrow_mut().requests[id.0].began = Some(now);
+    }
+
+    /// The event loop came back `late` nanoseconds later than it asked to.
+    pub fn woke(&self, late: u64) {
+        let at = self.now();
+        let pauses = &mut self.inner.borrow_mut().pauses;
+        if late >= SHORTEST_PAUSE_NS && pauses.len() < MOST_PAUSES {
+            pauses.push(Pause { length: late, at });
+        }
     }
 
     /// The first byte of the response has been handed to the kernel.
@@ -227,19 +270,19 @@ impl Records {
 
     /// `bytes` more of the response's body have been handed over.
     pub fn sent(&self, id: RequestId, bytes: usize) {
-        let Inner { connections, requests } = &mut *self.inner.borrow_mut();
+        let Inner { connections, requests, .. } = &mut *self.inner.borrow_mut();
         connections[requests[id.0].connection].body_bytes_sent += bytes as u64;
     }
 
-    /// Writes and syncs both files into `folder` and sums up. Connections that are still open are
-    /// asked now and have no time of closing.
-    pub fn finish(&self, folder: &Path, congestion: &str, initial_window: u32) -> Result<Summary, Failure> {
-        let Inner { connections, requests } = &mut *self.inner.borrow_mut();
+    /// Writes and syncs both files and sums up. Connections that are still open are asked now and have
+    /// no time of closing.
+    pub fn finish(&self, files: Files, congestion: &str, initial_window: u32) -> Result<Summary, Failure> {
+        let Inner { connections, requests, pauses } = &mut *self.inner.borrow_mut();
         for connection in connections.iter_mut() {
             connection.ask_for_the_last_time();
         }
-        write_lines(&folder.join(CONNECTIONS), connections)?;
-        write_lines(&folder.join(REQUESTS), requests)?;
+        write_lines(files.connections, CONNECTIONS, connections)?;
+        write_lines(files.requests, REQUESTS, requests)?;
         let other = |name: &Option<String>| name.as_deref().is_some_and(|name| name != congestion);
         Ok(Summary {
             connections: connections.len(),
@@ -261,6 +304,7 @@ impl Records {
                 .iter()
                 .filter(|c| c.initial_window != Some(initial_window) && c.handshake_retrans.unwrap_or(0) == 0)
                 .count(),
+            pauses: std::mem::take(pauses),
         })
     }
 }
@@ -274,9 +318,24 @@ impl Connection {
     }
 }
 
-fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), Failure> {
+/// Both files, opened while the server has the rights to.
+pub struct Files {
+    connections: File,
+    requests: File,
+}
+
+/// Opens both files in `folder`.
+pub fn files(folder: &Path) -> Result<Files, Failure> {
+    let create = |name| {
+        let path = folder.join(name);
+        File::create(&path).map_err(Failure::system(path.display().to_string()))
+    };
+    Ok(Files { connections: create(CONNECTIONS)?, requests: create(REQUESTS)? })
+}
+
+fn write_lines<T: Serialize>(file: File, name: &str, rows: &[T]) -> Result<(), Failure> {
     let attempt = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = BufWriter::new(file);
         for row in rows {
             serde_json::to_writer(&mut file, row)?;
             file.write_all(b"\n")?;
@@ -284,5 +343,5 @@ fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), Failure> {
         file.flush()?;
         file.get_ref().sync_all()
     };
-    attempt().map_err(Failure::system(path.display().to_string()))
+    attempt().map_err(Failure::system(name.to_owned()))
 }

@@ -1,12 +1,13 @@
 //! From a run description to listening origins, and from SIGTERM to the records.
 
 use crate::answer::{Answer, Ask};
+use crate::clock::{Timer, monotonic};
 use crate::matching::{Matched, Target};
 use crate::recording::Recording;
 use crate::records::{ConnectionId, Records, Summary};
 use crate::socket::{self, Socket};
 use crate::tls::Authority;
-use crate::{Failure, http1, http2};
+use crate::{Failure, http1, http2, records, rights};
 use http::StatusCode;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,6 +23,8 @@ use wirepaint_run::{Origin, Run, Server};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
+/// How often the event loop is looked at: a pause of this length is seen for half of it at least.
+const LOOK_NS: u64 = 10_000_000;
 /// Longest name of a congestion control (TCP_CA_NAME_MAX less its end).
 const CONGESTION_NAME: usize = 15;
 
@@ -123,15 +126,32 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
             let listener = listen(origins.address, &server.congestion)?;
             tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site.clone()));
         }
+        let files = records::files(&run.work_dir)?;
+        rights::give_up().map_err(Failure::system("becoming an ordinary user"))?;
+        watch_the_loop(&site);
         say(&serde_json::json!({"ready": true, "ca_spki_sha256": authority.spki_sha256}))?;
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        let summary: Summary =
-            site.records.finish(&run.work_dir, &server.congestion, server.initial_window)?;
+        let summary: Summary = site.records.finish(files, &server.congestion, server.initial_window)?;
         say(&summary)
     })
+}
+
+/// Watches the event loop: whoever waits for it waits at least as long as this task does.
+fn watch_the_loop(site: &Rc<Site>) {
+    let site = site.clone();
+    tokio::task::spawn_local(async move {
+        let mut timer = Timer::default();
+        loop {
+            let due = monotonic() + LOOK_NS;
+            if timer.until(due).await.is_err() {
+                return;
+            }
+            site.records.woke(monotonic() - due);
+        }
+    });
 }
 
 fn check(path: &Path, run: &Run, server: &Server) -> Result<(), Failure> {
@@ -199,11 +219,14 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, origins: R
         // What is not known about a connection cannot be vouched for: without a descriptor to ask
         // the kernel by, it is not served.
         let Ok(socket) = Socket::of(stream.as_fd()) else { continue };
+        socket.reset_when_closed(true);
         let socket = Rc::new(socket);
         let id = site.records.accepted(client, origins.address, origins.encrypted, socket.clone());
         let (acceptor, origins, site) = (acceptor.clone(), origins.clone(), site.clone());
         tokio::task::spawn_local(async move {
-            connection(stream, acceptor, &origins, &site, id, socket).await;
+            connection(stream, acceptor, &origins, &site, id, socket.clone()).await;
+            // What is still to be sent is sent.
+            socket.reset_when_closed(false);
             site.records.closed(id);
         });
     }
@@ -225,7 +248,10 @@ async fn connection(
     };
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await else { return };
     let (_, session) = stream.get_ref();
-    site.records.tls_done(id, session.server_name());
+    let version = session.protocol_version().map_or(String::new(), |version| format!("{version:?}"));
+    let suite =
+        session.negotiated_cipher_suite().map_or(String::new(), |suite| format!("{:?}", suite.suite()));
+    site.records.tls_done(id, session.server_name(), format!("{version} {suite}"));
     if session.alpn_protocol() == Some(b"h2") {
         site.records.speaks(id, "h2");
         http2::serve(stream, site, origins, id, socket).await;

@@ -1,5 +1,6 @@
 //! What is asked of the kernel about a TCP socket, and what it answers.
 
+use libc::c_int;
 use serde::Serialize;
 use std::io;
 use std::net::SocketAddrV4;
@@ -44,6 +45,8 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Segments regarded as lost at this moment.
     pub lost: u32,
+    /// Time in which the client's receive window kept data back, microseconds.
+    pub rwnd_limited_us: u64,
     /// Segments delivered.
     pub delivered: u32,
     /// Congestion window, segments.
@@ -81,10 +84,29 @@ impl Socket {
             total_retrans: u32_at(100),
             bytes_acked: u64_at(120),
             min_rtt_us: u32_at(148),
+            rwnd_limited_us: u64_at(176),
             delivered: u32_at(192),
             bytes_sent: u64_at(200),
             bytes_retrans: u64_at(208),
         })
+    }
+
+    /// Whether a close resets the connection and forgets it at once.
+    ///
+    /// It does while the connection is served: when the server is killed, nobody reads what is left, and a
+    /// socket that still tries to send it would hold its namespace and its BPF congestion control for minutes.
+    pub fn reset_when_closed(&self, reset: bool) {
+        let linger = libc::linger { l_onoff: c_int::from(reset), l_linger: 0 };
+        // SAFETY: `linger` is valid for its length. Where the kernel refuses, the close takes longer.
+        unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const linger).cast(),
+                size_of::<libc::linger>() as libc::socklen_t,
+            );
+        }
     }
 
     /// Keeps the unsent backlog in the kernel to half the congestion window.

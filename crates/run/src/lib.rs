@@ -148,6 +148,9 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// File with the body exactly as it goes on the wire (after content-encoding); null for none.
     pub body: Option<PathBuf>,
+    /// SHA-256 of the body in hexadecimal; a file with another is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_sha256: Option<String>,
     /// Time between the request's last byte and the response's first.
     #[serde(default)]
     pub think_ns: u64,

@@ -111,10 +111,10 @@ def test_a_page_that_counted_once_in_a_scenario_is_never_skipped_there(tmp_path:
 def test_a_page_that_is_too_slow_is_tried_twice_in_each_scenario_and_never_at_once(tmp_path: Path):
     fake = By(lambda run: PageTimeout("no load event within 60 s") if run.page_name == "one" else None)
     tally = carry_out(tmp_path, tmp_path / "r", fake, FOUR)
-    assert tally.counts == {"valid": 14, "failed": 8, "cannot count": 6}
+    assert tally.counts == {"valid": 14, "timed out": 8, "cannot count": 6}
     assert max(attempts(fake).values()) == 1
     once = By(lambda run: PageTimeout("no load event within 60 s") if run.visit == 1 else None)
-    assert carry_out(tmp_path, tmp_path / "s", once).counts == {"valid": KEYS - 4, "failed": 4}
+    assert carry_out(tmp_path, tmp_path / "s", once).counts == {"valid": KEYS - 4, "timed out": 4}
 
 
 def test_a_crash_is_repeated_at_once_and_speaks_against_the_page_in_that_scenario_only(tmp_path: Path):

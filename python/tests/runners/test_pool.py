@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from wirepaint.errors import Incomplete, RunFailed, UsageError
+from wirepaint.errors import Incomplete, PageTimeout, RunFailed, UsageError
 from wirepaint.results import Results
+from wirepaint.results.journal import Journal, _seal
 from wirepaint.results.outcome import Outcome
 
 from . import plans
@@ -300,9 +301,12 @@ def test_a_folder_with_other_things_in_it_is_refused_and_left_alone(tmp_path: Pa
         ),
         (lambda r: (r / "journal.sqlite").unlink(), "journal.sqlite: found no such file"),
         (lambda r: (r / "journal.sqlite").write_bytes(b""), "journal.sqlite: found format 0"),
-        (lambda r: shutil.rmtree(r / "runs/fast-cubic-h2.user.one.v01"), "v01: found no folder"),
+        (
+            lambda r: shutil.rmtree(r / "runs"),
+            f"runs: found no folder; accepted: the folder of the {KEYS} runs",
+        ),
     ],
-    ids=["manifest", "format", "journal", "no journal", "empty journal", "run"],
+    ids=["manifest", "format", "journal", "no journal", "empty journal", "all runs"],
 )
 def test_a_damaged_store_stops_with_a_sentence(tmp_path: Path, damage, message: str):
     results = tmp_path / "r"
@@ -311,6 +315,200 @@ def test_a_damaged_store_stops_with_a_sentence(tmp_path: Path, damage, message: 
     with pytest.raises(UsageError) as refused:
         carry_out(tmp_path, results, Fake())
     assert message in str(refused.value)
+
+
+def test_a_run_whose_folder_was_removed_is_carried_out_again_and_named(tmp_path: Path, capsys):
+    results, key = tmp_path / "r", "fast-cubic-h2.user.one.v01"
+    carry_out(tmp_path, results, Fake())
+    before = identities(results)
+    shutil.rmtree(results / "runs" / key)
+    again = Fake()
+    tally = carry_out(tmp_path, results, again)
+    assert again.asked == [(key, 2)]
+    assert (tally.counts, tally.repeats) == ({"valid": KEYS}, 0)
+    assert f"{key}: its folder is gone, so it is carried out again\n" in capsys.readouterr().err
+    before.pop(key)
+    assert before.items() <= identities(results).items()
+    assert_complete(results)
+
+
+FOREIGN = [
+    "../../x",
+    "/etc/x",
+    "..",
+    ".hidden.v01",
+    "a/b.v01",
+    "a\nb.v01",
+    "x" * 300 + ".v01",
+    "",
+    "no-visit",
+]
+
+
+def foreign_key(results: Path, key: str) -> None:
+    """Gives a run of the journal another key, as somebody would who knows how it is sealed."""
+    book = Journal(results)
+    book._db.execute("PRAGMA foreign_keys = OFF")
+    book._db.execute(
+        "UPDATE run SET key = ?, state = 'planned', verdict = NULL, files = NULL WHERE position = 0", (key,)
+    )
+    _seal(book._db, key)
+    book.close()
+
+
+@pytest.mark.parametrize("key", FOREIGN)
+def test_a_foreign_key_leads_to_nothing_outside_the_folder(tmp_path: Path, key: str):
+    results = tmp_path / "a/r"
+    results.parent.mkdir()
+    carry_out(tmp_path, results, Fake())
+    (tmp_path / "a/x").mkdir()
+    (tmp_path / "x").mkdir()
+    foreign_key(results, key)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if "journal" not in path.name}
+    with pytest.raises(
+        UsageError, match=r"journal.sqlite: found the run key .*accepted: a run key: at most 230"
+    ):
+        carry_out(tmp_path, results, Fake())
+    now = {path: path.stat().st_mtime_ns for path in before}
+    changed = {path.name for path in before if now[path] != before[path]}
+    assert changed <= {".lock", "r", "manifest.json", "evaluation.toml"}
+
+
+def test_another_run_than_those_of_the_evaluation_is_refused(tmp_path: Path):
+    carry_out(tmp_path, tmp_path / "r", Fake())
+    foreign_key(tmp_path / "r", "fast-cubic-h2.user.other.v01")
+    with pytest.raises(
+        UsageError, match=r"found other runs than those of the evaluation, such as fast-cubic-h2\.user"
+    ):
+        carry_out(tmp_path, tmp_path / "r", Fake())
+
+
+@pytest.mark.parametrize(
+    "name", ["runs", "set-aside", "calibration", ".lock", "journal.sqlite", "manifest.json"]
+)
+def test_a_link_in_the_folder_that_may_lead_elsewhere_is_refused(tmp_path: Path, name: str):
+    results = tmp_path / "r"
+    carry_out(tmp_path, results, Fake())
+    if (results / name).exists():
+        (results / name).rename(tmp_path / "elsewhere")
+    else:
+        (tmp_path / "elsewhere").mkdir()
+    (results / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match=f"r/{name}: found a symbolic link"):
+        carry_out(tmp_path, results, Fake())
+
+
+def test_the_folder_of_a_run_may_be_no_link(tmp_path: Path):
+    results, key = tmp_path / "r", "fast-cubic-h2.user.one.v01"
+    carry_out(tmp_path, results, Fake())
+    (results / "runs" / key).rename(tmp_path / "elsewhere")
+    (results / "runs" / key).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match=f"{key}: found a symbolic link"):
+        carry_out(tmp_path, results, Fake())
+    assert (tmp_path / "elsewhere/page.parquet").is_file()
+
+
+def test_a_network_with_a_name_that_no_file_can_have_is_refused_before_anything_is_written(tmp_path: Path):
+    plan = plans.planned(tmp_path)
+    network = plan.runs[0].network.model_copy(update={"name": "../up"})
+    plan.runs[0] = plan.runs[0].model_copy(update={"network": network})
+    with pytest.raises(UsageError, match=r'found the network "\.\./up"; accepted: a name of at most'):
+        plans.pool.carry_out(plan, tmp_path / "r", Fake().backend(), plans.Lines())
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_table_that_a_resumed_command_reads_is_checked(tmp_path: Path):
+    text = EVALUATION.replace("[scenarios]", '[stop]\nvisits = 3\ninterval = "5 %"\n[scenarios]')
+    carry_out(tmp_path, tmp_path / "r", Fake(), text)
+    (tmp_path / "r/runs/fast-cubic-h2.user.one.v01/page.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match=r"one.v01/page.parquet: found a damaged file"):
+        carry_out(tmp_path, tmp_path / "r", Fake(), text)
+
+
+def test_a_visit_that_timed_out_has_ended_and_is_not_tried_until_one_is_quick(tmp_path: Path):
+    class Slow(Fake):
+        def outcome(self, run):
+            if run.visit == 2 and run.page_name == "one":
+                raise PageTimeout("no load event within 60 s")
+            return super().outcome(run)
+
+    slow = Slow()
+    first = carry_out(tmp_path, tmp_path / "r", slow)
+    assert first.counts == {"valid": KEYS - 2, "timed out": 2}
+    assert set(first.timeouts.values()) == {"no load event within 60 s"} and not first.failures
+    assert len(slow.asked) == KEYS
+    again = Fake()
+    assert carry_out(tmp_path, tmp_path / "r", again) == first
+    assert again.asked == []
+
+
+def test_a_page_that_timed_out_twice_stays_skipped(tmp_path: Path):
+    class Slow(Fake):
+        def outcome(self, run):
+            if run.page_name == "one":
+                raise PageTimeout("no load event within 60 s")
+            return super().outcome(run)
+
+    first = carry_out(tmp_path, tmp_path / "r", Slow())
+    assert first.counts == {"valid": KEYS // 2, "timed out": 4, "cannot count": 3}
+    again = Fake()
+    assert carry_out(tmp_path, tmp_path / "r", again) == first and again.asked == []
+
+
+def test_results_that_are_removed_under_way_end_the_command_and_leave_nothing(tmp_path: Path):
+    results = tmp_path / "r"
+
+    class Removing(Fake):
+        def outcome(self, run):
+            if run.visit == 2:
+                shutil.rmtree(results)
+                Path(results, "runs").mkdir(parents=True)  # as the simulator does
+            return super().outcome(run)
+
+    with pytest.raises(
+        Incomplete, match="the results folder was removed or replaced while the command was at work"
+    ):
+        carry_out(tmp_path, results, Removing())
+    assert not results.exists()
+    assert carry_out(tmp_path, results, Fake()).counts == {"valid": KEYS}
+
+
+def simulated(fake: Fake, folder: Path) -> plans.pool.Tally:
+    """The plan through a back end that carries runs out many at once."""
+    plan = plans.planned(folder)
+    plan.runs[:] = [run.model_copy(update={"backend": "simulator"}) for run in plan.runs]
+
+    @plans.contextlib.contextmanager
+    def run_many(jobs, interruptible):
+        yield ((run, fake.run_once(run, place, session=None, calibration=None)) for run, place in jobs)
+
+    backend = plans.pool.Backend(plans.contextlib.nullcontext, fake.run_once, run_many=run_many)
+    return plans.pool.carry_out(plan, folder / "r", backend, plans.Lines())
+
+
+def test_a_folder_removed_under_the_simulator_is_told(tmp_path: Path):
+    class Removing(Fake):
+        def outcome(self, run):
+            if run.visit == 2:
+                shutil.rmtree(tmp_path / "r", ignore_errors=True)
+            return super().outcome(run)
+
+    with pytest.raises(Incomplete, match="the results folder was removed or replaced"):
+        simulated(Removing(), tmp_path)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_full_disk_under_the_simulator_is_told(tmp_path: Path):
+    class Full(Fake):
+        def outcome(self, run):
+            (tmp_path / "r/runs/full").symlink_to("/dev/full")
+            (tmp_path / "r/runs/full").write_text("no room")
+            return super().outcome(run)
+
+    with pytest.raises(
+        Incomplete, match=r"No space left on device\. Mend that and give the same command again"
+    ):
+        simulated(Full(), tmp_path)
 
 
 def test_progress_goes_to_stderr_in_plain_lines_without_a_terminal(tmp_path: Path):
@@ -348,3 +546,80 @@ def test_each_network_is_measured_before_its_first_run_and_what_stays_off_is_sai
     assert fake.calibration is not None and fake.calibration["verdict"] == "off"
     assert Results.open(tmp_path / "r").calibrations()["fast"]["verdict"] == "off"
     assert "network fast: not what was asked: rate down\n" in capsys.readouterr().err
+
+
+def calibrated(folder: Path, calibrate, text: str = EVALUATION) -> tuple[Fake, plans.pool.Tally]:
+    fake = Fake()
+    backend = plans.pool.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
+    return fake, plans.pool.carry_out(plans.planned(folder, text), folder / "r", backend, plans.Lines())
+
+
+GOOD = {"verdict": "ok", "quantities": [{"name": "rate down", "verdict": "ok"}]}
+
+
+def test_a_calibration_that_crashes_is_tried_again(tmp_path: Path, capsys):
+    ends = [RunFailed("the cell died (SIGKILL)"), RunFailed("the cell died (SIGKILL)"), GOOD]
+
+    def calibrate(network, session):
+        end = ends.pop(0)
+        if isinstance(end, RunFailed):
+            raise end
+        return end
+
+    fake, tally = calibrated(tmp_path, calibrate)
+    assert tally.counts == {"valid": KEYS}
+    assert fake.calibration == GOOD and ends == []
+    assert capsys.readouterr().err.count("network fast: calibration failed, the cell died (SIGKILL)\n") == 2
+
+
+TWO = EVALUATION.replace("}}]", '}}, {title = "slow", down = {rate = "1 Mbit/s"}, up = {rate = "1 Mbit/s"}}]')
+
+
+def test_runs_of_a_network_that_cannot_be_measured_fail_and_others_go_on(tmp_path: Path):
+    assert TWO != EVALUATION
+    asked: list[str] = []
+
+    def calibrate(network, session):
+        asked.append(network.name)
+        if network.name == "slow":
+            raise RunFailed("the cell died (SIGKILL)")
+        return GOOD
+
+    fake, tally = calibrated(tmp_path, calibrate, TWO)
+    assert asked.count("slow") == 3 and asked.count("fast") == 1
+    assert all(key.startswith("fast-") for key, _ in fake.asked)
+    runs = Results.open(tmp_path / "r").runs()
+    slow, fast = (runs.filter(runs["network"] == name) for name in ("slow", "fast"))
+    assert set(fast["state"]) == {"done"} and set(slow["state"]) == {"failed"}
+    assert set(slow["kind"]) == {"network"} and slow["attempts"].sum() == 0
+    assert set(slow["cause"]) == {"the network slow could not be measured: the cell died (SIGKILL)"}
+    assert tally.counts == {"valid": fast.height, "failed": slow.height} and not tally.cannot_count
+    assert len(tally.failures) == slow.height
+    _, tally = calibrated(tmp_path, lambda network, session: GOOD, TWO)
+    assert tally.counts == {"valid": runs.height}
+
+
+def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path: Path):
+    off = {"verdict": "off", "quantities": [{"name": "rate down", "verdict": "off"}]}
+    ends = [off, RunFailed("died"), RunFailed("died")]
+
+    def calibrate(network, session):
+        end = ends.pop(0)
+        if isinstance(end, RunFailed):
+            raise end
+        return end
+
+    fake, _ = calibrated(tmp_path, calibrate)
+    assert fake.calibration == off
+
+
+def test_a_calibration_that_a_crash_kept_from_its_file_is_written_by_the_next_command(tmp_path: Path):
+    calibrated(tmp_path, lambda network, session: GOOD)
+    file = tmp_path / "r/calibration/fast.json"
+    text = file.read_text()
+    file.write_text("{}")
+    with pytest.raises(UsageError, match=r"calibration/fast.json: found a damaged file"):
+        Results.open(tmp_path / "r").calibrations()
+    calibrated(tmp_path, None)
+    assert file.read_text() == text
+    assert Results.open(tmp_path / "r").calibrations() == {"fast": GOOD}

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -93,6 +94,20 @@ def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path)
         simulator.describe(each, tmp_path)["simulation"]["visits"][0]["start_ns"] for each in planned.runs
     }
     assert len(begins) > 1 and all(0 <= at < simulator.TICKS_NS for at in begins)
+
+
+@pytest.mark.parametrize("servers", ["apart", "together"])
+def test_connections_share_state_with_those_of_their_server(tmp_path: Path, servers: str):
+    text = EVALUATION.replace('["cubic", "reno", "fld"]', f'["tcbe"]\nservers = "{servers}"')
+    name = "-together" if servers == "together" else ""
+    folder = (
+        carried_out(tmp_path, text.replace("photos", "shop-large"))
+        / f"runs/lte-tcbe-h2{name}.user.shop-large.v01"
+    )
+    hosts = trace.read_table(folder, "connection")["server_address"].n_unique()
+    of_server = trace.read_table(folder, "group").group_by("server").agg(pl.n_unique("server_address"))
+    spans = of_server["server_address"].to_list()
+    assert hosts > 1 and spans == ([hosts] if servers == "together" else [1] * hosts)
 
 
 def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):
@@ -302,3 +317,12 @@ def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
         assert simulator.exists()
         command.kill()
     assert holds_within(10, lambda: not simulator.exists() or "sleep" not in simulator.read_text())
+
+
+def test_a_disk_that_is_full_is_no_failure_of_the_run():
+    asked = SimpleNamespace(key="lte-reno-h2.user.photos.v01")
+    full = {"error": "writing /r/page.parquet: No space left on device (os error 28)", "exit_code": 1}
+    with pytest.raises(OSError, match="No space left on device"):
+        simulator._end(asked, Path("/r"), full)  # pyright: ignore[reportArgumentType]
+    other = full | {"error": "writing /r/page.parquet: Is a directory (os error 21)"}
+    assert isinstance(simulator._end(asked, Path("/r"), other), RunFailed)  # pyright: ignore[reportArgumentType]

@@ -240,10 +240,10 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
         "one taken 1.20 ms after it came",
     ),
     (_lateness("p99", 1_500_000), "lateness", "suspect", "p99 1.50 ms"),
-    (_lateness("max", 8_000_000), "lateness_max", "note", "one packet 8.0 ms late"),
+    (_lateness("max", 8_000_000), "lateness_max", "suspect", "one packet 8.0 ms late"),
     (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
     (_without_bpf, "unseen_acks", "suspect", "BPF missed 10 segments and 0 retransmissions of 10.65.0.1"),
-    (_without_samples, "unseen_acks", "note", "to port 4000"),
+    (_without_samples, "unseen_acks", "suspect", "to port 4000"),
     (lambda o: setattr(o, "sampled", False), "unseen_acks", "suspect", "the sender of connection 18"),
     (lambda o: o.asked.update(calibration=None), "calibration", "suspect", "could not be measured"),
     (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),
@@ -282,7 +282,7 @@ def test_an_initial_window_of_the_congestion_controls_own_is_accepted(tmp_path: 
 
 def test_the_worst_reason_comes_first_and_decides(tmp_path: Path) -> None:
     observed = Observed()
-    _lateness("max", 8_000_000)(observed)
+    _animated(observed)
     _lateness("p99", 2_000_000)(observed)
     _record(congestion="bbr")(observed)
     reasons = observed.check(tmp_path)
@@ -302,3 +302,29 @@ def test_a_parallel_connection_may_resume_the_session_of_the_first(tmp_path: Pat
     observed.load.netlog.connections.append(v.connection(30, 4001, opened=60, resumed=True, requests=0))
     observed.records.append(v.server_record(port=4001, accepted=80))
     assert observed.check(tmp_path) == []
+
+
+def test_a_stopped_browser_is_suspect(tmp_path: Path) -> None:
+    observed = Observed()
+    observed.counters = v.counters(browser_stopped=0.3)
+    [reason] = observed.check(tmp_path)
+    assert (reason["check"], reason["severity"]) == ("browser_pause", "suspect")
+    assert "300 ms" in reason["found"]
+
+
+def test_another_version_of_tls_is_found(tmp_path: Path) -> None:
+    observed = Observed()
+    observed.load.netlog.connections[0].tls = "TLS 1.2"
+    [reason] = observed.check(tmp_path)
+    assert (reason["check"], reason["expected"]) == ("tls_version", "TLS 1.3")
+
+
+def test_an_object_may_be_longer_by_the_headers_that_were_sent_and_no_more(tmp_path: Path) -> None:
+    observed = Observed()
+    address = "https://a.test/a.png"
+    observed.load.exchanges[1].encoded_bytes = 22_000
+    record = {"method": "GET", "url": address, "matched": "exact", "response": 1, "head_bytes": 1_800}
+    observed.requests.append(record)
+    assert observed.check(tmp_path) == []
+    record["head_bytes"] = 300
+    assert [reason["check"] for reason in observed.check(tmp_path)] == ["bytes"]

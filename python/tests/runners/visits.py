@@ -9,6 +9,7 @@ from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad
 from wirepaint.runners.testbed.browser.exchanges import Exchange
 from wirepaint.runners.testbed.browser.netlog import Chunk, Connection, NetLog, Request
 from wirepaint.runners.testbed.host import Counters
+from wirepaint.runners.testbed.wiring import Counts
 
 EPOCH_S = 1000
 """CLOCK_MONOTONIC at the run's epoch."""
@@ -192,3 +193,22 @@ def emulator_summary(**other: Any) -> dict[str, Any]:
     lateness = {"p50": 5_000, "p99": 20_000, "max": 200_000}
     sides = {side: {"largest_shift": 0} for side in ("down", "up")}
     return {"faults": [], "clock_steps": 0, "lateness": lateness, **sides} | other
+
+
+def settings(**other: str) -> dict[str, str]:
+    """Two of the settings of a path."""
+    return {"server s0 MTU": "1500", "server s0 queueing disciplines": "noqueue"} | other
+
+
+def counts(**other: int) -> Counts:
+    """One end of an undisturbed path."""
+    values = {
+        "sent": 40,
+        "received": 30,
+        "dropped": 0,
+        "segments": 40,
+        "opened": 0,
+        "accepted": 0,
+        "others": 0,
+    }
+    return Counts(**(values | other))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,12 +22,23 @@ BASELINE_SYSCTLS = {
 def network(run: ResolvedRun) -> dict[str, Any]:
     """The path, as a run description has it."""
     return {
-        "down": run.network.direction("down"),
-        "up": run.network.direction("up"),
+        "down": _begun(run.network.direction("down"), run.seed),
+        "up": _begun(run.network.direction("up"), run.seed),
         "client_interface": "c1",
         "server_interface": "s1",
         "packet_trace": run.packet_trace,
     }
+
+
+def _begun(direction: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A capacity trace begins anywhere in it, by the visit's seed: the same for all that is compared."""
+    capacity = direction["capacity"]
+    if capacity["kind"] != "trace":
+        return direction
+    last = capacity["opportunities_ms"][-1]
+    # A fraction, so that two directions that were recorded together stay together.
+    offset = int(random.Random(f"wirepaint trace offset {seed}").random() * last)
+    return direction | {"capacity": capacity | {"offset_ms": offset}}
 
 
 def identity(run: ResolvedRun) -> dict[str, Any]:

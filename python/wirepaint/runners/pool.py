@@ -2,8 +2,9 @@
 
 A testbed run has the machine for itself, so those are never parallel. A run with a part that crashed is
 tried again at once; one that the machine disturbed is tried again after all others, when it may be calm.
-Simulated runs come first and many at once; nothing disturbs them, so none is tried again. The visits of a
-page that cannot count are skipped (``bad_pages``).
+Simulated runs come first and many at once; nothing disturbs them, so none is tried again. A visit that timed
+out has ended, and is never tried again, by no command. The visits of a page that cannot count are skipped
+(``bad_pages``).
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
 goes on where it ended: ``results.store`` has every finished run on the disk before the next begins.
@@ -23,10 +24,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from wirepaint.errors import Incomplete, RunFailed
+from wirepaint.errors import Incomplete, PageTimeout, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
-from wirepaint.results import journal, trace
+from wirepaint.results import journal
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store, disk_errors
 from wirepaint.runners import ownership
@@ -75,13 +76,14 @@ class Progress(Protocol):
 class Tally:
     """How the runs of a plan stand.
 
-    ``counts`` are numbers by standing (``journal.standing``), ``failures`` the causes by run,
-    ``cannot_count`` the reasons by page. ``repeats`` counts attempts after the first,
-    ``repeats_in_vain`` those that ended no better than the one before.
+    ``counts`` are numbers by standing (``journal.standing``), ``failures`` the causes by run, ``timeouts``
+    those of runs that timed out, ``cannot_count`` the reasons by page. ``repeats`` counts attempts after the
+    first, ``repeats_in_vain`` those that ended no better than the one before.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
+    timeouts: dict[str, str] = field(default_factory=dict)
     cannot_count: dict[str, str] = field(default_factory=dict)
     repeats: int = 0
     repeats_in_vain: int = 0
@@ -145,7 +147,10 @@ def carry_out(
         store = stack.enter_context(Store(folder, plan, backend.versions))
         stack.callback(progress.close)
         bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
-        return _Pool(plan, store, backend, session, progress, signals, narrow_enough, bad_pages).carry_out()
+        with store.mishaps():
+            return _Pool(
+                plan, store, backend, session, progress, signals, narrow_enough, bad_pages
+            ).carry_out()
 
 
 class Signals:
@@ -230,7 +235,8 @@ class _Pool:
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
         self._seconds: list[float] = []
-        self._calibrations: dict[str, dict[str, Any] | None] = {}
+        self._calibrations: dict[str, dict[str, Any]] = {}
+        self._unmeasured: dict[str, str] = {}
         self._tries: Counter[str] = Counter()
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
@@ -238,14 +244,19 @@ class _Pool:
         runs = {run.key: run for run in self._plan.runs}
         todo: list[ResolvedRun] = []
         for row in self._store.rows():
-            run, standing = runs[row.key], journal.standing(row.state, row.verdict, row.cause)
+            run, standing = runs[row.key], journal.standing(row.state, row.verdict, row.cause, row.kind)
             if row.outcome is not None:
                 self._bad_pages.learn(run, row.outcome)
-            if row.state == "done" or standing == "skipped":
+            if standing == "timed out":
+                self._tally.timeouts[run.key] = row.cause or ""
+                self._bad_pages.learn(run, PageTimeout(row.cause or ""))
+            if row.state == "done" or standing in ("skipped", "timed out"):
                 self._count(run, standing)
             else:  # also what was skipped for its page: the visit that spoke against it may count this time
                 todo.append(run)
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
+        for note in self._store.notes:
+            self._progress.note(note)
         if self._backend.run_many is not None:
             simulated = [run for run in todo if run.backend == "simulator"]
             todo = [run for run in todo if run.backend != "simulator"]
@@ -256,11 +267,13 @@ class _Pool:
                 continue
             began = time.monotonic()
             try:
-                self._calibrate(run.network)
-                result = self._attempt(run)
+                if cause := self._calibrate(run.network):
+                    result = self._unattempted(run, cause)
+                else:
+                    result = self._attempt(run)
+                    self._seconds.append(time.monotonic() - began)
             except KeyboardInterrupt:
                 raise Incomplete(self._stopped(1 + len(todo))) from None
-            self._seconds.append(time.monotonic() - began)
             if result is None:
                 todo.append(run)
                 continue
@@ -301,7 +314,7 @@ class _Pool:
                         each = (time.monotonic() - since) / (len(todo) - left)
                         # How long visits of the other back end take nobody knows yet.
                         seconds_left = float("nan") if others else left * each
-                        result = end.verdict if isinstance(end, Outcome) else "failed"
+                        result = end.verdict if isinstance(end, Outcome) else _failed(end)
                         self._progress.finished(run, result, seconds_left)
             except BaseException as cause:
                 for key, attempt in began.items():
@@ -313,39 +326,54 @@ class _Pool:
     def _end_of_one(self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int) -> None:
         if isinstance(end, RunFailed):
             self._failed(run, attempt, end, again=False)
-            self._count(run, "failed")
+            self._count(run, _failed(end))
         else:
             self._done(run, attempt, end)
             self._count(run, end.verdict)
 
-    def _calibrate(self, network: Network) -> None:
+    def _calibrate(self, network: Network) -> str | None:
         """Measures what the emulated path really gives, once per network and command.
 
-        What is off is measured again: a disturbance of the machine passes, a fault stays.
+        What is off or fails is measured again: a disturbance of the machine passes, a fault stays. Returns
+        why the network could not be measured at all: then nobody knows what its runs would be.
         """
         if self._backend.calibrate is None or network.name in self._calibrations:
-            return
+            return None
+        if network.name in self._unmeasured:
+            return self._unmeasured[network.name]
         self._progress.calibrating(network.name)
-        self._calibrations[network.name] = None
         off: list[str] = []
+        cause = ""
         for _ in range(1 + RETRIES):
             try:
                 with self._signals.interruptible():
                     measured = self._backend.calibrate(network, self._session.value)
             except RunFailed as error:
-                self._progress.note(f"network {network.name}: calibration failed, {error}")
+                self._check_disk()
+                cause = str(error)
+                self._progress.note(f"network {network.name}: calibration failed, {cause}")
                 self._session.renew()
-                return
+                continue
             self._store.keep_calibration(network.name, measured)
             self._calibrations[network.name] = measured
             off = [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]
             off += [fault["check"] for fault in measured.get("faults", ())]
             if measured["verdict"] != "off":
-                return
-        self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
+                return None
+        if network.name in self._calibrations:
+            self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
+            return None
+        self._unmeasured[network.name] = f"the network {network.name} could not be measured: {cause}"
+        return self._unmeasured[network.name]
+
+    def _unattempted(self, run: ResolvedRun, cause: str) -> str:
+        """A run of a network that could not be measured fails without an attempt."""
+        self._store.unattempted(run.key, cause, "network")
+        self._tally.failures[run.key] = cause
+        return "failed"
 
     def _attempt(self, run: ResolvedRun) -> str | None:
-        """Carries a run out; its verdict, "failed", or None when it is to be tried once more, later."""
+        """Carries a run out; how it stands, or None when it is to be tried once more, later."""
         while True:
             self._tries[run.key] += 1
             tries_left = 1 + RETRIES - self._tries[run.key]
@@ -366,7 +394,7 @@ class _Pool:
                 self._session.renew()
                 if again:
                     continue
-                return "failed"
+                return _failed(failure)
             except BaseException:
                 self._session.close()  # before the folder goes: the run may still be writing
                 self._store.dropped(run.key, attempt)
@@ -391,21 +419,31 @@ class _Pool:
     def _failed(self, run: ResolvedRun, attempt: int, failure: RunFailed, again: bool) -> None:
         """Keeps the cause of an attempt that failed; ``again``: the run is tried once more at once."""
         cause = str(failure)
-        if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
+        try:
+            self._check_disk()
+        except Incomplete:
             self._store.dropped(run.key, attempt)
-            raise Incomplete(
-                f"{self._store.folder}: the disk is full. Mend that and give the same command again."
-            )
+            raise
         if again:
             self._store.repeat(run.key, attempt, "failed", cause)
             self._progress.note(f"{run.key}: {cause}; once more")
             return
-        self._store.failed(run.key, attempt, cause)
-        self._tally.failures[run.key] = cause
-        self._progress.note(f"{run.key}: failed, {cause}")
+        kind = journal.kind_of(failure)
+        self._store.failed(run.key, attempt, cause, kind)
+        of_kind = self._tally.timeouts if kind == "timeout" else self._tally.failures
+        of_kind[run.key] = cause
+        self._progress.note(f"{run.key}: {_failed(failure)}, {cause}")
         self._learn(run, failure)
         if self._bad_pages.hopeless:
             raise RunFailed(f"{HOPELESS} runs in a row failed, the last one, {run.key}: {cause}")
+
+    def _check_disk(self) -> None:
+        """Raises Incomplete where a full disk, or a folder that is gone, may be behind a failure."""
+        self._store.check_place()
+        if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
+            raise Incomplete(
+                f"{self._store.folder}: the disk is full. Mend that and give the same command again."
+            )
 
     def _learn(self, run: ResolvedRun, end: Outcome | RunFailed, *, repeated: bool = False) -> None:
         if why := self._bad_pages.learn(run, end, repeated=repeated):
@@ -434,7 +472,7 @@ class _Pool:
     def _count(self, run: ResolvedRun, result: str) -> None:
         self._tally.counts[result] += 1
         if self._plan.stop and result == "valid" and not run.warmup:
-            page = trace.read_table(self._store.folder / "runs" / run.key, "page")
+            page = self._store.table(run.key, "page")
             times = (page["load_event"] - page["navigation_start"]).drop_nulls().to_list()
             self._load_times[_cell(run)] += times
 
@@ -466,3 +504,8 @@ def _rounds(runs: list[ResolvedRun]) -> list[list[ResolvedRun]]:
 
 def _cell(run: ResolvedRun) -> tuple[str, str, str]:
     return run.scenario, run.user_agent, run.page_name
+
+
+def _failed(failure: RunFailed) -> str:
+    """How a run that failed so stands."""
+    return journal.standing("failed", None, None, journal.kind_of(failure))

@@ -27,8 +27,9 @@ from wirepaint import __version__, dataplane, pages
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
-from wirepaint.results import trace
+from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
+from wirepaint.results.store import DISK_ERRORS
 from wirepaint.runners import refusals
 from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
 from wirepaint.runners.testbed import linux
@@ -135,7 +136,7 @@ def _ended(process: subprocess.Popen[bytes], log: IO[bytes]) -> RunFailed:
 def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
     """The run description of a page visit."""
     with refusals.reading(run.page):
-        name, page = _page(run.page, run.viewport)
+        name, page = _page(run.page, run.viewport, run.servers)
     client, of_client = NATIVE[CLIENT_CONGESTION]
     algorithm, parameters = run.congestion.native(folder)
     timeout_ns = round(run.timeout_s * 1e9)
@@ -181,15 +182,21 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _page(folder: Path, viewport: tuple[int, int]) -> tuple[str, dict[str, Any]]:
+def _page(folder: Path, viewport: tuple[int, int], servers: str) -> tuple[str, dict[str, Any]]:
     """Name and load graph of a page: the same for all its visits."""
     prepared = pages.prepare(folder, pages.cache_dir())
-    return prepared.name, load_graph(prepared, viewport)
+    return prepared.name, load_graph(prepared, viewport, together=servers == "together")
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
-    """What came of a run; writes its table ``run``. Raises ``Refused`` for what is not the page's."""
+    """What came of a run; writes its table ``run``.
+
+    Raises ``Refused`` for what is not the page's, OSError for a full or failing disk.
+    """
     if "error" in said:
+        of_system = durable.of_system(said["error"])
+        if of_system is not None and of_system.errno in DISK_ERRORS:
+            raise of_system
         failure = RunFailed(said["error"])
         if said["exit_code"] == Refused.exit_code:
             failure = refusals.refusal(said["error"], run.key)

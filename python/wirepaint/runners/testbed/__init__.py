@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import identity, network
+from wirepaint.runners.testbed import faults
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ def session() -> Iterator[Cells]:
 
 
 def run_once(
-    run: ResolvedRun, folder: Path, *, session: Cells, calibration: dict[str, Any] | None
+    run: ResolvedRun,
+    folder: Path,
+    *,
+    session: Cells,
+    calibration: dict[str, Any] | None,
+    planted: Sequence[faults.Fault] = (),
 ) -> Outcome:
     """Carries out one run and leaves its trace in ``folder``.
 
-    ``calibration`` is what the run's network was measured to give (see ``calibrate``). Raises
+    ``calibration`` is what the run's network was measured to give (see ``calibrate``), ``planted`` what is
+    to go wrong (see ``faults``). Raises
     ``RunFailed`` with the cause when there is no result: a crash or a part that failed; ``PageFailed``
     where that lies in the page, ``PageTimeout`` where the time was up.
     """
@@ -48,7 +55,7 @@ def run_once(
 
     with refusals.reading(run.page):
         page = pages.prepare(run.page, pages.cache_dir())
-    asked = _ask(run, page, folder) | {"calibration": calibration}
+    asked = _ask(run, page, folder) | {"calibration": calibration, "faults": list(planted)}
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         asked,
@@ -59,8 +66,10 @@ def run_once(
 
 
 def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, Any]:
+    from wirepaint.pages.servers import addresses
+
     run_id = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(5))
-    hosts = _addresses(page)
+    hosts = addresses(page, together=run.servers == "together")
     own = run.congestion.own
     name = f"{run.congestion.name[: _NAME_MAX - 1 - len(run_id)]}_{run_id}" if own else run.congestion.name
     return {
@@ -108,9 +117,3 @@ def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, 
         },
         "identity": identity(run),
     }
-
-
-def _addresses(page: pages.PreparedPage) -> dict[str, str]:
-    """One address a host, in the order in which the page first names them."""
-    hosts = list(dict.fromkeys(host for _, host, _ in page.origins))
-    return {host: f"10.65.{number // 250}.{number % 250 + 1}" for number, host in enumerate(hosts)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Counters:
     tasks: float
     steal: float
     pressure: float | None
+    browser_stopped: float = 0.0
+    """Time in which a process of the browser was seen stopped."""
 
     @property
     def total(self) -> float:
@@ -79,16 +81,21 @@ class Counters:
 
 
 class Witness:
-    """Watches the machine from its making until ``stop``."""
+    """Watches the machine from its making, or its last ``begin``, until ``stop``."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = dict(pids)
+        self.begin()
+
+    def begin(self, browser_cpu_s: float = 0.0) -> None:
+        """Begins anew; ``browser_cpu_s`` is what the browser has used by now."""
+        self._browser = browser_cpu_s
         self._parts = {name: processes.cpu(pid) for name, pid in self._pids.items()}
         self._own = time.process_time()
         self._before = Sample.take()
 
-    def stop(self, browser_cpu_s: float = 0.0) -> Counters:
-        """The counters since the start. The parts must still run; ``browser_cpu_s`` comes from the visit."""
+    def stop(self, browser_cpu_s: float = 0.0, browser_stopped_s: float = 0.0) -> Counters:
+        """The counters since the beginning. The parts must still run; the browser's come from the visit."""
         before, after = self._before, Sample.take()
         duration = after.time - before.time
         pressure = None
@@ -98,12 +105,30 @@ class Witness:
             duration=duration,
             cores=os.cpu_count() or 1,
             parts={name: processes.cpu(pid) - self._parts[name] for name, pid in self._pids.items()},
-            browser=browser_cpu_s,
+            browser=browser_cpu_s - self._browser,
             controller=time.process_time() - self._own,
             tasks=after.tasks - before.tasks,
             steal=after.steal - before.steal,
             pressure=pressure,
+            browser_stopped=browser_stopped_s,
         )
+
+
+class Loading:
+    """Watches the machine while a page loads and not in the quiet around it."""
+
+    def __init__(self, pids: Mapping[str, int], on_begin: Callable[[], object]) -> None:
+        self._witness, self._on_begin = Witness(pids), on_begin
+        self.counters: Counters | None = None
+
+    def begin(self, cpu_s: float) -> None:
+        """The navigation begins; ``cpu_s`` is what the browser has used by now."""
+        self._on_begin()
+        self._witness.begin(cpu_s)
+
+    def end(self, cpu_s: float, stopped_s: float) -> None:
+        """The load event fired."""
+        self.counters = self._witness.stop(cpu_s, stopped_s)
 
 
 def _waiting() -> float | None:

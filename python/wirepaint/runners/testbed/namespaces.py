@@ -131,6 +131,8 @@ def build(
             _veth(ip, "c0", "s0", namespaces.server)
     with namespaces.inside(namespaces.client), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
+        # When all is killed, what the browser closed must not hold its namespace for minutes.
+        _set_sysctls({"net.ipv4.tcp_orphan_retries": "1"})
         index = _end_up(ip, "c0", CLIENT_ADDRESS)
         receive.on_other_cpus("c0")
         ip.neigh("replace", dst=SERVER_ADDRESS, lladdr=_MAC["s0"], ifindex=index, state="permanent")
@@ -197,7 +199,7 @@ def _set_sysctls(wanted: Mapping[str, str]) -> dict[str, str]:
     return in_force
 
 
-_SIOCETHTOOL = 0x8946
+SIOCETHTOOL = 0x8946
 _ETHTOOL_SETTERS = {
     "tx checksum": 0x0000_0017,
     "tso": 0x0000_001F,
@@ -217,6 +219,6 @@ def _offload(name: str, what: str, *, on: bool) -> None:
         value = array.array("B", struct.pack("=II", _ETHTOOL_SETTERS[what], on))
         request = struct.pack("16sP", name.encode(), value.buffer_info()[0])
         try:
-            fcntl.ioctl(control, _SIOCETHTOOL, request)
+            fcntl.ioctl(control, SIOCETHTOOL, request)
         except OSError as error:
             raise OSError(error.errno, f"ethtool {what} {on} on {name}: {error.strerror}") from error

@@ -17,7 +17,18 @@ from typing import Any
 
 from wirepaint import __version__
 from wirepaint.results import trace
-from wirepaint.runners.testbed import browser, cells, host, join, namespaces, process, validity
+from wirepaint.runners.testbed import (
+    browser,
+    cells,
+    faults,
+    host,
+    join,
+    namespaces,
+    process,
+    proofs,
+    validity,
+    wiring,
+)
 
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
@@ -25,8 +36,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
 
     ``asked`` holds ``run`` (a run description without what only the cell can know), ``visit``,
     ``identity`` (the asked columns of the table ``run``), ``resources`` (the recording),
-    ``sysctls``, ``calibration`` and ``folder``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises
-    ``RunFailed`` when there is no result.
+    ``sysctls``, ``calibration``, ``folder`` and, where something is to go wrong, ``faults``. Returns
+    ``verdict``, ``reasons`` and ``duration_ns``; raises ``RunFailed`` when there is no result.
     """
     folder = Path(asked["folder"])
     work = cells.SCRATCH / "work"
@@ -47,8 +58,11 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         "work_dir": str(work),
         "probe": {"namespace_inode": namespaces.inode(paths.server)},
     }
+    before = wiring.settings(paths)
     run_file = folder / "run.json"
-    run_file.write_text(json.dumps(run, indent=1))
+    planted = asked.get("faults", ())
+    run_file.write_text(json.dumps(faults.described(run, planted), indent=1))
+    faults.plant("path", planted, paths)
 
     summaries: dict[str, dict[str, Any]] = {}
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
@@ -71,7 +85,12 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         def spawn(argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
             return process.spawn(argv, namespace=paths.client, ordinary_user=True, **options)
 
-        witness = host.Witness({name: part.pid for name, part in parts.items()})
+        pids = {name: part.pid for name, part in parts.items()}
+
+        def disturb() -> None:
+            stack.callback(faults.end, faults.plant("load", planted, paths, pids))
+
+        witness, loading = host.Witness(pids), host.Loading(pids, disturb)
         load = browser.visit(
             browser.BrowserOptions(
                 url=visit["url"],
@@ -87,15 +106,23 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 seed=visit["seed"],
             ),
             spawn=spawn,
+            moments=loading,
         )
         counters = witness.stop(load.cpu_s)
         duration = time.monotonic_ns() - run["epoch_ns"]
-        for name in ("server", "probe", "emulator", "congestion"):
-            if name in parts:
-                summaries[name] = parts[name].stop()
+        summaries |= {name: parts[name].stop() for name in ("server", "probe")}
+        ends = {end: wiring.counts(paths, end) for end in ("client", "server")}
+        summaries["emulator"] = parts["emulator"].stop()
+        last = {end: wiring.counts(paths, end) for end in ends}
+        after = wiring.settings(paths)
+        if "congestion" in parts:
+            summaries["congestion"] = parts["congestion"].stop()
 
     joined = join.join(load, asked, work, folder)
-    reasons = validity.check(load, joined, asked, summaries, counters)
+    wires = proofs.Wires(before, after, ends, last)
+    against = proofs.prove(joined, asked, summaries, wires, trace.read_table(folder, "link"))
+    assert loading.counters is not None  # the load event fired
+    reasons = validity.check(load, joined, asked, summaries, loading.counters, against)
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [

@@ -58,9 +58,14 @@ _GATEWAYS_V6 = ("fd00:64::2", "fd00:64::1")
 _NO_DAD = 0x02
 
 
-def server_address(place: int, *, ipv6: bool = False) -> str:
-    """The server's address towards the connection at a place of its transfer, which has it alone."""
-    return f"fd00:65::{place + 1:x}" if ipv6 else f"10.65.0.{place + 1}"
+def server_network(server: int, *, ipv6: bool = False) -> str:
+    """The network of the addresses of a server, as groups of connections name it."""
+    return str(ipaddress.ip_network(f"fd00:65:0:{server:x}::/64" if ipv6 else f"10.65.{server}.0/24"))
+
+
+def server_address(place: int, *, server: int = 0, ipv6: bool = False) -> str:
+    """A server's address towards the connection at a place of its transfer, which has it alone."""
+    return str(ipaddress.ip_network(server_network(server, ipv6=ipv6))[place + 1])
 
 
 def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -70,7 +75,7 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
     ``network`` (of the run description), ``rtt_ns``, ``connections``, ``sysctls``, ``acts``, ``until``
     (``reached`` at its end), ``limit_s`` and, where the path has random elements, ``seed``. A connection
     has ``congestion`` (the name that the server's socket uses), ``initial_window``, ``mss`` and, where
-    its client's address matters, ``to``.
+    its client's address matters, ``to``, and the number of its ``server`` where that is not 0.
 
     An act has a ``kind`` and, except a ``look`` at the groups, a ``connection`` by its place: a ``write``
     of ``segments``, a ``switch`` to ``name``, a ``close``, or an ``open``, without which a connection
@@ -186,7 +191,7 @@ class _Connection:
         mapped = self.to.ipv4_mapped if isinstance(self.to, ipaddress.IPv6Address) else None
         self.client_address = mapped or self.to
         self.ipv6 = self.client_address.version == 6
-        self.server_address = server_address(place, ipv6=self.ipv6)
+        self.server_address = server_address(place, server=asked.get("server", 0), ipv6=self.ipv6)
         self.server: Any = None
         self.waiting = 0
         self._received = 0

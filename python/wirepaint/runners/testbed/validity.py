@@ -7,7 +7,7 @@ machine makes it ``suspect``; a ``note`` says what a reader may want to know and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urldefrag
 
@@ -15,17 +15,20 @@ from wirepaint.runners.testbed.browser import PageLoad
 from wirepaint.runners.testbed.browser.exchanges import UNFINISHED
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.join import Joined
+from wirepaint.runners.testbed.reason import Reason
 
 LATENESS_P99_NS = 1_000_000
 """A twenty-sixth of the one-way delay of the shortest shipped network (lte, 13 ms): beyond it the
 emulated path is no longer the one that was asked for. A calm machine has 0.03 ms, a busy one 0.1 ms."""
 LATENESS_MAX_NS = 5_000_000
-"""Only a note: single wake-ups of some ms happen on any machine; p50 and p99 decide."""
+"""Of any single packet. A calm machine stays below 0.5 ms, the real-time thread below 1 ms under load."""
 STEAL_SHARE = 0.01
 """Of the machine's CPU time; stolen time hits all parts at once and is seen by none of them."""
 FOREIGN_SHARE = 0.25
 """Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
 leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
+FEW_TICKS_S = 0.025
+"""The kernel counts CPU time in ticks of 10 ms: of a short load fewer than three say nothing."""
 VIEWPORT_APART_NS = 200_000_000
 """The view port's search and the screencast agree within two frames on still pages; animations and
 pictures that a script swaps drive them apart."""
@@ -37,22 +40,11 @@ CALIBRATION_MOST = {"bit/s": 0.01, "B": 0.01, "ms": 1.0, "packets": float("inf")
 round-trip time; the depth of the queue is only noted. Loss that was not asked for has no allowance."""
 OUTSIDE_THE_MODEL = frozenset({"ring drops", "backlog drops", "send failures", "frames without memory"})
 """Faults of the emulator that lose single packets; the others mean that the path was not what was asked."""
-HEADER_BYTES = 16_384
-"""Response headers and HTTP/2 framing may make an object this much larger than its body; browsers
-and servers refuse larger headers by default."""
+HEADERS_FRAMING = 256
+"""What HTTP/2 may add to the headers as text (HPACK's literals are shorter), and frames."""
 FRAMING_SHARE = 0.02
-"""Framing grows with the body: 9 bytes per HTTP/2 frame, chunk lines of HTTP/1.1."""
+"""Framing grows with the body: 9 bytes per HTTP/2 frame, 22 bytes per TLS record."""
 PROTOCOLS = {"h1": "http/1.1", "h2": "h2"}
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a run does not count in full, or what is worth knowing of it."""
-
-    check: str
-    severity: str
-    found: str
-    expected: str
 
 
 def check(
@@ -61,12 +53,16 @@ def check(
     asked: Mapping[str, Any],
     summaries: Mapping[str, Mapping[str, Any]],
     counters: Counters,
+    proofs: Iterable[Reason] = (),
 ) -> list[dict[str, str]]:
-    """All reasons against a run, worst first; empty when nothing is to be said."""
+    """All reasons against a run, worst first; empty when nothing is to be said.
+
+    ``proofs`` are those that path and parts gave against themselves (``proofs.prove``).
+    """
     order = {"invalid": 0, "suspect": 1, "note": 2}
     reasons = [
         *_congestion(joined, asked),
-        *_http_version(joined, asked),
+        *_versions(load, joined, asked),
         *_connections(joined),
         *_cold(load, joined),
         *_objects(load, joined, asked),
@@ -74,9 +70,10 @@ def check(
         *_browser(load),
         *_emulator(summaries.get("emulator", {})),
         *_calibration(asked["calibration"]),
-        *_probe(summaries.get("probe", {}), joined, bool(asked["run"].get("congestion"))),
+        *_probe(summaries.get("probe", {}), joined),
         *_groups(summaries.get("congestion", {})),
         *_machine(counters),
+        *proofs,
     ]
     return [asdict(reason) for reason in sorted(reasons, key=lambda reason: order[reason.severity])]
 
@@ -108,9 +105,13 @@ def _congestion(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
         yield Reason("congestion", "invalid", "no record of any server connection", wanted)
 
 
-def _http_version(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
-    """Encrypted origins negotiate the version; a plain origin always speaks HTTP/1.1."""
+def _versions(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    """Encrypted origins negotiate the versions of HTTP and TLS; a plain origin always speaks HTTP/1.1."""
     wanted = PROTOCOLS[asked["visit"]["http"]]
+    tls = f"TLS {asked['run']['server'].get('tls', '1.3')}"
+    for connection in load.netlog.connections:
+        if connection.tls not in (None, tls):
+            yield Reason("tls_version", "invalid", f"{connection.tls} with {connection.host}", tls)
     for row in joined.tables["connection"]:
         expected = wanted if row["encrypted"] else "http/1.1"
         if row["objects"] and row["protocol"] != expected:
@@ -183,6 +184,7 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
         if urls := [row["url"] for row in surprises if (row["discovered"] > load.load_event) is late]:
             found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {_some(urls)}"
             yield Reason("objects", severity, found, "what the rehearsals asked for")
+    heads = {_key(r["method"], r["url"]): r.get("head_bytes", 0) for r in joined.requests}
     for row, resource in loaded:
         if resource is None or row["failed"]:
             continue
@@ -192,10 +194,11 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
             found = f"status {row['status']} of {row['url']}"
             yield Reason("status", "invalid", found, str(resource["status"]))
         elif (body := resource["wire_bytes"]) and not 300 <= row["status"] < 400 and row["method"] != "HEAD":
-            most = body + HEADER_BYTES + round(FRAMING_SHARE * body)
+            head = heads.get(_key(row["method"], row["url"]), 0)
+            most = body + head + HEADERS_FRAMING + round(FRAMING_SHARE * body)
             if not body <= row["encoded_bytes"] <= most:
                 found = f"{row['encoded_bytes']} bytes of {row['url']}"
-                yield Reason("bytes", "invalid", found, f"{body} bytes and headers")
+                yield Reason("bytes", "invalid", found, f"{body} bytes and {head} of headers")
     unanswered = {record["url"] for record in joined.requests if record["matched"] == "none"}
     if unanswered:
         found = f"the server has no recording of {_some(unanswered)}"
@@ -278,7 +281,7 @@ def _emulator(summary: Mapping[str, Any]) -> Iterator[Reason]:
         yield Reason("lateness", "suspect", f"p99 {late / 1e6:.2f} ms", limit)
     if (late := lateness["max"]) is not None and late > LATENESS_MAX_NS:
         limit = f"at most {LATENESS_MAX_NS / 1e6:g} ms"
-        yield Reason("lateness_max", "note", f"one packet {late / 1e6:.1f} ms late", limit)
+        yield Reason("lateness_max", "suspect", f"one packet {late / 1e6:.1f} ms late", limit)
 
 
 def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:
@@ -307,29 +310,32 @@ def _groups(summary: Mapping[str, Any]) -> Iterator[Reason]:
         yield Reason("groups", "note", f"{lost} events of groups of connections lost", "none")
 
 
-def _probe(summary: Mapping[str, Any], joined: Joined, in_bpf: bool) -> Iterator[Reason]:
-    """``in_bpf``: the run's congestion control is a BPF program."""
+def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     if lost := summary.get("lost"):
         yield Reason("probe", "suspect", f"{lost} samples of the sender lost", "none")
     if skipped := summary.get("skipped"):
         # Counted on the whole host: an upper bound of what this run missed.
         yield Reason("probe", "note", f"up to {skipped} samples of the sender skipped by the kernel", "none")
     # Where the probe's program did not run, that of a congestion control did not either
-    # (docs/guide/congestion.md, "Unseen ACKs"); the kernel's own go on, and only samples are missing.
+    # (docs/guide/congestion.md, "Unseen ACKs"). The kernel's own goes on, but what is compared must pass
+    # the same filter.
     for row in summary.get("unseen", ()):
         what = f"{row['segments']} segments and {row['retransmissions']} retransmissions"
         found = f"BPF missed {what} of {row['server_address']} to port {row['client_port']}"
-        yield Reason("unseen_acks", "suspect" if in_bpf else "note", found, "none")
+        yield Reason("unseen_acks", "suspect", found, "none")
     if joined.unsampled:
         ids = ", ".join(map(str, joined.unsampled))
         yield Reason("unseen_acks", "suspect", f"no sample of the sender of connection {ids}", "samples")
 
 
 def _machine(counters: Counters) -> Iterator[Reason]:
+    if counters.browser_stopped:
+        found = f"a process of the browser was stopped for {counters.browser_stopped * 1000:.0f} ms"
+        yield Reason("browser_pause", "suspect", found, "never")
     steal, foreign = counters.steal / counters.total, counters.foreign / counters.total
-    if steal > STEAL_SHARE:
+    if steal > STEAL_SHARE and counters.steal > FEW_TICKS_S:
         yield Reason("steal", "suspect", f"{steal:.1%} of the CPU time stolen", f"at most {STEAL_SHARE:.0%}")
-    if foreign > FOREIGN_SHARE:
+    if foreign > FOREIGN_SHARE and counters.foreign > FEW_TICKS_S:
         yield Reason(
             "foreign_cpu",
             "suspect",

@@ -19,6 +19,8 @@ from wirepaint.errors import RunFailed
 EventHandler = Callable[[str, dict[str, Any], str | None], None]
 
 READ_BYTES = 1 << 18
+LOOK_S = 0.02
+"""How often ``meanwhile`` is called at least, while the client waits."""
 
 
 class DevtoolsClosed(RunFailed):
@@ -37,13 +39,15 @@ class Devtools:
     """One connection to one browser.
 
     ``command_fd`` is written (the browser reads it as fd 3), ``event_fd`` is read (its fd 4). The
-    client owns both. ``on_event(method, params, session)`` may call ``send``, not ``call``.
+    client owns both. ``meanwhile``, where one is set, is called while it waits. ``on_event(method, params,
+    session)`` may call ``send``, not ``call``.
     """
 
     def __init__(self, command_fd: int, event_fd: int, on_event: EventHandler) -> None:
         self._command_fd, self._event_fd, self._on_event = command_fd, event_fd, on_event
         os.set_blocking(command_fd, False)
         os.set_blocking(event_fd, False)
+        self.meanwhile: Callable[[], None] | None = None
         self._next_id = 0
         self._tail = bytearray()
         self._replies: dict[int, dict[str, Any]] = {}
@@ -85,8 +89,11 @@ class Devtools:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            if select.select([self._event_fd], [], [], left)[0]:
+            wait = left if self.meanwhile is None else min(left, LOOK_S)
+            if select.select([self._event_fd], [], [], wait)[0]:
                 self._read()
+            if self.meanwhile is not None:
+                self.meanwhile()
         return True
 
     def close(self) -> None:

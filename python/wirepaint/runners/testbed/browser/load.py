@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from wirepaint.errors import PageFailed, PageTimeout, RunFailed
 from wirepaint.runners.testbed.browser import chromium, clock, netlog, paint, phone, processes
@@ -70,21 +70,28 @@ class PageLoad:
         return round(seconds * 1e9) - self.options.epoch_ns
 
 
-def visit(options: BrowserOptions, spawn: Spawn) -> PageLoad:
+class Moments(Protocol):
+    """Who is told when the load of a page begins and ends; ``cpu_s`` is what the browser has used by then."""
+
+    def begin(self, cpu_s: float) -> None: ...
+    def end(self, cpu_s: float, stopped_s: float) -> None: ...
+
+
+def visit(options: BrowserOptions, spawn: Spawn, moments: Moments | None = None) -> PageLoad:
     """Loads ``options.url`` once in a fresh browser; raises ``RunFailed`` when it did not load."""
     options.home.mkdir(parents=True, exist_ok=True)
     # The browser is another user; the folder lies in the run's private scratch space.
     options.home.chmod(0o777)
-    with _Browser(options, spawn) as browser:
+    with _Browser(options, spawn, moments) as browser:
         return browser.load()
 
 
 class _Browser(Watching):
     """A running browser and what it has told so far."""
 
-    def __init__(self, options: BrowserOptions, spawn: Spawn) -> None:
+    def __init__(self, options: BrowserOptions, spawn: Spawn, moments: Moments | None) -> None:
         super().__init__(options.url)
-        self._options, self._spawn = options, spawn
+        self._options, self._spawn, self._moments = options, spawn, moments
         self._frames: list[paint.Frame] = []
         self._lcp: dict[str, tuple[float, str]] = {}  # frame -> wall clock and image of the last candidate
         self._anchor: tuple[float, float] | None = None  # one instant: monotonic, wall clock
@@ -110,11 +117,18 @@ class _Browser(Watching):
     def load(self) -> PageLoad:
         """Loads the page and returns what was seen."""
         cpu_before = time.process_time()
+        watch = processes.StopWatch(self._running.pid)
         version = self._running.version()
         self._agent = phone.user_agent(version) if self._options.mobile else None
         session = self._open_page()
         self._start_trace()
+        self._devtools.meanwhile = watch.look
+        if self._moments:
+            self._moments.begin(processes.cpu(self._running.pid))
         self._navigate(session)
+        if self._moments:
+            self._moments.end(processes.cpu(self._running.pid), watch.stopped_s)
+        self._devtools.meanwhile = None
         self._end_trace()
         self._settle(QUIET_S if self._options.quiet_s is None else self._options.quiet_s)
         controller_cpu = time.process_time() - cpu_before

@@ -74,6 +74,8 @@ class Connection:
     """Negotiated by ALPN; None for plain connections."""
     resumed: bool = False
     """True when the TLS session was resumed."""
+    tls: str | None = None
+    """Version of TLS that was negotiated, such as "TLS 1.3"."""
     received: int = 0
     sent: int = 0
     last_received_ms: int | None = None
@@ -272,6 +274,7 @@ class _Reader:
             protocol = params.get("next_proto")
             connection.protocol = None if protocol in (None, "unknown") else protocol
             connection.resumed = bool(params.get("is_resumed"))
+            connection.tls = params.get("version")
 
     def _on_SSL_HANDSHAKE_MESSAGE_RECEIVED(
         self, source: int, time: int, phase: int, params: dict[str, Any]

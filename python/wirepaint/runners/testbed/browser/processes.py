@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
+STOPPED = {"T", "t"}
+LOOK_S = 0.02
+SEARCH_S = 0.25
 SECCOMP_FILTER = "2"  # value of Seccomp in /proc/PID/status while a filter is in force
 
 
@@ -29,6 +33,35 @@ def tree(root: int) -> list[Process]:
     for process in found:
         found += [child for child in processes.values() if child.parent == process.pid]
     return found
+
+
+class StopWatch:
+    """Sees whether ``root`` or a descendant is stopped, by looking often (``look``)."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._pids: list[int] = []
+        self._searched = self._looked = time.monotonic()
+        self.stopped_s = 0.0
+        """How long one of them was seen stopped."""
+
+    def look(self) -> None:
+        """Looks at their states, at most once in ``LOOK_S``."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return
+        if not self._pids or now - self._searched > SEARCH_S:
+            self._pids, self._searched = [process.pid for process in tree(self._root)], now
+        if any(_state(pid) in STOPPED for pid in self._pids):
+            self.stopped_s += now - self._looked
+        self._looked = now
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def cpu(root: int) -> float:

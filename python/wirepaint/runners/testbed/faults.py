@@ -1,0 +1,83 @@
+"""Faults that a run is asked to suffer, so that its checks can be seen to find them.
+
+```
+{"at": "run", "set": {"network.down.delay_ns": 1}}     the parts are told otherwise than was asked
+{"at": "path", "in": "server", "do": "ip link ..."}    once the path is laid, before any part
+{"at": "load", "in": "cell", "do": "kill ..."}         in the background, from the navigation on
+```
+A key of ``set`` may have ``*`` for every element of a list, its value be ``{"times": FACTOR}`` or
+``{"plus": NUMBER}``.
+``do`` is a command of the shell, as root, in the namespaces of "client", "wire", "server" or of the "cell"
+(where the processes are). It finds the process ids of the parts in EMULATOR, SERVER, PROBE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wirepaint.runners.testbed import linux
+from wirepaint.runners.testbed.namespaces import Namespaces
+
+Fault = Mapping[str, Any]
+PATIENCE_S = 10.0
+
+
+def described(run: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
+    """The description that the parts are given."""
+    changes = [change for fault in faults if fault["at"] == "run" for change in fault["set"].items()]
+    if not changes:
+        return run
+    told = copy.deepcopy(run)
+    for path, value in changes:
+        *steps, last = path.split(".")
+        places: list[Any] = [told]
+        for step in steps:
+            places = [inner for place in places for inner in (place if step == "*" else [_at(place, step)])]
+        for place in places:
+            key = int(last) if isinstance(place, list) else last
+            if isinstance(value, Mapping) and value.keys() == {"times"}:
+                place[key] = round(place[key] * value["times"])
+            elif isinstance(value, Mapping) and value.keys() == {"plus"}:
+                place[key] += value["plus"]
+            else:
+                place[key] = value
+    return told
+
+
+def _at(place: Any, step: str) -> Any:
+    return place[int(step) if isinstance(place, list) else step]
+
+
+def plant(
+    when: str, faults: Sequence[Fault], paths: Namespaces, pids: Mapping[str, int] | None = None
+) -> list[subprocess.Popen[bytes]]:
+    """Plants the faults of a moment; those of "path" are done on return, those of "load" go on."""
+    going = []
+    for fault in faults:
+        if fault["at"] != when:
+            continue
+        place = None if fault["in"] == "cell" else getattr(paths, fault["in"])
+        process = subprocess.Popen(
+            ["/bin/sh", "-ec", fault["do"]],
+            env=dict(os.environ) | {name.upper(): str(pid) for name, pid in (pids or {}).items()},
+            start_new_session=True,
+            preexec_fn=None if place is None else lambda place=place: linux.setns(place),
+        )
+        if when == "path" and process.wait(PATIENCE_S):
+            raise OSError(f"the fault could not be planted: {fault['do']}")
+        going.append(process)
+    return going
+
+
+def end(going: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ends what still goes on."""
+    for process in going:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,322 @@
+"""What a run itself recorded, against the path and the parts that were asked for.
+
+A calibration tells what the path was before; these checks tell what it was in the run.
+"""
+
+from __future__ import annotations
+
+import bisect
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from wirepaint.runners.testbed.join import Joined
+from wirepaint.runners.testbed.reason import Reason
+from wirepaint.runners.testbed.wiring import Counts
+
+EMULATOR_PAUSE_NS = 5_000_000
+"""Longest pause of the emulator: no packet may be later, so none may be missed."""
+SERVER_PAUSE_NS = 50_000_000
+"""Longest pause of the server's event loop during the load. A TLS handshake takes it some ms, and a browser
+that uses both cores keeps it waiting for a few more."""
+THINK_NS = 5_000_000
+"""By how much more than asked a response may be thought about; half the visit's responses by less than
+``THINK_MEDIAN_NS``."""
+THINK_MEDIAN_NS = 1_000_000
+RATE_ERROR = 0.02
+TRACE_RATE_ERROR = 0.05
+"""With a capacity trace: packets that are not full leave opportunities partly unused."""
+FULL_BYTES = 1514
+RATE_BYTES = 75_000
+"""Fifty full packets: fewer do not tell a rate to 2 %."""
+RTT_BELOW_NS = 200_000
+RTT_ABOVE_NS = 2_000_000
+"""Of the smallest round trip of all connections: a handshake on an idle path, in which no program takes part.
+A calm machine adds 0.1 to 0.4 ms."""
+RTT_BUSY_NS = 5_000_000
+"""Of any connection, beyond the longest queue."""
+SMALL_BYTES = 100
+"""A packet of a handshake."""
+LOSS_DEVIATIONS = 5
+"""Of a binomial count: one run in a million."""
+IP_AND_TCP_BYTES = 40
+TIMESTAMP_BYTES = 12
+LIMITED_SHARE = 0.05
+"""Of the load: so long the client's receive window may keep data back without a word."""
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Wires:
+    """The path at the beginning and at the end of a run."""
+
+    before: Mapping[str, str]
+    """Settings once the path was laid."""
+    after: Mapping[str, str]
+    ends: Mapping[str, Counts]
+    """Of "client" and "server", just before the emulator ended."""
+    last: Mapping[str, Counts] = field(default_factory=dict)
+    """And just after."""
+
+
+def prove(
+    joined: Joined,
+    asked: Mapping[str, Any],
+    summaries: Mapping[str, Mapping[str, Any]],
+    wires: Wires,
+    link: pl.DataFrame,
+) -> Iterator[Reason]:
+    """All reasons that speak against path and parts; ``link`` is the trace's table."""
+    yield from _settings(wires)
+    yield from _packets(wires, summaries.get("emulator", {}))
+    yield from _connections(wires, joined)
+    yield from _rates(link, asked["run"]["network"])
+    yield from _losses(link, asked["run"]["network"])
+    yield from _round_trips(joined, link, asked["run"]["network"])
+    yield from _segment_size(joined, asked)
+    yield from _receive_window(joined)
+    for found in _pauses(summaries.get("emulator", {}), EMULATOR_PAUSE_NS, joined):
+        yield Reason("emulator_pause", "suspect", found, f"at most {EMULATOR_PAUSE_NS / 1e6:g} ms")
+    for found in _pauses(summaries.get("server", {}), SERVER_PAUSE_NS, joined):
+        yield Reason("server_pause", "suspect", found, f"at most {SERVER_PAUSE_NS / 1e6:g} ms")
+    yield from _think_times(joined, asked)
+
+
+def _settings(wires: Wires) -> Iterator[Reason]:
+    for name in sorted({*wires.before, *wires.after}):
+        before, after = wires.before.get(name), wires.after.get(name)
+        if before != after:
+            yield Reason("path", "invalid", f"{name}: {after} at the end", f"{before}, as at the beginning")
+
+
+def _packets(wires: Wires, emulator: Mapping[str, Any]) -> Iterator[Reason]:
+    """What a host's TCP sent left its device, reached the emulator and nothing else did; the same back."""
+    for end, counts in wires.ends.items():
+        if counts.others:
+            found = f"{counts.others} packets of UDP or ICMP from the {end}"
+            yield Reason("foreign_packets", "invalid", found, "TCP alone")
+        lost = counts.segments + counts.others - counts.sent
+        if lost:
+            what = (
+                f"{lost} segments that no device sent" if lost > 0 else f"{-lost} packets that are not TCP's"
+            )
+            yield Reason("packets", "invalid", f"{what}, at the {end}", "none")
+        if counts.dropped:
+            yield Reason(
+                "packets", "invalid", f"{counts.dropped} packets dropped by the {end}'s device", "none"
+            )
+    if not emulator:
+        return
+    for end, sending, receiving in (("server", "down", "up"), ("client", "up", "down")):
+        first, last = wires.ends.get(end), wires.last.get(end)
+        if first is None or last is None:
+            continue
+        took = emulator[sending]["received_packets"]
+        if not first.sent <= took <= last.sent:
+            found = f"{took} packets that entered the emulator"
+            yield Reason("packets", "invalid", found, f"{first.sent} to {last.sent}, as the {end} sent")
+        gave = emulator[receiving]["delivered_packets"]
+        if not first.received <= gave <= last.received:
+            found = f"{gave} packets that left the emulator"
+            yield Reason(
+                "packets", "invalid", found, f"{first.received} to {last.received}, as the {end} received"
+            )
+
+
+def _connections(wires: Wires, joined: Joined) -> Iterator[Reason]:
+    """Nobody but browser and server opened a TCP connection."""
+    accepted = len(joined.served) + len(joined.strangers)
+    for end, counts in wires.last.items():
+        opened, passive = (0, accepted) if end == "server" else (counts.opened, 0)
+        if (counts.opened, counts.accepted) != (opened, passive):
+            found = f"{counts.opened} connections opened and {counts.accepted} accepted at the {end}"
+            yield Reason("foreign_packets", "invalid", found, f"{opened} and {passive}")
+
+
+def _rates(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
+    """The rate at which packets left while the queue was never empty."""
+    for side in ("down", "up"):
+        asked = network[side]
+        carried = _Carried(asked["capacity"])
+        jitter = asked.get("jitter", {"kind": "none"})["kind"]
+        if asked.get("changes") or jitter != "none" or not carried.known:
+            continue
+        # The last sample is of the end, not one of the grid.
+        rows = link.filter(pl.col("direction") == side).sort("time").to_dicts()[:-1]
+        if len(rows) < 2:
+            continue
+        delay, period = asked["delay_ns"], rows[1]["time"] - rows[0]["time"]
+        later = -(-delay // period)
+        sent = could = 0.0
+        stretches = 0
+        for first, last in _busy(rows, carried, period):
+            # What left the queue meanwhile arrives by the delay later.
+            last = min(last, len(rows) - 1 - later)
+            if last > first:
+                begin, end = rows[first + later], rows[last + later]
+                sent += end["delivered_bytes"] - begin["delivered_bytes"]
+                could += carried.between(begin["time"] - delay, end["time"] - delay)
+                stretches += 1
+        if could < RATE_BYTES:
+            continue
+        allowed = carried.error + stretches * 2 * FULL_BYTES / could
+        if abs(error := sent / could - 1) > allowed:
+            found = f"{error:+.1%} of the asked rate {side}, over {could:.0f} bytes"
+            yield Reason("rate", "invalid", found, f"at most {allowed:.1%} off")
+
+
+def _busy(rows: Sequence[Mapping[str, Any]], carried: _Carried, period: int) -> Iterator[tuple[int, int]]:
+    """Stretches of samples, by first and last: at each, more waited than the link carries until the next."""
+    first: int | None = None
+    for number, row in enumerate([*rows, None]):
+        most = 0.0 if row is None else carried.between(row["time"], row["time"] + period)
+        if row is not None and row["queue_bytes"] > most + 2 * FULL_BYTES:
+            first = number if first is None else first
+            continue
+        if first is not None and number - 1 > first:
+            yield first, number - 1
+        first = None
+
+
+def _losses(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
+    """Packets are lost only where the queue is full, and at random only as often as was asked."""
+    for side in ("down", "up"):
+        asked = network[side]
+        rows = link.filter(pl.col("direction") == side)
+        if asked.get("changes") or rows.is_empty():
+            continue
+        last = rows.sort("time").row(-1, named=True)
+        loss, queue = asked.get("loss", {"kind": "none"}), asked["queue"]
+        if loss["kind"] == "none" and not asked.get("scripted") and last["random_losses"]:
+            yield Reason(
+                "losses", "invalid", f"{last['random_losses']} packets lost at random {side}", "none"
+            )
+        elif loss["kind"] == "independent":
+            wanted = loss["probability"] * last["offered_packets"]
+            if abs(last["random_losses"] - wanted) > LOSS_DEVIATIONS * max(wanted, 1) ** 0.5 + 1:
+                found = f"{last['random_losses']} of {last['offered_packets']} packets lost at random {side}"
+                yield Reason("losses", "invalid", found, f"about {wanted:.0f}")
+        if queue["kind"] == "droptail" and last["queue_drops"]:
+            longest = {unit: rows[f"queue_{unit}"].max() or 0 for unit in ("packets", "bytes")}
+            limits = {unit: queue.get(unit) for unit in longest if queue.get(unit) is not None}
+            # A sample each 10 ms misses the longest queue: half of a limit is enough to tell.
+            if limits and all(longest[unit] < limits[unit] / 2 for unit in limits):
+                most = f"a queue of at most {longest['packets']} packets"
+                found = f"{last['queue_drops']} packets dropped {side} by {most}"
+                yield Reason("losses", "invalid", found, f"drops at {limits} only")
+
+
+class _Carried:
+    """How many bytes a link could carry, by what was asked of it."""
+
+    def __init__(self, capacity: Mapping[str, Any]) -> None:
+        self._rate = capacity.get("bit_per_s") or 0
+        self._times: list[int] = [1_000_000 * at for at in capacity.get("opportunities_ms", ())]
+        self._offset: int = 1_000_000 * capacity.get("offset_ms", 0)
+        self.known = bool(self._rate or self._times)
+        self.error = TRACE_RATE_ERROR if self._times else RATE_ERROR
+
+    def between(self, begin: int, end: int) -> float:
+        if not self._times:
+            return self._rate * (end - begin) / 8 / NS
+        return 1504.0 * (self._opportunities(end) - self._opportunities(begin))
+
+    def _opportunities(self, time: int) -> int:
+        rounds, within = divmod(time + self._offset, self._times[-1])
+        return rounds * len(self._times) + bisect.bisect_right(self._times, within)
+
+
+def _round_trips(joined: Joined, link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
+    """The smallest round trip is the path's; none is below it, or above it and the longest queue."""
+    least = idle = most = 0.0
+    for side in ("down", "up"):
+        asked = network[side]
+        jitter = asked.get("jitter", {"kind": "none"})
+        if asked.get("changes") or jitter["kind"] == "normal":
+            return
+        spread = jitter.get("range_ns", 0)
+        least += max(asked["delay_ns"] - spread, 0)
+        most += asked["delay_ns"] + spread
+        rate = asked["capacity"].get("bit_per_s")
+        if asked["capacity"]["kind"] != "unlimited" and not rate:
+            idle = most = float("inf")
+            continue
+        idle += asked["delay_ns"] + spread
+        if not rate:
+            continue
+        idle += SMALL_BYTES * 8 * NS / rate
+        queue = link.filter(pl.col("direction") == side)["queue_bytes"].max()
+        waiting = queue if isinstance(queue, int) else 0
+        # The packet in transmission and the own one come on top of what waits.
+        most += (waiting + 2 * FULL_BYTES) * 8 * NS / rate
+    known = [row for row in joined.tables["connection"] if row["min_rtt"] is not None]
+    smallest = min((row["min_rtt"] for row in known), default=idle)
+    if smallest > idle + RTT_ABOVE_NS:
+        expected = f"{idle / 1e6:.1f} ms on the idle path"
+        yield Reason("round_trip", "invalid", f"{smallest / 1e6:.1f} ms at the least", expected)
+    for row in known:
+        rtt = row["min_rtt"]
+        if rtt < least - RTT_BELOW_NS:
+            expected = f"at least {least / 1e6:.1f} ms"
+            yield Reason("round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host']}", expected)
+        elif rtt > most + RTT_BUSY_NS:
+            expected = f"at most {most / 1e6:.1f} ms with the longest queue"
+            yield Reason("round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host']}", expected)
+
+
+def _segment_size(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    timestamps = str(asked["sysctls"].get("net.ipv4.tcp_timestamps", "1")) != "0"
+    wanted = asked["run"]["network"].get("mtu", 1500) - IP_AND_TCP_BYTES - TIMESTAMP_BYTES * timestamps
+    for row in joined.tables["connection"]:
+        if row["mss"] not in (None, wanted):
+            yield Reason(
+                "segment_size", "invalid", f"{row['mss']} bytes with {row['host']}", f"{wanted} bytes"
+            )
+
+
+def _receive_window(joined: Joined) -> Iterator[Reason]:
+    page = joined.tables["page"][0]
+    load = page["load_event"] - page["navigation_start"]
+    limited = 1000 * max(
+        (record["tcp"].get("rwnd_limited_us", 0) for record in joined.served.values() if record.get("tcp")),
+        default=0,
+    )
+    if limited > LIMITED_SHARE * load:
+        found = f"it kept data of a connection back for {limited / 1e6:.0f} ms"
+        yield Reason("receive_window", "note", found, f"less than {LIMITED_SHARE:.0%} of the load")
+
+
+def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterator[str]:
+    """When a part stood still while the page loaded, in words; before, it has nothing to serve."""
+    page = joined.tables["page"][0]
+    for pause in summary.get("pauses", ()):
+        began, ended = pause["at"] - pause["length"], pause["at"]
+        during = page["navigation_start"] <= ended and began <= page["load_event"]
+        if during and pause["length"] > longest:
+            yield f"paused for {pause['length'] / 1e6:.1f} ms until {ended / 1e6:.0f} ms"
+
+
+def _think_times(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+    """The server began each answer when it should, as it was asked here: not as it was told."""
+    responses = asked["run"]["server"].get("responses", [])
+    excess = []
+    for record in joined.requests:
+        if record["response"] is None or record.get("began") is None:
+            continue
+        wanted = responses[record["response"]]["think_ns"]
+        excess.append((record["began"] - record["time"] - wanted, wanted, record["url"]))
+    if not excess:
+        return
+    middle = statistics.median(late for late, _, _ in excess)
+    if abs(middle) > THINK_MEDIAN_NS:
+        found = f"half of the answers began {middle / 1e6:.1f} ms later than asked"
+        yield Reason("think_time", "invalid", found, f"at most {THINK_MEDIAN_NS / 1e6:g} ms")
+    late, wanted, url = max(excess, key=lambda each: abs(each[0]))
+    if abs(late) > THINK_NS:
+        found = f"{(late + wanted) / 1e6:.1f} ms for {url}"
+        yield Reason(
+            "think_time", "suspect", found, f"{wanted / 1e6:g} ms, at most {THINK_NS / 1e6:g} ms off"
+        )

@@ -1,0 +1,140 @@
+"""What the kernel says of a path: its settings, read twice in a run, and its counts of packets.
+
+Settings are flat, a name and a value each, so that two readings are compared line by line.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyroute2 import IPRoute
+
+from wirepaint.runners.testbed.namespaces import SIOCETHTOOL, Namespaces
+
+IFF_UP = 1
+_NET = Path("/proc/thread-self/net")
+"""Of the namespace that the thread is in; /proc/net is that of the process."""
+_SYSCTLS = Path("/proc/sys/net/ipv4")
+_MOVING = {"tcp_available_congestion_control", "tcp_allowed_congestion_control", "tcp_fastopen_key"}
+"""What is loaded at the moment on the whole host, and a secret."""
+_DEVICES = {"client": ("c0",), "wire": ("c1", "s1"), "server": ("s0",)}
+_OFFLOADS = {"tx checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
+"""By their ethtool commands that ask (linux/ethtool.h)."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Packets of one end of the path since it was laid."""
+
+    sent: int
+    received: int
+    dropped: int
+    """By the device, in either direction."""
+    segments: int
+    """Segments that left TCP, retransmissions included (tcpOutSegs and tcpRetransSegs, RFC 4022)."""
+    opened: int
+    """Connections that this end opened, and those that it accepted (tcpActiveOpens, tcpPassiveOpens)."""
+    accepted: int
+    others: int
+    """Packets of UDP and ICMP that left."""
+
+
+def settings(namespaces: Namespaces) -> dict[str, str]:
+    """Of devices, routes, neighbours and addresses; at the ends, of IP and TCP."""
+    found: dict[str, str] = {}
+    for name, devices in _DEVICES.items():
+        with namespaces.inside(getattr(namespaces, name)), IPRoute() as ip:
+            links = {link.get_attr("IFLA_IFNAME"): link for link in ip.get_links()}
+            names = {link["index"]: device for device, link in links.items()}
+            for device in devices:
+                found |= _device(f"{name} {device}", ip, device, links.get(device))
+            found[f"{name} devices"] = ", ".join(sorted(links))
+            found[f"{name} routes"] = "; ".join(sorted(_route(route, names) for route in ip.get_routes()))
+            found[f"{name} neighbours"] = "; ".join(
+                sorted(f"{n.get_attr('NDA_DST')} {n.get_attr('NDA_LLADDR')}" for n in ip.get_neighbours())
+            )
+            found[f"{name} addresses"] = ", ".join(sorted(a.get_attr("IFA_ADDRESS") for a in ip.get_addr()))
+            if name != "wire":
+                found |= {f"{name} {key}": value for key, value in _sysctls().items()}
+    return found
+
+
+def counts(namespaces: Namespaces, end: str) -> Counts:
+    """What went through one ``end`` of the path, "client" or "server"."""
+    [device] = _DEVICES[end]
+    with namespaces.inside(getattr(namespaces, end)):
+        lines = (_NET / "dev").read_text().splitlines()
+        protocols = _protocols()
+    fields = next(line.partition(":")[2] for line in lines if line.partition(":")[0].strip() == device)
+    numbers = [int(field) for field in fields.split()]
+    others = protocols["Udp"]["OutDatagrams"] + protocols["Icmp"]["OutMsgs"]
+    return Counts(
+        sent=numbers[9],
+        received=numbers[1],
+        dropped=numbers[3] + numbers[11],
+        segments=protocols["Tcp"]["OutSegs"] + protocols["Tcp"]["RetransSegs"],
+        opened=protocols["Tcp"]["ActiveOpens"],
+        accepted=protocols["Tcp"]["PassiveOpens"],
+        others=others,
+    )
+
+
+def _protocols() -> dict[str, dict[str, int]]:
+    """Counters of /proc/net/snmp: a line of names and a line of numbers for each protocol."""
+    lines = [line.split() for line in (_NET / "snmp").read_text().splitlines()]
+    return {
+        names[0].rstrip(":"): dict(zip(names[1:], map(int, numbers[1:]), strict=True))
+        for names, numbers in zip(lines[::2], lines[1::2], strict=True)
+    }
+
+
+def _device(name: str, ip: IPRoute, device: str, link: object) -> dict[str, str]:
+    if link is None:
+        return {f"{name}": "gone"}
+    kinds = sorted(
+        {
+            str(discipline.get_attr("TCA_KIND"))
+            for discipline in ip.get_qdiscs()
+            if discipline["index"] == link["index"]  # type: ignore[index]
+        }
+    )
+    on = [what for what, command in _OFFLOADS.items() if _offload(device, command)]
+    return {
+        f"{name} MTU": str(link.get_attr("IFLA_MTU")),  # type: ignore[attr-defined]
+        f"{name} state": "up" if link["flags"] & IFF_UP else "down",  # type: ignore[index]
+        f"{name} queueing disciplines": ", ".join(kinds) or "none",
+        f"{name} offloads": ", ".join(on) or "none",
+    }
+
+
+def _route(route: object, names: Mapping[int, str]) -> str:
+    attribute = route.get_attr  # type: ignore[attr-defined]
+    metrics = attribute("RTA_METRICS")
+    shown = [] if metrics is None else [f"{key} {value}" for key, value in metrics["attrs"]]
+    words = [attribute("RTA_DST") or "default", attribute("RTA_GATEWAY"), names.get(attribute("RTA_OIF"))]
+    return " ".join(str(word) for word in (*words, *shown) if word)
+
+
+def _sysctls() -> dict[str, str]:
+    """All settings of IPv4 and TCP of the present namespace, but those that the kernel itself changes."""
+    found = {}
+    for file in sorted(_SYSCTLS.glob("*")):
+        if file.is_file() and file.name not in _MOVING:
+            with contextlib.suppress(OSError):  # some can only be written
+                found[f"net.ipv4.{file.name}"] = " ".join(file.read_text().split())
+    return found
+
+
+def _offload(name: str, command: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        value = array.array("B", struct.pack("=II", command, 0))
+        request = struct.pack("16sP", name.encode(), value.buffer_info()[0])
+        fcntl.ioctl(control, SIOCETHTOOL, request)
+        return bool(struct.unpack("=II", value.tobytes())[1])
