@@ -21,10 +21,17 @@ demo: setup ## the main job: pages x {lte, 3g} x {cubic, fld}, and its report
 	@.venv/bin/wirepaint report $(RESULTS) -o $(RESULTS)/report.html
 	@echo "The report is $(RESULTS)/report.html"
 
+PYTEST := $(AS_ROOT) env PYTHONDONTWRITEBYTECODE=1 .venv/bin/pytest -q -p no:cacheprovider
+
 .PHONY: test
-test: setup ## all tests; those that need root say so when they skip
+test: setup ## the tests (15 minutes); those that need root say so when they skip
 	cargo test --workspace --quiet
-	$(AS_ROOT) env PYTHONDONTWRITEBYTECODE=1 .venv/bin/pytest -q -p no:cacheprovider
+	$(PYTEST) -n auto --dist worksteal -m 'not (timed or testbed or slow)'
+	$(PYTEST) -m '(timed or testbed) and not slow'
+
+.PHONY: test-all
+test-all: test ## also the slow ones
+	$(PYTEST) -m slow
 
 .PHONY: lint
 lint: setup ## formatters, linters, types, arrows between the rooms

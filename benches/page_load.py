@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint import pages
-from wirepaint.runners.testbed import _addresses
+from wirepaint.pages.servers import addresses
 from wirepaint.runners.testbed.cells import SCRATCH, Cells
 
 UNLIMITED = {
@@ -95,7 +95,7 @@ def visited(cells: Cells, function: str, page: pages.PreparedPage, http: str, tr
     ask = {
         "http": http,
         "url": page.url,
-        "hosts": _addresses(page),
+        "hosts": addresses(page),
         "origins": page.origins,
         "responses": page.responses,
         "resources": page.resources,

@@ -23,6 +23,7 @@ from wirepaint.errors import UsageError, WirepaintError
 from wirepaint.pages.model import load
 from wirepaint.results import Results
 from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree, read
+from wirepaint.statistics.losses import LIMIT
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs/guide/agreement.md"
@@ -71,7 +72,7 @@ def rows(found: Sequence[Agreement], of: str = "") -> list[str]:
 
 def visits(frame: pl.DataFrame) -> str:
     """How many visits count on each back end, and of how many pages."""
-    counted = frame.filter(~pl.col("warmup"))
+    counted = frame.filter(~pl.col("warmup") & pl.col(LIMIT).is_null())
     real, simulated = (counted.filter(pl.col("backend") == side).height for side in (REAL, SIMULATED))
     pages = counted["page"].n_unique()
     return f"{pages} pages; {real} visits on the testbed and {simulated} in the simulator count"
@@ -80,7 +81,8 @@ def visits(frame: pl.DataFrame) -> str:
 def left_out(results: Results, frame: pl.DataFrame) -> str:
     """Which pages lack a visit that counts on the testbed; empty where none does."""
     asked = set(results.runs().filter(~pl.col("warmup"))["page"])
-    real = set(frame.filter((pl.col("backend") == REAL) & ~pl.col("warmup"))["page"])
+    counted = ~pl.col("warmup") & pl.col(LIMIT).is_null()
+    real = set(frame.filter((pl.col("backend") == REAL) & counted)["page"])
     names = ", ".join(f"`{name}`" for name in sorted(asked - real))
     return f" No visit on the testbed counts of: {names}." if names else ""
 
@@ -89,7 +91,7 @@ def quote(judged: Sequence[Agreement], frame: pl.DataFrame) -> str:
     """The sentence with every number that the README quotes."""
     row = judged[0]
     points, rho, median, p90, _, _ = row.cells
-    pages = frame.filter(~pl.col("warmup"))["page"].n_unique()
+    pages = frame.filter(~pl.col("warmup") & pl.col(LIMIT).is_null())["page"].n_unique()
     signs = f"; it has the sign of {row.large_same_sign} of {row.large} differences of 2 % or more"
     return (
         f"On {pages} pages that no constant was found on ({points} points), the simulator's page load time "

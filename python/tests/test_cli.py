@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -278,3 +279,62 @@ def test_the_examples_are_good_evaluations():
     assert examples
     for example in examples:
         assert plan(example).runs
+
+
+OWN_CODE = """
+title = "Own code"
+[scenarios]
+network = [{title = "fast", down = {}, up = {}}]
+congestion = ["./mine.c"]
+[[user_agents]]
+pages = ["photos"]
+"""
+
+
+@pytest.fixture
+def own_code(tmp_path, monkeypatch):
+    """An evaluation that names a C file; says whether it would have been run."""
+    monkeypatch.chdir(tmp_path)
+    Path("e.toml").write_text(OWN_CODE)
+    Path("mine.c").write_text("int x;")
+    compiled = []
+
+    def call(*arguments):
+        compiled.append(arguments)
+        raise RunFailed("it is compiled")
+
+    monkeypatch.setattr(dataplane, "call", call)
+    return compiled
+
+
+def test_an_evaluation_with_code_of_its_own_is_refused_with_the_command_that_accepts_it(
+    own_code, capsys, monkeypatch
+):
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    assert cli.invoke(["run", "e.toml", "-o", "my results"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        'wirepaint: e.toml: scenarios.congestion[0]: found "./mine.c"; accepted: C files that you'
+    )
+    assert line.endswith(". Then: wirepaint run e.toml -o 'my results' --trust")
+    assert own_code == []
+
+
+def test_trust_accepts_the_code_of_an_evaluation(own_code, capsys):
+    assert cli.invoke(["run", "e.toml", "--trust"]) == 2
+    assert "it is compiled" in capsys.readouterr().err
+    assert own_code[0][:2] == ("cc", "list")
+
+
+@pytest.mark.parametrize(("answer", "compiled"), [("y", 1), ("YES", 1), ("n", 0), ("", 0)])
+def test_at_a_terminal_it_is_asked_about(own_code, capsys, monkeypatch, answer, compiled):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert cli.invoke(["run", "e.toml"]) == 2
+    assert "e.toml names C files" in shown.getvalue() and "mine.c" in shown.getvalue()
+    assert len(own_code) == compiled

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +20,15 @@ from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
 from wirepaint.cc.commands import cc
-from wirepaint.errors import Incomplete, MachineLacks, RunFailed, UsageError, WirepaintError
+from wirepaint.errors import (
+    Incomplete,
+    MachineLacks,
+    NotTrusted,
+    RunFailed,
+    UsageError,
+    WirepaintError,
+    cut,
+)
 from wirepaint.page_commands import page
 from wirepaint.printing import Json, Output, print_json, print_rows, say
 from wirepaint.studies.commands import study
@@ -48,6 +58,7 @@ def run(
     backend: str | None = None,
     congestion: Annotated[list[str] | None, Parameter(negative="")] = None,
     rehearse: bool = True,
+    trust: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
     """Carry out an evaluation; the same command again resumes it.
@@ -65,6 +76,8 @@ def run(
         own; may be given again to compare several: --congestion cubic --congestion ./mine.c
     rehearse
         Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
+    trust
+        Compile and run the C files that the evaluation file names, without asking.
     json
         Print how the runs stand as JSON.
     """
@@ -74,7 +87,8 @@ def run(
     from wirepaint.runners.progress import on_stderr
 
     rehearsing = partial(rehearsal.ensure, say=say) if rehearse else None
-    planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing)
+    trusted = (lambda _: True) if trust else partial(_agreed, file)
+    planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted)
     folder = output or Path("results") / file.name.removesuffix(".toml")
     tally = pool.carry_out(
         planned,
@@ -101,11 +115,13 @@ def run(
     said = []
     if tally.cannot_count:
         said.append(f"{_number(len(tally.cannot_count), 'page')} cannot count")
-    if tally.failures:
-        key, cause = next(iter(tally.failures.items()))
-        said.append(f"{_number(len(tally.failures), 'run')} failed; {key}: {cause}")
+    for how, runs in {"timed out": tally.timeouts, "failed": tally.failures}.items():
+        if runs:
+            key, cause = next(iter(runs.items()))
+            said.append(f"{_number(len(runs), 'run')} {how}; {key}: {cause}")
     if said:
-        raise RunFailed(f"{', '.join(said)}. The same command tries failed runs again.")
+        but = ", but not those that timed out" if tally.timeouts else ""
+        raise RunFailed(f"{', '.join(said)}. The same command tries failed runs again{but}.")
 
 
 @app.command
@@ -242,6 +258,22 @@ def export(results: Path, /, *, to: Literal["csv", "parquet", "har"], output: Ou
 
 
 @app.command
+def verify(first: Path, /, *more: Path, json: Json = False) -> None:
+    """Say whether results are whole: everything in them is hashed again.
+
+    Parameters
+    ----------
+    first
+        Results folder; more may follow.
+    json
+        Print JSON.
+    """
+    from wirepaint.results.verify import command
+
+    command([first, *more], json)
+
+
+@app.command
 def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | None = None) -> None:
     """Say what can run here, what cannot, and how to mend it.
 
@@ -369,6 +401,8 @@ def invoke(arguments: list[str]) -> int:
         return 0
     except CycloptsError as error:
         return _fail(str(error), UsageError.exit_code)
+    except NotTrusted as error:
+        return _fail(f"{error}. Then: {_again(arguments)} --trust", error.exit_code)
     except WirepaintError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -392,8 +426,26 @@ def _nobody_reads(pipe: int) -> bool:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"wirepaint: {' '.join(text.split())}", file=sys.stderr)
+    print(f"wirepaint: {cut(text)}", file=sys.stderr)
     return code
+
+
+def _again(arguments: list[str]) -> str:
+    """The command line as a shell takes it."""
+    program = sys.argv[0] if Path(sys.argv[0]).name == app.name[0] else app.name[0]
+    sudo = ["sudo", "-E"] if os.geteuid() == 0 and "SUDO_UID" in os.environ else []
+    return shlex.join([*sudo, program, *arguments])
+
+
+def _agreed(file: Path, named: Sequence[Path]) -> bool:
+    """Asks at the terminal whether C files that an evaluation names may be compiled and run."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    say(f"{file} names C files. They are compiled and run with your rights, and in the kernel as root:")
+    for path in named:
+        say(f"  {cut(str(path))}")
+    print("Do you trust them? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _rate(bit_per_s: float | None) -> str:

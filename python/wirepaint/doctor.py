@@ -44,6 +44,7 @@ WITHOUT_ROOT = (
     "compare",
     "report",
     "export",
+    "verify",
     "study",
     "cc list",
     "cc show",
@@ -270,13 +271,16 @@ def _space() -> Iterator[Finding]:
 def _leftovers() -> Iterator[Finding]:
     """Processes and BPF objects of commands that are dead."""
     from wirepaint.evaluation import congestion
-    from wirepaint.runners import ownership
+    from wirepaint.runners import bpf, ownership
 
     orphans, commands = ownership.orphans(), ownership.living()
     found = [f"process {pid} ({name}) of a dead command" for pid, name in orphans]
     if not commands:
         with suppress(WirepaintError):
             found += [f"congestion control {name}" for name in congestion.registered_by_runs()]
+            ours = tuple(f"{name}_" for name in congestion.ours())
+            held = [name for name in bpf.struct_ops().values() if name.startswith(ours)]
+            found += [f"BPF program {name}" for name in held]
     if found:
         remedy = "That is a fault of wirepaint; please report it. kill these processes."
         yield Finding("leftovers", "note", "; ".join(found), remedy)

@@ -2,6 +2,7 @@
 
 WirepaintError
 ├── UsageError          2   the input is wrong: names file, key, what was found, what is accepted
+│   └── NotTrusted          the input brings code that nobody has agreed to run
 ├── MachineLacks        2   the machine lacks something: names it and how to mend it
 ├── Refused             2   the data plane refuses what it is asked, and would again: names why
 ├── RunFailed           1   a run could not be carried out: names the cause
@@ -11,6 +12,45 @@ WirepaintError
 """
 
 from __future__ import annotations
+
+import json
+from datetime import date, time
+from typing import Any
+
+LONGEST_MESSAGE = 1_000
+"""Characters; one that has more was not written for a reader."""
+_LONGEST_PLACE, _LONGEST_FOUND, _LONGEST_ACCEPTED = 250, 200, 500
+
+
+def cut(text: str, longest: int = LONGEST_MESSAGE) -> str:
+    """``text`` as one line that any terminal can show, without its middle where it is too long."""
+    if len(text) > longest:
+        tail = longest // 3
+        text = f"{text[: longest - tail - 1]}…{text[-tail:]}"
+    text = " ".join(text.split())
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def show(value: Any, longest: int = 60) -> str:
+    """A value as a file would hold it, shortened; of a large one no more is written than is shown."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, str):
+        value = value[: longest + 1]
+    text = str(value) if isinstance(value, date | time) else ""
+    try:
+        pieces = () if text else json.JSONEncoder(ensure_ascii=False, default=str).iterencode(value)
+        for piece in pieces:
+            text += piece[: longest + 1]
+            if len(text) > longest:
+                break
+    except (RecursionError, ValueError):  # nested too deeply; a number of too many digits
+        text = f"a {type(value).__name__} too large to show"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 class WirepaintError(Exception):
@@ -29,8 +69,14 @@ class UsageError(WirepaintError):
     exit_code = 2
 
     def __init__(self, place: str, found: str, accepted: str) -> None:
-        super().__init__(f"{place}: found {found}; accepted: {accepted}")
-        self.place, self.found, self.accepted = place, found, accepted
+        self.place = cut(place, _LONGEST_PLACE)
+        self.found = cut(found, _LONGEST_FOUND)
+        self.accepted = cut(accepted, _LONGEST_ACCEPTED)
+        super().__init__(f"{self.place}: found {self.found}; accepted: {self.accepted}")
+
+
+class NotTrusted(UsageError):
+    """The input brings code that would be compiled and run, and nobody has agreed to that."""
 
 
 class MachineLacks(WirepaintError):

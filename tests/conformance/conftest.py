@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from disturbed import Disturbed
 
 from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
@@ -124,9 +125,7 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
             elif answer["late"] <= LATE:
                 break
         else:
-            pytest.fail(
-                f"{ATTEMPTS} times the timetable slipped or ACKs went unseen: the machine is too busy"
-            )
+            raise Disturbed(f"{ATTEMPTS} times the timetable slipped or ACKs went unseen")
         shift = answer["start"]
         return Transfer(
             answer,

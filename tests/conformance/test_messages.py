@@ -16,8 +16,9 @@ ATTEMPTS = 3
 """The wake-ups of the machine are part of a delay: Linux is asked again where it was too busy."""
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("rate", [1.6, 4.5], ids=["a third of the capacity", "close to the capacity"])
-@pytest.mark.parametrize("sender", ["cubic", "std"])
+@pytest.mark.parametrize("sender", ["cubic", pytest.param("std", marks=pytest.mark.slow)])
 def test_messages_take_as_long_as_in_linux(cells: Cells, sender: str, rate: float, tmp_path: Path) -> None:
     flow = Flow(Link(5, 60), SENDERS[sender], 1_000_000, messages=Messages(1000, rate))
     (simulated,) = arms.simulate([flow], tmp_path / "simulated")

@@ -21,15 +21,16 @@ REPEATS = 3
 """Linux is asked again, so often at most, where the arms do not agree at first."""
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "link",
     [
         Link(10, 100, 2),  # slow start alone
         Link(25, 26),  # the receiver's window opens late
-        Link(5, 40, 4),  # a deep queue, then a long recovery
+        pytest.param(Link(5, 40, 4), marks=pytest.mark.slow),  # a deep queue, then a long recovery
         Link(20, 60, None),  # CoDel
-        Link(20, 150, 0.25),  # an early loss
-        Link(50, 100, 0.5),  # no loss at all
+        pytest.param(Link(20, 150, 0.25), marks=pytest.mark.slow),  # an early loss
+        pytest.param(Link(50, 100, 0.5), marks=pytest.mark.slow),  # no loss at all
     ],
     ids=lambda link: link.name,
 )

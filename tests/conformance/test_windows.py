@@ -16,6 +16,7 @@ STANDARD = {"net.ipv4.tcp_slow_start_after_idle": "0"}
 RTT = 100 * MS
 
 
+@pytest.mark.timed
 def test_fld_triples_its_window_each_round_trip(transfer: Carry) -> None:
     """FLD-1: 10, 30, 90, 270 segments per round trip."""
     seen = transfer("fld", [(0, 400 + 810)])
@@ -24,6 +25,7 @@ def test_fld_triples_its_window_each_round_trip(transfer: Carry) -> None:
     assert sent == [10, 30, 90, 270, 810]
 
 
+@pytest.mark.timed
 def test_std_doubles_its_window_each_round_trip(transfer: Carry) -> None:
     """STD-1: 10, 20, 40, 80, 160, 320, 640 segments per round trip."""
     seen = transfer("std", [(0, 1270)], sysctls=STANDARD)
@@ -32,6 +34,8 @@ def test_std_doubles_its_window_each_round_trip(transfer: Carry) -> None:
     assert sent == [10, 20, 40, 80, 160, 320, 640]
 
 
+@pytest.mark.slow
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("segments", "fld", "std"),
     [(34, 2, 3), (67, 3, 3), (130, 3, 4), (200, 4, 5), (334, 4, 6), (667, 5, 7), (1200, 5, 7)],
@@ -82,6 +86,7 @@ def after_recovery(seen: Transfer) -> tuple[int, int, list[int]]:
     return done["ssthresh"][0], done["cwnd"][0], windows
 
 
+@pytest.mark.timed
 def test_fld_loses_only_what_was_lost(transfer: Carry) -> None:
     """FLD-3: 3 of 100 lost: ssthresh = cwnd = 97, then 98, 99, 100, 101, one per round trip."""
     seen = three_losses(transfer)
@@ -99,6 +104,7 @@ def test_fld_loses_only_what_was_lost(transfer: Carry) -> None:
     assert steps["acked"].diff().to_list()[2:5] == [98, 99, 100]  # a window of acknowledged segments each
 
 
+@pytest.mark.timed
 def test_fld_halves_once_the_flow_is_long(transfer: Carry) -> None:
     """FLD-4: the same loss beyond the threshold: 50. The threshold is a parameter of the instance."""
     seen = three_losses(transfer, parameters={"fld_threshold": 200_000})
@@ -107,6 +113,7 @@ def test_fld_halves_once_the_flow_is_long(transfer: Carry) -> None:
     assert windows[:3] == [50, 51, 52]
 
 
+@pytest.mark.timed
 def test_std_restarts_from_its_initial_window_after_idle(transfer: Carry) -> None:
     """STD-3: the first flight after 1.2 s of silence is the restart window, not cwnd."""
     idle = 2000 * MS
@@ -117,12 +124,14 @@ def test_std_restarts_from_its_initial_window_after_idle(transfer: Carry) -> Non
     assert seen.windows_at(320) == [20]
 
 
+@pytest.mark.timed
 def test_std_grows_while_the_application_is_the_limit(transfer: Carry) -> None:
     """STD-2: one segment each 120 ms: 11, 12, ... 40 after 30 segments."""
     seen = transfer("std", [(n * 120 * MS, 1) for n in range(31)], sysctls=STANDARD)
     assert seen.windows_at(*range(1, 31)) == list(range(11, 41))
 
 
+@pytest.mark.timed
 def test_changing_the_congestion_control_of_a_living_connection_keeps_its_window(transfer: Carry) -> None:
     """fld-switch.ack: the window stays, the growth changes."""
     switch = 2 * RTT + RTT // 2

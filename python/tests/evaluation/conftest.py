@@ -10,9 +10,15 @@ from wirepaint.evaluation import catalogue, congestion
 @pytest.fixture(autouse=True)
 def known_controls(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(congestion, "of_kernel", lambda: ("reno", "cubic", "bbr"))
-    parameters = {"fld_threshold": {"min": 0, "max": 2**40, "summary": "bytes"}}
-    parameters["fld_ecn"] = {"min": 0, "max": 1, "summary": "0 halve, 1 count as one lost segment"}
-    ours = {"fld": parameters, "std": {}}
+    parameters = {"fld_threshold": {"min": 0, "max": 2**40, "default": 4194304, "summary": "bytes"}}
+    parameters["fld_ecn"] = {
+        "min": 0,
+        "max": 1,
+        "default": 0,
+        "summary": "0 halve, 1 count as one lost segment",
+    }
+    shared = {"tcb_share_rtt": {"min": 0, "max": 1, "default": 0, "summary": "RTT too", "simulated": True}}
+    ours = {"fld": parameters, "std": {}, "tcbt": shared}
     monkeypatch.setattr(congestion, "ours", lambda: ours)
 
 

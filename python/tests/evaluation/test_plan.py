@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from wirepaint.errors import UsageError
+from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import Plan, plan
 from wirepaint.evaluation.model import EvaluationFile, json_schema
 from wirepaint.evaluation.pages import PageRef
@@ -117,6 +117,18 @@ def test_without_warm_up_there_is_no_visit_0(tmp_path: Path):
     assert all(run.visit > 0 for run in planned(tmp_path, "warmup = false\n" + PLAINEST).runs)
 
 
+def test_all_hosts_are_one_server_where_the_evaluation_says_so(tmp_path: Path):
+    assert {run.servers for run in planned(tmp_path).runs} == {"apart"}
+    made = planned(tmp_path, PLAINEST.replace("[scenarios]", '[scenarios]\nservers = "together"'))
+    assert {run.servers for run in made.runs} == {"together"}
+    assert "lte-fld-h2-together" in {run.scenario for run in made.runs}
+    assert made.resolved["scenarios"]["lte-fld-h2-together"]["servers"] == "together"
+    with pytest.raises(
+        UsageError, match=r"scenarios.servers: found \"one\"; accepted: 'apart' or 'together'"
+    ):
+        planned(tmp_path, PLAINEST.replace("[scenarios]", '[scenarios]\nservers = "one"'))
+
+
 def test_all_axes_and_forms_of_a_value(tmp_path: Path):
     (tmp_path / "own.toml").write_text('title = "Own"\n[down]\nrate = "1 Mbit/s"\n[up]\n')
     text = """
@@ -187,7 +199,7 @@ def test_the_backend_of_the_command_line_replaces_that_of_the_file(tmp_path: Pat
         ([""], '--congestion: found ""; accepted: one of'),
         (["reno", "cubic", "reno"], '--congestion: found a second "reno"; accepted: names that differ'),
         (["~nouser/mine.c"], '--congestion: found "~nouser/mine.c"; accepted: a path that begins with'),
-        (["./nowhere.c"], "--congestion: found "),
+        (["./nowhere.c"], "--congestion: "),
     ],
 )
 def test_what_the_command_line_asks_for_is_refused_at_its_option(
@@ -282,6 +294,14 @@ def test_without_a_back_end_root_gets_the_testbed_and_others_the_simulator(tmp_p
         assert planned(tmp_path, text).resolved["backend"] == expected
 
 
+def test_what_only_the_simulator_can_do_is_refused_for_the_testbed(tmp_path: Path):
+    text = PLAINEST.replace('["cubic", "fld"]', '[{name = "tcbt", tcb_share_rtt = 1}]')
+    said = r"congestion\[0\]\.tcb_share_rtt: found 1 for the testbed; accepted: 0, or backend = \"simulator\""
+    with pytest.raises(UsageError, match=said):
+        planned(tmp_path, text)
+    assert planned(tmp_path, text.replace('"testbed"', '"simulator"')).runs
+
+
 def test_what_the_simulator_does_not_have_is_refused_with_what_it_has(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("wirepaint.evaluation.congestion.of_kernel", lambda: ("cubic", "reno", "illinois"))
     text = PLAINEST.replace('"cubic", "fld"', '"cubic", "illinois"')
@@ -319,3 +339,45 @@ def test_the_published_schema_is_current():
 
     committed = (schemas.FOLDER / schemas.FILES["evaluation"]).read_text()
     assert committed == json_schema(), "run `make schema`"
+
+
+def own_code(folder: Path) -> str:
+    from wirepaint.cc import new
+
+    for name in ("mine", "yours"):
+        new.write(name, folder)
+    named = '["cubic", "./mine.c", {name = "yours.c", yours_keep = 70}, {name = "./mine.c", mine_keep = 70}]'
+    return PLAINEST.replace('["cubic", "fld"]', named)
+
+
+def test_c_files_that_an_evaluation_names_are_run_once_somebody_agrees(tmp_path: Path):
+    asked: list[Path] = []
+    file = tmp_path / "evaluation.toml"
+    file.write_text(own_code(tmp_path))
+    made = plan(file, page_resolver=page, trust=lambda named: asked.extend(named) or True)
+    assert asked == [tmp_path / "mine.c", tmp_path / "yours.c"]
+    assert {run.congestion.label for run in made.runs} == {
+        "cubic",
+        "mine",
+        "yours-yours_keep-70",
+        "mine-mine_keep-70",
+    }
+
+
+@pytest.mark.parametrize("trust", [None, lambda _: False], ids=["nobody is asked", "somebody says no"])
+def test_without_that_they_are_not_even_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(own_code(tmp_path))
+    monkeypatch.setattr("wirepaint.dataplane.call", lambda *_: pytest.fail("it is compiled"))
+    with pytest.raises(NotTrusted) as refused:
+        plan(file, page_resolver=page, trust=trust)
+    assert str(refused.value).startswith(
+        f'{file}: scenarios.congestion[1]: found "./mine.c", "yours.c"; accepted: C files'
+    )
+
+
+def test_a_c_file_of_the_command_line_is_trusted_and_replaces_those_of_the_file(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(own_code(tmp_path))
+    made = plan(file, page_resolver=page, congestion=[str(tmp_path / "mine.c")])
+    assert {run.congestion.label for run in made.runs} == {"mine"}

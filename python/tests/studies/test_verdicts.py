@@ -94,13 +94,56 @@ def test_columns_in_per_cent_are_compared_in_percentage_points() -> None:
     assert verdict.word == "reproduced" and "difference -1.5 points" in verdict.ours
 
 
-def test_a_trend_needs_growth_that_never_turns() -> None:
-    def word(kind: str, *means: float) -> str:
-        points = {x: [value, value + 0.1, value - 0.1] for x, value in enumerate(means)}
-        return judged(rows(points, {}), kind, second="").word
+def trend(kind: str, *means: float, column: str = "rate") -> verdicts.Verdict:
+    points = {x: [value, value + 0.001, value - 0.001] for x, value in enumerate(means)}
+    return judged(rows(points, {}, column), kind, y=column, second="")
 
-    assert word("rises", 1, 2, 3) == word("falls", 3, 2, 1) == "reproduced"
-    assert word("rises", 1, 3, 2) == word("rises", 3, 2, 1) == word("falls", 1, 1, 1) == "not reproduced"
+
+def test_a_trend_needs_growth_beyond_the_margin_that_never_turns() -> None:
+    assert trend("rises", 1, 2, 3).word == trend("falls", 3, 2, 1).word == "reproduced"
+    for kind, *means in (("rises", 1, 3, 2), ("rises", 3, 2, 1), ("falls", 1, 1, 1), ("rises", 100, 101)):
+        assert trend(kind, *means).word == "not reproduced", means
+    assert trend("rises", 100, 105).ours == "a: from 100 to 105: growth +4.9 % [+4.9, +4.9]"
+
+
+def test_a_turn_within_the_margin_is_none() -> None:
+    assert trend("rises", 100, 99, 110).word == "reproduced"
+    assert trend("rises", 100, 95, 110).word == "not reproduced"
+
+
+def test_a_trend_is_undecided_where_its_interval_holds_the_margin() -> None:
+    frame = rows({1: [100.0] * 4, 2: [99.0, 107.0, 100.0, 106.0]}, {})
+    assert judged(frame, "rises", second="").word == "undecided"
+
+
+def test_a_trend_with_a_seed_that_lacks_an_end_cannot_be_compared() -> None:
+    verdict = judged(rows({1: [1.0] * 4, 2: [2.0] * 3}, {}), "rises", second="")
+    assert (verdict.word, verdict.ours) == ("not comparable", "not every seed has a value at both ends of x")
+
+
+def test_a_trend_of_per_cents_is_counted_in_points() -> None:
+    assert trend("rises", 1, 2, column="drops_percent").word == "not reproduced"
+    verdict = trend("falls", 5, 2, column="drops_percent")
+    assert (verdict.word, verdict.ours.partition(" [")[0]) == (
+        "reproduced",
+        "a: from 5 to 2: fall +3.0 points",
+    )
+
+
+def test_many_more_needs_the_factor_on_average_and_the_direction_at_most_points() -> None:
+    first, second = {1: [30.0, 30.2, 29.8], 2: [18.0, 18.1, 17.9]}, {1: [10.0] * 3, 2: [10.0] * 3}
+    assert judged(rows(first, second), "more", factor=2).word == "reproduced"
+    assert judged(rows(first, second), "more", factor=3).word == "not reproduced"
+    verdict = judged(rows(first, second), "more", factor=2)
+    assert verdict.ours.startswith("a 24, b 10: difference from 2 times b +14.7 % [")
+    assert verdict.ours.endswith("above at every point")
+
+
+def test_only_more_takes_a_factor() -> None:
+    with pytest.raises(ValidationError) as caught:
+        judged(rows({1: EQUAL}, {1: EQUAL}), "same", factor=2)
+    [error] = caught.value.errors()
+    assert "1 where the kind is not more" in str(error["ctx"])
 
 
 def test_what_cannot_be_compared_says_why() -> None:

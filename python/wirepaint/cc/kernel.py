@@ -23,7 +23,7 @@ from wirepaint.cc.outcome import Difference, Outcome
 from wirepaint.errors import RunFailed
 from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
-from wirepaint.runners.testbed.transfer import LOADING_S, server_address
+from wirepaint.runners.testbed.transfer import LOADING_S, server_address, server_network
 
 AT_ONCE = 6
 """Transfers in one cell: they mostly wait for round trips, and the machine has few cores."""
@@ -183,8 +183,8 @@ class _Seen:
         self._transfer, self._observed = transfer, observed
         self._answer = observed.answer
         self._acks = [
-            observed.acks.filter(pl.col("server_address") == server_address(place))
-            for place in range(len(transfer["connections"]))
+            observed.acks.filter(pl.col("server_address") == server_address(place, server=one["server"]))
+            for place, one in enumerate(transfer["connections"])
         ]
 
     def _of(self, check: dict[str, Any]) -> dict[str, Any]:
@@ -270,6 +270,7 @@ class _Seen:
         asked = {
             "congestion": self._observed.instances.name(group["congestion"]),
             "prefix": group["prefix"],
+            "server": server_network(group["server"], ipv6=":" in group["prefix"]),
             "slot": group["slot"],
         }
         looks = self._answer["looks"]

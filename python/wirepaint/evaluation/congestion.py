@@ -11,13 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wirepaint import dataplane
+from wirepaint import dataplane, files
 from wirepaint.errors import RunFailed, UsageError
 from wirepaint.evaluation import sysctls as kernel_settings
 from wirepaint.evaluation.model import CongestionTable
 from wirepaint.evaluation.reading import located, nearest, show
 
 _GUIDE = "docs/guide/write-a-congestion-control.md"
+_LARGEST_FILE = 2**20
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LINUX = {
     *("reno", "bic", "cubic", "westwood", "htcp", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah"),
@@ -106,6 +107,12 @@ def needs(name: str) -> dict[str, int | str]:
     return dict(_catalogue()[name]["sysctls"])
 
 
+def own_file(value: str | CongestionTable) -> str | None:
+    """The C file that a congestion control is, as it is named; None for one with a name."""
+    name = value if isinstance(value, str) else value.name
+    return name if name.endswith(".c") else None
+
+
 def resolve(
     value: str | CongestionTable, place: str, backends: Sequence[str] = ("testbed",), base: Path | None = None
 ) -> Congestion:
@@ -130,7 +137,7 @@ def resolve(
         if name in _LINUX:
             accepted += f" ({name} after: sudo modprobe tcp_{name})"
         raise UsageError(where, show(name), accepted)
-    _check_parameters(name, parameters, ours()[name] if own else {}, place)
+    _check_parameters(name, parameters, ours()[name] if own else {}, place, backends)
     kernel_settings.check(table.sysctls, f"{place}.sysctls", backends)
     sysctls = (needs(name) if own else {}) | table.sysctls
     return Congestion(
@@ -147,17 +154,13 @@ def _of_file(
     path: Path, table: CongestionTable, place: str, where: str, backends: Sequence[str]
 ) -> Congestion:
     """The congestion control of a C file, which is compiled to learn its parameters."""
+    text = files.text(path, _LARGEST_FILE, "a C file that can be read", f"{where}: {path}")
     try:
-        text = path.read_text("utf-8")
         entry = dataplane.call("cc", "list", str(path))[0]
-    except OSError as error:
-        raise UsageError(
-            where, f"{path}: {str(error.strerror).lower()}", "a C file that can be read"
-        ) from None
-    except (UnicodeDecodeError, RunFailed) as error:
+    except RunFailed as error:
         raise UsageError(where, str(error), f"a C file as {_GUIDE} says") from None
     name, parameters = entry["name"], dict(table.__pydantic_extra__ or {})
-    _check_parameters(name, parameters, {p["name"]: p for p in entry["parameters"]}, place)
+    _check_parameters(name, parameters, {p["name"]: p for p in entry["parameters"]}, place, backends)
     kernel_settings.check(entry["sysctls"], f"{path}: CC_SYSCTL", backends)
     kernel_settings.check(table.sysctls, f"{place}.sysctls", backends)
     return Congestion(
@@ -172,7 +175,11 @@ def _of_file(
 
 
 def _check_parameters(
-    name: str, parameters: dict[str, int], known: dict[str, dict[str, Any]], place: str
+    name: str,
+    parameters: dict[str, int],
+    known: dict[str, dict[str, Any]],
+    place: str,
+    backends: Sequence[str],
 ) -> None:
     for key, number in parameters.items():
         if key not in known:
@@ -181,7 +188,12 @@ def _check_parameters(
         least, most = known[key]["min"], known[key]["max"]
         if not least <= number <= most:
             accepted = f"{least} to {most} ({known[key]['summary']})"
-            raise UsageError(f"{place}.{key}", str(number), accepted)
+            raise UsageError(f"{place}.{key}", show(number), accepted)
+        usual = known[key]["default"]
+        if known[key].get("simulated") and "testbed" in backends and number != usual:
+            raise UsageError(
+                f"{place}.{key}", f"{number} for the testbed", f'{usual}, or backend = "simulator"'
+            )
 
 
 def _label(name: str, table: CongestionTable, place: str) -> str:

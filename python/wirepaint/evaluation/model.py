@@ -13,6 +13,7 @@ from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.reading import Table, refused, show
 
 MOST_VISITS = 10_000
+MOST_PAGES, MOST_USERS = 1_000, 100
 BackEnd = Literal["testbed", "simulator", "both"]
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -21,14 +22,20 @@ def _form(value: Any) -> str:
     return "table" if isinstance(value, dict | Table) else "name"
 
 
-Sysctls = dict[str, int | str]
+Sysctls = Annotated[dict[str, int | str], Field(max_length=100)]
 """Kernel settings of the client's and the server's namespace by name."""
 
 
+_SYSCTL = re.compile(r"net\.(?:ipv4|core)(?:\.[A-Za-z0-9_-]{1,64}){1,4}")
+
+
 def _only_network_sysctls(sysctls: Sysctls) -> Sysctls:
-    for name in sysctls:
-        if not name.startswith(("net.ipv4.", "net.core.")) or "/" in name or ".." in name:
+    for name, value in sysctls.items():
+        if not _SYSCTL.fullmatch(name):
             raise refused('names such as "net.ipv4.tcp_slow_start_after_idle"', show(name))
+        number = isinstance(value, int)
+        if not (-(2**63) <= value < 2**63 if number else re.fullmatch(r"[\t\x20-\x7e]{0,200}", value)):
+            raise refused("a number of 64 bits or a line of text", show(value), name)
     return sysctls
 
 
@@ -55,17 +62,21 @@ InitialWindow = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Scenarios(Table):
-    """The axes. A scenario is one combination of a value of each."""
+    """The axes, and what holds for every scenario. A scenario is one combination of a value of each axis."""
 
-    network: list[NetworkValue] = Field(min_length=1)
-    congestion: list[CongestionValue] = Field(["cubic"], min_length=1)
-    initial_window: list[InitialWindow] = Field([10], min_length=1)
-    http: list[Literal["h1", "h2"]] = Field(["h2"], min_length=1)
-    proxy: list[Literal["none"]] = Field(["none"], min_length=1)
+    network: list[NetworkValue] = Field(min_length=1, max_length=100)
+    congestion: list[CongestionValue] = Field(["cubic"], min_length=1, max_length=100)
+    initial_window: list[InitialWindow] = Field([10], min_length=1, max_length=1000)
+    http: list[Literal["h1", "h2"]] = Field(["h2"], min_length=1, max_length=2)
+    proxy: list[Literal["none"]] = Field(["none"], min_length=1, max_length=1)
+    servers: Literal["apart", "together"] = "apart"
+    """Whether hosts are servers of their own, or all one; no axis."""
 
     @model_validator(mode="after")
     def _each_value_once(self) -> Scenarios:
         for axis in type(self).model_fields:
+            if axis == "servers":
+                continue
             seen: list[Any] = []
             for index, value in enumerate(getattr(self, axis)):
                 if value in seen:
@@ -90,7 +101,7 @@ class UserAgent(Table):
     """One user: its pages and how often each is visited in each scenario."""
 
     name: AgentName | None = None
-    pages: list[Text] = Field(min_length=1)
+    pages: list[Text] = Field(min_length=1, max_length=MOST_PAGES)
     visits: int = Field(5, ge=1, le=MOST_VISITS)
     viewport: list[Pixels] | None = Field(None, min_length=2, max_length=2)
     """Width and height in CSS pixels; None for the page's own."""
@@ -123,7 +134,7 @@ class EvaluationFile(Table):
     sysctls: Sysctls = Field(default_factory=dict)
     stop: Stop | None = None
     scenarios: Scenarios
-    user_agents: list[UserAgent] = Field(min_length=1)
+    user_agents: list[UserAgent] = Field(min_length=1, max_length=MOST_USERS)
 
     _sysctls = field_validator("sysctls")(_only_network_sysctls)
 

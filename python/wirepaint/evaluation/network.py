@@ -8,20 +8,21 @@ is described in docs/guide/evaluation.md.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import io
 import json
-import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wirepaint.errors import UsageError
+from wirepaint import files
+from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import catalogue
 from wirepaint.evaluation.quantities import Rate, Share, Size, Time, between, rate
 from wirepaint.evaluation.reading import Table, read_toml, refused, validate, within
+from wirepaint.pages.readers.source import Source
 
 IP_BYTES = 1500
 """The largest IP packet of a run."""
@@ -30,7 +31,10 @@ LEAST_QUEUE_PACKETS = 50
 OPPORTUNITY_BYTES = 1504
 """Bytes of one delivery opportunity in Mahimahi's trace format."""
 LARGEST_TRACE = 64 * 2**20
-"""Bytes of an unpacked capacity trace; an hour at 100 Mbit/s is 30 million bytes."""
+"""Bytes of an unpacked capacity trace."""
+MOST_OPPORTUNITIES = 4_000_000
+"""Of all capacity traces of an evaluation: eight minutes at 100 Mbit/s, in 150 MB of memory."""
+TRACES = f"capacity traces of at most {MOST_OPPORTUNITIES:,} opportunities"
 LATEST_OPPORTUNITY = 3_600_000_000_000
 """Milliseconds."""
 
@@ -140,7 +144,7 @@ class Pie(Table):
 class ServiceClass(Table):
     """A class of ``classes``: code points (none: all that no other names), level, share, queue."""
 
-    dscp: list[Annotated[int, Field(ge=0, le=63)]] = Field(default_factory=list)
+    dscp: list[Annotated[int, Field(ge=0, le=63)]] = Field(default_factory=list, max_length=64)
     priority: Annotated[int, Field(ge=0, le=1000)] = 0
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     packets: Positive | None = None
@@ -232,8 +236,8 @@ class DirectionTable(_Capacity):
     loss: Loss | None = None
     queue: Queue | None = None
     overhead: Annotated[int, Field(ge=0, le=1000)] = 14
-    changes: list[ChangeTable] = Field(default_factory=list)
-    scripted: list[ScriptedTable] = Field(default_factory=list)
+    changes: list[ChangeTable] = Field(default_factory=list, max_length=10_000)
+    scripted: list[ScriptedTable] = Field(default_factory=list, max_length=10_000)
 
     @model_validator(mode="after")
     def _changes_in_order(self) -> DirectionTable:
@@ -305,6 +309,12 @@ class Network(BaseModel):
         """Mean capacity of one direction in bit/s; None without a bottleneck."""
         return mean_rate(self.direction(side)["capacity"])
 
+    @property
+    def opportunities(self) -> int:
+        """Of its capacity traces together."""
+        parts = (part for side in (self.down, self.up) for part in (side, *side["changes"]))
+        return sum(len(part.get("capacity", {}).get("opportunities_ms", ())) for part in parts)
+
     def fingerprint(self) -> dict[str, Any]:
         """The network with each capacity trace replaced by its hash: equal when the path is equal."""
 
@@ -347,29 +357,49 @@ def abridged(reference: str) -> dict[str, Any]:
 def resolve(table: NetworkTable, name: str, base: Path, place: str) -> Network:
     """The network of a validated table. ``base`` is the folder of relative traces; raises UsageError."""
     rtt = table.down.delay + table.up.delay
+    traces = _Traces(base)
     directions = {}
     for side, direction in (("down", table.down), ("up", table.up)):
-        directions[side] = _direction(direction, rtt, base, within(place, side))
+        directions[side] = _direction(direction, rtt, traces, within(place, side))
     return Network(name=name, title=table.title, summary=table.summary, source=table.source, **directions)
 
 
-def _direction(table: DirectionTable, rtt_ns: int, base: Path, place: str) -> dict[str, Any]:
-    capacity = _capacity(table, base, f"{place}.trace") or {"kind": "unlimited"}
+class _Traces:
+    """Reads the capacity traces of a network; ``base`` is the folder of relative paths."""
+
+    def __init__(self, base: Path) -> None:
+        self._base, self._room = base, MOST_OPPORTUNITIES
+
+    def capacity(self, table: _Capacity, place: str) -> dict[str, Any] | None:
+        """What a table says of the capacity; None where it says nothing."""
+        if table.rate is not None:
+            return {"kind": "rate", "bit_per_s": table.rate}
+        if table.trace is None:
+            return None
+        times = _opportunities(catalogue.find("capacity trace", table.trace, self._base, place))
+        self._room -= len(times)
+        if self._room < 0:
+            raise UsageError(place, "more than that", f"{TRACES} in a network")
+        return {"kind": "trace", "opportunities_ms": times}
+
+
+def _direction(table: DirectionTable, rtt_ns: int, traces: _Traces, place: str) -> dict[str, Any]:
+    capacity = traces.capacity(table, f"{place}.trace") or {"kind": "unlimited"}
     return {
         "capacity": capacity,
         "delay_ns": table.delay,
         "jitter": table.jitter.resolved() if table.jitter else {"kind": "none"},
         "loss": table.loss.resolved() if table.loss else {"kind": "none"},
         "queue": _queue(table.queue, capacity, rtt_ns, IP_BYTES + table.overhead, place),
-        "changes": [_change(c, base, f"{place}.changes[{i}].trace") for i, c in enumerate(table.changes)],
+        "changes": [_change(c, traces, f"{place}.changes[{i}].trace") for i, c in enumerate(table.changes)],
         **({"scripted": [entry.resolved() for entry in table.scripted]} if table.scripted else {}),
         "overhead_bytes": table.overhead,
     }
 
 
-def _change(table: ChangeTable, base: Path, place: str) -> dict[str, Any]:
+def _change(table: ChangeTable, traces: _Traces, place: str) -> dict[str, Any]:
     change: dict[str, Any] = {"at_ns": table.at}
-    if capacity := _capacity(table, base, place):
+    if capacity := traces.capacity(table, place):
         change["capacity"] = capacity
     if table.delay is not None:
         change["delay_ns"] = table.delay
@@ -378,15 +408,6 @@ def _change(table: ChangeTable, base: Path, place: str) -> dict[str, Any]:
     if table.loss:
         change["loss"] = table.loss.resolved()
     return change
-
-
-def _capacity(table: _Capacity, base: Path, place: str) -> dict[str, Any] | None:
-    if table.rate is not None:
-        return {"kind": "rate", "bit_per_s": table.rate}
-    if table.trace is not None:
-        path = catalogue.find("capacity trace", table.trace, base, place)
-        return {"kind": "trace", "opportunities_ms": list(_opportunities(path))}
-    return None
 
 
 def _queue(
@@ -429,30 +450,33 @@ def _bdp(rate: float, rtt_ns: int) -> int:
     return round(rate * rtt_ns / 8e9)
 
 
-@lru_cache(maxsize=32)
-def _opportunities(path: Path) -> tuple[int, ...]:
-    """Reads a trace in Mahimahi's format: one whole millisecond per line, ascending, wrapping at the last."""
+@lru_cache(maxsize=4)
+def _opportunities(path: Path) -> list[int]:
+    """Reads a trace in Mahimahi's format: one whole millisecond per line, ascending, wrapping at the last.
+
+    The list is shared: nobody changes it.
+    """
     accepted = "whole milliseconds, one a line, ascending, the last above 0 (Mahimahi's format)"
-    try:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rb") as file:
-            content = file.read(LARGEST_TRACE + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(str(path), f"a file that cannot be read ({error})", accepted) from None
-    if len(content) > LARGEST_TRACE:
-        raise UsageError(str(path), f"more than {LARGEST_TRACE} bytes", accepted)
     times: list[int] = []
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(io.BytesIO(_unpacked(path, accepted)), 1):
         if not (line := line.strip()):
             continue
-        number_ok = line.isdigit() and len(line) <= 15 and int(line) <= LATEST_OPPORTUNITY
-        if not number_ok or (times and int(line) < times[-1]):
-            shown = line[:40].decode("utf-8", "replace")
-            raise UsageError(f"{path}: line {number}", f'"{shown}"', accepted)
-        times.append(int(line))
+        fits = line.isdigit() and len(line) <= 15
+        at = int(line) if fits else -1
+        if not (times[-1] if times else 0) <= at <= LATEST_OPPORTUNITY:
+            raise UsageError(f"{path}: line {number}", show(line[:40].decode("utf-8", "replace")), accepted)
+        times.append(at)
+        if len(times) > MOST_OPPORTUNITIES:
+            raise UsageError(str(path), "more than that", TRACES)
     if not times or times[-1] == 0:
         raise UsageError(str(path), "no opportunity after 0 ms", accepted)
-    return tuple(times)
+    return times
+
+
+def _unpacked(path: Path, accepted: str) -> bytes:
+    most = f"{accepted}, at most {LARGEST_TRACE // 2**20} MiB"
+    with files.opened(path, accepted) as file:
+        return Source(file, str(path), LARGEST_TRACE, most).read(LARGEST_TRACE)
 
 
 __all__ = ["Network", "NetworkTable", "abridged", "load", "mean_rate", "resolve"]

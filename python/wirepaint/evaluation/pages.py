@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.reading import located, nearest, show
-from wirepaint.pages.model import DESKTOP
+from wirepaint.pages.model import DESKTOP, INDEX, parsed, read_index
+
+_MOST_FILES, _MOST_BYTES = 50_000, 2**30
+_ACCEPTED = (
+    f"a recording or site of at most {_MOST_BYTES // 2**20} MiB in {_MOST_FILES:,} files "
+    "(`wirepaint page import` takes more)"
+)
 
 Importer = Callable[[Path, Path], object]
 """Writes the page found at the first path into the folder of the second, whole or not at all."""
@@ -39,11 +47,11 @@ class PageRef(BaseModel):
 
 def of_folder(folder: Path) -> PageRef:
     """The page in a folder in wirepaint's own format."""
-    from wirepaint import pages
     from wirepaint.pages import secure
 
-    digest = hashlib.sha256((folder / "page.json").read_bytes()).hexdigest()
-    page = pages.load(folder)
+    index = read_index(folder)
+    digest = hashlib.sha256(index).hexdigest()
+    page = parsed(index, folder / INDEX)
     found = page.rehearsal
     why = found.reason if found is not None and found.verdict == "does not" else None
     plain = secure.is_plain(page)
@@ -70,10 +78,12 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
     if reference in shipped:
         return of_folder(Path(shipped[reference]))
     path = located(reference, base, place).resolve()
-    if (path / "page.json").is_file():
+    if (path / INDEX).is_file():
         return of_folder(path)
-    if path.is_dir():
+    if (path / "index.html").is_file():
         return of_folder(_imported(path, pages.import_folder))
+    if path.is_dir():
+        raise UsageError(place, show(reference), f"a folder with {INDEX} or index.html")
     if path.is_file():
         return of_folder(_imported(path, pages.import_har))
     accepted = f"{nearest(reference, shipped)}, or the path of a page, a HAR or a folder"
@@ -85,7 +95,7 @@ def _imported(path: Path, importer: Importer) -> Path:
     from wirepaint import pages
 
     folder = pages.cache_dir().parent / "imported" / _digest(path)
-    if not (folder / "page.json").is_file():
+    if not (folder / INDEX).is_file():
         importer(path, folder)
     return folder
 
@@ -95,10 +105,23 @@ def _digest(path: Path) -> str:
     from wirepaint import pages
 
     importer = sorted(Path(pages.__file__).parent.rglob("*.py"))
-    source = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    digest = hashlib.sha256(str(path).encode())
-    for file in [*importer, *source]:
-        digest.update(f"\0{file}\0".encode())
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
+    digest = hashlib.sha256(str(path).encode("utf-8", "surrogateescape"))
+    left = _MOST_BYTES
+    for file in [*importer, *_source(path)]:
+        digest.update(f"\0{file}\0".encode("utf-8", "surrogateescape"))
+        content, size = files.hashed(file, left, _ACCEPTED)
+        left -= size
+        digest.update(content)
     return digest.hexdigest()[:32]
+
+
+def _source(path: Path) -> list[Path]:
+    """The file, or all files below the folder: links are not followed."""
+    if path.is_file():
+        return [path]
+    found: list[Path] = []
+    for folder, _, names in os.walk(path):
+        found += (file for name in names if (file := Path(folder, name)).is_file() and not file.is_symlink())
+        if len(found) > _MOST_FILES:
+            raise UsageError(str(path), "more than that", _ACCEPTED)
+    return sorted(found)

@@ -1,7 +1,8 @@
 """From an evaluation file to its runs: the product of the axes, in seeded random order.
 
 - A *scenario* is one combination of the axes. Its name joins the values of network, congestion
-  and HTTP version, ``iwN`` when initial windows are given, and the back end where both are asked for:
+  and HTTP version, ``iwN`` when initial windows are given, ``together`` when all hosts are one server, and
+  the back end where both are asked for:
   ``lte-fld-h2``, ``lte-fld-h2-iw10``, ``lte-fld-h2-simulator``.
 - A *run* is one visit of one page by one user agent in one scenario. Its key is
   ``<scenario>.<user agent>.<page>.v<visit>``.
@@ -29,7 +30,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from wirepaint.errors import UsageError
+from wirepaint import files
+from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages, sysctls
@@ -37,13 +39,15 @@ from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.evaluation.reading import nearest, read_toml, show, validate
+from wirepaint.evaluation.reading import LARGEST_FILE, located, nearest, parsed, show, validate
 
-MOST_RUNS = 100_000
+MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 BackendName = Literal["testbed", "simulator"]
 PageResolver = Callable[[str, Path, str], PageRef]
 Rehearse = Callable[[Sequence[tuple[Path, tuple[int, int]]]], list[Path]]
 """Gives, for the folders of pages and the view ports of their visits, those of the rehearsed pages."""
+Trust = Callable[[Sequence[Path]], bool]
+"""Says whether these C files, which an evaluation names, may be compiled and run."""
 
 
 class Scenario(BaseModel):
@@ -58,6 +62,7 @@ class Scenario(BaseModel):
     initial_window: int
     http: Literal["h1", "h2"]
     proxy: Literal["none"]
+    servers: Literal["apart", "together"]
 
 
 class ResolvedRun(BaseModel):
@@ -89,6 +94,7 @@ class ResolvedRun(BaseModel):
     timeout_s: float
     packet_trace: bool
     tls: Literal["1.2", "1.3"] = "1.3"
+    servers: Literal["apart", "together"] = "apart"
     attempt: int = 1
 
 
@@ -116,14 +122,17 @@ def plan(
     page_resolver: PageResolver = pages.resolve,
     congestion: Sequence[str] = (),
     rehearse: Rehearse | None = None,
+    trust: Trust | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
     the file's; errors name them as the options of the command line. ``rehearse`` is given every page that
-    a run may load.
+    a run may load. ``trust`` is asked before C files that the file names are compiled and run; they are
+    refused (NotTrusted) where it says no or is left out.
     """
-    data = read_toml(path)
+    text = files.text(path, LARGEST_FILE, "a TOML file")
+    data = parsed(text, path)
     if backend is not None:
         if backend not in get_args(BackEnd):
             raise UsageError("--backend", show(backend), nearest(backend, get_args(BackEnd)))
@@ -133,6 +142,9 @@ def plan(
     file = validate(EvaluationFile, data, str(path))
     backends = _backends(file)
     base, place = path.absolute().parent, str(path)
+    if not congestion:
+        _trusted(file, base, place, trust)
+    _check_count(file, backends, congestion, place)
     sysctls.check(file.sysctls, f"{place}: sysctls", backends)
     scenarios = list(_scenarios(file, backends, base, place, congestion))
     _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
@@ -140,18 +152,42 @@ def plan(
     visitors = _by_version(visitors, [scenario.http for scenario in scenarios])
     if rehearse is not None:
         visitors = _rehearsed(visitors, rehearse)
-    count = len(scenarios) * sum(visitor.agent.visits for visitor in visitors)
-    if count > MOST_RUNS:
-        raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
     return Plan(
         path=path,
-        text=path.read_bytes(),
+        text=text.encode(),
         title=file.title,
         runs=_runs(file, scenarios, visitors),
         stop=file.stop,
         resolved=_resolved(file, scenarios, visitors),
         cannot_count={v.page.name: v.page.cannot_count for v in visitors if v.page.cannot_count},
     )
+
+
+def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) -> None:
+    """Raises NotTrusted unless somebody agrees that the file's own C files are compiled and run."""
+    controls = enumerate(file.scenarios.congestion)
+    named = {
+        f"{place}: scenarios.congestion[{i}]": name for i, c in controls if (name := congestions.own_file(c))
+    }
+    paths = dict.fromkeys(located(name, base, where) for where, name in named.items())
+    if paths and not (trust and trust(list(paths))):
+        accepted = (
+            "C files that you trust: they are compiled and run with your rights, and in the kernel as root"
+        )
+        raise NotTrusted(next(iter(named)), ", ".join(map(show, dict.fromkeys(named.values()))), accepted)
+
+
+def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Sequence[str], place: str) -> None:
+    axes = file.scenarios
+    controls = len(asked or axes.congestion)
+    scenarios = len(axes.network) * controls * len(axes.initial_window) * len(axes.http) * len(backends)
+    if scenarios > MOST_SCENARIOS:
+        raise UsageError(
+            f"{place}: scenarios", f"{scenarios} scenarios", f"at most {MOST_SCENARIOS} scenarios"
+        )
+    count = scenarios * sum(len(agent.pages) * agent.visits for agent in file.user_agents)
+    if count > MOST_RUNS:
+        raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
 
 
 def _backends(file: EvaluationFile) -> list[BackendName]:
@@ -168,10 +204,12 @@ def _scenarios(
     """The product of the axes; ``asked`` replaces the congestion controls of the file, unless empty."""
     axes = file.scenarios
     path = f"{place}: scenarios"
-    resolved_networks = [
-        _network(value, base, f"{path}.network[{i}]") for i, value in enumerate(axes.network)
-    ]
     places = [f"{path}.network[{i}]" for i in range(len(axes.network))]
+    resolved_networks: list[Network] = []
+    for value, where in zip(axes.network, places, strict=True):
+        resolved_networks.append(_network(value, base, where))
+        if sum(network.opportunities for network in resolved_networks) > networks.MOST_OPPORTUNITIES:
+            raise UsageError(where, "more than that", f"{networks.TRACES} in all networks together")
     _differ([slug(network.name) for network in resolved_networks], places)
     places = ["--congestion"] * len(asked) or [f"{path}.congestion[{i}]" for i in range(len(axes.congestion))]
     controls = [
@@ -180,11 +218,16 @@ def _scenarios(
     ]
     _differ([congestion.label for congestion in controls], places)
     windows_given = "initial_window" in axes.model_fields_set
+    if windows_given and (own := [control.label for control in controls if control.own_initial_window]):
+        found = f"{axes.initial_window} with {', '.join(own)}"
+        accepted = "no such key: this congestion control chooses the window of a new connection itself"
+        raise UsageError(f"{path}.initial_window", found, accepted)
     product = itertools.product(
         resolved_networks, controls, axes.http, axes.initial_window, axes.proxy, backends
     )
     for network, congestion, http, window, proxy, backend in product:
         parts = [network.name, congestion.label, http] + ([f"iw{window}"] if windows_given else [])
+        parts += [axes.servers] if axes.servers == "together" else []
         parts += [backend] if len(backends) > 1 else []
         yield Scenario(
             name="-".join(slug(part) for part in parts),
@@ -194,6 +237,7 @@ def _scenarios(
             initial_window=window,
             http=http,
             proxy=proxy,
+            servers=axes.servers,
         )
 
 
@@ -221,6 +265,7 @@ def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageR
     for index, (name, agent) in enumerate(zip(names, file.user_agents, strict=True)):
         path = f"{place}: user_agents[{index}].pages"
         places = [f"{path}[{i}]" for i in range(len(agent.pages))]
+        _differ(agent.pages, places)
         found = [page_resolver(page, base, at) for page, at in zip(agent.pages, places, strict=True)]
         _differ([page.name for page in found], places)
         for page in found:
@@ -313,6 +358,7 @@ def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int)
         timeout_s=file.timeout / 1e9,
         packet_trace=file.packet_trace,
         tls=file.tls,
+        servers=scenario.servers,
     )
 
 

@@ -55,12 +55,12 @@ _SHARE = 'a share such as "1 %" or 0.01, from 0 to 1'
 def share(value: object) -> float:
     """A probability or relative width: a number from 0 to 1, or a string in per cent."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value)
+        number = value
     else:
-        number = float(_amount(value, SHARES, _SHARE) / 100)
+        number = _amount(value, SHARES, _SHARE) / 100
     if not 0 <= number <= 1:
         raise PydanticCustomError("quantity", "not {accepted}", {"accepted": _SHARE})
-    return number
+    return float(number)
 
 
 def between(least: str, most: str, read: Callable[[object], int] = time) -> AfterValidator:

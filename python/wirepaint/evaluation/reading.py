@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import json
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,16 +12,20 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from wirepaint.errors import UsageError
+from wirepaint import files
+from wirepaint.errors import UsageError, show
 
-LARGEST_FILE = 4 * 2**20
+LARGEST_FILE = 2**20
 """Bytes; a file that a person writes is far smaller."""
+_PARTS = 16  # also in the expression
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]*+\.[ \t]*+){16}""")
+"""A dotted key of more parts: tomllib takes the square of their number."""
 
 
 class Table(BaseModel):
     """A table of a file: unknown keys are refused with the nearest name that exists."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -53,7 +57,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def hint(name: str, names: Iterable[str]) -> str:
     """Asks for the one of ``names`` that is most like ``name``; empty when none is like it."""
-    close = difflib.get_close_matches(name, list(names), n=1)
+    close = difflib.get_close_matches(name[:80], list(names), n=1)
     return f' (did you mean "{close[0]}"?)' if close else ""
 
 
@@ -64,6 +68,8 @@ def within(place: str, key: str) -> str:
 
 def located(reference: str, base: Path, place: str) -> Path:
     """The path that a file names: relative to ``base``, ``~`` for a home; raises UsageError at ``place``."""
+    if not files.is_path(reference):
+        raise UsageError(place, show(reference), "a name, or a path that a file can have")
     try:
         return base / Path(reference).expanduser()
     except RuntimeError:
@@ -73,24 +79,20 @@ def located(reference: str, base: Path, place: str) -> Path:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file; raises UsageError."""
+    return parsed(files.text(path, LARGEST_FILE, "a TOML file"), path)
+
+
+def parsed(text: str, path: Path) -> dict[str, Any]:
+    """The content of ``text``, which was read from ``path``; raises UsageError."""
+    if deep := _DEEP_KEY.search(text):
+        found = f"a key of more than {_PARTS} parts, {show(deep[0])}"
+        raise UsageError(str(path), found, "keys as docs/guide/evaluation.md has them")
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(
-                str(path), f"{path.stat().st_size} bytes", f"a TOML file of at most {LARGEST_FILE} bytes"
-            )
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except IsADirectoryError:
-        raise UsageError(str(path), "a folder", "a TOML file") from None
-    except OSError as error:
-        raise UsageError(str(path), str(error.strerror).lower(), "a TOML file that can be read") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            str(path), f"bytes that are not UTF-8 at byte {error.start}", "a TOML file in UTF-8"
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(str(path), f"a syntax error: {error}", "TOML 1.0 (https://toml.io)") from None
+        return tomllib.loads(text)
     except RecursionError:
         raise UsageError(str(path), "tables nested too deeply", "a TOML file of a person's making") from None
+    except ValueError as error:  # also of numbers with thousands of digits
+        raise UsageError(str(path), f"a syntax error: {error}", "TOML 1.0 (https://toml.io)") from None
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -140,17 +142,6 @@ def _path(keys: Iterable[int | str], prefix: str) -> str:
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
     return text
-
-
-def show(value: Any, longest: int = 60) -> str:
-    """A value as a file would hold it, shortened."""
-    if value is None:
-        return "nothing"
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = str(value)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 _PHRASES = {

@@ -91,7 +91,14 @@ class Claim(Selection):
     first: str = ""
     second: str = ""
     margin: float = Field(default=0.02, ge=0)
+    factor: float = Field(default=1, ge=1)
     why: str = ""
+
+    @model_validator(mode="after")
+    def _only_more_has_a_factor(self) -> Claim:
+        if self.factor != 1 and self.kind != "more":
+            raise refused("1 where the kind is not more", show(self.factor), "factor")
+        return self
 
 
 class Derived(Table):

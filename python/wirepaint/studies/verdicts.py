@@ -6,11 +6,13 @@ per cent), with a 95 % bootstrap interval of its mean. A kind is reproduced
 
 ``more``    when the mean over all points lies beyond the margin with its whole interval, so does that of
             more than half of the points, and none lies beyond the margin on the other side; undecided
-            when no point speaks against it and the interval of the mean holds the margin
+            when no point speaks against it and the interval of the mean holds the margin. "Many more" has
+            a ``factor``: the mean over all points is then that of the first minus so many times the second
 ``same``    when the interval of the mean over all points lies within the margin, and that of no point
             outside it; undecided when it is wider than that
-``rises``   when, from the smallest to the largest x, the whole interval of the growth lies above zero and
-            the means never fall (``falls`` the other way)
+``rises``   when, from the smallest to the largest x, the growth lies beyond the margin with its whole
+            interval, and the means never fall by more than the margin; undecided when they do not and the
+            interval holds the margin (``falls`` the other way)
 ``incomparable``  never: it says why there is nothing to compare
 """
 
@@ -71,7 +73,7 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
         return verdict(
             "not comparable", f"not every seed has both values at {claim.x} = {', '.join(lacking)}"
         )
-    overall = mean(*points.values())
+    overall = mean(*_differences(claim, rows, claim.factor).values())
     each = {x: mean(values) for x, values in points.items()}
     above = [x for x, interval in each.items() if _above(interval, claim.margin)]
     below = [x for x, interval in each.items() if _below(interval, claim.margin)]
@@ -88,8 +90,8 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
     return verdict(word, _in_words(claim, rows, overall, len(each), above, below))
 
 
-def _differences(claim: Claim, rows: pl.DataFrame) -> dict[float, list[float]]:
-    """First minus second by point and seed, in shares or, for per cent, in points of 100 %."""
+def _differences(claim: Claim, rows: pl.DataFrame, factor: float = 1.0) -> dict[float, list[float]]:
+    """First minus ``factor`` times second by point and seed, in shares; for per cent, in points of 100 %."""
     by = [claim.x] if claim.x else []
     wide = (
         rows.group_by(*by, "seed", "series")
@@ -97,10 +99,10 @@ def _differences(claim: Claim, rows: pl.DataFrame) -> dict[float, list[float]]:
         .pivot("series", index=[*by, "seed"], values=claim.y)
         .sort(*by, "seed")
     )
-    difference = pl.col(claim.first) - pl.col(claim.second)
-    both = (pl.col(claim.first) + pl.col(claim.second)).mean() / 2
-    scale = pl.lit(100.0) if claim.y.endswith("_percent") else (both.over(by) if by else both)
-    shares = wide.select(*by, share=difference / scale)
+    first, second = pl.col(claim.first), factor * pl.col(claim.second)
+    both = (first + second).mean() / 2
+    scale = pl.lit(100.0) if _in_points(claim) else (both.over(by) if by else both)
+    shares = wide.select(*by, share=(first - second) / scale)
     if not claim.x:
         return {0.0: shares["share"].to_list()}
     return {x: part["share"].to_list() for (x,), part in shares.group_by(claim.x, maintain_order=True)}
@@ -127,13 +129,9 @@ def _in_words(
     below: list[float],
 ) -> str:
     means = dict(rows.group_by("series").agg(pl.col(claim.y).mean()).iter_rows())
-    unit = " points" if claim.y.endswith("_percent") else " %"
-    text = (
-        f"{claim.first} {_number(means[claim.first])}, {claim.second} {_number(means[claim.second])}: "
-        f"difference {_percent(overall.value)}{unit}"
-    )
-    if overall.low is not None and overall.high is not None:
-        text += f" [{_percent(overall.low)}, {_percent(overall.high)}]"
+    text = f"{claim.first} {_number(means[claim.first])}, {claim.second} {_number(means[claim.second])}: "
+    text += "difference " if claim.factor == 1 else f"difference from {claim.factor:g} times {claim.second} "
+    text += _change(claim, overall)
     for side, where in (("above", above), ("below", below)):
         if where and points > 1:
             at = ", ".join(f"{x:g}" for x in where)
@@ -148,11 +146,18 @@ def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
     means = own.group_by(claim.x).agg(pl.col(claim.y).mean()).sort(claim.x)
     ends = own.filter(pl.col(claim.x).is_in([means[claim.x][0], means[claim.x][-1]]))
     wide = ends.pivot(claim.x, index="seed", values=claim.y, sort_columns=True).sort("seed")
-    growth = mean((wide[:, -1] - wide[:, 1]).to_list())
-    monotone = all(sign * (after - before) >= 0 for before, after in pairwise(means[claim.y]))
-    beyond = _above(growth, 0) if sign > 0 else _below(growth, 0)
+    if wide.null_count().sum_horizontal().item():
+        return "not comparable", f"not every seed has a value at both ends of {claim.x}"
+    scale = 100.0 if _in_points(claim) else (means[claim.y][0] + means[claim.y][-1]) / 2 or 1.0
+    growth = mean([sign * (last - first) / scale for first, last in wide[:, [1, -1]].iter_rows()])
+    turns = any(sign * (after - before) / scale < -claim.margin for before, after in pairwise(means[claim.y]))
+    word: Word = "not reproduced"
+    if not turns and _above(growth, claim.margin):
+        word = "reproduced"
+    elif not turns and not _within(growth, claim.margin):
+        word = "undecided"
     text = f"{claim.first}: from {_number(means[claim.y][0])} to {_number(means[claim.y][-1])}"
-    return ("reproduced" if monotone and beyond else "not reproduced"), text
+    return word, f"{text}: {'growth' if sign > 0 else 'fall'} {_change(claim, growth)}"
 
 
 def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:
@@ -169,6 +174,18 @@ def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:
         f"follows from {items}" if not failed else "; ".join(failed),
         next(word for word in order if word in words),
     )
+
+
+def _in_points(claim: Claim) -> bool:
+    """Whether differences are percentage points, because the column is in per cent."""
+    return claim.y.endswith("_percent")
+
+
+def _change(claim: Claim, interval: Interval) -> str:
+    text = f"{_percent(interval.value)}{' points' if _in_points(claim) else ' %'}"
+    if interval.low is not None and interval.high is not None:
+        text += f" [{_percent(interval.low)}, {_percent(interval.high)}]"
+    return text
 
 
 def _percent(share: float) -> str:
