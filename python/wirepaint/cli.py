@@ -83,13 +83,14 @@ def run(
     """
     from wirepaint import rehearsal
     from wirepaint.evaluation import plan
+    from wirepaint.results import manifest
     from wirepaint.runners import pool
     from wirepaint.runners.progress import on_stderr
 
-    rehearsing = partial(rehearsal.ensure, say=say) if rehearse else None
+    folder = output or Path("results") / file.name.removesuffix(".toml")
+    rehearsing = partial(rehearsal.ensure, say=say, begun_with=manifest.pages(folder)) if rehearse else None
     trusted = (lambda _: True) if trust else partial(_agreed, file)
     planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted)
-    folder = output or Path("results") / file.name.removesuffix(".toml")
     tally = pool.carry_out(
         planned,
         folder,

@@ -1,8 +1,7 @@
 """Every acknowledgement script holds in the running kernel: the same windows at the same acknowledgements.
 
 The kernel's arm is wirepaint.cc.kernel. What a path cannot carry out is named there with its reason. A
-window may be only near, because growth and sampling overlap (``Outcome.nearly``), but few may; ssthresh
-is exact.
+window may be only near, because growth and sampling overlap (``Outcome.nearly``), but few may.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from wirepaint.cc.outcome import Outcome
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "congestion/scripts"
 GUIDE = ROOT / "docs/guide/write-a-congestion-control.md"
-NEAR_SHARE = 0.1
-"""Largest share of near values among the checks of a script; one may always be near."""
 NATIVE_ALONE = {"bbr1-1-startup", "bbr1-2-losses", "cubic9438-linux", "fld-local-drop"}
 """Scripts of which a path can carry out nothing; each transfer of them says why."""
 
@@ -51,8 +48,6 @@ class Played:
         wrong = "\n".join(testing.dialogue(one, "kernel"))
         if self.kernel.passed and not self.kernel.checks:
             wrong = f"nothing was compared: {self.kernel.skipped}"
-        elif self.kernel.passed and self.kernel.nearly > max(1, NEAR_SHARE * self.kernel.checks):
-            wrong = f"{self.kernel.nearly} of {self.kernel.checks} values are only near"
         if wrong and (self.disturbance or self.kernel.disturbed):
             raise Disturbed(f"{self.disturbance or 'the transfer was late'}: {wrong}")
         assert not wrong, wrong
@@ -64,9 +59,7 @@ def in_both_arms(*paths: Path) -> dict[str, Played]:
     native = {path.name: testing.play(str(path)) for path in paths}
     playable = {name: timetable for name, (timetable, outcome) in native.items() if outcome.passed}
     watch = Watch()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "NEARLY", tuple(key for key in kernel.NEARLY if "ssthresh" not in key))
-        outcomes = kernel.carry_out(dict(sorted(playable.items(), key=_length)), lambda done, total: None)
+    outcomes = kernel.carry_out(dict(sorted(playable.items(), key=_length)), lambda done, total: None)
     disturbance = watch.disturbance()
     return {
         name: Played(timetable, outcome, outcomes.get(name, Outcome()), disturbance)
@@ -123,9 +116,9 @@ def outcome(**keys: Any) -> Outcome:
     ("kernel", "disturbance", "raised"),
     [
         (outcome(), None, None),
-        (outcome(nearly=3), None, None),
-        (outcome(nearly=4), None, AssertionError),
-        (outcome(nearly=4), "stolen", Disturbed),
+        (outcome(nearly=6), None, None),
+        (outcome(nearly=7), None, AssertionError),
+        (outcome(nearly=7), "stolen", Disturbed),
         (outcome(checks=0, skipped=["line 1: paces itself"]), None, AssertionError),
         (outcome(disturbed=["line 1: late"]), None, Disturbed),
     ],

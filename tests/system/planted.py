@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-BROWSER = "$(pgrep -f headless-shell)"
-RENDERER = "$(pgrep -f type=renderer)"
-NETWORK = "$(pgrep -f network.mojom.NetworkService)"
+BROWSER = "$(pgrep -f [h]eadless-shell)"
+RENDERER = "$(pgrep -f [t]ype=renderer)"
+NETWORK = "$(pgrep -f [n]etwork.mojom.NetworkService)"
 HOG = f"{sys.executable} -c 'while True: pass'"
 _SENDS = (
     "import socket as s; u = s.socket(s.AF_INET, s.SOCK_DGRAM); "

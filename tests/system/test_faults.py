@@ -32,7 +32,7 @@ CHECKS = {
     "a receive buffer of 8 KiB": "path",
     "an initial window of 3 on the route": "path",
     "UDP packets through the path": "foreign_packets",
-    "another TCP connection through the path": "foreign_packets",
+    "another TCP connection through the path": "connections",
     "half the rate down": "rate",
     "5 ms more delay up": "round_trip",
     "2 % of random loss": "losses",

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from wirepaint import rehearsal
+from wirepaint.evaluation import pages
+from wirepaint.pages import model
+from wirepaint.pages.catalogue import shipped
 from wirepaint.rehearsal import speed
 
 
@@ -19,3 +25,25 @@ def test_machines_are_alike_within_a_factor(
 ) -> None:
     monkeypatch.setattr(speed, "processor_ms", lambda: 10.0)
     assert speed.is_alike(then) is alike
+
+
+def test_an_evaluation_goes_on_with_its_pages_on_a_machine_that_has_become_slower(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = model.load(shipped()["kit"])
+    assert page.rehearsal is not None and page.rehearsal.processor_ms is not None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(rehearsal, "current_browser", lambda: page.rehearsal.browser)
+    made: list[Path] = []
+
+    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say) -> None:
+        made.append(target)
+
+    monkeypatch.setattr(rehearsal, "_make", make)
+    wanted = [(shipped()["kit"], page.usual_viewport)]
+    began = pages.of_folder(shipped()["kit"]).sha256
+    monkeypatch.setattr(speed, "processor_ms", lambda: 3 * page.rehearsal.processor_ms)
+    rehearsal.ensure(wanted, print, begun_with={began})
+    assert made == []
+    rehearsal.ensure(wanted, print)
+    assert len(made) == 1

@@ -133,6 +133,8 @@ def dialogue(one: Tested, arm: Arm) -> Iterator[str]:
     file = Path(one.script).name
     if outcome.unreadable:
         yield f"{file} ({arm}): {outcome.unreadable}"
+    if outcome.vague:
+        yield f"{file} ({arm}): {outcome.nearly} of {outcome.checks} values are only near"
     for why in outcome.disturbed:
         yield f"{file} ({arm}): {why}; the machine is too busy to tell"
     if not outcome.differences:

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -31,11 +31,12 @@ Wanted = tuple[Path, tuple[int, int]]
 """A page's folder and the view port of its visits."""
 
 
-def ensure(wanted: Sequence[Wanted], say: Say) -> list[Path]:
+def ensure(wanted: Sequence[Wanted], say: Say, *, begun_with: Collection[str] = ()) -> list[Path]:
     """A folder for each page, rehearsed in this machine's browser; several at once where cores allow.
 
-    Without Chromium the pages stay as they are: what was found elsewhere serves, else what was
-    recorded.
+    ``begun_with`` has the SHA-256 of the pages that an evaluation began with: it goes on with them, even
+    where the machine has become faster or slower. Without Chromium the pages stay as they are: what was
+    found elsewhere serves, else what was recorded.
     """
     try:
         browser = current_browser()
@@ -45,11 +46,9 @@ def ensure(wanted: Sequence[Wanted], say: Say) -> list[Path]:
         if unknown:
             say(f"{', '.join(unknown)}: not rehearsed, since {lack.what}; the recorded causes serve")
         return [folder for folder, _ in wanted]
-    targets = [_target(folder, viewport, browser) for folder, viewport in wanted]
+    targets = [_target(folder, viewport, browser, begun_with) for folder, viewport in wanted]
     missing = {
-        target: (folder, viewport)
-        for target, (folder, viewport) in zip(targets, wanted, strict=True)
-        if not (target / INDEX).is_file() or not is_current(model.load(target), browser, viewport)
+        target: of for target, of in zip(targets, wanted, strict=True) if not (target / INDEX).is_file()
     }
     workers = min(len(missing), (os.cpu_count() or 1) // 2)
     if workers > 1:
@@ -99,13 +98,19 @@ def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> boo
     )
 
 
-def _target(folder: Path, viewport: tuple[int, int], browser: str) -> Path:
-    """The page's own folder where it is rehearsed, else one in the cache."""
-    if is_current(model.load(folder), browser, viewport):
-        return folder
+def _target(folder: Path, viewport: tuple[int, int], browser: str, begun_with: Collection[str] = ()) -> Path:
+    """The page's own folder where it is rehearsed, else one in the cache, which may be still to make."""
     digest = hashlib.sha256(model.read_index(folder))
     digest.update(f"\0{browser}\0{MAKER}\0{viewport}".encode())
-    return cache.cache_dir().parent / "rehearsed" / digest.hexdigest()[:32]
+    rehearsed, name = cache.cache_dir().parent / "rehearsed", digest.hexdigest()[:32]
+    there = [folder, *(place for place in sorted(rehearsed.glob(f"{name}-*")) if (place / INDEX).is_file())]
+    for place in there:
+        if begun_with and hashlib.sha256(model.read_index(place)).hexdigest() in begun_with:
+            return place
+    for place in there:
+        if is_current(model.load(place), browser, viewport):
+            return place
+    return rehearsed / f"{name}-{speed.processor_ms():g}"
 
 
 def _make(target: Path, of: Wanted, say: Say) -> None:
@@ -120,7 +125,7 @@ def _make(target: Path, of: Wanted, say: Say) -> None:
             say(f"{model.load(folder).name}: not rehearsed: {error}")
             return
         cache.hand_over(scratch)
-        shutil.rmtree(target, ignore_errors=True)  # of a machine that was faster or slower
+        shutil.rmtree(target, ignore_errors=True)
         scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

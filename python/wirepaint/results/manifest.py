@@ -34,6 +34,8 @@ class _Read(BaseModel):
 class _Agent(_Read):
     name: str
     page: str
+    page_sha256: str
+    page_by_https_sha256: str | None = None
     rehearsal: dict[str, Any] | None = None
 
 
@@ -131,6 +133,16 @@ def read(folder: Path) -> dict[str, Any]:
     for key in manifest["runs"]:
         names.run_key(key, str(path))
     return manifest
+
+
+def pages(folder: Path) -> frozenset[str]:
+    """SHA-256 of the pages that a folder's evaluation began with; none where it has not begun."""
+    if not (folder / NAME).exists():
+        return frozenset()
+    agents = read(folder)["evaluation"]["user_agents"]
+    return frozenset(
+        agent[key] for agent in agents for key in ("page_sha256", "page_by_https_sha256") if agent.get(key)
+    )
 
 
 def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
