@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 NEAR_SHARE = 0.2
 """Largest share of near values among the checks; two may always be near: cwnd and flight of one sample."""
 
