@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NEAR_SHARE = 0.2
-"""Largest share of near values among the checks; two may always be near: cwnd and flight of one sample."""
+"""Largest share of near values among the checks; three may always be near: cwnd, ssthresh and flight of one look."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Outcome:
     @property
     def vague(self) -> bool:
         """True where more values are only near than a busy machine explains."""
-        return self.nearly > max(2, NEAR_SHARE * self.checks)
+        return self.nearly > max(3, NEAR_SHARE * self.checks)
 
     def add(self, part: Outcome) -> None:
         """Counts a connection's outcome as a part of its script's."""
