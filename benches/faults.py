@@ -59,6 +59,8 @@ class Visit:
     verdict: str
     found: list[str] = field(default_factory=list)
     load_ms: float | None = None
+    why: list[str] = field(default_factory=list)
+    """What each check found."""
 
 
 def main() -> None:
@@ -116,7 +118,7 @@ class Lab:
         checks = list(dict.fromkeys(reason["check"] for reason in severe))
         load = (page["load_event"] - page["navigation_start"]) / 1e6
         shutil.rmtree(folder)
-        return Visit(outcome.verdict, checks, load)
+        return Visit(outcome.verdict, checks, load, [f"{one['check']}: {one['found']}" for one in severe])
 
 
 def rows(lab: Lab, faults: Sequence[Fault]) -> Iterator[tuple[Fault, Visit, float | None]]:
@@ -167,7 +169,7 @@ def calm(lab: Lab, visits: int) -> None:
         visit = lab.visit(run)
         if visit.verdict != "valid":
             found["flagged"] += 1
-            print(run.key, visit.verdict, visit.found, flush=True)
+            print(run.key, visit.verdict, visit.why, flush=True)
     print(f"{found['flagged']} of {len(runs)} visits were flagged")
 
 

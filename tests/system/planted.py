@@ -102,7 +102,11 @@ FAULTS = [
     ),
     _path("server", "a pacing of half the rate", _sysctl("tcp_pacing_ss_ratio", "50")),
     _path("server", "at most 3 kB in the device's queue", _sysctl("tcp_limit_output_bytes", "3000")),
-    _path("client", "another congestion control at the client", _sysctl("tcp_congestion_control", "cubic")),
+    _path(
+        "client",
+        "another congestion control at the client",
+        "ip route change default via 10.64.0.1 dev c0 congctl cubic",
+    ),
     _path("server", "a multicast group more", "ip maddr add 33:33:00:00:00:99 dev s0"),
     _load("path", "UDP packets through the path", f'{sys.executable} -c "{_SENDS}"', "client"),
     _load(
@@ -157,7 +161,9 @@ FAULTS = [
     _told("server", "small TLS records", server__tls_record_bytes=512),
     _told("server", "another status of one object", server__responses__3__status=500),
     _told("server", "an object is not there", server__responses__3__url="https://material-kit.test/gone"),
-    _told("server", "the body of another object", server__responses__8__body=None),
+    _told(
+        "server", "the body of another object", server__responses__8__body={"as": "server.responses.9.body"}
+    ),
     _told(
         "server",
         "two kilobytes more of headers",

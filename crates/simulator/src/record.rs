@@ -399,7 +399,7 @@ fn connection_row(id: usize, world: &World) -> Vec<Value> {
         Value::Null,
         false,
         dial.server.congestion.algorithm.name(),
-        dial.server.initial_window,
+        info.opened_cwnd,
         connection.opened.0,
         connection.connected.map(|time| time.0),
         Value::Null,

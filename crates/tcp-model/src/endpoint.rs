@@ -107,6 +107,8 @@ pub struct Endpoint {
     /// Timeouts since data were last acknowledged.
     pub(crate) timeouts: u32,
     pub(crate) total_timeouts: u32,
+    /// cwnd with which it was established; 0 before.
+    pub(crate) opened_cwnd: u32,
     pub(crate) handshake_retransmissions: u32,
     pub(crate) cwnd_usage_end: u64,
     pub(crate) cwnd_used: u32,
@@ -208,6 +210,7 @@ impl Endpoint {
             prr_out: 0,
             timeouts: 0,
             total_timeouts: 0,
+            opened_cwnd: 0,
             handshake_retransmissions: 0,
             cwnd_usage_end: 0,
             cwnd_used: 0,
@@ -436,6 +439,7 @@ impl Endpoint {
             delivery_rate: rate.bytes_per_second(self.mss),
             reordering: self.reordering,
             timeouts: self.total_timeouts,
+            opened_cwnd: (self.opened_cwnd > 0).then_some(self.opened_cwnd),
         }
     }
 

@@ -69,4 +69,7 @@ pub struct Info {
     pub reordering: u32,
     /// Retransmission timeouts so far.
     pub timeouts: u32,
+    /// The window in segments with which it was established, where its congestion control or a lost SYN
+    /// may have set another than was asked; `None` before.
+    pub opened_cwnd: Option<u32>,
 }

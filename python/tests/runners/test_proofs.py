@@ -37,14 +37,13 @@ class Observed:
         }
         self.before, self.after = v.settings(), v.settings()
         ends = {
-            "client": v.counts(sent=30, received=40, segments=30, opened=1),
+            "client": v.counts(sent=30, received=40, received_bytes=40 * 1514, segments=30, opened=1),
             "server": v.counts(accepted=1),
         }
         self.ends, self.last = dict(ends), dict(ends)
-        moved = {"received_packets": 0, "delivered_packets": 0}
         self.emulator: dict[str, Any] = {
-            "down": moved | {"received_packets": 40, "delivered_packets": 40},
-            "up": moved | {"received_packets": 30, "delivered_packets": 30},
+            "down": {"received_packets": 40, "delivered_packets": 40, "delivered_bytes": 40 * 1514},
+            "up": {"received_packets": 30, "delivered_packets": 30, "delivered_bytes": 30 * 66},
             "pauses": [{"length": 2_000_000, "at": v.ms(100)}],
         }
         self.server: dict[str, Any] = {
@@ -142,6 +141,12 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
         "39 packets that entered",
     ),
     (lambda o: o.emulator["up"].update(delivered_packets=31), "packets", "invalid", "31 packets that left"),
+    (
+        lambda o: o.emulator["down"].update(delivered_bytes=40 * 1714),
+        "packets",
+        "invalid",
+        "68000 bytes that left the emulator beside 14 of overhead",
+    ),
     (_end("server", accepted=2), "foreign_packets", "invalid", "2 accepted at the server"),
     (_end("client", accepted=1), "foreign_packets", "invalid", "1 accepted at the client"),
     (_rate(0.5), "rate", "invalid", "-50.0% of the asked rate down"),
@@ -165,7 +170,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
         "paused for 90.0 ms",
     ),
     (_late(2, 0, 1), "think_time", "invalid", "half of the answers began 2.0 ms later"),
-    (_late(7, 0), "think_time", "suspect", "10.0 ms for 0"),
+    (_late(12, 0), "think_time", "suspect", "15.0 ms for 0"),
 ]
 
 

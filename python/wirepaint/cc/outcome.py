@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NEAR_SHARE = 0.2
-"""Largest share of near values among the checks; three may always be near: cwnd, ssthresh and flight of one look."""
+"""Largest share of near values among the checks. Three may always be near: cwnd, ssthresh and flight of one
+look."""
 
 
 @dataclass(frozen=True)

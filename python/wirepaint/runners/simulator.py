@@ -45,6 +45,9 @@ CLIENT_CONGESTION = "reno"
 """Of the browser's side, as on the testbed. It sends little, but each request is a segment, and ten of them
 do not fit the first window beside the end of the handshake."""
 
+AFTER_LOST_SYN_ACK = 1
+"""Segments of the initial window then, whatever was asked (RFC 5681 section 3.1)."""
+
 HOST_DELAY_NS = (20_000, 75_000)
 """What the hosts and the emulator add to a direction of a path; measured: 40 to 150 us a round trip."""
 TICKS_NS = 32_000_000
@@ -209,16 +212,17 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         return PageTimeout(f"the page did not load within {run.timeout_s:g} s: {found}")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
     connections = trace.read_table(folder, "connection")
-    asked = {
-        "congestion": Path(run.congestion.native(folder)[0]).stem,
-        "initial_window": run.initial_window,
-    }
+    asked: dict[str, str | int] = {"congestion": Path(run.congestion.native(folder)[0]).stem}
+    if not run.congestion.own_initial_window:
+        asked["initial_window"] = run.initial_window
     for check, expected in asked.items():
-        used = connections[check].drop_nulls().unique().to_list()
-        if used != [expected]:
-            reason = {"severity": "invalid", "check": check, "found": f"{used}", "expected": f"{expected}"}
-            reasons.append(reason)
-    outcome = Outcome("invalid" if reasons else "valid", reasons, said["duration"])
+        for used in sorted(connections[check].drop_nulls().unique().to_list()):
+            if used != expected:
+                severity = "note" if (check, used) == ("initial_window", AFTER_LOST_SYN_ACK) else "invalid"
+                reason = {"severity": severity, "check": check, "found": f"{used}", "expected": f"{expected}"}
+                reasons.append(reason)
+    verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
+    outcome = Outcome(verdict, reasons, said["duration"])
     row = identity(run) | {
         "started_unix": time.time_ns(),
         "duration": said["duration"],

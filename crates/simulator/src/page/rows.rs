@@ -141,7 +141,7 @@ impl Load {
             negotiated.then(|| protocol(connection)),
             connection.encrypted,
             dial.server.congestion.algorithm.name(),
-            dial.server.initial_window,
+            info.opened_cwnd,
             connection.opened.0,
             ns(connection.connected),
             ns(connection.tls_done),

@@ -5,8 +5,8 @@
 {"at": "path", "in": "server", "do": "ip link ..."}    once the path is laid, before any part
 {"at": "load", "in": "cell", "do": "kill ..."}         in the background, from the navigation on
 ```
-A key of ``set`` may have ``*`` for every element of a list, its value be ``{"times": FACTOR}`` or
-``{"plus": NUMBER}``.
+A key of ``set`` may have ``*`` for every element of a list, its value be ``{"times": FACTOR}``,
+``{"plus": NUMBER}`` or ``{"as": KEY}``.
 ``do`` is a command of the shell, as root, in the namespaces of "client", "wire", "server" or of the "cell"
 (where the processes are). It finds the process ids of the parts in EMULATOR, SERVER, PROBE.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import os
 import signal
 import subprocess
@@ -45,6 +46,8 @@ def described(run: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
                 place[key] = round(place[key] * value["times"])
             elif isinstance(value, Mapping) and value.keys() == {"plus"}:
                 place[key] += value["plus"]
+            elif isinstance(value, Mapping) and value.keys() == {"as"}:
+                place[key] = functools.reduce(_at, value["as"].split("."), run)
             else:
                 place[key] = value
     return told

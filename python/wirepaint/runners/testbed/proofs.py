@@ -22,7 +22,7 @@ EMULATOR_PAUSE_NS = 5_000_000
 SERVER_PAUSE_NS = 50_000_000
 """Longest pause of the server's event loop during the load. A TLS handshake takes it some ms, and a browser
 that uses both cores keeps it waiting for a few more."""
-THINK_NS = 5_000_000
+THINK_NS = 10_000_000
 """By how much more than asked a response may be thought about; half the visit's responses by less than
 ``THINK_MEDIAN_NS``."""
 THINK_MEDIAN_NS = 1_000_000
@@ -42,6 +42,7 @@ SMALL_BYTES = 100
 """A packet of a handshake."""
 LOSS_DEVIATIONS = 5
 """Of a binomial count: one run in a million."""
+ETHERNET_BYTES = 14
 IP_AND_TCP_BYTES = 40
 TIMESTAMP_BYTES = 12
 LIMITED_SHARE = 0.05
@@ -71,7 +72,7 @@ def prove(
 ) -> Iterator[Reason]:
     """All reasons that speak against path and parts; ``link`` is the trace's table."""
     yield from _settings(wires)
-    yield from _packets(wires, summaries.get("emulator", {}))
+    yield from _packets(wires, summaries.get("emulator", {}), asked["run"]["network"])
     yield from _connections(wires, joined)
     yield from _rates(link, asked["run"]["network"])
     yield from _losses(link, asked["run"]["network"])
@@ -92,8 +93,11 @@ def _settings(wires: Wires) -> Iterator[Reason]:
             yield Reason("path", "invalid", f"{name}: {after} at the end", f"{before}, as at the beginning")
 
 
-def _packets(wires: Wires, emulator: Mapping[str, Any]) -> Iterator[Reason]:
-    """What a host's TCP sent left its device, reached the emulator and nothing else did; the same back."""
+def _packets(wires: Wires, emulator: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Reason]:
+    """What a host's TCP sent left its device, reached the emulator and nothing else did; the same back.
+
+    Bytes too: the emulator counts the asked overhead of each packet beside those that the device counts.
+    """
     for end, counts in wires.ends.items():
         if counts.others:
             found = f"{counts.others} packets of UDP or ICMP from the {end}"
@@ -124,6 +128,12 @@ def _packets(wires: Wires, emulator: Mapping[str, Any]) -> Iterator[Reason]:
             yield Reason(
                 "packets", "invalid", found, f"{first.received} to {last.received}, as the {end} received"
             )
+        overhead = network[receiving].get("overhead_bytes", ETHERNET_BYTES)
+        carried = emulator[receiving]["delivered_bytes"] - overhead * gave
+        least, most = (one.received_bytes - ETHERNET_BYTES * one.received for one in (first, last))
+        if not least <= carried <= most:
+            found = f"{carried} bytes that left the emulator beside {overhead} of overhead for each packet"
+            yield Reason("packets", "invalid", found, f"{least} to {most}, as the {end} received")
 
 
 def _connections(wires: Wires, joined: Joined) -> Iterator[Reason]:

@@ -35,6 +35,8 @@ class Counts:
 
     sent: int
     received: int
+    received_bytes: int
+    """With Ethernet headers."""
     dropped: int
     """By the device, in either direction."""
     segments: int
@@ -78,6 +80,7 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
     return Counts(
         sent=numbers[9],
         received=numbers[1],
+        received_bytes=numbers[0],
         dropped=numbers[3] + numbers[11],
         segments=protocols["Tcp"]["OutSegs"] + protocols["Tcp"]["RetransSegs"],
         opened=protocols["Tcp"]["ActiveOpens"],
