@@ -79,8 +79,9 @@ def kill(folder: Path, drawn: random.Random) -> tuple[str, str]:
     )
     time.sleep(drawn.uniform(0.5, LATEST_S))
     pids = [command.pid, *descendants(command.pid)]
-    victim = drawn.choice(pids)
-    what = name_of(victim)
+    names = {pid: name_of(pid) for pid in pids}
+    what = drawn.choice(sorted(set(names.values())))  # each part as often, however many processes it has
+    victim = drawn.choice([pid for pid, name in names.items() if name == what])
     try:
         os.kill(victim, signal.SIGKILL)
     except ProcessLookupError:
@@ -98,7 +99,9 @@ def kill(folder: Path, drawn: random.Random) -> tuple[str, str]:
 def name_of(pid: int) -> str:
     """What a process is called, in one or two words."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        words = (
+            Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").replace("\0", " ").split(" ")
+        )
     except OSError:
         return "a process that had ended"
     if "wirepaint-dataplane" in words[0]:

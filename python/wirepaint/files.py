@@ -73,6 +73,11 @@ def text(path: Path, most: int, accepted: str, place: str = "") -> str:
         raise UsageError(place or str(path), found, accepted) from None
 
 
+def real(path: Path) -> Path:
+    """The absolute path without symbolic links; of links in a circle, one of them."""
+    return Path(os.path.realpath(path))
+
+
 def name(path: Path) -> str:
     """Name of a file as text, whatever bytes it has."""
     return os.fsencode(path.name).decode("utf-8", "replace")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from wirepaint import files
 from wirepaint.errors import MachineLacks, RunFailed, UsageError
 from wirepaint.printing import Json, Output, print_json, print_rows, say
 
@@ -71,7 +72,7 @@ def page_import(
         for option, given in {"--page": page is not None, "--sizes-only": sizes_only}.items():
             if given:
                 raise UsageError(option, f"it with the folder {file}", "it with a recording")
-        folder = output or Path(f"{file.resolve().name}-page")
+        folder = output or Path(f"{files.real(file).name}-page")
         made = pages.import_folder(
             file, folder, name=name, title=title, source=source, licence=licence, seed=seed, start=start
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.reading import located, nearest, show
 
@@ -46,7 +47,7 @@ def find(kind: str, reference: str, base: Path, place: str = "") -> Path:
     about = KINDS[kind]
     path = located(reference, base, place or kind)
     if path.is_file():
-        return path.resolve()
+        return files.real(path)
     raise UsageError(place or kind, show(reference), f"{nearest(reference, shipped)}, or the {about.path}")
 
 

@@ -77,7 +77,7 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
     shipped = pages.shipped()
     if reference in shipped:
         return of_folder(Path(shipped[reference]))
-    path = located(reference, base, place).resolve()
+    path = files.real(located(reference, base, place))
     if (path / INDEX).is_file():
         return of_folder(path)
     if (path / "index.html").is_file():

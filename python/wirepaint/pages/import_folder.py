@@ -50,9 +50,9 @@ def import_folder(
         resources = [_resource(number, found, folder) for number, found in enumerate(site.found.values())]
         page = Page(
             name=name or name_from(path),
-            title=title or name or files.name(path.resolve()),
+            title=title or name or files.name(files.real(path)),
             summary=f"{len(resources)} files of a static site",
-            source=source or files.name(path.resolve()),
+            source=source or files.name(files.real(path)),
             licence=licence,
             recorded=now.date().isoformat(),
             clock_ms=round(now.timestamp() * 1000),

@@ -151,8 +151,8 @@ def check_target(out: Path, source: Path | None = None) -> None:
     A page is made of what ``source`` holds, and replacing ``out`` removes all that is in it. None
     stands for a source that is no file.
     """
-    made = out.resolve()
-    read = source.resolve() if source else None
+    made = files.real(out)
+    read = files.real(source) if source else None
     if read and (made.is_relative_to(read) or read.is_relative_to(made)):
         where = "the source itself" if made == read else f"a place within the source {source}"
         found = where if made.is_relative_to(read) else f"the folder that holds the source {source}"

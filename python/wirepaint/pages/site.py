@@ -64,7 +64,7 @@ class Site:
     """The files of a site in the order in which they are found: what is named comes first."""
 
     def __init__(self, root: Path, origin: str) -> None:
-        self._root, self._origin = root.resolve(), origin
+        self._root, self._origin = files.real(root), origin
         self._bytes = 0
         self._room, self._maps_room, self._scripts_room = Room(), Room(), Room(text=MOST_SCRIPT)
         self._taken: set[Path] = set()
@@ -130,7 +130,7 @@ class Site:
         if target.is_dir():
             target /= "index.html"
             goes_to = None if path.endswith("/") else f"{self._origin}{urlsplit(url).path}/"
-        if not target.is_file() or not target.resolve().is_relative_to(self._root):
+        if not target.is_file() or not files.real(target).is_relative_to(self._root):
             return None
         self._taken.add(target)
         if goes_to is not None:

@@ -55,7 +55,7 @@ def beside(path: Path) -> Bodies:
         file = path.parent / name
         if not file.is_file():
             return None
-        if not file.resolve().is_relative_to(path.parent.resolve()):
+        if not files.real(file).is_relative_to(files.real(path.parent)):
             raise UsageError(str(file), "a link out of its folder", "a file beside the HAR")
         return files.content(file, limit + 1, "a file beside the HAR")
 
