@@ -37,7 +37,7 @@ class Observed:
         }
         self.before, self.after = v.settings(), v.settings()
         ends = {
-            "client": v.counts(sent=30, received=40, received_bytes=40 * 1514, segments=30, opened=1),
+            "client": v.counts(sent=30, received=40, received_bytes=40 * 1500, segments=30, opened=1),
             "server": v.counts(accepted=1),
         }
         self.ends, self.last = dict(ends), dict(ends)

@@ -205,7 +205,7 @@ def counts(**other: int) -> Counts:
     values = {
         "sent": 40,
         "received": 30,
-        "received_bytes": 30 * 66,
+        "received_bytes": 30 * 52,
         "dropped": 0,
         "segments": 40,
         "opened": 0,

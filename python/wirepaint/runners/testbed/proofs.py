@@ -15,7 +15,7 @@ import polars as pl
 
 from wirepaint.runners.testbed.join import Joined
 from wirepaint.runners.testbed.reason import Reason
-from wirepaint.runners.testbed.wiring import Counts
+from wirepaint.runners.testbed.wiring import ETHERNET_BYTES, Counts
 
 EMULATOR_PAUSE_NS = 5_000_000
 """Longest pause of the emulator: no packet may be later, so none may be missed."""
@@ -42,7 +42,6 @@ SMALL_BYTES = 100
 """A packet of a handshake."""
 LOSS_DEVIATIONS = 5
 """Of a binomial count: one run in a million."""
-ETHERNET_BYTES = 14
 IP_AND_TCP_BYTES = 40
 TIMESTAMP_BYTES = 12
 LIMITED_SHARE = 0.05
@@ -130,10 +129,10 @@ def _packets(wires: Wires, emulator: Mapping[str, Any], network: Mapping[str, An
             )
         overhead = network[receiving].get("overhead_bytes", ETHERNET_BYTES)
         carried = emulator[receiving]["delivered_bytes"] - overhead * gave
-        least, most = (one.received_bytes - ETHERNET_BYTES * one.received for one in (first, last))
-        if not least <= carried <= most:
+        if not first.received_bytes <= carried <= last.received_bytes:
             found = f"{carried} bytes that left the emulator beside {overhead} of overhead for each packet"
-            yield Reason("packets", "invalid", found, f"{least} to {most}, as the {end} received")
+            accepted = f"{first.received_bytes} to {last.received_bytes}, as the {end} received"
+            yield Reason("packets", "invalid", found, accepted)
 
 
 def _connections(wires: Wires, joined: Joined) -> Iterator[Reason]:
