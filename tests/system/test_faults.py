@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from planted import FAULTS, Fault
 
-from wirepaint.errors import RunFailed
+from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.runners import testbed
 from wirepaint.runners.testbed.calibrate import calibrate
@@ -82,5 +82,6 @@ def test_a_planted_fault_is_found_by_its_check(lab: Lab, what: str) -> None:
 @pytest.mark.parametrize("part", ["emulator", "server"])
 def test_a_part_that_is_killed_fails_the_run(lab: Lab, part: str) -> None:
     [fault] = [fault for fault in FAULTS if (fault.where, fault.what) == (part, "killed")]
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailed, match="ended under way with -9") as raised:
         lab.checks(fault)
+    assert not isinstance(raised.value, PageTimeout)

@@ -117,14 +117,20 @@ class Witness:
 class Loading:
     """Watches the machine while a page loads and not in the quiet around it."""
 
-    def __init__(self, pids: Mapping[str, int], on_begin: Callable[[], object]) -> None:
-        self._witness, self._on_begin = Witness(pids), on_begin
+    def __init__(
+        self, pids: Mapping[str, int], on_begin: Callable[[], object], on_look: Callable[[], object]
+    ) -> None:
+        self._witness, self._on_begin, self._on_look = Witness(pids), on_begin, on_look
         self.counters: Counters | None = None
 
     def begin(self, cpu_s: float) -> None:
         """The navigation begins; ``cpu_s`` is what the browser has used by now."""
         self._on_begin()
         self._witness.begin(cpu_s)
+
+    def look(self) -> None:
+        """The page is still loading."""
+        self._on_look()
 
     def end(self, cpu_s: float, stopped_s: float) -> None:
         """The load event fired."""

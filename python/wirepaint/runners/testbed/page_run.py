@@ -90,7 +90,11 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         def disturb() -> None:
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
-        witness, loading = host.Witness(pids), host.Loading(pids, disturb)
+        def look() -> None:
+            for part in parts.values():
+                part.check()
+
+        witness, loading = host.Witness(pids), host.Loading(pids, disturb, look)
         load = browser.visit(
             browser.BrowserOptions(
                 url=visit["url"],

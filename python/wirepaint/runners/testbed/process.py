@@ -116,6 +116,11 @@ class Part:
             self.ready = line
         return self.ready
 
+    def check(self) -> None:
+        """Raises ``RunFailed`` where the part has ended by itself: the page would wait for it in vain."""
+        if (code := self._process.poll()) is not None:
+            raise RunFailed(f"{self.name} ended under way with {code}: {self._why()}")
+
     def stop(self, timeout_s: float = 20.0) -> dict[str, Any]:
         """Asks the part to finish and returns its summary; raises ``RunFailed`` when it gives none."""
         if self._process.poll() is None:

@@ -71,9 +71,13 @@ class PageLoad:
 
 
 class Moments(Protocol):
-    """Who is told when the load of a page begins and ends; ``cpu_s`` is what the browser has used by then."""
+    """Who is told when the load of a page begins and ends; ``cpu_s`` is what the browser has used by then.
+
+    ``look`` is called every few ms between them, and raises ``RunFailed`` where nothing can come of it.
+    """
 
     def begin(self, cpu_s: float) -> None: ...
+    def look(self) -> None: ...
     def end(self, cpu_s: float, stopped_s: float) -> None: ...
 
 
@@ -122,7 +126,13 @@ class _Browser(Watching):
         self._agent = phone.user_agent(version) if self._options.mobile else None
         session = self._open_page()
         self._start_trace()
-        self._devtools.meanwhile = watch.look
+
+        def look() -> None:
+            watch.look()
+            if self._moments:
+                self._moments.look()
+
+        self._devtools.meanwhile = look
         if self._moments:
             self._moments.begin(processes.cpu(self._running.pid))
         self._navigate(session)
