@@ -144,9 +144,15 @@ def test_a_connect_that_the_browser_gave_up_is_its_own_and_surplus(tmp_path: Pat
     assert (row["client_port"], row["connected"], row["reason"]) == (4007, None, "surplus")
 
 
+def test_of_chunks_that_were_dealt_wrongly_an_object_does_not_grow(tmp_path: Path) -> None:
+    load = v.page_load()
+    load.exchanges[1].encoded_bytes = 15_636
+    assert joined(tmp_path, load).tables["object"][1]["encoded_bytes"] == 15_636
+
+
 def test_a_workers_script_has_the_bytes_that_came_not_those_that_devtools_counts(tmp_path: Path) -> None:
     load = v.page_load()
-    load.exchanges[1].encoded_bytes = 100
+    load.exchanges[1].encoded_bytes = load.exchanges[1].head_bytes = 100
     assert joined(tmp_path, load).tables["object"][1]["encoded_bytes"] == 20_100
 
 

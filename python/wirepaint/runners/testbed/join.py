@@ -143,8 +143,10 @@ def _objects(
                     "bytes": chunk.bytes,
                 }
             )
-        # Of a worker's script DevTools counts the head alone.
-        encoded = max(exchange.encoded_bytes, sum(chunk.bytes for chunk in arrivals))
+        encoded, came = exchange.encoded_bytes, sum(chunk.bytes for chunk in arrivals)
+        if encoded <= exchange.head_bytes and encoded < came / 2:
+            # Of a worker's script DevTools counts the head alone; what came is exact but for one read.
+            encoded = came
         objects.append(
             {
                 "request": exchange.id,

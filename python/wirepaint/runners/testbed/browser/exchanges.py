@@ -58,6 +58,8 @@ class Exchange:
     headers: dict[str, str] = field(default_factory=dict)
     """Of the response, as DevTools tells them; repeated ones joined by newlines."""
     encoded_bytes: int = 0
+    head_bytes: int = 0
+    """Bytes that had come with the head of the response."""
     decoded_bytes: int = 0
     from_cache: bool = False
     failed: str | None = None
@@ -84,7 +86,7 @@ class Exchange:
             self.from_cache = True
         # Id 0 means no connection: a cache or an error.
         self.connection = response.get("connectionId") or None
-        self.encoded_bytes = int(response.get("encodedDataLength", 0))
+        self.encoded_bytes = self.head_bytes = int(response.get("encodedDataLength", 0))
         if timing := response.get("timing"):
             start = timing["requestTime"]
 
