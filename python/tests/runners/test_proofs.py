@@ -170,7 +170,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
         "paused for 90.0 ms",
     ),
     (_late(2, 0, 1), "think_time", "invalid", "half of the answers began 2.0 ms later"),
-    (_late(12, 0), "think_time", "suspect", "15.0 ms for 0"),
+    (_late(57, 0), "think_time", "suspect", "60.0 ms for 0"),
 ]
 
 
