@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import statistics
 import sys
@@ -27,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tests/system"))
 
 from planted import FAULTS, Fault  # noqa: E402
 
-from wirepaint.errors import WirepaintError  # noqa: E402
+from wirepaint.errors import WirepaintError, cut  # noqa: E402
 from wirepaint.evaluation import ResolvedRun, plan  # noqa: E402
 from wirepaint.results import trace  # noqa: E402
 from wirepaint.runners import testbed  # noqa: E402
@@ -112,7 +113,8 @@ class Lab:
                 run, folder, session=self.cells, calibration=self._calibrations[name], planted=planted
             )
         except WirepaintError as error:
-            return Visit("failed", [str(error).splitlines()[0][:100]])
+            cause = re.sub(r"(?<= )/\S*/", "", str(error).splitlines()[0])  # no folder of this machine
+            return Visit("failed", [cut(cause, 100)])
         page = trace.read_table(folder, "page").row(0, named=True)
         severe = [reason for reason in outcome.reasons if reason["severity"] != "note"]
         checks = list(dict.fromkeys(reason["check"] for reason in severe))

