@@ -110,6 +110,45 @@ def test_connections_share_state_with_those_of_their_server(tmp_path: Path, serv
     assert hosts > 1 and spans == ([hosts] if servers == "together" else [1] * hosts)
 
 
+def _opened(folder: Path) -> set[int]:
+    return {
+        window
+        for path in sorted(folder.glob("runs/*v01"))
+        for window in trace.read_table(path, "connection")["initial_window"].drop_nulls()
+    }
+
+
+def test_connections_say_the_window_that_they_opened_with(tmp_path: Path):
+    shared = EVALUATION.replace('"cubic", "reno", "fld"', '"tcbe"').replace('"photos"', '"news-medium"')
+    folder = carried_out(tmp_path, shared)
+    assert len(_opened(folder)) > 1, "who joins others takes a share of their window"
+    assert set(Results.open(folder).runs()["verdict"]) == {"valid"}
+
+
+def test_after_a_lost_syn_ack_a_connection_opens_with_one_segment(tmp_path: Path):
+    lossy = """[[scenarios.network]]
+title = "Lossy"
+down = { rate = "20 Mbit/s", delay = "10 ms", loss = { kind = "independent", probability = "15 %" } }
+up = { rate = "20 Mbit/s", delay = "10 ms" }
+[[user_agents]]"""
+    text = EVALUATION.replace('network = ["lte"]\n', "").replace("[[user_agents]]", lossy)
+    folder = carried_out(
+        tmp_path, text.replace('"photos"', '"travel-large"').replace("[scen", 'timeout = "600 s"\n[scen', 1)
+    )
+    assert _opened(folder) == {1, 10}
+    assert set(Results.open(folder).runs()["verdict"]) == {"valid"}
+
+
+def test_another_window_than_was_asked_makes_a_run_invalid(tmp_path: Path):
+    folder = carried_out(tmp_path) / "runs/lte-reno-h2.user.photos.v01"
+    [run] = [run for run in plan(tmp_path / "evaluation.toml").runs if run.key == folder.name]
+    connections = trace.read_table(folder, "connection")
+    assert list(simulator._differing(run, "std", connections)) == []
+    without_loss = connections.with_columns(initial_window=1, retransmitted_segments=0)
+    assert [r["severity"] for r in simulator._differing(run, "std", without_loss)] == ["invalid"]
+    assert {r["check"] for r in simulator._differing(run, "cubic", connections)} == {"congestion"}
+
+
 def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):
     first, second = carried_out(tmp_path / "one"), carried_out(tmp_path / "two")
     for run in sorted((first / "runs").iterdir()):

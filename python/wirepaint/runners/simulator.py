@@ -23,6 +23,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import polars as pl
+
 from wirepaint import __version__, dataplane, pages
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
 CLIENT_CONGESTION = "reno"
 """Of the browser's side, as on the testbed. It sends little, but each request is a segment, and ten of them
 do not fit the first window beside the end of the handshake."""
-
-AFTER_LOST_SYN_ACK = 1
-"""Segments of the initial window then, whatever was asked (RFC 5681 section 3.1)."""
 
 HOST_DELAY_NS = (20_000, 75_000)
 """What the hosts and the emulator add to a direction of a path; measured: 40 to 150 us a round trip."""
@@ -210,17 +209,9 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
     if said["unfinished"] or visit["loaded"] < visit["objects"]:
         found = f"{visit['loaded']} of {visit['objects']} objects"
         return PageTimeout(f"the page did not load within {run.timeout_s:g} s: {found}")
-    reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
     connections = trace.read_table(folder, "connection")
-    asked: dict[str, str | int] = {"congestion": Path(run.congestion.native(folder)[0]).stem}
-    if not run.congestion.own_initial_window:
-        asked["initial_window"] = run.initial_window
-    for check, expected in asked.items():
-        for used in sorted(connections[check].drop_nulls().unique().to_list()):
-            if used != expected:
-                severity = "note" if (check, used) == ("initial_window", AFTER_LOST_SYN_ACK) else "invalid"
-                reason = {"severity": severity, "check": check, "found": f"{used}", "expected": f"{expected}"}
-                reasons.append(reason)
+    reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
+    reasons += _differing(run, Path(run.congestion.native(folder)[0]).stem, connections)
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
     outcome = Outcome(verdict, reasons, said["duration"])
     row = identity(run) | {
@@ -236,3 +227,17 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
     }
     trace.write_table(folder, "run", [row])
     return outcome
+
+
+def _differing(run: ResolvedRun, congestion: str, connections: pl.DataFrame) -> Iterator[dict[str, str]]:
+    """Reasons where connections had another congestion control or initial window than was asked."""
+    columns = ("congestion", "initial_window", "retransmitted_segments")
+    for used, window, retransmitted in sorted(set(connections.select(columns).drop_nulls().iter_rows())):
+        if used != congestion:
+            yield {"severity": "invalid", "check": "congestion", "found": used, "expected": congestion}
+        if window == run.initial_window or run.congestion.own_initial_window:
+            continue
+        # RFC 5681 section 3.1: after the loss of a SYN-ACK the initial window is one segment.
+        severity = "note" if window == 1 and retransmitted else "invalid"
+        expected = str(run.initial_window)
+        yield {"severity": severity, "check": "initial_window", "found": str(window), "expected": expected}
