@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from disturbed import Disturbed, Watch
 
@@ -94,6 +95,55 @@ def test_of_a_script_that_is_not_played_in_the_kernel_nothing_can_be() -> None:
         timetable, native = testing.play(str(SCRIPTS / f"{name}.ack"))
         assert native.passed and native.checks
         assert all(transfer["impossible"] for transfer in timetable["transfers"]), name
+
+
+def test_a_sample_at_the_limit_of_a_heracles_group_is_within_it(tmp_path: Path) -> None:
+    """Natively alone: an emulated path adds some 0.1 ms to both sides of the comparison."""
+    script = tmp_path / "heracles-limits.ack"
+    lines = ["cc heracles", "open a rtt=49ms to=10.1.2.1", "open b rtt=49ms to=10.1.2.2"]
+    lines += ["a: rtt 100ms", "b: rtt 100ms"]
+    lines += ["a: +200ms write 1 x3", "b: +200ms write 1 x3", "round"]
+    for rtt in (50, 150):
+        lines += [f"a: rtt {rtt}ms", "a: write 1", "round", "group 10.1.2.0/24 => members 2"]
+    script.write_text("\n".join([*lines, ""]))
+    _, native = testing.play(str(script))
+    assert (native.passed, native.checks) == (True, 2), native
+
+
+@pytest.mark.parametrize(
+    ("late_ns", "delivered", "why"),
+    [
+        (0, [0, 1, 2, 3], None),
+        (1_100_000, [0, 1, 2, 3], "a packet was 1.1 ms late"),
+        (0, [0, 1, 5], "4 segments were acknowledged together"),
+    ],
+    ids=["calm", "late", "together"],
+)
+def test_a_difference_on_a_path_that_stalled_says_nothing(
+    late_ns: int, delivered: list[int], why: str | None
+) -> None:
+    check: dict[str, Any] = {
+        "line": 3,
+        "key": "cwnd",
+        "connection": 0,
+        "delivered": 99,
+        "sent": 9,
+        "repeat": 0,
+    }
+    check |= {"expected": "5", "event": "ack", "until": "arrival", "retransmitted": 0}
+    transfer = {"line": 2, "connections": [{"server": 0}], "checks": [check], "up": [], "acts": []}
+    answer = {
+        "late_ns": 0,
+        "timed_out": False,
+        "probe": {"lost": 0},
+        "emulator": {"lateness": {"max": late_ns}},
+    }
+    answer |= {"connections": [{"samples": [], "before_acts": [], "congestion": ["std"]}]}
+    address = [kernel.server_address(0)] * len(delivered)
+    acks = pl.DataFrame({"server_address": address, "delivered": delivered, "cwnd": [1] * len(delivered)})
+    seen = kernel._Seen(transfer, kernel._Observed(answer, acks, {}, kernel._Instances())).judged()
+    assert len(seen.differences) == 1
+    assert seen.disturbed == ([f"line 2: {why}"] if why else [])
 
 
 @pytest.mark.timed

@@ -22,7 +22,7 @@ def by_name(result: Calibration) -> dict[str, calibrate.Quantity]:
 
 
 @pytest.mark.timed
-def test_lte_gives_its_rate_within_a_thousandth_and_its_round_trip_within_a_tenth_of_a_ms() -> None:
+def test_lte_gives_its_rate_within_a_thousandth_and_its_round_trip_within_150_us() -> None:
     result = calibration("lte")
     quantities = by_name(result)
     for side in ("down", "up"):
@@ -33,7 +33,7 @@ def test_lte_gives_its_rate_within_a_thousandth_and_its_round_trip_within_a_tent
         assert queue.asked == 53 and queue.verdict == "ok"  # one BDP: 25 Mbit/s x 26 ms
         assert quantities[f"loss {side}"].measured == 0
     trip = quantities["round trip, median"]
-    assert trip.error is not None and abs(trip.error) <= 0.1
+    assert trip.error is not None and 0 <= trip.error <= 0.15
     assert (result.verdict, result.faults) == ("ok", [])
     assert "network lte: ok" in calibrate.table(result)
 

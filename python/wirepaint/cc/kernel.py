@@ -29,13 +29,17 @@ AT_ONCE = 6
 """Transfers in one cell: they mostly wait for round trips, and the machine has few cores."""
 ATTEMPTS = 3
 """How often a transfer is carried out at most: only what differs each time is a difference, because a
-busy machine delays an acknowledgement here and there, which no congestion control does."""
+busy machine delays an acknowledgement here and there, which no congestion control does. The last time
+it is alone."""
 TOGETHER = 3
+"""Acknowledgements that may wait for the sender together."""
 NEARLY = ("cwnd", "flight", "cwnd_sum")
 MEASURED = ("westwood",)
 """Controls that set ssthresh from a rate that they measure in time; it may be near, too."""
 LATE_NS = 25_000_000
 """An application that is later than this may meet another sender than the script's did."""
+PACKET_LATE_NS = 1_000_000
+"""A packet that is later than this may come after an event that it should come before."""
 
 _HEADERS_BYTES = 54
 """Ethernet, IP and TCP without options."""
@@ -60,7 +64,8 @@ def carry_out(timetables: dict[str, Timetable], progress: Progress) -> dict[str,
     with Cells() as cells, tempfile.TemporaryDirectory() as folder:
         while todo:
             progress(total - len(todo), total)
-            batch, todo = todo[:AT_ONCE], todo[AT_ONCE:]
+            at_once = 1 if todo[0].attempts == ATTEMPTS - 1 else AT_ONCE
+            batch, todo = todo[:at_once], todo[at_once:]
             for task, observed in zip(batch, _together(cells, batch, Path(folder)), strict=True):
                 task.attempts += 1
                 seen = _Seen(task.transfer, observed).judged()
@@ -197,6 +202,8 @@ class _Seen:
         """Why a difference may be the machine's, not the congestion control's."""
         if self._answer["late_ns"] > LATE_NS:
             return f"the application was {self._answer['late_ns'] / 1e6:.0f} ms late"
+        if (late_ns := self._answer["emulator"]["lateness"]["max"]) > PACKET_LATE_NS:
+            return f"a packet was {late_ns / 1e6:.1f} ms late"
         if lost := self._answer["probe"]["lost"]:
             return f"{lost} samples of the kernel's TCP were lost"
         if unseen := self._answer["probe"].get("unseen"):
@@ -204,6 +211,10 @@ class _Seen:
         for acks in self._acks:
             if len(acks) and (first := acks["delivered"][0]) > 0:
                 return f"the acknowledgements of the first {first} segments were not sampled"
+            # On a way back that loses none, each segment has an acknowledgement of its own.
+            together = acks["delivered"].diff().max() or 0
+            if together > TOGETHER and not self._transfer["up"]:
+                return f"{together} segments were acknowledged together"
         return None
 
     def judged(self) -> Outcome:

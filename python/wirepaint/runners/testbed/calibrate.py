@@ -33,8 +33,8 @@ SIDES: tuple[Side, Side] = ("down", "up")
 
 RATE_TOLERANCE = 0.001
 """Relative. The model is exact; what is left is the wake-up before the first and the last packet."""
-RTT_TOLERANCE_NS = 100_000
-"""At the median."""
+RTT_TOLERANCE_NS = 150_000
+"""At the median. Four hops and two wake-ups cost 60 to 110 µs, as the machine is."""
 FULL_IP_BYTES = 1500
 SMALL_IP_BYTES = 60
 """The shortest probe: its headers and four numbers."""
