@@ -212,7 +212,7 @@ class _Seen:
             if len(acks) and (first := acks["delivered"][0]) > 0:
                 return f"the acknowledgements of the first {first} segments were not sampled"
             # On a way back that loses none, each segment has an acknowledgement of its own.
-            together = acks["delivered"].diff().max() or 0
+            together = acks.select(pl.col("delivered").diff().max()).item() or 0
             if together > TOGETHER and not self._transfer["up"]:
                 return f"{together} segments were acknowledged together"
         return None
