@@ -151,7 +151,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         folder = tmp_path / name
         with Store(folder, evaluation, {"kernel": "6.18.44"}) as store:
             for run in evaluation.runs:
-                place = SimpleNamespace(**journal.axes(run), visit=run.visit)
+                place = SimpleNamespace(**journal.condition(run), visit=run.visit)
                 ended = outcome(place)
                 if isinstance(ended, str):
                     store.skip(run.key, ended)
@@ -161,7 +161,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
                     store.failed(run.key, number, "the browser ended by itself")
                     continue
                 tables = visit_rows(stretch(place))
-                axes = {name: value for name, value in journal.axes(run).items() if name != "proxy"}
+                axes = {name: value for name, value in journal.condition(run).items() if name != "proxy"}
                 tables["page"][0]["page"] = axes["page"]
                 tables["run"] = [axes | {
                     "run_key": run.key, "seed": run.seed, "visit": run.visit,

@@ -87,6 +87,7 @@ pub const TABLES: &[Table] = &[
             text("congestion", "congestion control asked for at the server"),
             text("http", "HTTP version asked for: h1 or h2"),
             segments("initial_window", "initial window asked for at the server"),
+            text("proxy", "proxy on the path: none"),
             text("user_agent", "name of the user agent"),
             text("page", "name of the page"),
             count("visit", "number of the visit, 0 is the warm-up"),

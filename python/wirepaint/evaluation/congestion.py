@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from wirepaint import dataplane, files
 from wirepaint.errors import RunFailed, UsageError
 from wirepaint.evaluation import sysctls as kernel_settings
-from wirepaint.evaluation.model import CongestionTable
-from wirepaint.evaluation.reading import located, nearest, show
+from wirepaint.evaluation.reading import Table, Text, located, nearest, show
 
 _GUIDE = "docs/guide/write-a-congestion-control.md"
 _LARGEST_FILE = 2**20
@@ -35,6 +34,17 @@ NATIVE: dict[str, tuple[str, dict[str, int]]] = {
 """What the simulator runs for an algorithm of the kernel: one of ours with parameters that make it so.
 Linux's cubic and reno reduce from cwnd; its cubic has HyStart; its reno grows only while the window is in
 use, and leaves restarts to the kernel."""
+
+
+class CongestionTable(Table):
+    """A congestion control with parameters; every further key is a parameter of the algorithm."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    name: Text
+    title: Text | None = None
+    sysctls: kernel_settings.Sysctls = Field(default_factory=dict)
 
 
 class UserFile(BaseModel):

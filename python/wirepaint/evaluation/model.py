@@ -4,86 +4,57 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
-from wirepaint.evaluation.network import NetworkTable
+from wirepaint.evaluation.axes import Axis, axes
 from wirepaint.evaluation.quantities import Share, Time, between
-from wirepaint.evaluation.reading import Table, refused, show
+from wirepaint.evaluation.reading import Table, Text, refused, show
+from wirepaint.evaluation.sysctls import Sysctls
 
 MOST_VISITS = 10_000
 MOST_PAGES, MOST_USERS = 1_000, 100
 BackEnd = Literal["testbed", "simulator", "both"]
-Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-def _form(value: Any) -> str:
-    return "table" if isinstance(value, dict | Table) else "name"
+class Written(Table):
+    """The values of each axis, and what holds for every scenario."""
 
-
-Sysctls = Annotated[dict[str, int | str], Field(max_length=100)]
-"""Kernel settings of the client's and the server's namespace by name."""
-
-
-_SYSCTL = re.compile(r"net\.(?:ipv4|core)(?:\.[A-Za-z0-9_-]{1,64}){1,4}")
-
-
-def _only_network_sysctls(sysctls: Sysctls) -> Sysctls:
-    for name, value in sysctls.items():
-        if not _SYSCTL.fullmatch(name):
-            raise refused('names such as "net.ipv4.tcp_slow_start_after_idle"', show(name))
-        number = isinstance(value, int)
-        if not (-(2**63) <= value < 2**63 if number else re.fullmatch(r"[\t\x20-\x7e]{0,200}", value)):
-            raise refused("a number of 64 bits or a line of text", show(value), name)
-    return sysctls
-
-
-class CongestionTable(Table):
-    """A congestion control with parameters; every further key is a parameter of the algorithm."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, int]  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    name: Text
-    title: Text | None = None
-    sysctls: Sysctls = Field(default_factory=dict)
-
-    _sysctls = field_validator("sysctls")(_only_network_sysctls)
-
-
-NetworkValue = Annotated[
-    Annotated[Text, Tag("name")] | Annotated[NetworkTable, Tag("table")], Discriminator(_form)
-]
-CongestionValue = Annotated[
-    Annotated[Text, Tag("name")] | Annotated[CongestionTable, Tag("table")], Discriminator(_form)
-]
-InitialWindow = Annotated[int, Field(ge=1, le=1000)]
-
-
-class Scenarios(Table):
-    """The axes, and what holds for every scenario. A scenario is one combination of a value of each axis."""
-
-    network: list[NetworkValue] = Field(min_length=1, max_length=100)
-    congestion: list[CongestionValue] = Field(["cubic"], min_length=1, max_length=100)
-    initial_window: list[InitialWindow] = Field([10], min_length=1, max_length=1000)
-    http: list[Literal["h1", "h2"]] = Field(["h2"], min_length=1, max_length=2)
-    proxy: list[Literal["none"]] = Field(["none"], min_length=1, max_length=1)
     servers: Literal["apart", "together"] = "apart"
     """Whether hosts are servers of their own, or all one; no axis."""
 
+    def values(self, axis: str) -> list[Any]:
+        """Those of an axis, as they are written."""
+        return getattr(self, axis)
+
     @model_validator(mode="after")
-    def _each_value_once(self) -> Scenarios:
-        for axis in type(self).model_fields:
-            if axis == "servers":
-                continue
+    def _each_value_once(self) -> Written:
+        for axis in axes():
             seen: list[Any] = []
-            for index, value in enumerate(getattr(self, axis)):
+            for index, value in enumerate(self.values(axis)):
                 if value in seen:
                     found = f"{show(value.model_dump() if isinstance(value, Table) else value)} again"
                     raise refused("each value once", found, f"{axis}[{index}]")
                 seen.append(value)
         return self
+
+
+def _values(axis: Axis) -> Any:
+    """The field of an axis under ``[scenarios]``."""
+    default = ... if axis.default is None else list(axis.default)
+    return list[axis.written], Field(default, min_length=1, max_length=axis.most)
+
+
+if TYPE_CHECKING:
+    Scenarios = Written
+else:
+    Scenarios = create_model(
+        "Scenarios",
+        __base__=Written,
+        __doc__=f"{Written.__doc__} A scenario is one combination of a value of each axis.",
+        **{name: _values(axis) for name, axis in axes().items()},
+    )
 
 
 def _agent_name(name: str) -> str:
@@ -135,8 +106,6 @@ class EvaluationFile(Table):
     stop: Stop | None = None
     scenarios: Scenarios
     user_agents: list[UserAgent] = Field(min_length=1, max_length=MOST_USERS)
-
-    _sysctls = field_validator("sysctls")(_only_network_sysctls)
 
 
 def json_schema() -> str:

@@ -12,7 +12,7 @@
   namespaces, so nothing of one visit is warm in the next but the machine itself.
 - *Order*: all first visits in random order, then all second visits, and so on: a drift of the
   machine hits all scenarios alike. The same file gives the same order.
-- *Seeds*: a run's seed depends on the evaluation's seed, network, user agent, page and visit, not
+- *Seeds*: a run's seed depends on the evaluation's seed, path, user agent, page and visit, not
   on the transport or the back end. So transports that are compared meet the same random loss and jitter
   (common random numbers), which narrows the interval of their difference.
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -28,13 +29,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
-
 from wirepaint import files
 from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages, sysctls
+from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
@@ -50,40 +50,26 @@ Trust = Callable[[Sequence[Path]], bool]
 """Says whether these C files, which an evaluation names, may be compiled and run."""
 
 
-class Scenario(BaseModel):
-    """One combination of the axes, resolved."""
-
-    model_config = ConfigDict(frozen=True)
+class Scenario(Levels):
+    """One combination of the axes."""
 
     name: str
     backend: BackendName
-    network: Network
-    congestion: Congestion
-    initial_window: int
-    http: Literal["h1", "h2"]
-    proxy: Literal["none"]
     servers: Literal["apart", "together"]
 
 
-class ResolvedRun(BaseModel):
+class ResolvedRun(Levels):
     """One run, complete: all that its result depends on but the machine.
 
-    ``initial_window`` in segments, ``viewport`` in CSS pixels; ``page`` is the folder of the page's
-    archive; ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run.
+    ``viewport`` in CSS pixels; ``page`` is the folder of the page's archive; ``visit`` 0 is the warm-up;
+    ``attempt`` is 1 unless the pool repeats the run.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     title: str
     backend: BackendName
     seed: int
     scenario: str
-    network: Network
-    congestion: Congestion
-    initial_window: int
-    http: Literal["h1", "h2"]
-    proxy: Literal["none"]
     sysctls: dict[str, str]
     user_agent: str
     viewport: tuple[int, int]
@@ -165,7 +151,7 @@ def plan(
 
 def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) -> None:
     """Raises NotTrusted unless somebody agrees that the file's own C files are compiled and run."""
-    controls = enumerate(file.scenarios.congestion)
+    controls = enumerate(file.scenarios.values("congestion"))
     named = {
         f"{place}: scenarios.congestion[{i}]": name for i, c in controls if (name := congestions.own_file(c))
     }
@@ -178,9 +164,9 @@ def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) 
 
 
 def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Sequence[str], place: str) -> None:
-    axes = file.scenarios
-    controls = len(asked or axes.congestion)
-    scenarios = len(axes.network) * controls * len(axes.initial_window) * len(axes.http) * len(backends)
+    scenarios = math.prod([len(backends), *(len(file.scenarios.values(axis)) for axis in axes())])
+    if asked:
+        scenarios = scenarios // len(file.scenarios.values("congestion")) * len(asked)
     if scenarios > MOST_SCENARIOS:
         raise UsageError(
             f"{place}: scenarios", f"{scenarios} scenarios", f"at most {MOST_SCENARIOS} scenarios"
@@ -202,43 +188,51 @@ def _scenarios(
     file: EvaluationFile, backends: list[BackendName], base: Path, place: str, asked: Sequence[str]
 ) -> Iterator[Scenario]:
     """The product of the axes; ``asked`` replaces the congestion controls of the file, unless empty."""
-    axes = file.scenarios
+    written = file.scenarios
     path = f"{place}: scenarios"
-    places = [f"{path}.network[{i}]" for i in range(len(axes.network))]
-    resolved_networks: list[Network] = []
-    for value, where in zip(axes.network, places, strict=True):
-        resolved_networks.append(_network(value, base, where))
-        if sum(network.opportunities for network in resolved_networks) > networks.MOST_OPPORTUNITIES:
-            raise UsageError(where, "more than that", f"{networks.TRACES} in all networks together")
-    _differ([slug(network.name) for network in resolved_networks], places)
-    places = ["--congestion"] * len(asked) or [f"{path}.congestion[{i}]" for i in range(len(axes.congestion))]
-    controls = [
-        congestions.resolve(value, where, backends, Path.cwd() if asked else base)
-        for value, where in zip(asked or axes.congestion, places, strict=True)
-    ]
-    _differ([congestion.label for congestion in controls], places)
-    windows_given = "initial_window" in axes.model_fields_set
-    if windows_given and (own := [control.label for control in controls if control.own_initial_window]):
-        found = f"{axes.initial_window} with {', '.join(own)}"
+    resolved = {axis: written.values(axis) for axis in axes()}
+    resolved["network"] = _networks(written.values("network"), base, f"{path}.network")
+    resolved["congestion"] = _controls(file, backends, base, f"{path}.congestion", asked)
+    given = written.model_fields_set
+    varying = {axis for axis, values in resolved.items() if len(values) > 1}
+    named_by = {"always": axes().keys(), "given": given, "varying": varying}
+    in_name = [name for name, axis in axes().items() if name in named_by[axis.named]]
+    own = [control.label for control in resolved["congestion"] if control.own_initial_window]
+    if "initial_window" in given and own:
+        found = f"{resolved['initial_window']} with {', '.join(own)}"
         accepted = "no such key: this congestion control chooses the window of a new connection itself"
         raise UsageError(f"{path}.initial_window", found, accepted)
-    product = itertools.product(
-        resolved_networks, controls, axes.http, axes.initial_window, axes.proxy, backends
-    )
-    for network, congestion, http, window, proxy, backend in product:
-        parts = [network.name, congestion.label, http] + ([f"iw{window}"] if windows_given else [])
-        parts += [axes.servers] if axes.servers == "together" else []
+    for *values, backend in itertools.product(*resolved.values(), backends):
+        of = dict(zip(resolved, values, strict=True))
+        parts = [axes()[axis].tag(axes()[axis].level(of[axis])) for axis in in_name]
+        parts += [written.servers] if written.servers == "together" else []
         parts += [backend] if len(backends) > 1 else []
-        yield Scenario(
-            name="-".join(slug(part) for part in parts),
-            backend=backend,
-            network=network,
-            congestion=congestion,
-            initial_window=window,
-            http=http,
-            proxy=proxy,
-            servers=axes.servers,
-        )
+        name = "-".join(slug(part) for part in parts)
+        yield Scenario(name=name, backend=backend, servers=written.servers, **of)
+
+
+def _controls(
+    file: EvaluationFile, backends: list[BackendName], base: Path, path: str, asked: Sequence[str]
+) -> list[Congestion]:
+    values = file.scenarios.values("congestion")
+    places = ["--congestion"] * len(asked) or [f"{path}[{i}]" for i in range(len(values))]
+    controls = [
+        congestions.resolve(value, where, backends, Path.cwd() if asked else base)
+        for value, where in zip(asked or values, places, strict=True)
+    ]
+    _differ([congestion.label for congestion in controls], places)
+    return controls
+
+
+def _networks(values: Sequence[Any], base: Path, path: str) -> list[Network]:
+    places = [f"{path}[{i}]" for i in range(len(values))]
+    resolved: list[Network] = []
+    for value, where in zip(values, places, strict=True):
+        resolved.append(_network(value, base, where))
+        if sum(network.opportunities for network in resolved) > networks.MOST_OPPORTUNITIES:
+            raise UsageError(where, "more than that", f"{networks.TRACES} in all networks together")
+    _differ([slug(network.name) for network in resolved], places)
+    return resolved
 
 
 def _network(value: Any, base: Path, place: str) -> Network:
@@ -337,17 +331,14 @@ def _runs(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visito
 
 def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int) -> ResolvedRun:
     page = visitor.page.name
+    of_path = [level for axis, level in levels(scenario).items() if axes()[axis].of_path]
     return ResolvedRun(
         key=f"{scenario.name}.{visitor.name}.{page}.v{visit:02d}",
         title=file.title,
         backend=scenario.backend,
-        seed=_seed(file.seed, scenario.network.name, visitor.name, page, visit),
+        seed=_seed(file.seed, *of_path, visitor.name, page, visit),
         scenario=scenario.name,
-        network=scenario.network,
-        congestion=scenario.congestion,
-        initial_window=scenario.initial_window,
-        http=scenario.http,
-        proxy=scenario.proxy,
+        **{axis: getattr(scenario, axis) for axis in axes()},
         sysctls={name: str(value) for name, value in (file.sysctls | scenario.congestion.sysctls).items()},
         user_agent=visitor.name,
         viewport=_viewport(visitor.agent, visitor.page),
@@ -375,9 +366,9 @@ def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Vi
     return as_written | {
         "backend": "both" if len(backends) > 1 else backends[0],
         "networks": {name: network.fingerprint() for name, network in unique.items()},
+        "congestion": {scenario.congestion.label: scenario.congestion.model_dump() for scenario in scenarios},
         "scenarios": {
-            scenario.name: scenario.model_dump(exclude={"name", "network"})
-            | {"network": scenario.network.name}
+            scenario.name: levels(scenario) | scenario.model_dump(include={"backend", "servers"})
             for scenario in scenarios
         },
         "user_agents": [

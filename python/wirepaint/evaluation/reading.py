@@ -7,9 +7,9 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from wirepaint import files
@@ -20,6 +20,10 @@ LARGEST_FILE = 2**20
 _PARTS = 16  # also in the expression
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]*+\.[ \t]*+){16}""")
 """A dotted key of more parts: tomllib takes the square of their number."""
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+"""A line that a user writes."""
 
 
 class Table(BaseModel):

@@ -8,12 +8,30 @@ import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from wirepaint import dataplane
 from wirepaint.errors import RunFailed, UsageError
-from wirepaint.evaluation.reading import hint, nearest, show
+from wirepaint.evaluation.reading import hint, nearest, refused, show
 
 _KERNEL = Path("/proc/sys")
+_NAME = re.compile(r"net\.(?:ipv4|core)(?:\.[A-Za-z0-9_-]{1,64}){1,4}")
+
+
+def _only_of_the_network(sysctls: dict[str, int | str]) -> dict[str, int | str]:
+    for name, value in sysctls.items():
+        if not _NAME.fullmatch(name):
+            raise refused('names such as "net.ipv4.tcp_slow_start_after_idle"', show(name))
+        number = isinstance(value, int)
+        if not (-(2**63) <= value < 2**63 if number else re.fullmatch(r"[\t\x20-\x7e]{0,200}", value)):
+            raise refused("a number of 64 bits or a line of text", show(value), name)
+    return sysctls
+
+
+Sysctls = Annotated[dict[str, int | str], Field(max_length=100), AfterValidator(_only_of_the_network)]
+"""Kernel settings of the client's and the server's namespace by name."""
 
 
 def check(sysctls: Mapping[str, int | str], place: str, backends: Sequence[str]) -> None:

@@ -9,10 +9,8 @@ import polars as pl
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
+from wirepaint.evaluation import axes
 from wirepaint.results import Results
-
-FACTORS = ("congestion", "initial_window", "http", "proxy", "network", "backend")
-"""Axes that may be compared; the first that varies is taken."""
 
 
 class Evidence:
@@ -26,15 +24,16 @@ class Evidence:
     def __init__(
         self, results: Results, factor: str | None = None, verdicts: Sequence[str] = ("valid",)
     ) -> None:
-        if factor is not None and factor not in FACTORS:
-            raise UsageError("factor", repr(factor), ", ".join(FACTORS))
+        factors = axes.factors()
+        if factor is not None and factor not in factors:
+            raise UsageError("factor", repr(factor), ", ".join(factors))
         self.results, self.verdicts = results, tuple(verdicts)
-        self.levels = {axis: metrics.levels(results, axis) for axis in FACTORS}
-        varying = [axis for axis in FACTORS if len(self.levels[axis]) > 1]
-        self.factor = factor or next(iter(varying), FACTORS[0])
+        self.levels = {axis: metrics.levels(results, axis) for axis in factors}
+        varying = [axis for axis in factors if len(self.levels[axis]) > 1]
+        self.factor = factor or next(iter(varying or factors))
         if len(metrics.levels(results, "user_agent")) > 1:
             varying.append("user_agent")
-        ordered = ("network", *(axis for axis in FACTORS if axis != "network"), "user_agent")
+        ordered = ("network", *(axis for axis in factors if axis != "network"), "user_agent")
         conditions = [axis for axis in ordered if axis in varying and axis != self.factor]
         self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
         self.series = self.levels[self.factor]

@@ -70,8 +70,6 @@ def levels(results: Results, axis: str) -> list[str]:
     if axis in ("user_agent", "page"):
         key = "name" if axis == "user_agent" else "page"
         values = [agent[key] for agent in evaluation["user_agents"]]
-    elif axis == "congestion":
-        values = [scenario["congestion"]["label"] for scenario in evaluation["scenarios"].values()]
     else:
         values = [scenario[axis] for scenario in evaluation["scenarios"].values()]
     return list(dict.fromkeys(map(str, values)))

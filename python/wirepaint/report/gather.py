@@ -12,6 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from wirepaint import figures, metrics
+from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
 from wirepaint.report.answer import Clause, Part, clauses, plain, sentence
@@ -19,14 +20,6 @@ from wirepaint.results import Results, journal
 from wirepaint.statistics import Comparison, agreement, compare, losses, median
 from wirepaint.statistics.compare import HEADLINE, MARGIN
 
-FACTORS = {
-    "congestion": "congestion control",
-    "initial_window": "initial window",
-    "http": "HTTP version",
-    "proxy": "proxy",
-    "network": "network",
-    "backend": "back end",
-}
 MADE_BY = {
     "testbed": "measured on the testbed: Linux TCP and Chromium over an emulated path",
     "simulator": "simulated: a model of Linux TCP and Chromium under a virtual clock, nothing was measured",
@@ -203,7 +196,7 @@ def gather(evidence: Evidence) -> Report:
     return Report(
         title=results.title,
         question=question(evidence),
-        factor=FACTORS[evidence.factor],
+        factor=axes.factors()[evidence.factor],
         series=evidence.series,
         condition="Network" if evidence.condition_axes == ["network"] else "Conditions",
         conditions=evidence.conditions,
@@ -238,7 +231,7 @@ def question(evidence: Evidence) -> str:
         baseline, candidate = evidence.series
         return f"Does {candidate} load these pages faster than {baseline}?"
     if len(evidence.series) > 2:
-        return f"Which {FACTORS[evidence.factor]} loads these pages fastest?"
+        return f"Which {axes.factors()[evidence.factor]} loads these pages fastest?"
     return f"How fast do these pages load with {evidence.series[0] if evidence.series else 'nothing'}?"
 
 
@@ -354,7 +347,7 @@ def shown_visits(evidence: Evidence) -> Visits:
         if not shown or sum(map(len, packed)) + len(text) > MOST_PACKED:
             left_out += 1
             continue
-        level = str(getattr(choice, evidence.factor))
+        level = str(choice.levels[evidence.factor])
         number = evidence.series.index(level) % figures.MOST_SERIES + 1
         index.append(choice.entry() | {"id": f"visit-{len(packed)}", "series": number})
         packed.append(text)

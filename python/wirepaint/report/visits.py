@@ -11,11 +11,13 @@ import gzip
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
+
+from wirepaint.results import journal
 
 TICK = 10_000
 """Nanoseconds in one unit of the embedded times."""
@@ -50,24 +52,30 @@ class Choice:
     """A visit to embed, and why it was chosen."""
 
     run_key: str
-    scenario: str
-    backend: str
-    network: str
-    congestion: str
-    http: str
-    initial_window: int
-    proxy: str
-    user_agent: str
-    page: str
+    levels: dict[str, str | int]
+    """By ``journal.AXES``."""
     visit: int
     verdict: str
     role: str
     """``median`` or ``first``."""
 
+    @classmethod
+    def of(cls, row: dict[str, Any], role: str) -> Choice:
+        """The visit of a row of :func:`wirepaint.metrics.table`."""
+        return cls(
+            row["run_key"], {axis: row[axis] for axis in journal.AXES}, row["visit"], row["verdict"], role
+        )
+
     def entry(self) -> dict[str, Any]:
         """What the report's index of visits holds."""
-        names = ("scenario", "network", "user_agent", "page", "visit", "verdict", "role")
-        return {"key": self.run_key} | {name: getattr(self, name) for name in names}
+        levels = {name: self.levels[name] for name in ("scenario", "network", "user_agent", "page")}
+        return {
+            "key": self.run_key,
+            **levels,
+            "visit": self.visit,
+            "verdict": self.verdict,
+            "role": self.role,
+        }
 
 
 def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Choice]:
@@ -79,16 +87,15 @@ def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Cho
     """
     medians: list[Choice] = []
     firsts: list[Choice] = []
-    names = [field.name for field in fields(Choice) if field.name != "role"]
     done = runs.filter((pl.col("state") == "done") & ~pl.col("warmup"))
     for _, group in done.group_by("scenario", "user_agent", "page", maintain_order=True):
         counted = group.filter(pl.col("verdict").is_in(list(verdicts)))
-        frame = (group if counted.is_empty() else counted).sort("visit").select(*names, value=pl.col(metric))
-        distance = (frame["value"] - frame["value"].median()).abs()
+        frame = (group if counted.is_empty() else counted).sort("visit")
+        distance = (frame[metric] - frame[metric].median()).abs()
         nearest = distance.arg_min() or 0
-        medians.append(Choice(**frame.drop("value").row(nearest, named=True), role="median"))
+        medians.append(Choice.of(frame.row(nearest, named=True), "median"))
         if nearest != 0:
-            firsts.append(Choice(**frame.drop("value").row(0, named=True), role="first"))
+            firsts.append(Choice.of(frame.row(0, named=True), "first"))
     return medians + firsts
 
 

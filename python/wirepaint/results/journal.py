@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from wirepaint.errors import Incomplete, PageFailed, PageTimeout, RunFailed, UsageError
+from wirepaint.evaluation import axes
 from wirepaint.results import names, sealed
 from wirepaint.results.outcome import Outcome
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 3
+FORMAT = 4
 """Version of the tables, kept in ``user_version``; another one is refused."""
 NAME = "journal.sqlite"
 State = Literal["planned", "running", "done", "failed", "skipped"]
@@ -49,29 +50,24 @@ or a part of the run broke."""
 CANNOT_COUNT = "the page cannot count: "
 """The cause of a run that was skipped for its page begins so; others were not needed."""
 
-AXES = (
-    "scenario",
-    "backend",
-    "network",
-    "congestion",
-    "initial_window",
-    "http",
-    "proxy",
-    "user_agent",
-    "page",
-)
-"""Columns that tell which condition a run belongs to."""
+AXES: dict[str, type[str] | type[int]] = {
+    "scenario": str,
+    "backend": str,
+    **{name: axis.column for name, axis in axes.axes().items()},
+    "user_agent": str,
+    "page": str,
+}
+"""Columns that tell which condition a run belongs to, and what they hold."""
 
 _FROM_WORST = ("failed", "invalid", "suspect", "valid")
 """Ends of an attempt; one that was stopped or interrupted is none."""
 
-_TABLES = """
+_AXES_SQL = ", ".join(f"{name} {'INTEGER' if of is int else 'TEXT'} NOT NULL" for name, of in AXES.items())
+_TABLES = f"""
 CREATE TABLE run (
   key TEXT PRIMARY KEY,
   position INTEGER NOT NULL UNIQUE,
-  scenario TEXT NOT NULL, backend TEXT NOT NULL, network TEXT NOT NULL, congestion TEXT NOT NULL,
-  initial_window INTEGER NOT NULL,
-  http TEXT NOT NULL, proxy TEXT NOT NULL, user_agent TEXT NOT NULL, page TEXT NOT NULL,
+  {_AXES_SQL},
   visit INTEGER NOT NULL, warmup INTEGER NOT NULL, seed INTEGER NOT NULL,
   state TEXT NOT NULL DEFAULT 'planned' CHECK (state IN ('planned','running','done','failed','skipped')),
   verdict TEXT CHECK (verdict IN ('valid','suspect','invalid')),
@@ -159,7 +155,13 @@ class Journal:
     def plan(self, runs: Iterable[ResolvedRun]) -> None:
         """Adds the runs of a new evaluation, all or none."""
         rows = [
-            {"key": run.key, "position": position, **axes(run), "visit": run.visit, "warmup": int(run.warmup)}
+            {
+                "key": run.key,
+                "position": position,
+                **condition(run),
+                "visit": run.visit,
+                "warmup": int(run.warmup),
+            }
             | {"seed": run.seed}
             for position, run in enumerate(runs)
         ]
@@ -355,19 +357,10 @@ def standing(state: str, verdict: str | None, cause: str | None, kind: str | Non
     return "timed out" if kind == "timeout" else verdict or state
 
 
-def axes(run: ResolvedRun) -> dict[str, Any]:
+def condition(run: ResolvedRun) -> dict[str, str | int]:
     """The columns ``AXES`` of a run."""
-    return {
-        "scenario": run.scenario,
-        "backend": run.backend,
-        "network": run.network.name,
-        "congestion": run.congestion.label,
-        "initial_window": run.initial_window,
-        "http": run.http,
-        "proxy": run.proxy,
-        "user_agent": run.user_agent,
-        "page": run.page_name,
-    }
+    asked = {"scenario": run.scenario, "backend": run.backend}
+    return asked | axes.levels(run) | {"user_agent": run.user_agent, "page": run.page_name}
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from wirepaint import files
 from wirepaint.errors import UsageError, show
+from wirepaint.evaluation import axes
 from wirepaint.evaluation.reading import validate
 from wirepaint.results import durable, names, provenance, sealed
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 EVALUATION = "evaluation.toml"
-FORMAT = 2
+FORMAT = 3
 
 
 class _Read(BaseModel):
@@ -39,17 +40,15 @@ class _Agent(_Read):
     rehearsal: dict[str, Any] | None = None
 
 
-class _Congestion(_Read):
-    label: str
-
-
-class _Scenario(_Read):
-    network: str
-    congestion: _Congestion
-    initial_window: int
-    http: str
-    proxy: str
+class _Level(_Read):
     backend: str
+
+
+if TYPE_CHECKING:
+    _Scenario = _Level
+else:
+    columns = {name: (axis.column, ...) for name, axis in axes.axes().items()}
+    _Scenario = create_model("_Scenario", __base__=_Level, **columns)
 
 
 class _Kind(_Read):

@@ -16,7 +16,7 @@ from wirepaint.results.contents import Contents
 _RUNS_SCHEMA = {
     "run_key": pl.String,
     "position": pl.Int64,
-    **{axis: pl.Int64 if axis == "initial_window" else pl.String for axis in journal.AXES},
+    **{axis: pl.Int64 if of is int else pl.String for axis, of in journal.AXES.items()},
     "visit": pl.Int64,
     "warmup": pl.Boolean,
     "seed": pl.Int64,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from wirepaint.evaluation.axes import levels
+
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
@@ -48,10 +50,7 @@ def identity(run: ResolvedRun) -> dict[str, Any]:
         "backend": run.backend,
         "seed": run.seed,
         "scenario": run.scenario,
-        "network": run.network.name,
-        "congestion": run.congestion.label,
-        "http": run.http,
-        "initial_window": run.initial_window,
+        **levels(run),
         "user_agent": run.user_agent,
         "page": run.page_name,
         "visit": run.visit,

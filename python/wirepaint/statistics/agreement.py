@@ -29,6 +29,7 @@ from scipy import stats
 
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
+from wirepaint.evaluation.axes import axes
 from wirepaint.results import Results
 from wirepaint.statistics import losses
 from wirepaint.statistics.compare import HEADLINE, Comparison, compare
@@ -208,7 +209,7 @@ def _directions(frame: pl.DataFrame, metric: str) -> list[tuple[bool, bool]]:
     """
     same = []
     sides = [frame.filter(~pl.col("warmup") & (pl.col("backend") == each)) for each in (REAL, SIMULATED)]
-    for factor in ("congestion", "initial_window", "http"):
+    for factor in (name for name, axis in axes().items() if not axis.of_path):
         levels = set.intersection(*(set(side[factor].drop_nulls()) for side in sides))
         if len(levels) < 2:
             continue

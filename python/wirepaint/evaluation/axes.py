@@ -1,0 +1,109 @@
+"""The axes of an evaluation, and the one declaration of each.
+
+An axis is a field of ``Levels`` with an ``Axis``. From it derive its key under ``[scenarios]``, its part of
+a scenario's name, its column in the journal and in every table of runs, and its place among the factors of
+``compare``, ``report`` and ``agree``. A back end reads its level from the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from wirepaint.evaluation.congestion import Congestion, CongestionTable
+from wirepaint.evaluation.network import Network, NetworkTable
+from wirepaint.evaluation.reading import Table, Text
+
+
+def _form(value: Any) -> str:
+    return "table" if isinstance(value, dict | Table) else "name"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is said of an axis once.
+
+    ``title`` stands in sentences. ``written`` is the type of one value in the evaluation file, ``default``
+    the values where the file has none (None: it must have some), ``most`` how many there may be.
+    ``level`` gives what columns and names hold, a text or a number as ``column`` says; ``tag`` is that
+    in the name of a scenario. An axis is part of the name as ``named`` says: where the file has it ("given"),
+    or several values of it ("varying").
+    ``of_path``: it says what the path is, not how it is used: levels have random elements of their own,
+    and no direction that a back end could get wrong.
+    """
+
+    title: str
+    written: Any
+    default: tuple[Any, ...] | None = None
+    most: int = 100
+    level: Callable[[Any], str | int] = lambda value: value
+    column: type[str] | type[int] = str
+    tag: Callable[[str | int], str] = str
+    named: Literal["always", "given", "varying"] = "always"
+    of_path: bool = False
+
+
+class Levels(BaseModel):
+    """A level of each axis, resolved: ``initial_window`` in segments."""
+
+    model_config = ConfigDict(frozen=True)
+
+    network: Annotated[
+        Network,
+        Axis(
+            "network",
+            Annotated[
+                Annotated[Text, Tag("name")] | Annotated[NetworkTable, Tag("table")], Discriminator(_form)
+            ],
+            level=lambda network: network.name,
+            of_path=True,
+        ),
+    ]
+    congestion: Annotated[
+        Congestion,
+        Axis(
+            "congestion control",
+            Annotated[
+                Annotated[Text, Tag("name")] | Annotated[CongestionTable, Tag("table")], Discriminator(_form)
+            ],
+            ("cubic",),
+            level=lambda congestion: congestion.label,
+        ),
+    ]
+    http: Annotated[Literal["h1", "h2"], Axis("HTTP version", Literal["h1", "h2"], ("h2",), most=2)]
+    initial_window: Annotated[
+        int,
+        Axis(
+            "initial window",
+            Annotated[int, Field(ge=1, le=1000)],
+            (10,),
+            most=1000,
+            column=int,
+            tag=lambda segments: f"iw{segments}",
+            named="given",
+        ),
+    ]
+    proxy: Annotated[Literal["none"], Axis("proxy", Literal["none"], ("none",), most=1, named="varying")]
+
+
+def axes() -> dict[str, Axis]:
+    """Every axis by its name, in the order in which scenarios are made of them."""
+    fields = Levels.model_fields.items()
+    return {name: each for name, field in fields for each in field.metadata if isinstance(each, Axis)}
+
+
+def levels(of: Levels) -> dict[str, str | int]:
+    """The level of each axis as a column holds it."""
+    return {name: axis.level(getattr(of, name)) for name, axis in axes().items()}
+
+
+def factors() -> dict[str, str]:
+    """Titles of what may be compared, by its column: how a path is used, the path, the back end.
+
+    The first that varies is what is compared where nobody says.
+    """
+    ordered = sorted(axes().items(), key=lambda named: named[1].of_path)
+    return {name: axis.title for name, axis in ordered} | {"backend": "back end"}
