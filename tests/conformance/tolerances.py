@@ -1,4 +1,4 @@
-"""How near the simulator must come to Linux (docs/guide/simulator.md, "Beside Linux")."""
+"""How near the simulator must come to Linux (docs/guide/simulator-beside-linux.md)."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_the_description_in_the_folder_repeats_the_run(tmp_path: Path):
 
 
 def test_the_description_in_the_guide_runs_and_has_rows_in_its_tables(tmp_path: Path):
-    guide = (Path(__file__).parents[3] / "docs/guide/simulator.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs/guide/simulation-by-hand.md").read_text()
     example = json.loads(guide.partition("```json\n")[2].partition("```")[0]) | {"trace_dir": str(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(example))
     said = dataplane.call("simulate", str(tmp_path / "run.json"))
