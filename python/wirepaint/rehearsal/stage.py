@@ -7,7 +7,6 @@ browser is told where by its resolver rules. Answers can be delayed, each by its
 from __future__ import annotations
 
 import json
-import os
 import random
 import tempfile
 import time
@@ -52,7 +51,6 @@ class Stage:
         """
         with tempfile.TemporaryDirectory(dir=self._work) as scratch:
             work = Path(scratch)
-            work.chmod(0o755)
             with (work / "log.txt").open("a") as log, self._serving(work, responses, http, log) as place:
                 load = browser.visit(
                     browser.BrowserOptions(
@@ -71,7 +69,7 @@ class Stage:
                         trace=trace,
                         quiet_s=quiet_s,
                     ),
-                    spawn=_spawn,
+                    spawn=process.spawn,
                 )
                 counters = place["witness"].stop(load.cpu_s)
                 place["stop"]()
@@ -137,7 +135,3 @@ def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[dict[str, Any
         described.append(origin | {"host": name})
         hosts[f"{name}:{port}"] = f"{address}:{listen}"
     return described, hosts
-
-
-def _spawn(argv: Sequence[str | Path], **options: Any) -> Any:
-    return process.spawn(argv, ordinary_user=os.geteuid() == 0, **options)
