@@ -62,7 +62,10 @@ def done(
                 value = work(folder, say)
         else:
             outer.chmod(0o711)
-            os.chown(folder, USER, USER)
+            try:
+                os.chown(folder, USER, USER)
+            except OSError as error:
+                raise _lack(error) from None
             value = _by_child(work, folder, of, say, fresh)
         yield folder, value
 
@@ -179,7 +182,6 @@ def serve() -> NoReturn:
 
 def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> NoReturn:
     """The child: gives its rights up, works, and writes a JSON line for all that it says."""
-    ready = False
     try:
         out = os.fdopen(writer, "w", encoding="utf-8", errors="surrogatepass")
 
@@ -189,20 +191,22 @@ def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> 
 
         try:
             wanted = work()
-            _give_up(folder, parent)
-            ready = True
+            try:
+                _give_up(parent)
+            except OSError as error:
+                raise _lack(error) from None
             with _temporaries(folder):
                 value = wanted(folder, lambda text: tell(say=text))
             tell(value=value)
         except BaseException as error:
             if os.environ.get("WIREPAINT_DEBUG"):
                 traceback.print_exc()
-            tell(**(_told(error) if ready else {"lack": f"{error}"}))
+            tell(**_told(error))
     finally:
         os._exit(0)
 
 
-def _give_up(folder: Path, parent: int) -> None:
+def _give_up(parent: int) -> None:
     """Becomes the ordinary user, away from the terminal."""
     if os.getsid(0) != os.getpid():
         os.setsid()
@@ -217,6 +221,11 @@ def _give_up(folder: Path, parent: int) -> None:
         os.dup2(nothing, number)
     linux.become(USER, KEPT)
     linux.die_with_parent(parent)
+
+
+def _lack(error: OSError) -> MachineLacks:
+    why = f"root cannot become an ordinary user here ({error.strerror})"
+    return MachineLacks(why, "Run the command without root, or with all rights of root.")
 
 
 @contextmanager
@@ -253,9 +262,6 @@ def _error(answer: dict[str, Any]) -> Exception:
             return OSError(number, why, name)
         case {"fault": str(name), "text": str(text)}:
             return type(cut(name, 80), (Exception,), {})(text)
-        case {"lack": str(why)}:
-            lack = f"root cannot become an ordinary user here ({cut(why)})"
-            return MachineLacks(lack, "Run the command without root, or with all of its rights.")
         case _:
             return PageFailed("the process that read the page gave no answer that can be understood")
 
