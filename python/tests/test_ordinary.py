@@ -152,6 +152,24 @@ def test_a_new_process_has_no_rights_of_root_either(
 
 
 @as_root
+def test_the_child_has_nothing_open_that_root_had_opened(tmp_path: Path) -> None:
+    def work(*_: object) -> list[str]:
+        return sorted(str(Path(f"/proc/self/fd/{n}").readlink()) for n in range(20) if _is_open(n))
+
+    with (tmp_path / "results").open("w"), ordinary.done(work, "a page") as (_, held):
+        pass
+    assert len(held) == 4 and held[:3] == ["/dev/null"] * 3 and held[3].startswith("pipe:")
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+@as_root
 def test_a_rehearsal_is_carried_out_in_such_a_process(
     unrehearsed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,7 +362,7 @@ def test_what_a_child_says_of_a_page_is_checked(
     answer: dict[str, Any], unrehearsed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ordinary, "_answer", lambda *_: {"value": answer})
-    with pytest.raises(UsageError, match="unrehearsed"):
+    with pytest.raises((UsageError, PageFailed), match="unrehearsed: "):
         prepare(unrehearsed, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 

@@ -32,7 +32,7 @@ USER = 65_532
 can touch another. Nor the user who called sudo, whose account can become root."""
 KEPT = (linux.CAP_DAC_READ_SEARCH,)
 """The child may read what root may: recordings, and this program, lie in homes that others cannot enter."""
-MOST_SAID, MOST_TAKEN = 2**29, 2**29
+MOST_SAID, MOST_TAKEN = 2**28, 2**29
 """Bytes that root reads back: of JSON, and of files."""
 _FIRST_TO_GO = b"500"
 """Where memory runs out, the kernel ends the child rather than what waits for it."""
@@ -192,7 +192,7 @@ def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> 
         try:
             wanted = work()
             try:
-                _give_up(parent)
+                _give_up(parent, writer)
             except OSError as error:
                 raise _lack(error) from None
             with _temporaries(folder):
@@ -206,8 +206,11 @@ def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> 
         os._exit(0)
 
 
-def _give_up(parent: int) -> None:
-    """Becomes the ordinary user, away from the terminal."""
+def _give_up(parent: int, writer: int) -> None:
+    """Becomes the ordinary user, away from the terminal, with nothing open but ``writer``.
+
+    What root had open (results, the way to the launcher of cells) would be open to the child.
+    """
     if os.getsid(0) != os.getpid():
         os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -219,6 +222,8 @@ def _give_up(parent: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1) if os.environ.get("WIREPAINT_DEBUG") else (0, 1, 2):
         os.dup2(nothing, number)
+    os.closerange(3, writer)
+    os.closerange(writer + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     linux.become(USER, KEPT)
     linux.die_with_parent(parent)
 

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from wirepaint import ordinary
-from wirepaint.pages.bodies import check
+from wirepaint.errors import PageFailed
+from wirepaint.pages.bodies import check, stored
 from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.import_har import sweep
 from wirepaint.pages.model import BODIES, INDEX, Page, Resource, faults_named, parsed, read_index
@@ -123,7 +124,19 @@ def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
     with ordinary.done(work, str(page_dir)) as (made, said):
         with faults_named(str(page_dir)):
             served = _Served.model_validate(said)
+        _check(page, served, page_dir)
         return _keep(page, served, made, folder)
+
+
+def _check(page: Page, served: _Served, page_dir: Path) -> None:
+    """Raises unless it is the same page, with stored bodies in its folder: whoever made it ready may lie."""
+    asked = [(resource.id, resource.method, resource.url, resource.body) for resource in page.resources]
+    answered = [(resource.id, resource.method, resource.url, resource.body) for resource in served.resources]
+    if asked != answered or len(served.own) != len(asked):
+        raise PageFailed(f"{page_dir}: what was made ready is another page")
+    for resource in page.resources:
+        if resource.body:
+            stored(page_dir, resource)
 
 
 def _keep(page: Page, served: _Served, made: Path, folder: Path) -> dict[str, Any]:
