@@ -7,6 +7,7 @@ browser is told where by its resolver rules. Answers can be delayed, each by its
 from __future__ import annotations
 
 import json
+import os
 import random
 import tempfile
 import time
@@ -51,6 +52,7 @@ class Stage:
         """
         with tempfile.TemporaryDirectory(dir=self._work) as scratch:
             work = Path(scratch)
+            work.chmod(0o755)
             with (work / "log.txt").open("a") as log, self._serving(work, responses, http, log) as place:
                 load = browser.visit(
                     browser.BrowserOptions(
@@ -69,7 +71,7 @@ class Stage:
                         trace=trace,
                         quiet_s=quiet_s,
                     ),
-                    spawn=process.spawn,
+                    spawn=_spawn,
                 )
                 counters = place["witness"].stop(load.cpu_s)
                 place["stop"]()
@@ -135,3 +137,8 @@ def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[dict[str, Any
         described.append(origin | {"host": name})
         hosts[f"{name}:{port}"] = f"{address}:{listen}"
     return described, hosts
+
+
+def _spawn(argv: Sequence[str | Path], **options: Any) -> Any:
+    # A benchmark may stage as root.
+    return process.spawn(argv, ordinary_user=os.geteuid() == 0, **options)
