@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -33,10 +34,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from wirepaint import recording
+from wirepaint import ordinary, recording
 from wirepaint.pages import Page, load
 from wirepaint.pages.synthesis.binary import image
-from wirepaint.recording import command, scratch
+from wirepaint.recording import command
 from wirepaint.recording import visit as recorder
 from wirepaint.runners.testbed.browser import chromium
 
@@ -123,15 +124,16 @@ def load_time(seen: recorder.Visit) -> float:
 
 def load_recorded(url: str, port: int, out: Path) -> float:
     """Records the page into ``out``; its page load time in ms."""
-    kept: list[recorder.Visit] = []
+    kept = multiprocessing.Value("d", lock=False)  # a child of this process loads the page
 
     def remembered(*arguments: Any) -> recorder.Visit:
-        kept.append(recorder.visit(*arguments))
-        return kept[0]
+        seen = recorder.visit(*arguments)
+        kept.value = load_time(seen)
+        return seen
 
     command.visit = remembered
     recording.record(wish_of(url, port), out)
-    return load_time(kept[0])
+    return kept.value
 
 
 def load_plain(url: str, port: int) -> float:
@@ -140,10 +142,13 @@ def load_plain(url: str, port: int) -> float:
     def without_bytes(*arguments: Any, **options: Any) -> list[str]:
         return usual(*arguments, **options | {"capture": "Default"})
 
+    def load(folder: Path, _: ordinary.Say) -> float:
+        return load_time(recorder.visit(wish_of(url, port), folder, folder / "netlog.json"))
+
     usual, chromium.command_line = chromium.command_line, without_bytes
     try:
-        with scratch.scratch() as folder:
-            return load_time(recorder.visit(wish_of(url, port), folder, folder / "netlog.json"))
+        with ordinary.done(load, url, browser=True) as (_, took_ms):
+            return took_ms
     finally:
         chromium.command_line = usual
 

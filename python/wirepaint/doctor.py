@@ -125,7 +125,7 @@ def _rights() -> Iterator[Finding]:
 
 
 def _kernel_facilities() -> Iterator[Finding]:
-    from wirepaint.runners.testbed import linux
+    from wirepaint import linux
 
     kinds = linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC
 
@@ -196,7 +196,7 @@ def _program() -> Iterator[Finding]:
 
 
 def _browser() -> Iterator[Finding]:
-    from wirepaint.runners.testbed import linux
+    from wirepaint import linux
     from wirepaint.runners.testbed.browser import chromium
 
     try:

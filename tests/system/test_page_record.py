@@ -25,7 +25,6 @@ from wirepaint import recording
 from wirepaint.cli import invoke
 from wirepaint.errors import MachineLacks, PageTimeout, RunFailed
 from wirepaint.pages import Page, Resource, load
-from wirepaint.recording import scratch
 from wirepaint.rehearsal import rehearse
 from wirepaint.runners.testbed.browser import chromium
 
@@ -106,10 +105,6 @@ def body(folder: Path, resource: Resource) -> bytes:
 
 def by_path(page: Page) -> dict[str, Resource]:
     return {f"{r.method} {r.url.partition('://')[2].partition('/')[2]}": r for r in page.resources}
-
-
-def leftovers() -> list[Path]:
-    return list(Path(tempfile.gettempdir()).glob(f"{scratch.PREFIX}*"))
 
 
 @pytest.fixture(scope="module")
@@ -358,30 +353,40 @@ def test_a_folder_that_is_no_page_is_not_overwritten(
     assert "accepted: a new folder, an empty one or a page folder" in capsys.readouterr().err
 
 
+def left(folder: str) -> list[str]:
+    return [path.name for path in Path(folder).iterdir()]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_recording_that_is_ended_leaves_no_process_and_no_folder(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     hanging = Answer(PNG, "image/png", think_s=20.0)
-    before = leftovers()
-    with Site({"site.test/": html("<img src=slow.png>"), "site.test/slow.png": hanging}) as site:
+    with (
+        tempfile.TemporaryDirectory() as temporaries,
+        Site({"site.test/": html("<img src=slow.png>"), "site.test/slow.png": hanging}) as site,
+    ):
+        Path(temporaries).chmod(0o711)  # an ordinary user goes through it
         place = f"site.test:{site.port}:127.0.0.1"
         command = ["page", "record", site.url("site.test/"), "-o", str(tmp_path / "p"), "--resolve", place]
         code = "import sys; from wirepaint.cli import invoke; sys.exit(invoke(sys.argv[1:]))"
-        started = subprocess.Popen([sys.executable, "-c", code, *command], stderr=subprocess.DEVNULL)
+        started = subprocess.Popen(
+            [sys.executable, "-c", code, *command],
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": temporaries},
+        )
         try:
             deadline = time.monotonic() + 20
             while "GET site.test/slow.png" not in site.asked and time.monotonic() < deadline:
                 time.sleep(0.05)
             running = proc.descendants(started.pid)
-            assert len(running) > 3 and len(leftovers()) == len(before) + 1
+            assert len(running) > 3 and len(left(temporaries)) == 1
             os.kill(started.pid, number)
             started.wait(10)
         finally:
             started.kill()
         deadline = time.monotonic() + 15
-        while (any(map(proc.alive, running)) or leftovers() != before) and time.monotonic() < deadline:
+        while (any(map(proc.alive, running)) or left(temporaries)) and time.monotonic() < deadline:
             time.sleep(0.05)
-    assert not [pid for pid in running if proc.alive(pid)]
-    assert leftovers() == before
-    assert list(tmp_path.iterdir()) == []
+        assert not [pid for pid in running if proc.alive(pid)]
+        assert left(temporaries) == []

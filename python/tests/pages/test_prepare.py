@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -89,8 +90,8 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[Path, tuple[i
         assert not follow_symlinks
         owners[path] = uid, gid
 
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("os.chown", chown)
+    there = SimpleNamespace(geteuid=lambda: 0, chown=chown, environ=os.environ)
+    monkeypatch.setattr("wirepaint.pages.cache.os", there)
     monkeypatch.setenv("SUDO_UID", "1234")
     monkeypatch.setenv("SUDO_GID", "567")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / ".cache"))

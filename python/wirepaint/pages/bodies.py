@@ -32,7 +32,7 @@ def decoded(file: Path, wire_bytes: int, decoded_bytes: int, coding: str | None,
 
 def check(page_dir: Path, resource: Resource) -> None:
     """Raises :class:`UsageError` unless the stored body of ``resource`` is what the index says."""
-    file = _file(page_dir, resource)
+    file = stored(page_dir, resource)
     place = f"{page_dir / INDEX}: resources[{resource.id}].body"
     digest = hashlib.sha256(_stored(file, resource.wire_bytes, place)).hexdigest()
     if digest != resource.body:
@@ -50,14 +50,15 @@ def copy(page_dir: Path, target: Path) -> None:
     for resource in parsed(index, page_dir / INDEX).resources:
         if resource.body and not (target / BODIES / resource.body).exists():
             try:
-                wire = _stored(_file(page_dir, resource), resource.wire_bytes, "")
+                wire = _stored(stored(page_dir, resource), resource.wire_bytes, "")
             except UsageError:
                 continue
             (target / BODIES / resource.body).write_bytes(wire)
     (target / INDEX).write_bytes(index)
 
 
-def _file(page_dir: Path, resource: Resource) -> Path:
+def stored(page_dir: Path, resource: Resource) -> Path:
+    """The file of a stored body; raises :class:`UsageError` for one that is not in the folder of the page."""
     file = page_dir / BODIES / (resource.body or "")
     if not file.resolve().is_relative_to(page_dir.resolve()):
         place = f"{page_dir / INDEX}: resources[{resource.id}].body"

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from wirepaint import files
 from wirepaint.errors import UsageError
 from wirepaint.pages.codings import encode_near
-from wirepaint.pages.import_har import check_target, name_from, replacing, store
+from wirepaint.pages.import_har import check_target, made, name_from, store
 from wirepaint.pages.model import Page, Recorded, Resource, checked, faults_named, keeping, save_index
 from wirepaint.pages.site import File, Site
 
@@ -42,11 +42,29 @@ def import_folder(
     if not inside or not (path / first).is_file():
         raise UsageError(str(path), f"no {start}", f"the folder of a static site with {_needed(start)}")
     check_target(out, path)
+
+    def make(folder: Path) -> None:
+        _import(path, folder, name=name, title=title, source=source, licence=licence, seed=seed, start=start)
+
+    return made(make, str(path), out)
+
+
+def _import(
+    path: Path,
+    folder: Path,
+    *,
+    name: str | None,
+    title: str | None,
+    source: str | None,
+    licence: str,
+    seed: int,
+    start: str,
+) -> None:
     now = datetime.now(UTC)
     host = re.sub(r"\.{2,}", ".", name_from(path))[:60].rstrip(".")
     site = Site(path, f"https://{host}.example")
-    site.walk("" if start == "index.html" else first.as_posix())
-    with replacing(out) as folder, faults_named(str(path)):
+    site.walk("" if start == "index.html" else PurePosixPath(start).as_posix())
+    with faults_named(str(path)):
         resources = [_resource(number, found, folder) for number, found in enumerate(site.found.values())]
         page = Page(
             name=name or name_from(path),
@@ -62,7 +80,6 @@ def import_folder(
             resources=resources,
         )
         save_index(page, folder)
-    return page
 
 
 def without_unasked(page: Page) -> Page:

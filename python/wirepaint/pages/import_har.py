@@ -8,11 +8,11 @@ import shutil
 import tempfile
 import time
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from wirepaint import files
+from wirepaint import files, ordinary
 from wirepaint.errors import UsageError
 from wirepaint.pages import causes, har, headers, readers, references, servers, sizes, stability
 from wirepaint.pages.cache import hand_over, make_folder, unwritable
@@ -73,13 +73,17 @@ def import_har(
     checked(name, seed)
     check_target(out, path)
     options = {"name": name, "title": title, "page": page, "source": source, "licence": licence, "seed": seed}
-    return import_log(readers.read(path, page), path, out, sizes_only=sizes_only, **options)
+
+    def make(folder: Path) -> None:
+        import_log(readers.read(path, page), path, folder, sizes_only=sizes_only, **options)
+
+    return made(make, str(path), out)
 
 
 def import_log(
     log: har.Log,
     path: Path,
-    out: Path,
+    folder: Path,
     *,
     name: str | None = None,
     title: str | None = None,
@@ -91,11 +95,11 @@ def import_log(
     viewport: tuple[int, int] | None = None,
     mobile: bool = False,
     notes: Sequence[str] = (),
-) -> Page:
+) -> None:
     """Imports what a reader has read from ``path``, whatever its format; see :func:`import_har`.
 
     ``viewport`` and ``mobile`` say on what screen it was recorded, ``notes`` what the reader left
-    out. The caller has checked name, seed and ``out``.
+    out. The caller has checked name and seed; ``folder`` is as :func:`made` gives it.
     """
     if sizes_only:
         har.drop_bodies(log)
@@ -107,7 +111,7 @@ def import_log(
     selection.notes[:0] = log.notes
     recorder = f"{log.creator.name} {log.creator.version}".strip()
     _leave_out_icons(selection)
-    with replacing(out) as folder, faults_named(str(path)):
+    with faults_named(str(path)):
         resources = _resources(selection, path, folder)
         result = Page(
             name=name or name_from(path),
@@ -125,7 +129,21 @@ def import_log(
             resources=resources,
         )
         save_index(result, folder)
-    return result
+
+
+def made(make: Callable[[Path], None], of: str, out: Path, *, browser: bool = False) -> Page:
+    """The page that ``make`` writes to a folder as an ordinary user, put at ``out``.
+
+    ``of`` names in errors what was read, ``browser`` says that a browser is started.
+    """
+
+    def work(folder: Path, _: ordinary.Say) -> None:
+        (folder / BODIES).mkdir()
+        make(folder)
+
+    with ordinary.done(work, of, browser=browser) as (folder, _), replacing(out) as target:
+        ordinary.take(folder, target, BODIES)
+        return load(target)
 
 
 def sweep(folder: Path, pattern: str) -> None:

@@ -10,16 +10,21 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from wirepaint.pages.bodies import check
+from pydantic import BaseModel
+
+from wirepaint import ordinary
+from wirepaint.errors import PageFailed
+from wirepaint.pages.bodies import check, stored
 from wirepaint.pages.cache import hand_over, make_folder, unwritable
 from wirepaint.pages.import_har import sweep
-from wirepaint.pages.model import BODIES, INDEX, Page, parsed, read_index
+from wirepaint.pages.model import BODIES, INDEX, Page, Resource, faults_named, parsed, read_index
 from wirepaint.pages.synthesis import synthesise
 from wirepaint.pages.synthesis.markup import Driver
 
@@ -65,10 +70,18 @@ def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
 
     Raises :class:`UsageError` for a page folder that is damaged and a cache that cannot be written.
     """
-    page_dir, cache_folder = Path(page_dir), Path(cache_folder).absolute()
     index = read_index(page_dir)
-    folder = cache_folder / hashlib.sha256(index + _maker()).hexdigest()[:32]
-    data = _read(folder) or _make(parsed(index, page_dir / INDEX), page_dir, folder)
+    return _prepared(index, lambda: parsed(index, Path(page_dir) / INDEX), Path(page_dir), cache_folder)
+
+
+def prepare_as(page: Page, page_dir: Path, cache_folder: Path) -> PreparedPage:
+    """The same for a page with bodies in ``page_dir``, whatever the index there says."""
+    return _prepared(page.model_dump_json().encode(), lambda: page, Path(page_dir), cache_folder)
+
+
+def _prepared(index: bytes, page: Callable[[], Page], page_dir: Path, cache_folder: Path) -> PreparedPage:
+    folder = Path(cache_folder).absolute() / hashlib.sha256(index + _maker()).hexdigest()[:32]
+    data = _read(folder) or _make(page(), page_dir, folder)
     bodies = page_dir.absolute() / BODIES
     for response, own in zip(data["responses"], data["own"], strict=True):
         if response["body"] is not None:
@@ -85,10 +98,48 @@ def _maker() -> bytes:
     return hashlib.sha256(b"".join(p.read_bytes() for p in files)).digest()
 
 
+class _Served(BaseModel):
+    """What was made ready: each resource as it is served, whether it has a new body, which are certain."""
+
+    resources: list[Resource]
+    own: list[bool]
+    certain: set[int]
+
+
 def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
+    """Lets an ordinary user make the bodies, and keeps them in ``folder``."""
+
+    def work(made: Path, _: ordinary.Say) -> dict[str, Any]:
+        for resource in page.resources:
+            if resource.body:
+                check(page_dir, resource)
+        served: dict[str, Any] = {"resources": [], "own": [], "certain": sorted(_certain(page))}
+        for resource, wire in synthesise(page):
+            if wire is not None:
+                (made / _name(resource.id)).write_bytes(wire)
+            served["own"].append(wire is not None)
+            served["resources"].append(resource.model_dump(mode="json"))
+        return served
+
+    with ordinary.done(work, str(page_dir)) as (made, said):
+        with faults_named(str(page_dir)):
+            served = _Served.model_validate(said)
+        _check(page, served, page_dir)
+        return _keep(page, served, made, folder)
+
+
+def _check(page: Page, served: _Served, page_dir: Path) -> None:
+    """Raises unless it is the same page, with stored bodies in its folder: whoever made it ready may lie."""
+    asked = [(resource.id, resource.method, resource.url, resource.body) for resource in page.resources]
+    answered = [(resource.id, resource.method, resource.url, resource.body) for resource in served.resources]
+    if asked != answered or len(served.own) != len(asked):
+        raise PageFailed(f"{page_dir}: what was made ready is another page")
     for resource in page.resources:
         if resource.body:
-            check(page_dir, resource)
+            stored(page_dir, resource)
+
+
+def _keep(page: Page, served: _Served, made: Path, folder: Path) -> dict[str, Any]:
     make_folder(folder.parent)
     sweep(folder.parent, ".making.*")
     try:
@@ -96,44 +147,8 @@ def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise unwritable(folder.parent, error) from None
     try:
-        data: dict[str, Any] = {
-            "name": page.name,
-            "url": page.url,
-            "responses": [],
-            "own": [],
-            "resources": [],
-            "clock_ms": NO_CLOCK_MS if page.clock_ms is None else page.clock_ms,
-            "seed": page.seed,
-            "mobile": page.mobile,
-            "rehearsed": page.rehearsal is not None,
-            "paints": _paints(page),
-        }
-        origins: dict[tuple[str, str, int], None] = {}
-        certain = _certain(page)
-        for resource, wire in synthesise(page):
-            name = digest = resource.body
-            if wire is not None:
-                name = f"{resource.id:05d}"
-                (scratch / name).write_bytes(wire)
-                digest = hashlib.sha256(wire).hexdigest()
-            parts = urlsplit(resource.url)
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-            origins[parts.scheme, (parts.hostname or "").lower(), port] = None
-            data["own"].append(wire is not None)
-            data["responses"].append(
-                {
-                    "method": resource.method,
-                    "url": resource.url,
-                    "status": resource.status,
-                    "headers": resource.headers,
-                    "body": name,
-                    "body_sha256": digest,
-                    "patterns": resource.patterns,
-                    "think_ns": round(resource.think_ms * 1e6),
-                }
-            )
-            data["resources"].append(resource.model_dump(mode="json") | {"expected": resource.id in certain})
-        data["origins"] = list(origins)
+        ordinary.take(made, scratch)
+        data = _described(page, served, scratch)
         text = json.dumps(data).encode()
         (scratch / _PREPARED).write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
         scratch.chmod(0o755)
@@ -147,6 +162,48 @@ def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return json.loads(text)
+
+
+def _described(page: Page, served: _Served, folder: Path) -> dict[str, Any]:
+    """What is kept of a page, with its new bodies in ``folder``."""
+    data: dict[str, Any] = {
+        "name": page.name,
+        "url": page.url,
+        "responses": [],
+        "own": served.own,
+        "resources": [],
+        "clock_ms": NO_CLOCK_MS if page.clock_ms is None else page.clock_ms,
+        "seed": page.seed,
+        "mobile": page.mobile,
+        "rehearsed": page.rehearsal is not None,
+        "paints": _paints(page),
+    }
+    origins: dict[tuple[str, str, int], None] = {}
+    for number, (resource, own) in enumerate(zip(served.resources, served.own, strict=True)):
+        name = _name(number) if own else resource.body
+        parts = urlsplit(resource.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        origins[parts.scheme, (parts.hostname or "").lower(), port] = None
+        data["responses"].append(
+            {
+                "method": resource.method,
+                "url": resource.url,
+                "status": resource.status,
+                "headers": resource.headers,
+                "body": name,
+                "body_sha256": _digest(folder / _name(number)) if own else resource.body,
+                "patterns": resource.patterns,
+                "think_ns": round(resource.think_ms * 1e6),
+            }
+        )
+        data["resources"].append(resource.model_dump(mode="json") | {"expected": number in served.certain})
+    data["origins"] = list(origins)
+    return data
+
+
+def _name(number: int) -> str:
+    """File of a body that was made."""
+    return f"{number:05d}"
 
 
 def _paints(page: Page) -> dict[str, dict[str, Any] | None]:

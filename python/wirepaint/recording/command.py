@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from wirepaint.pages import Page
-from wirepaint.pages.import_har import check_target, import_log
+from wirepaint.pages.import_har import check_target, import_log, made
 from wirepaint.pages.model import checked
 from wirepaint.recording import log, wire
-from wirepaint.recording.scratch import scratch
 from wirepaint.recording.secrets import Secrets
 from wirepaint.recording.visit import visit
 from wirepaint.recording.wish import Wish
@@ -30,20 +30,24 @@ def record(
     """
     checked(name, seed=1)
     check_target(out)
-    secrets = Secrets(wish)
-    with scratch() as folder:
-        netlog = folder / "netlog.json"
-        seen = visit(wish, folder, netlog)
-        recorded, notes = log.har_log(seen, wire.read(netlog), secrets)
-    return import_log(
-        recorded,
-        Path(wish.host),
-        out,
-        name=name,
-        title=title,
-        source=source or secrets.text(wish.url),
-        licence=licence,
-        viewport=wish.viewport,
-        mobile=wish.mobile,
-        notes=notes,
-    )
+
+    def make(folder: Path) -> None:
+        secrets = Secrets(wish)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+            netlog = Path(home) / "netlog.json"
+            seen = visit(wish, Path(home), netlog)
+            recorded, notes = log.har_log(seen, wire.read(netlog), secrets)
+        import_log(
+            recorded,
+            Path(wish.host),
+            folder,
+            name=name,
+            title=title,
+            source=source or secrets.text(wish.url),
+            licence=licence,
+            viewport=wish.viewport,
+            mobile=wish.mobile,
+            notes=notes,
+        )
+
+    return made(make, wish.url, out, browser=True)

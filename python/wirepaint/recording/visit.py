@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,15 +53,11 @@ def visit(wish: Wish, folder: Path, netlog: Path) -> Visit:
     # A round trip is measured on TCP's handshake.
     more = ["--disable-quic", *(["--ignore-certificate-errors"] if wish.insecure else [])]
     argv = chromium.command_line(folder, netlog, wish.viewport, rules=rules, capture="Everything", more=more)
-    running = Running(argv, chromium.environment(folder), folder / "log.txt", _spawn, browser.on_event)
+    running = Running(argv, chromium.environment(folder), folder / "log.txt", process.spawn, browser.on_event)
     try:
         return browser.load(running)
     finally:
         running.end()
-
-
-def _spawn(argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
-    return process.spawn(argv, ordinary_user=os.geteuid() == 0, **options)
 
 
 class _Browser(Watching):

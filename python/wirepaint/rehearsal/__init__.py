@@ -16,11 +16,12 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from wirepaint.errors import MachineLacks, UsageError
+from wirepaint.errors import MachineLacks, PageFailed, UsageError
+from wirepaint.ordinary import Say
 from wirepaint.pages import cache, model
 from wirepaint.pages.model import INDEX
 from wirepaint.rehearsal import speed
-from wirepaint.rehearsal.rehearse import MAKER, Say, copy, rehearse
+from wirepaint.rehearsal.rehearse import MAKER, copy, rehearse
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
 
@@ -121,7 +122,7 @@ def _make(target: Path, of: Wanted, say: Say) -> None:
         try:
             copy(folder, scratch)
             page = rehearse(scratch, say, viewport)
-        except UsageError as error:
+        except (UsageError, PageFailed) as error:
             say(f"{model.load(folder).name}: not rehearsed: {error}")
             return
         cache.hand_over(scratch)
@@ -139,7 +140,7 @@ def _make_quietly(target: Path, of: Wanted) -> list[str]:
 
 
 def _mortal() -> None:
-    from wirepaint.runners.testbed import linux
+    from wirepaint import linux
 
     linux.die_with_parent()
 

@@ -11,15 +11,17 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from wirepaint import ordinary
 from wirepaint.errors import RunFailed
+from wirepaint.ordinary import Say
 from wirepaint.pages import bodies, cache, model
 from wirepaint.pages.import_folder import without_unasked
-from wirepaint.pages.model import BODIES, Page, Rehearsal, Resource, keeping
-from wirepaint.pages.prepare import PreparedPage, prepare
+from wirepaint.pages.model import BODIES, INDEX, Page, Rehearsal, Resource, keeping
+from wirepaint.pages.prepare import PreparedPage, prepare_as
 from wirepaint.rehearsal import fitting, pools, speed, work
 from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
@@ -40,8 +42,6 @@ UNSTABLE_SHARE = 0.25
 """A page is a shape from this share of bytes on that some rehearsals ask for and others do not. Of fifty
 recordings none reached it."""
 
-Say = Callable[[str], None]
-
 
 @dataclass
 class _Found:
@@ -56,20 +56,26 @@ def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) ->
     A page whose recorded bodies do not replay becomes a shape: its bodies are dropped, and what was
     recorded of sizes and causes serves. Raises ``MachineLacks`` without Chromium.
     """
-    began = time.monotonic()
     page = model.load(folder)
+    work = partial(_rehearsed, page, folder.absolute(), viewport or page.usual_viewport)
+    with ordinary.done(work, str(folder), say, fresh=True, browser=True) as (_, index):
+        done = model.parsed(index.encode(), folder / INDEX)
+    model.save_index(done, folder)
+    _drop_unused(done, folder)
+    return done
+
+
+def _rehearsed(page: Page, folder: Path, viewport: tuple[int, int], scratch: Path, say: Say) -> str:
+    """The index of the rehearsed page, as JSON."""
+    began = time.monotonic()
     if any(resource.stand_in for resource in page.resources):
         page = _as_imported(page)
-        model.save_index(page, folder)
-    viewport = viewport or page.usual_viewport
-    found, why = _attempt(page, folder, say, viewport)
+    found, why = _attempt(page, folder, scratch, say, viewport)
     has_bodies = any(resource.body for resource in page.resources)
     if found is None and has_bodies:
         say(f"{page.name}: {why}; rehearsing it as a shape")
-        shape = _as_shape(page)
-        model.save_index(shape, folder)
-        found, again = _attempt(shape, folder, say, viewport)
-        page = shape
+        page = _as_shape(page)
+        found, again = _attempt(page, folder, scratch, say, viewport)
         if found is not None:
             found.rehearsal.verdict, found.rehearsal.reason = "shape", why
         else:
@@ -87,21 +93,34 @@ def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) ->
         found = _Found(page.resources, rehearsal)
     found.rehearsal.seconds = round(time.monotonic() - began, 1)
     done = page.model_copy(update={"resources": found.resources, "rehearsal": found.rehearsal})
-    done = without_unasked(done)
-    model.save_index(done, folder)
-    _drop_unused(done, folder)
-    return done
+    return without_unasked(done).model_dump_json()
 
 
-def _attempt(page: Page, folder: Path, say: Say, viewport: tuple[int, int]) -> tuple[_Found | None, str]:
+def _attempt(
+    page: Page, folder: Path, scratch: Path, say: Say, viewport: tuple[int, int]
+) -> tuple[_Found | None, str]:
     """What rehearsals of the page as it is found; None and the reason where it does not replay."""
-    prepared = prepare(folder, cache.cache_dir())
-    with tempfile.TemporaryDirectory() as scratch:
-        Path(scratch).chmod(0o755)
+    prepared = _readable(prepare_as(page, folder, scratch / "prepared"), scratch)
+    with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as place:
         try:
-            return _Rehearsals(page, prepared, Path(scratch), viewport, say).carry_out()
+            return _Rehearsals(page, prepared, Path(place), viewport, say).carry_out()
         except RunFailed as failure:
             return None, str(failure)
+
+
+def _readable(prepared: PreparedPage, scratch: Path) -> PreparedPage:
+    """The page with all bodies in ``scratch``: the replay server may not read the folder of the page."""
+    responses = []
+    for response in prepared.responses:
+        body = response["body"]
+        if body is not None and not Path(body).is_relative_to(scratch):
+            (scratch / BODIES).mkdir(exist_ok=True)
+            copied = scratch / BODIES / Path(body).name
+            if not copied.exists():
+                shutil.copyfile(body, copied)
+            body = str(copied)
+        responses.append(response | {"body": body})
+    return replace(prepared, responses=responses)
 
 
 class _Rehearsals:

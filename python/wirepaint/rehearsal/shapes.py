@@ -6,14 +6,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from wirepaint import rehearsal
+from wirepaint import ordinary, rehearsal
 from wirepaint.errors import RunFailed, UsageError
+from wirepaint.ordinary import Say
 from wirepaint.pages import cache, model
 from wirepaint.pages.import_har import check_target, replacing
-from wirepaint.pages.model import Page
+from wirepaint.pages.model import INDEX, Page
 from wirepaint.pages.prepare import prepare
 from wirepaint.pages.shape import shaped
-from wirepaint.rehearsal.rehearse import Say
 
 
 def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
@@ -34,7 +34,13 @@ def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
         raise RunFailed(
             f"{page.name}: its bodies do not replay ({why}), so no rehearsal says what a shape of it does"
         )
-    made = shaped(page, prepare(found, cache.cache_dir()), viewport)
+    prepared = prepare(found, cache.cache_dir())
+
+    def work(*_: object) -> str:
+        return shaped(page, prepared, viewport).model_dump_json()
+
+    with ordinary.done(work, str(found)) as (_, index):
+        made = model.parsed(index.encode(), found / INDEX)
     if name:
         made = made.model_copy(update={"name": name})
     with replacing(out) as scratch:

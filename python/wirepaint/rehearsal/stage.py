@@ -140,4 +140,5 @@ def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[dict[str, Any
 
 
 def _spawn(argv: Sequence[str | Path], **options: Any) -> Any:
+    # A benchmark may stage as root.
     return process.spawn(argv, ordinary_user=os.geteuid() == 0, **options)

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from wirepaint import __version__, dataplane, pages
+from wirepaint import __version__, dataplane, linux, ordinary, pages
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
@@ -34,7 +34,6 @@ from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import DISK_ERRORS
 from wirepaint.runners import refusals
 from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
-from wirepaint.runners.testbed import linux
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
@@ -187,7 +186,12 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
 def _page(folder: Path, viewport: tuple[int, int], servers: str) -> tuple[str, dict[str, Any]]:
     """Name and load graph of a page: the same for all its visits."""
     prepared = pages.prepare(folder, pages.cache_dir())
-    return prepared.name, load_graph(prepared, viewport, together=servers == "together")
+
+    def work(*_: object) -> dict[str, Any]:
+        return load_graph(prepared, viewport, together=servers == "together")
+
+    with ordinary.done(work, str(folder)) as (_, graph):
+        return prepared.name, graph
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:

@@ -15,9 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from wirepaint import dataplane
+from wirepaint import dataplane, linux
 from wirepaint.errors import RunFailed
-from wirepaint.runners.testbed import linux
 from wirepaint.studies.model import Point, Study
 
 RUNS = "runs.jsonl"

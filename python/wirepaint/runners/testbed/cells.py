@@ -28,10 +28,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from wirepaint import linux
 from wirepaint.errors import MachineLacks, PageFailed, PageTimeout, Refused, RunFailed, WirepaintError
 from wirepaint.results.lock import Lock
 from wirepaint.runners import ownership
-from wirepaint.runners.testbed import linux
 
 SCRATCH = Path("/dev/shm")
 """Inside a cell: a tmpfs of its own."""

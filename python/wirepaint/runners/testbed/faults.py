@@ -22,7 +22,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirepaint.runners.testbed import linux
+from wirepaint import linux
 from wirepaint.runners.testbed.namespaces import Namespaces
 
 Fault = Mapping[str, Any]

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
+from wirepaint import linux
 from wirepaint.runners import description
-from wirepaint.runners.testbed import linux, receive
+from wirepaint.runners.testbed import receive
 
 CLIENT_ADDRESS = "10.64.0.2"
 SERVER_ADDRESS = "10.64.0.1"

@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from wirepaint import dataplane
+from wirepaint import dataplane, linux
 from wirepaint.errors import Refused, RunFailed
 from wirepaint.runners import ownership, refusals
-from wirepaint.runners.testbed import linux
 
 ENDING_S = 2.0
 """From the end of a part's output to the end of its process."""

@@ -15,7 +15,8 @@ from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
 
-from wirepaint.runners.testbed import cells, linux
+from wirepaint import linux
+from wirepaint.runners.testbed import cells
 
 
 def on_other_cpus(name: str) -> None:

@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wirepaint.runners.testbed.process import ORDINARY_USER
-
-PREFIX = "wirepaint-record-"
+PREFIX = "wirepaint-"
 
 _GUARD = """
 rounds=20 tries=300
-read -r ended && rounds=2
+read -r ended && rounds=$ended
 while [ $rounds -gt 0 ] && [ $tries -gt 0 ]; do
   tries=$((tries - 1))
   rm -rf -- "$0" 2>/dev/null
@@ -25,13 +23,13 @@ while [ $rounds -gt 0 ] && [ $tries -gt 0 ]; do
   [ -e "$0" ] || rounds=$((rounds - 1))
 done
 """
-"""Waits for a line, or until nobody holds the other end of its standard input. A browser that is
+"""Waits for a number of rounds, or until nobody holds the other end of its standard input. A browser that is
 just being killed makes its folders again, so they must stay away for 2 s then."""
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder for the browser alone: as root, it belongs to the ordinary user.
+def scratch(*, browser: bool = False) -> Iterator[Path]:
+    """A folder of this user alone; ``browser`` says that a browser writes in it, which may still be ending.
 
     A small guard process removes it when this process ends, also by kill -9.
     """
@@ -48,12 +46,10 @@ def scratch() -> Iterator[Path]:
             start_new_session=True,
         )
         os.close(reader)
-        if os.geteuid() == 0:
-            os.chown(folder, ORDINARY_USER, ORDINARY_USER)
         yield folder
     finally:
         with contextlib.suppress(BrokenPipeError):
-            os.write(writer, b"ended\n")
+            os.write(writer, b"2\n" if browser else b"0\n")
         os.close(writer)
         if guard is not None:
             guard.wait()
