@@ -60,7 +60,7 @@ class Cells:
         ownership.claim()
         parent = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             preexec_fn=lambda: linux.die_with_parent(parent),
