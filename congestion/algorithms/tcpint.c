@@ -16,6 +16,21 @@
  *		initial window and ssthresh infinite
  *	close	the others' shares grow
  *
+ * In the simulator tcpint_exact = 1 follows the original where a hook of the kernel
+ * cannot, across sockets. Then
+ *
+ *	send	while all members together have fewer than C segments in flight. Members
+ *		with something to send take turns of a segment each, what is lost first
+ *	loss	of a segment with a duplicate ACK on its own connection, that is a SACK
+ *		beyond it, and 3 later ACKs: acknowledged segments of any member that
+ *		left after it. Its connection retransmits at once; C is halved if the
+ *		segment left after the last reduction
+ *	ACK	as above while the members fill C; in congestion avoidance not for what
+ *		left before the last reduction
+ *	timeout	as above; the retransmission leaves whatever C is
+ *	open	no slow start: takes turns with the others
+ *	cwnd	of a member: what the others leave of C, at the member's last event
+ *
  * Source: Balakrishnan, Padmanabhan, Seshan, Stemm, Katz, "TCP behavior of a busy
  * Internet server: analysis and improvements", INFOCOM 1998, as retold in section
  * II.B of "Heracles and Hydra" and from the literature; the original text was not
@@ -23,8 +38,9 @@
  *
  * Constants
  *	2 segments	RFC 5681's floor of ssthresh, for the shared window
+ *	3 later ACKs	RFC 5681's threshold of duplicate ACKs (shared.rs of the TCP model)
  *
- * How this differs from the original
+ * How this differs from the original; 1 to 4 and 7 not with tcpint_exact
  *	1. Not in reach of a congestion control's hooks: detecting a loss of one
  *	   connection by later ACKs of another, sending on another socket when
  *	   the window opens there, and strict round-robin among connections.
@@ -33,11 +49,18 @@
  *	3. A member learns of a smaller C at its own next ACK, so the sum of
  *	   windows can exceed C for a round trip.
  *	4. In loss recovery PRR sets cwnd; the share is ssthresh.
- *	5. C grows only by ACKs that arrive while their connection uses its share, as
- *	   in Linux's reno.
+ *	5. C grows only by ACKs that arrive while their connection uses its share, or
+ *	   with tcpint_exact all members together use C, as in Linux's reno.
  *	6. A member whose loss turns out to be none gives the reduction back.
  *	7. The first 64 members are told apart; those beyond share evenly, rounded
  *	   down.
+ *	8. With tcpint_exact each connection still finds losses by itself as Linux does:
+ *	   by RACK, or with net.ipv4.tcp_recovery = 0 by RFC 6675, which the rule of
+ *	   later ACKs includes. Tail-loss probes, F-RTO and timeouts stay too.
+ *	9. With tcpint_exact the first lost segment of a connection's recovery leaves at
+ *	   once; others that are found lost wait for room in the halved window.
+ *	10. With tcpint_exact a reduction without a lost segment, for an ECN echo or a
+ *	   repaired tail, still asks for a round-trip time since the last one (2).
  */
 #include "cc_group.h"
 
