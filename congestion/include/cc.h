@@ -19,6 +19,7 @@
  *	CC_OWN_INITIAL_WINDOW		where init() sets the window of a new connection
  *	CC_REGISTER("one line that says what it is",
  *		.ssthresh = CC_OP(NAME_ssthresh), ...)
+ *	CC_SIMULATED_OPS(.cc_room = ...,)	among them: hooks that only the simulator calls
  *
  * A parameter is read with param(sk, NAME_x); it is a u64 and constant while the
  * connection lives. State is read with inet_csk_ca(sk); the kernel clears it

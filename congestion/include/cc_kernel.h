@@ -260,6 +260,18 @@ static __always_inline void cc_seed_rtt(struct tcp_sock *tp, u32 srtt_us, u32 rt
 	(void)tp, (void)srtt_us, (void)rttvar_us;
 }
 
+struct cc_group;
+
+static __always_inline void cc_share_window(struct tcp_sock *tp, struct cc_group *group)
+{
+	(void)tp, (void)group;
+}
+
+static __always_inline bool cc_in_kernel(void)
+{
+	return true;
+}
+
 static __always_inline u32 cc_rttvar_us(const struct tcp_sock *tp)
 {
 	(void)tp;
@@ -270,6 +282,7 @@ static __always_inline u32 cc_rttvar_us(const struct tcp_sock *tp)
 
 #define CC_HOOK(ret, name, args...) SEC("struct_ops") ret BPF_PROG(name, ##args)
 #define CC_OP(hook) ((void *)hook)
+#define CC_SIMULATED_OPS(...)	/* the kernel has no such hooks */
 
 /* The verifier allows no variable index into the state. */
 #define CC_UNROLL _Pragma("unroll")

@@ -19,6 +19,8 @@ typedef int32_t s32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
+struct cc_group;
+
 struct in6_addr {
 	union {
 		u32 u6_addr32[4];
@@ -102,6 +104,8 @@ struct tcp_sock {
 	const u32 cc_rttvar_us;
 	u32 cc_seed_srtt_us;
 	u32 cc_seed_rttvar_us;
+	/* Not in the kernel: what cc_share_window() sets. */
+	struct cc_group *cc_shared;
 };
 
 struct ack_sample {
@@ -144,6 +148,11 @@ struct tcp_congestion_ops {
 	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+	/* Not in the kernel, for connections under cc_share_window(): the connection's flight has
+	 * changed; how many segments may the group still send? */
+	u32 (*cc_room)(struct sock *sk);
+	/* A segment that left at sent_us was found lost; before ssthresh(). */
+	void (*cc_lost)(struct sock *sk, u64 sent_us);
 };
 
 struct cc_parameter {
@@ -194,6 +203,20 @@ static inline void cc_seed_rtt(struct tcp_sock *tp, u32 srtt_us, u32 rttvar_us)
 {
 	tp->cc_seed_srtt_us = srtt_us;
 	tp->cc_seed_rttvar_us = rttvar_us;
+}
+
+/* In the simulator's init(): from now on the connection shares one window with the others that name
+ * the group, segment by segment. It asks cc_room() in place of snd_cwnd, members take turns, and ACKs
+ * of one find losses of another. The kernel lets no hook reach another socket. */
+static inline void cc_share_window(struct tcp_sock *tp, struct cc_group *group)
+{
+	tp->cc_shared = group;
+}
+
+/* False in the simulator and the scripts. */
+static inline bool cc_in_kernel(void)
+{
+	return false;
 }
 
 static inline u32 cc_rttvar_us(const struct tcp_sock *tp)
@@ -270,6 +293,7 @@ static inline void cc_set_clamp(struct sock *sk, u32 clamp)
 
 #define CC_HOOK(ret, name, ...) static ret name(__VA_ARGS__)
 #define CC_OP(hook) hook
+#define CC_SIMULATED_OPS(...) __VA_ARGS__
 #define CC_UNROLL
 
 /* Declares cc_parameter_0 to cc_parameter_31 once more: those that the file did

@@ -35,7 +35,7 @@ const struct entry cc_layout[] = {
 	F(snd_nxt), F(write_seq), F(snd_wnd), F(mss_cache), F(srtt_us), F(tcp_mstamp),
 	F(lsndtime), F(is_cwnd_limited), F(app_limited), F(delivered_mstamp), F(tcp_wstamp_ns),
 	F(tcp_clock_cache), F(cc_rtt_min_us), F(cc_rttvar_us), F(cc_seed_srtt_us),
-	F(cc_seed_rttvar_us),
+	F(cc_seed_rttvar_us), F(cc_shared),
 	{ "sizeof", sizeof(struct tcp_sock) },
 	{ NULL, 0 },
 };

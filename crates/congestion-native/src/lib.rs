@@ -67,6 +67,8 @@ struct Ops {
     sndbuf_expand: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
     init: Option<unsafe extern "C" fn(*mut TcpSock)>,
     release: Option<unsafe extern "C" fn(*mut TcpSock)>,
+    cc_room: Option<unsafe extern "C" fn(*mut TcpSock) -> u32>,
+    cc_lost: Option<unsafe extern "C" fn(*mut TcpSock, u64)>,
 }
 
 /// A sysctl of the network namespace that an algorithm needs.
@@ -322,6 +324,13 @@ impl Connection {
         self.instance.algorithm
     }
 
+    /// The group whose window the connection shares segment by segment, as a name that lasts as long as the
+    /// groups. Such a connection asks [`cc_room`](Self::cc_room) in place of the window.
+    pub fn shared_window(&self) -> Option<usize> {
+        let group = self.tp.cc_shared;
+        (!group.is_null()).then_some(group as usize)
+    }
+
     /// Changes the congestion control as setsockopt does: `release`, cleared state, `init`.
     pub fn switch(&mut self, instance: Arc<Instance>) {
         self.release();
@@ -370,6 +379,11 @@ hooks! {
     min_tso_segs() -> u32, or 2;
     /// Windows for which the send buffer must have room.
     sndbuf_expand() -> u32, or 2;
+    /// The flight has changed: segments that the group may still send. For a connection with
+    /// [`shared_window`](Connection::shared_window).
+    cc_room() -> u32, or 0;
+    /// A segment that left at `sent_us` was found lost; before [`ssthresh`](Connection::ssthresh). For the same.
+    cc_lost(sent_us: u64);
 }
 
 impl Connection {

@@ -2,7 +2,7 @@
 //!
 //! The nested structs of C are flattened; a test compares each offset with C's own.
 
-use crate::groups::Store;
+use crate::groups::{Group, Store};
 use std::net::{IpAddr, SocketAddr};
 
 /// Address families as Linux numbers them.
@@ -223,6 +223,8 @@ tcp_sock! {
     cc_seed_srtt_us: u32 = "cc_seed_srtt_us",
     /// The variation with it.
     cc_seed_rttvar_us: u32 = "cc_seed_rttvar_us",
+    /// The group whose window the connection shares segment by segment; null for none.
+    cc_shared: *const Group = "cc_shared",
 }
 
 impl Default for TcpSock {

@@ -303,6 +303,7 @@ impl Engine {
                         app.wake(world);
                     }
                     self.settle(index);
+                    self.tell_served();
                 }
             }
             Event::Sample => {
@@ -321,6 +322,18 @@ impl Engine {
     }
 
     fn activity(&mut self, endpoint: u32) {
+        self.tell(endpoint);
+        self.tell_served();
+    }
+
+    /// Tells those whom another connection's window gave something to do.
+    fn tell_served(&mut self) {
+        while let Some(endpoint) = self.world.take_served() {
+            self.tell(endpoint);
+        }
+    }
+
+    fn tell(&mut self, endpoint: u32) {
         let index = self.world.app(endpoint) as usize;
         if !self.over[index] {
             self.apps[index].as_app().activity(&mut self.world, endpoint);

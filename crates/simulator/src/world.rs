@@ -2,14 +2,14 @@
 
 use crate::agenda::{Agenda, Alarm, EventId};
 use crate::fabric::{Arrival, EndpointId, Envelope, Fabric, LinkId, RouteId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use std::sync::Arc;
-use wirepaint_congestion_native::{GroupRecord, Groups, Instance};
+use wirepaint_congestion_native::{Group, GroupKey, GroupRecord, Groups, Instance};
 use wirepaint_link_model::config::Counted;
 use wirepaint_run::simulation::Side;
-use wirepaint_tcp_model::{Config, Endpoint, Peer, Sample, Segment, flags};
+use wirepaint_tcp_model::{Config, Endpoint, Peer, Sample, Segment, SharedWindows, flags};
 use wirepaint_units::Time;
 
 /// Index of a connection. Its client is endpoint `2 i`, its server `2 i + 1`.
@@ -137,6 +137,10 @@ pub struct World {
     connections: Vec<Connection>,
     /// What congestion controls share between connections.
     groups: Rc<Groups>,
+    /// Windows that connections share segment by segment.
+    windows: Rc<SharedWindows>,
+    /// Endpoints to which another one's window or ACK gave something to do.
+    served: BTreeSet<EndpointId>,
     seed: u64,
     sampling: bool,
 }
@@ -153,6 +157,8 @@ impl World {
             stations: Vec::new(),
             connections: Vec::new(),
             groups: Groups::new(),
+            windows: SharedWindows::new(),
+            served: BTreeSet::new(),
             seed,
             sampling,
         }
@@ -185,6 +191,7 @@ impl World {
             host: if is_client(endpoint) { u32::from(*local.ip()) } else { 0 },
             seed: self.seed.wrapping_add(u64::from(endpoint).wrapping_mul(SPREAD)),
             groups: Some(self.groups.clone()),
+            windows: Some((self.windows.clone(), endpoint)),
             ..Peer::new(local.into(), remote.into())
         };
         let mut client = Endpoint::client(&dial.client, peer(client_end(id), at_client, at_server), self.now);
@@ -325,8 +332,28 @@ impl World {
         due
     }
 
-    /// Sends what an endpoint has to send and sets its alarm.
+    /// An endpoint, apart from those that were called, that has acted since the last call: there may be room to write.
+    pub fn take_served(&mut self) -> Option<EndpointId> {
+        self.served.pop_first()
+    }
+
+    /// The groups of a congestion control so far, to look at.
+    pub fn groups(&self, instance: &Arc<Instance>) -> Vec<(GroupKey, Group)> {
+        self.groups.of(instance)
+    }
+
+    /// After a call of an endpoint: what it has to send, and what others of its window have then.
     fn pump(&mut self, endpoint: EndpointId) {
+        self.send(endpoint);
+        while let Some(next) = self.windows.next() {
+            self.stations[next as usize].tcp.take_turn(self.now);
+            self.send(next);
+            self.served.insert(next);
+        }
+    }
+
+    /// Sends what an endpoint has to send and sets its alarm.
+    fn send(&mut self, endpoint: EndpointId) {
         let station = &mut self.stations[endpoint as usize];
         while let Some(segment) = station.tcp.transmit(self.now) {
             let path = &self.paths[station.path as usize];

@@ -430,3 +430,23 @@ fn connections_of_different_servers_share_nothing() {
     };
     assert_eq!((most("10.65.0.0/24"), most("10.65.1.0/24")), (Some(2), Some(1)));
 }
+
+#[test]
+fn applications_over_one_shared_window_end_and_repeat() {
+    let bulk = |bytes: u64| json!({"kind": {"kind": "bulk", "bytes": bytes}, "congestion": "shares"});
+    let kind = json!({"kind": "request_response", "request_bytes": 3000, "response_bytes": 40_000, "count": 5,
+                      "pause_ns": 100_000_000});
+    let flows = json!([bulk(300_000), bulk(70_000), {"kind": kind, "congestion": "shares"}, bulk(1)]);
+    let visits: Vec<Value> = (0..4).map(|n| visit(n * 150, 0, 0, 150_000)).collect();
+    // Who may write again hears of it when another connection's ACK makes room.
+    let tcp = json!({"sysctls": {"net.ipv4.tcp_notsent_lowat": "4096"}});
+    let simulation = json!({"flows": flows, "visits": visits, "tcp": tcp, "until_ns": 60 * SECOND});
+    let path = network(direction(5.0, 20.0, 20, 0.03), direction(5.0, 20.0, 100, 0.01));
+    let mut asked = described(path, simulation);
+    asked["congestion"] =
+        json!([{"algorithm": "tcpint", "name": "shares", "parameters": {"tcpint_exact": 1}}]);
+    let summary = simulate(&asked);
+    assert_eq!((summary.unfinished, summary.faults.len()), (0, 0), "{:?}", summary.faults);
+    let again = serde_json::to_value(simulate(&asked)).unwrap();
+    assert_eq!(serde_json::to_value(summary).unwrap(), again);
+}

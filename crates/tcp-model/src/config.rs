@@ -1,5 +1,6 @@
 //! What a connection is set to: Linux 6.18's sysctls and socket options, with their defaults.
 
+use crate::shared::SharedWindows;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -170,11 +171,13 @@ pub struct Peer {
     pub seed: u64,
     /// What the run's connections know in common; `None` leaves this one alone.
     pub groups: Option<Rc<Groups>>,
+    /// The run's shared windows, and what they call this side.
+    pub windows: Option<(Rc<SharedWindows>, u32)>,
 }
 
 impl Peer {
     /// A connection that shares nothing.
     pub fn new(local: SocketAddr, remote: SocketAddr) -> Peer {
-        Peer { local, remote, host: 0, seed: 0, groups: None }
+        Peer { local, remote, host: 0, seed: 0, groups: None, windows: None }
     }
 }

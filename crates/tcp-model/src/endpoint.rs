@@ -10,8 +10,10 @@ use crate::sacks::Rate;
 use crate::sample::{Event, Info, Sample};
 use crate::scoreboard::Scoreboard;
 use crate::segment::{Segment, flags};
+use crate::shared::{Member, SharedWindows};
 use crate::timers::Timers;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use wirepaint_congestion_native::{CaState, Connection, INFINITE_SSTHRESH, TcpSock};
 use wirepaint_units::Time;
@@ -120,6 +122,9 @@ pub struct Endpoint {
     /// The timestamp that the last segment echoed; `None` where it had none.
     pub(crate) echoed: Option<u32>,
     pub(crate) samples: Option<Vec<Sample>>,
+    // A window shared with other connections, and where such windows are found.
+    pub(crate) shared: Option<Member>,
+    pub(crate) windows: Option<(Rc<SharedWindows>, u32)>,
 }
 
 /// What the receiving half must know of this side.
@@ -219,6 +224,8 @@ impl Endpoint {
             send_cwr: false,
             echoed: None,
             samples: None,
+            shared: None,
+            windows: peer.windows,
             config: config.clone(),
         };
         endpoint.refresh(now);
@@ -244,6 +251,7 @@ impl Endpoint {
             Stage::Closed if !self.failed && segment.sequence_space() > 0 => self.send_ack(),
             Stage::Listen | Stage::Closed => {}
         }
+        self.settle_shared();
     }
 
     // ---- the application ----------------------------------------------------------------------
@@ -419,6 +427,7 @@ impl Endpoint {
     pub fn switch(&mut self, now: Time, congestion: Arc<wirepaint_congestion_native::Instance>) {
         self.refresh(now);
         self.cc.switch(congestion);
+        self.join_shared_window();
     }
 
     /// What TCP_INFO would say.
@@ -484,6 +493,7 @@ impl Endpoint {
         self.timers.pacing_ns = u64::MAX;
         if opened {
             self.cc.release();
+            self.shared = None;
         }
     }
 

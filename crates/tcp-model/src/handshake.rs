@@ -170,6 +170,7 @@ impl Endpoint {
         tp.snd_wnd = self.snd_wnd as u32;
         tp.max_packets_out = 0;
         self.cc.init();
+        self.join_shared_window();
         self.opened_cwnd = self.cc.tp.snd_cwnd;
         let (srtt_us, rttvar_us) = (self.cc.tp.cc_seed_srtt_us, self.cc.tp.cc_seed_rttvar_us);
         if srtt_us > 0 {

@@ -107,7 +107,7 @@ impl Endpoint {
     ///
     /// `before` was in flight before new data were sent: of these, only the first burst counts. The others
     /// wait until the device is done with it (TCP Small Queues), which is after the window is looked at.
-    fn make_space(&mut self, before: u32) {
+    pub(crate) fn make_space(&mut self, before: u32) {
         if !self.wants_space {
             return;
         }

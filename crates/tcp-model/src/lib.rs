@@ -4,6 +4,7 @@
 //!
 //! * time goes in with every call and never runs back;
 //! * after each call, ask [`Endpoint::transmit`] until it says `None`: what it gives goes on the path;
+//! * where connections may share a window, then ask [`SharedWindows::next`] who else has something to do;
 //! * [`Endpoint::next_timeout`] says when to call [`Endpoint::timeout`]. Calling it early or once too
 //!   often is harmless, so a timer need not be cancelled: look again when it fires.
 //!
@@ -15,7 +16,7 @@
 //! * `endpoint` (the application's side), `handshake`, `input` (an ACK from arrival to answer),
 //!   `sacks` and `scoreboard` (what is known of each segment), `recovery` (state machine, undo, PRR),
 //!   `loss` (RACK, RFC 6675, NewReno), `output` (sending), `timers`, `receiver` and `reassembly` (the
-//!   other half): each function names its counterpart in Linux where it has one.
+//!   other half), `shared` (windows that connections share, which Linux lacks): each function names its counterpart in Linux where it has one.
 //!
 //! `DEVIATION` marks where Linux does something else, with the reason. What concerns no single place:
 //!
@@ -47,6 +48,7 @@ mod sacks;
 mod sample;
 mod scoreboard;
 mod segment;
+mod shared;
 mod timers;
 
 pub use clock::BOOT_NS;
@@ -54,3 +56,4 @@ pub use config::{Config, Ecn, LossDetection, Peer};
 pub use endpoint::Endpoint;
 pub use sample::{Event, Info, Sample};
 pub use segment::{Segment, flags};
+pub use shared::SharedWindows;

@@ -59,6 +59,9 @@ impl Endpoint {
         rack.advanced = true;
         rack.rtt_us = rtt_us;
         rack.order = rack.order.max(sent.order);
+        if let Some(member) = &self.shared {
+            member.delivered(sent.order);
+        }
     }
 
     /// tcp_rack_reo_wnd, in microseconds.
@@ -122,14 +125,14 @@ impl Endpoint {
         if !self.agreed.sack {
             return self.detect_newreno(ack.is(flag::UNA_ADVANCED));
         }
-        if !self.uses_rack() || !std::mem::take(&mut self.rack.advanced) {
-            return;
-        }
         let prior_retransmissions = self.cc.tp.retrans_out;
-        let wait = self.detect_by_time();
-        if wait > 0 {
-            self.arm(Pending::Reorder, jiffies_of(wait + TIMEOUT_MIN_US));
-            ack.flag &= !flag::SET_XMIT_TIMER;
+        self.detect_overtaken();
+        if self.uses_rack() && std::mem::take(&mut self.rack.advanced) {
+            let wait = self.detect_by_time();
+            if wait > 0 {
+                self.arm(Pending::Reorder, jiffies_of(wait + TIMEOUT_MIN_US));
+                ack.flag &= !flag::SET_XMIT_TIMER;
+            }
         }
         if prior_retransmissions > self.cc.tp.retrans_out {
             ack.flag |= flag::LOST_RETRANS;
@@ -160,6 +163,7 @@ impl Endpoint {
         if sent.has(tag::SACKED) {
             return;
         }
+        let sent_us = sent.sent_us;
         if !sent.has(tag::LOST) {
             sent.tags |= tag::LOST;
             self.cc.tp.lost_out += 1;
@@ -172,6 +176,10 @@ impl Endpoint {
         self.cc.tp.lost += 1;
         self.board.unlist(id);
         self.board.wait(id);
+        if let Some(member) = &self.shared {
+            member.note_loss();
+            self.cc.cc_lost(sent_us);
+        }
     }
 
     // ---- RFC 6675 -----------------------------------------------------------------------------

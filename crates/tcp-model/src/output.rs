@@ -5,6 +5,7 @@ use crate::endpoint::{Endpoint, Fin, Stage, context};
 use crate::sample::Event;
 use crate::scoreboard::{Sent, tag};
 use crate::segment::{Segment, flags};
+use crate::shared::Member;
 use crate::timers::Pending;
 use wirepaint_congestion_native::{CaEvent, CaState};
 
@@ -75,18 +76,20 @@ impl Endpoint {
     /// tcp_write_xmit; true where data wait and nothing is in flight that would call for them.
     fn write_xmit(&mut self, push: Push) -> bool {
         let burst = self.burst_segments();
-        let mut limited = false;
+        self.report_flight();
+        let (mut limited, mut waits) = (false, false);
         let mut sent = 0;
         while self.has_unsent() {
             if self.must_pace() {
                 break;
             }
-            let tp = &self.cc.tp;
-            let in_flight = tp.in_flight();
-            let quota = match tp.snd_cwnd.saturating_sub(in_flight) {
+            let quota = match self.free_window() {
                 0 if push == Push::Probe => 1,
-                0 => break,
-                free => free.min((tp.snd_cwnd / 2).max(1)).min(burst),
+                0 => {
+                    waits = self.fits_window() && self.wait_for_turn();
+                    break;
+                }
+                free => free.min((self.cc.tp.snd_cwnd / 2).max(1)).min(burst),
             };
             if !self.fits_window() {
                 break;
@@ -100,12 +103,13 @@ impl Endpoint {
                 break;
             }
             sent += self.send_burst(quota, push);
+            self.report_sent();
             if push == Push::Probe {
                 break;
             }
         }
         let tp = &self.cc.tp;
-        limited |= tp.in_flight() >= tp.snd_cwnd;
+        limited |= waits || tp.in_flight() >= tp.snd_cwnd;
         if sent > 0 || limited {
             self.validate_cwnd(limited);
         }
@@ -118,7 +122,7 @@ impl Endpoint {
             }
             return false;
         }
-        self.cc.tp.packets_out == 0 && self.has_unsent()
+        self.cc.tp.packets_out == 0 && self.has_unsent() && !waits
     }
 
     /// Sends up to `quota` segments as one burst of the device (one skb of Linux); how many.
@@ -233,6 +237,7 @@ impl Endpoint {
     fn should_defer(&self, burst: u32, limited: &mut bool) -> bool {
         let tp = &self.cc.tp;
         if self.config.gso_max_segs == 1
+            || self.shared.is_some() // others take what it leaves
             || self.ca_state() >= CaState::Recovery
             || self.clock.ns > tp.tcp_wstamp_ns + MILLISECOND_NS
         {
@@ -337,13 +342,14 @@ impl Endpoint {
             return;
         }
         self.burst_segments(); // only for the congestion control's hook
+        self.report_flight();
         let mut rearm = false;
         loop {
-            if self.must_pace() {
+            if self.must_pace() || self.cc.tp.retrans_out >= self.cc.tp.lost_out {
                 break;
             }
-            let tp = &self.cc.tp;
-            if tp.in_flight() >= tp.snd_cwnd || tp.retrans_out >= tp.lost_out {
+            if self.free_window() == 0 && !self.repairs_at_once() {
+                self.wait_for_turn();
                 break;
             }
             let Some(id) = self.board.first_waiting() else { break };
@@ -351,6 +357,7 @@ impl Endpoint {
                 break; // the other side has shrunk its window
             }
             self.retransmit(id);
+            self.report_sent();
             if self.in_reduction() {
                 self.prr_out += 1;
             }
@@ -448,7 +455,7 @@ impl Endpoint {
             self.first_tx_us = sent_us;
             tp.delivered_mstamp = sent_us;
         }
-        self.transmissions += 1;
+        self.transmissions = self.shared.as_ref().map_or(self.transmissions + 1, Member::stamp);
         sent.order = self.transmissions;
         sent.sent_us = sent_us;
         sent.first_tx_us = self.first_tx_us;
@@ -521,7 +528,7 @@ impl Endpoint {
             return;
         }
         let tp = &self.cc.tp;
-        if tp.lost_out > tp.retrans_out && tp.snd_cwnd > tp.in_flight() {
+        if tp.lost_out > tp.retrans_out && (tp.snd_cwnd > tp.in_flight() || self.shared.is_some()) {
             self.retransmit_lost();
         }
         if self.has_unsent() {

@@ -87,6 +87,7 @@ impl Endpoint {
                 }
             }
         }
+        self.settle_shared();
     }
 
     /// inet_csk_reset_xmit_timer with tcp_pacing_delay, in jiffies from now.

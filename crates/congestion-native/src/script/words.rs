@@ -18,7 +18,11 @@ pub(super) fn instance<'a>(
         let value = value.parse().map_err(|_| format!("{key}: found {value:?}, accepted: an integer"))?;
         parameters.insert(key.to_owned(), value);
     }
-    find(name).and_then(|algorithm| algorithm.instance(&parameters)).map_err(|refusal| refusal.to_string())
+    let found = find(name).and_then(|algorithm| {
+        algorithm.resolve_for_kernel(&parameters)?; // a script is played in both arms
+        algorithm.instance(&parameters)
+    });
+    found.map_err(|refusal| refusal.to_string())
 }
 
 pub(super) fn config(given: &[&str]) -> Result<Config, String> {

@@ -1,0 +1,351 @@
+//! Connections of one host that share a congestion window segment by segment.
+//!
+//! How large the window is, and when it is cut, the congestion control says (`cc_room`, `cc_lost` of
+//! `congestion/include/cc_native.h`). [`SharedWindows`] knows what reaches from one socket to another: whose
+//! turn it is to send, and which segments were overtaken by segments of other connections.
+//!
+//! An endpoint that may not send takes a place in the queue. When the window opens, or when three segments sent
+//! after one of its own were acknowledged, [`SharedWindows::next`] names it, and the owner of the endpoints
+//! calls [`Endpoint::take_turn`].
+
+use crate::endpoint::{Endpoint, Stage};
+use crate::scoreboard::{NONE, Sent, tag};
+use crate::timers::Pending;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use wirepaint_congestion_native::CaState;
+
+/// Acknowledged segments that were sent after a segment, for it to be lost (RFC 5681's three duplicate ACKs).
+const LATER_ACKS: usize = 3;
+
+/// The shared windows of a run. See the module.
+#[derive(Default)]
+pub struct SharedWindows {
+    groups: RefCell<Vec<Group>>,
+    /// Groups in which somebody may be next.
+    stirred: RefCell<Vec<usize>>,
+}
+
+/// The members of one window.
+#[derive(Default)]
+struct Group {
+    /// Name of the congestion control's group.
+    name: usize,
+    /// Segments sent by all members, repeats included.
+    transmissions: u32,
+    /// The newest transmissions that were acknowledged, newest first. What was sent before the last of them
+    /// has `LATER_ACKS` later ACKs: no list of what is outstanding is needed to count them.
+    newest: [u32; LATER_ACKS],
+    /// Segments that the window still takes, as the last member found it.
+    room: u32,
+    /// Members that wait until they may send, by the order in which they came.
+    queue: BTreeMap<u64, u32>,
+    tickets: u64,
+    /// The member that may send one segment before the others.
+    turn: Option<u32>,
+    /// Members with duplicate ACKs, by their oldest transmission that may be lost.
+    suspects: BTreeSet<(u32, u32)>,
+    stirred: bool,
+}
+
+impl SharedWindows {
+    /// No windows.
+    pub fn new() -> Rc<SharedWindows> {
+        Rc::default()
+    }
+
+    /// The endpoint that has something to do now, by the name in its [`Peer`](crate::Peer): call its
+    /// [`take_turn`](Endpoint::take_turn), then ask again. Ask after each call of an endpoint.
+    pub fn next(&self) -> Option<u32> {
+        loop {
+            let index = *self.stirred.borrow().last()?;
+            let group = &mut self.groups.borrow_mut()[index];
+            if let Some(id) = group.overtaken().or_else(|| group.serve()) {
+                return Some(id);
+            }
+            group.stirred = false;
+            self.stirred.borrow_mut().pop();
+        }
+    }
+
+    fn join(self: &Rc<Self>, name: usize, id: u32, transmissions: u32) -> Member {
+        let mut groups = self.groups.borrow_mut();
+        let index = groups.iter().position(|group| group.name == name).unwrap_or_else(|| {
+            groups.push(Group { name, ..Group::default() });
+            groups.len() - 1
+        });
+        // A connection that changed its congestion control has sent already: its order goes on.
+        groups[index].transmissions = groups[index].transmissions.max(transmissions);
+        let (ticket, suspect, found) = Default::default();
+        Member { windows: self.clone(), index, id, ticket, suspect, found }
+    }
+}
+
+impl Group {
+    /// The transmission before which all have enough later ACKs.
+    fn overtaken_before(&self) -> u32 {
+        self.newest[LATER_ACKS - 1]
+    }
+
+    /// A member that may find a loss.
+    fn overtaken(&mut self) -> Option<u32> {
+        let &(order, _) = self.suspects.first()?;
+        if order >= self.overtaken_before() {
+            return None;
+        }
+        self.suspects.pop_first().map(|(_, id)| id)
+    }
+
+    /// The member whose turn it is.
+    fn serve(&mut self) -> Option<u32> {
+        if self.room == 0 {
+            return None;
+        }
+        self.turn = self.queue.pop_first().map(|(_, id)| id);
+        self.turn
+    }
+}
+
+/// What an endpoint has of its shared window.
+pub(crate) struct Member {
+    windows: Rc<SharedWindows>,
+    index: usize,
+    id: u32,
+    /// The last place in the queue; 0 before the first.
+    ticket: Cell<u64>,
+    suspect: Cell<Option<u32>>,
+    /// A loss has just been found.
+    found: Cell<bool>,
+}
+
+impl Member {
+    fn group<T>(&self, work: impl FnOnce(&mut Group) -> T) -> T {
+        work(&mut self.windows.groups.borrow_mut()[self.index])
+    }
+
+    /// Somebody may be next.
+    fn stir(&self, group: &mut Group) {
+        if !std::mem::replace(&mut group.stirred, true) {
+            self.windows.stirred.borrow_mut().push(self.index);
+        }
+    }
+
+    /// A segment leaves: its place among all that the members sent.
+    pub fn stamp(&self) -> u32 {
+        self.group(|group| {
+            group.transmissions += 1;
+            group.transmissions
+        })
+    }
+
+    /// A transmission was acknowledged.
+    pub fn delivered(&self, order: u32) {
+        self.group(|group| {
+            let place = group.newest.partition_point(|&newer| newer > order);
+            if place < LATER_ACKS {
+                group.newest[place..].rotate_right(1);
+                group.newest[place] = order;
+                self.stir(group);
+            }
+        });
+    }
+
+    pub fn overtaken_before(&self) -> u32 {
+        self.group(|group| group.overtaken_before())
+    }
+
+    pub fn set_room(&self, room: u32) {
+        self.group(|group| {
+            group.room = room;
+            self.stir(group);
+        });
+    }
+
+    /// Segments that this member may send now: one when it is its turn, all where nobody else waits.
+    pub fn quota(&self) -> u32 {
+        self.group(|group| match group.turn {
+            Some(id) if id == self.id => group.room.min(1),
+            _ if group.queue.values().all(|&id| id == self.id) => group.room,
+            _ => 0,
+        })
+    }
+
+    /// Waits for a turn, at its old place where it did not use its last one.
+    pub fn wait(&self) {
+        self.group(|group| {
+            let ticket = self.ticket.get();
+            if group.queue.contains_key(&ticket) {
+                return;
+            }
+            if group.turn.take_if(|id| *id == self.id).is_none() {
+                group.tickets += 1;
+                self.ticket.set(group.tickets);
+            }
+            group.queue.insert(self.ticket.get(), self.id);
+            self.stir(group);
+        });
+    }
+
+    /// A segment was found lost.
+    pub fn note_loss(&self) {
+        self.found.set(true);
+    }
+
+    /// The turn is over.
+    pub fn end_turn(&self) {
+        self.group(|group| group.turn = group.turn.filter(|&id| id != self.id));
+    }
+
+    /// The oldest transmission that later ACKs may prove lost, for a member with duplicate ACKs.
+    fn set_suspect(&self, order: Option<u32>) {
+        let before = self.suspect.replace(order);
+        if before.is_none() && order.is_none() {
+            return;
+        }
+        self.group(|group| {
+            if let Some(before) = before {
+                group.suspects.remove(&(before, self.id));
+            }
+            if let Some(order) = order {
+                group.suspects.insert((order, self.id));
+                self.stir(group);
+            }
+        });
+    }
+}
+
+/// The member leaves; what it had in flight is the others' room, which the next of them will find.
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.set_suspect(None);
+        self.end_turn();
+        self.group(|group| {
+            group.queue.remove(&self.ticket.get());
+            group.room = u32::MAX;
+            self.stir(group);
+        });
+    }
+}
+
+/// It lies below a SACK, and does not wait for its retransmission anyway.
+fn may_be_lost(sent: &Sent, highest_sack: u64) -> bool {
+    sent.seq < highest_sack && (!sent.has(tag::LOST) || sent.has(tag::RETRANSMITTED))
+}
+
+impl Endpoint {
+    /// After `init` and `release` of the congestion control: joins the window that it shares, leaves another.
+    pub(crate) fn join_shared_window(&mut self) {
+        self.shared = None;
+        if let Some(name) = self.cc.shared_window() {
+            let (windows, id) = self.windows.get_or_insert_with(|| (SharedWindows::new(), 0));
+            self.shared = Some(windows.join(name, *id, self.transmissions));
+            self.report_flight();
+        }
+    }
+
+    /// [`SharedWindows::next`] has named this endpoint.
+    pub fn take_turn(&mut self, now: wirepaint_units::Time) {
+        self.refresh(now);
+        if self.stage == Stage::Established && self.shared.is_some() {
+            let lost = self.cc.tp.lost;
+            self.detect_overtaken();
+            if self.cc.tp.lost != lost && self.ca_state() < CaState::Recovery {
+                self.enter_recovery(false);
+            }
+            if self.cc.tp.lost_out > self.cc.tp.retrans_out {
+                self.retransmit_lost();
+            }
+            if self.ca_state() >= CaState::Recovery && self.timers.pending == Pending::Probe {
+                self.rearm_rto();
+            }
+            let before = self.cc.tp.in_flight();
+            self.push_pending();
+            self.make_space(before);
+        }
+        if let Some(member) = &self.shared {
+            member.end_turn();
+        }
+        self.settle_shared();
+    }
+
+    /// Segments that the congestion window still takes.
+    pub(crate) fn free_window(&self) -> u32 {
+        match &self.shared {
+            None => self.cc.tp.snd_cwnd.saturating_sub(self.cc.tp.in_flight()),
+            Some(member) => member.quota(),
+        }
+    }
+
+    /// What is in flight, or the window itself, may have changed.
+    pub(crate) fn report_flight(&mut self) {
+        if let Some(member) = &self.shared {
+            member.set_room(self.cc.cc_room());
+        }
+    }
+
+    /// Segments have left.
+    pub(crate) fn report_sent(&mut self) {
+        if let Some(member) = &self.shared {
+            member.end_turn();
+            member.set_room(self.cc.cc_room());
+        }
+    }
+
+    /// The first retransmission of an episode takes the place of the segment that was just found lost, as under PRR:
+    /// the window, which is halved then, may be full for long.
+    pub(crate) fn repairs_at_once(&self) -> bool {
+        let found = self.shared.as_ref().is_some_and(|member| member.found.get());
+        found && self.in_reduction() && self.prr_out == 0
+    }
+
+    /// The window has no segment for this connection, which has some to send; false where it shares none.
+    pub(crate) fn wait_for_turn(&self) -> bool {
+        let waits = self.shared.as_ref().filter(|member| member.quota() == 0);
+        waits.inspect(|member| member.wait()).is_some()
+    }
+
+    /// The end of whatever happened to a connection that shares a window.
+    pub(crate) fn settle_shared(&mut self) {
+        if self.shared.is_some() {
+            self.report_flight();
+            let suspect = self.oldest_suspect();
+            if let Some(member) = &self.shared {
+                member.set_suspect(suspect);
+                member.found.set(false);
+            }
+        }
+    }
+
+    /// Marks what has a duplicate ACK on its own connection, that is a SACK beyond it, and enough later ACKs.
+    pub(crate) fn detect_overtaken(&mut self) {
+        let Some(member) = &self.shared else { return };
+        let (before, highest) = (member.overtaken_before(), self.highest_sack_seq());
+        let mut id = self.board.oldest();
+        while id != NONE && self.board.get(id).order < before {
+            let newer = self.board.newer(id);
+            if may_be_lost(self.board.get(id), highest) {
+                self.mark_lost(id);
+            }
+            id = newer;
+        }
+    }
+
+    /// The oldest transmission that more ACKs may prove lost, or that may be lost already.
+    fn oldest_suspect(&self) -> Option<u32> {
+        let member = self.shared.as_ref()?;
+        if self.cc.tp.sacked_out == 0 || !self.agreed.sack {
+            return None;
+        }
+        let (before, highest) = (member.overtaken_before(), self.highest_sack_seq());
+        let mut id = self.board.oldest();
+        while id != NONE {
+            let sent = self.board.get(id);
+            if sent.order >= before || may_be_lost(sent, highest) {
+                return Some(sent.order);
+            }
+            id = self.board.newer(id);
+        }
+        None
+    }
+}
