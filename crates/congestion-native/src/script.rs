@@ -231,6 +231,13 @@ mod tests {
     }
 
     #[test]
+    fn what_only_the_simulator_can_do_is_refused() {
+        let error = run_text("simulated", "cc tcpint tcpint_exact=1\nopen => cwnd 10\n").unwrap_err();
+        let said = "tcpint_exact: found 1, accepted in the kernel: 0";
+        assert!(error.to_string().contains(said), "{error}");
+    }
+
+    #[test]
     fn a_script_without_checks_is_refused() {
         let error = run_text("nothing", "cc std\nopen\n").unwrap_err();
         assert!(error.to_string().contains("checks nothing"), "{error}");

@@ -349,3 +349,67 @@ impl Endpoint {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members<const N: usize>() -> (Rc<SharedWindows>, [Member; N]) {
+        let windows = SharedWindows::new();
+        let members = std::array::from_fn(|id| windows.join(1, id as u32, 0));
+        (windows, members)
+    }
+
+    #[test]
+    fn three_newest_acks_tell_of_every_segment_whether_it_has_three_later_ones() {
+        let (_windows, [first, second]) = members();
+        // Outstanding segments, each with its later ACKs counted one by one.
+        let mut outstanding: Vec<(u32, usize)> = Vec::new();
+        let mut draw = 1_u64;
+        for _ in 0..5_000 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let member = if draw >> 63 == 0 { &first } else { &second };
+            if outstanding.len() < 2 || draw >> 61 & 1 == 0 && outstanding.len() < 40 {
+                outstanding.push((member.stamp(), 0));
+            } else {
+                let (acked, _) = outstanding.remove((draw >> 33) as usize % outstanding.len());
+                member.delivered(acked);
+                outstanding.iter_mut().filter(|(order, _)| *order < acked).for_each(|(_, later)| *later += 1);
+            }
+            for &(order, later) in &outstanding {
+                assert_eq!(order < first.overtaken_before(), later >= LATER_ACKS);
+            }
+        }
+    }
+
+    #[test]
+    fn members_take_turns_of_a_segment_each() {
+        let (windows, [a, b, c]) = members();
+        a.set_room(0);
+        [&b, &c].iter().for_each(|member| member.wait());
+        assert_eq!(windows.next(), None, "there is no room");
+        a.set_room(2);
+        assert_eq!(a.quota(), 0, "others wait");
+        a.wait();
+        assert_eq!((windows.next(), b.quota(), c.quota()), (Some(1), 1, 0));
+        b.end_turn();
+        b.set_room(1);
+        b.wait();
+        assert_eq!(windows.next(), Some(2));
+        // It finds the window full and keeps its place.
+        c.set_room(0);
+        c.wait();
+        c.end_turn();
+        assert_eq!(windows.next(), None);
+        drop(a);
+        assert_eq!(windows.next(), Some(2), "a member has left: the next one looks");
+    }
+
+    #[test]
+    fn one_that_waits_alone_has_all_the_room() {
+        let (_windows, [a, b]) = members();
+        a.set_room(5);
+        a.wait();
+        assert_eq!((a.quota(), b.quota()), (5, 0));
+    }
+}
