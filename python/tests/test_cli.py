@@ -245,7 +245,7 @@ def test_network_show_prints_the_resolved_network(tmp_path: Path, capsys):
 
 
 def test_network_list_has_a_row_for_each_network_of_the_catalogue(capsys):
-    from wirepaint.evaluation import catalogue
+    from wirepaint import catalogue
 
     assert cli.invoke(["network", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

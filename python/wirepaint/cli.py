@@ -34,7 +34,7 @@ from wirepaint.printing import Json, Output, print_json, print_rows, say
 from wirepaint.studies.commands import study
 
 if TYPE_CHECKING:
-    from wirepaint.runners.pool import Tally
+    from wirepaint.runners.contract import Tally
 
 app = App(
     name="wirepaint",
@@ -84,7 +84,7 @@ def run(
     from wirepaint import rehearsal
     from wirepaint.evaluation import plan
     from wirepaint.results import manifest
-    from wirepaint.runners import pool
+    from wirepaint.runners import backends, pool
     from wirepaint.runners.progress import on_stderr
 
     folder = output or Path("results") / file.name.removesuffix(".toml")
@@ -94,7 +94,7 @@ def run(
     tally = pool.carry_out(
         planned,
         folder,
-        pool.backend(planned.resolved["backend"]),
+        backends.backend(planned.resolved["backend"]),
         on_stderr(),
         _narrow_enough(),
         cannot_count=planned.cannot_count,
@@ -251,7 +251,7 @@ def export(results: Path, /, *, to: Literal["csv", "parquet", "har"], output: Ou
     output
         Folder to write into; export-<format> in the results folder when left out.
     """
-    from wirepaint.results import export as exporting
+    from wirepaint import export as exporting
 
     folder = output or results / f"export-{to}"
     exporting.export(results, to, folder)
@@ -314,7 +314,8 @@ def version() -> None:
 @network.command(name="list")
 def network_list(*, json: Json = False) -> None:
     """List the networks that ship with wirepaint."""
-    from wirepaint.evaluation import catalogue, network
+    from wirepaint import catalogue
+    from wirepaint.evaluation import network
 
     loaded = [network.load(name) for name in catalogue.names("network")]
     rows = [

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from wirepaint.evaluation import catalogue
+from wirepaint import catalogue
 
 FOLDER = catalogue.ROOT / "capacity-traces"
 SPEC = importlib.util.spec_from_file_location("make_traces", FOLDER / "make.py")

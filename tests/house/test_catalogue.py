@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from wirepaint import pages
-from wirepaint.evaluation import catalogue, network
+from wirepaint import catalogue, pages
+from wirepaint.evaluation import network
 from wirepaint.studies import model as studies
 from wirepaint.studies import running
 

@@ -6,13 +6,16 @@
 //! kernel's arm reads the same record from its ring buffer.
 
 use crate::Instance;
-use crate::socket::AF_INET;
 use std::cell::{RefCell, UnsafeCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Address families as Linux numbers them.
+pub(crate) const AF_INET: u16 = 2;
+pub(crate) const AF_INET6: u16 = 10;
 
 /// Most groups of one instance (CC_GROUPS_MAX).
 pub const GROUPS_MAX: usize = 4096;

@@ -17,12 +17,14 @@
 
 pub mod command;
 pub mod concurrent;
+pub mod entry;
 pub mod external;
 pub mod groups;
 pub mod script;
 pub mod sender;
 mod socket;
 pub mod timetable;
+pub mod wire;
 
 pub use groups::{Group, GroupKey, GroupRecord, Groups};
 pub use socket::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, RateSample, TcpSock, ack_flags};

@@ -22,8 +22,8 @@ mod rate;
 mod recovery;
 mod reduction;
 
-use crate::concurrent::Wire;
-use crate::timetable::{Entry, What};
+use crate::entry::{Entry, What};
+use crate::wire::Wire;
 use crate::{CaState, Connection, Groups, INFINITE_SSTHRESH, Instance};
 use input::Tlp;
 use path::{Receiver, Transmission};

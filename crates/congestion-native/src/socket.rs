@@ -2,12 +2,8 @@
 //!
 //! The nested structs of C are flattened; a test compares each offset with C's own.
 
-use crate::groups::{Group, Store};
+use crate::groups::{AF_INET, AF_INET6, Group, Store};
 use std::net::{IpAddr, SocketAddr};
-
-/// Address families as Linux numbers them.
-pub(crate) const AF_INET: u16 = 2;
-pub(crate) const AF_INET6: u16 = 10;
 
 /// ssthresh of a connection that has not met a loss.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;

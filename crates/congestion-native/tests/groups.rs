@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 use std::sync::Arc;
-use wirepaint_congestion_native::concurrent::Wire;
 use wirepaint_congestion_native::sender::{Config, Sender};
+use wirepaint_congestion_native::wire::Wire;
 use wirepaint_congestion_native::{Connection, Group, GroupKey, Groups, Instance, concurrent, find};
 
 const MEMBERS_MAX: usize = 64;

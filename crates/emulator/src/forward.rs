@@ -8,8 +8,7 @@ use crate::lane::{Lane, Shared};
 use crate::port::Port;
 use crate::realtime::{Conditions, cpu_time_ns};
 use crate::recorder::Recorder;
-use crate::summary::{Lateness, Summary};
-use serde::Serialize;
+use crate::summary::{Lateness, Pause, Summary};
 use std::path::Path;
 use wirepaint_link_model::Link;
 use wirepaint_link_model::config::Direction;
@@ -68,15 +67,6 @@ pub(crate) struct Forwarder {
 
 /// Index of the port that each lane reads.
 const INPUTS: [usize; 2] = [1, 0];
-
-/// A time in which the thread did not come round although it wanted to.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Pause {
-    /// Nanoseconds beyond what it had asked for.
-    pub length: u64,
-    /// When it ended, nanoseconds since the run's epoch.
-    pub at: u64,
-}
 
 /// How much time the thread leaves to others.
 struct Rest {

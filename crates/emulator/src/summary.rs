@@ -1,4 +1,3 @@
-use crate::forward::Pause;
 use crate::histogram::Histogram;
 use crate::realtime::Conditions;
 use serde::Serialize;
@@ -54,6 +53,15 @@ pub(crate) struct Lateness {
     pub p50: Option<u64>,
     pub p99: Option<u64>,
     pub max: u64,
+}
+
+/// A time in which the thread did not come round although it wanted to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Pause {
+    /// Nanoseconds beyond what it had asked for.
+    pub length: u64,
+    /// When it ended, nanoseconds since the run's epoch.
+    pub at: u64,
 }
 
 /// Something that must not happen in a run.

@@ -2,7 +2,8 @@
 
 use crate::links::Links;
 use crate::page::{Cause, Element, Page};
-use crate::priority::{Priority, Seen};
+use crate::priority::Priority;
+use crate::ranking::Seen;
 use wirepaint_units::{Duration, Time};
 
 /// Something in a document's text that matters to loading, at an offset of the decoded bytes.

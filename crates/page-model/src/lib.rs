@@ -11,6 +11,7 @@
 //!
 //! Start at [`Visit`].
 
+mod action;
 mod agenda;
 mod document;
 mod headers;
@@ -21,6 +22,7 @@ mod noise;
 pub mod page;
 mod pipe;
 mod priority;
+mod ranking;
 mod refused;
 mod renderer;
 pub mod rows;
@@ -29,10 +31,11 @@ pub mod settings;
 mod tls;
 mod visit;
 
+pub use action::Action;
 pub use page::Page;
 pub use priority::Priority;
 pub use refused::Refused;
 pub use rows::Rows;
 pub use server::{Backlog, unsent_bound};
 pub use settings::Settings;
-pub use visit::{Action, Prepared, Visit};
+pub use visit::{Prepared, Visit};

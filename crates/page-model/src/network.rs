@@ -15,6 +15,7 @@
 //! - DEVIATION: a server's write reaches the kernel whole or not at all; Linux may take a part.
 //! - DEVIATION: no HTTP/3.
 
+use crate::action::Action;
 use crate::agenda::Agenda;
 use crate::headers::{Compression, Headers};
 use crate::machine::Thread;
@@ -26,7 +27,6 @@ use crate::rows::{Chunk, Connection as Row};
 use crate::server::{Backlog, Down, Server};
 use crate::settings::Settings;
 use crate::tls;
-use crate::visit::Action;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};

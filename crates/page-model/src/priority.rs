@@ -1,6 +1,5 @@
 //! Urgency of requests: Chromium's five levels, and what it says of them on the wire.
 
-use crate::page::{Cause, Element, Kind, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,60 +33,5 @@ impl Priority {
     /// Urgency of RFC 9218, 0 first.
     pub fn urgency(self) -> u8 {
         Priority::VeryHigh as u8 - self as u8
-    }
-}
-
-/// True for what Chromium marks as usable piece by piece (RFC 9218, `i`).
-pub fn incremental(kind: Kind) -> bool {
-    matches!(kind, Kind::Html | Kind::Image | Kind::Data | Kind::Media)
-}
-
-/// How many of a document's first images are raised above the others.
-const FIRST_IMAGES: u32 = 5;
-/// Images of fewer bytes than this are too small to be raised: about 100 by 100 pixels.
-const SMALL_IMAGE_BYTES: u64 = 1_000;
-
-/// What of a document's earlier requests decides the priority of the next.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
-    images: u32,
-    raised: u32,
-}
-
-impl Seen {
-    /// Priority of a request when the browser comes to know of it; call once for each, in order.
-    /// `repeated`: how many elements before it named an image again.
-    pub fn initial(&mut self, resource: &Resource, repeated: u32) -> Priority {
-        let element = match resource.cause {
-            Some(Cause::Markup { element, .. }) => Some(element),
-            _ => None,
-        };
-        let usual = match resource.kind {
-            Kind::Html | Kind::Css => Priority::VeryHigh,
-            Kind::Font if element == Some(Element::Preload) => Priority::High,
-            Kind::Font => Priority::VeryHigh,
-            Kind::Js => match element {
-                Some(Element::Script) if self.images == 0 => Priority::High,
-                Some(Element::Script) => Priority::Medium,
-                Some(Element::Preload) => Priority::High,
-                _ => Priority::Low,
-            },
-            Kind::Data => Priority::High,
-            Kind::Image => {
-                let first = element == Some(Element::Image)
-                    && self.raised + repeated < FIRST_IMAGES
-                    && resource.wire_bytes >= SMALL_IMAGE_BYTES;
-                self.images += u32::from(element.is_some());
-                self.raised += u32::from(first);
-                if first { Priority::Medium } else { Priority::Low }
-            }
-            Kind::Media | Kind::Other => Priority::Low,
-        };
-        match resource.urgent {
-            _ if resource.priority.is_some() => resource.priority.unwrap_or(usual),
-            Some(true) => usual.max(Priority::High),
-            Some(false) => usual.min(Priority::Low),
-            None => usual,
-        }
     }
 }

@@ -7,7 +7,7 @@ use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};
 use crate::matching::{Matched, Target};
 use crate::records::{Asked, ConnectionId};
-use crate::server::{Origins, Site};
+use crate::site::{Origins, Site};
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use std::io::{self, IoSlice};

@@ -11,7 +11,7 @@ use crate::http1::IDLE_TIME;
 use crate::matching::{Matched, Target};
 use crate::priority::{Change, Priority, Schedule};
 use crate::records::{Asked, ConnectionId, RequestId};
-use crate::server::{Origins, Site};
+use crate::site::{Origins, Site};
 use crate::socket::Socket;
 use crate::tap::{Seen, Tap};
 use bytes::Bytes;

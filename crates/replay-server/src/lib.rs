@@ -28,6 +28,7 @@ mod recording;
 mod records;
 mod rights;
 mod server;
+mod site;
 mod socket;
 mod tap;
 mod tls;

@@ -1,6 +1,6 @@
 //! One run: from its description through the event loop to its trace.
 
-use crate::app::App;
+use crate::apps::Application;
 use crate::error::Error;
 use crate::fabric::{Fabric, LinkId, RouteId};
 use crate::flow::Flow;
@@ -26,31 +26,6 @@ const FLOW_PORT: u16 = 5001;
 const MTU: u32 = 1500;
 /// Seeds of links beyond the two of the network are apart by this odd number.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// An application of a run.
-pub(crate) enum Application {
-    Flow(Box<Flow>),
-    Page(Box<Load>),
-}
-
-impl Application {
-    /// The flow that it is, if it is one.
-    pub fn flow(&self) -> Option<&Flow> {
-        if let Application::Flow(flow) = self { Some(flow) } else { None }
-    }
-
-    /// The page visit that it is, if it is one.
-    pub fn load(&self) -> Option<&Load> {
-        if let Application::Page(load) = self { Some(load) } else { None }
-    }
-
-    fn as_app(&mut self) -> &mut dyn App {
-        match self {
-            Application::Flow(flow) => flow.as_mut(),
-            Application::Page(load) => load.as_mut(),
-        }
-    }
-}
 
 /// A run that can be carried out.
 pub struct Engine {

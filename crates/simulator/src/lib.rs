@@ -15,6 +15,7 @@
 
 pub mod agenda;
 pub mod app;
+mod apps;
 mod command;
 pub mod cross;
 mod engine;

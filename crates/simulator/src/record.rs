@@ -1,6 +1,6 @@
 //! What is kept of a run for its trace, and the tables that it becomes.
 
-use crate::engine::Application;
+use crate::apps::Application;
 use crate::error::Error;
 use crate::fabric::{Crossing, EndpointId, LinkId};
 use crate::flow::{Flow, FlowState};

@@ -1,6 +1,6 @@
 //! What a simulated run says at its end. Times are nanoseconds.
 
-use crate::engine::Application;
+use crate::apps::Application;
 use crate::flow::Flow;
 use crate::page::Load;
 use crate::world::World;

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wirepaint.evaluation import catalogue, congestion
+from wirepaint import catalogue
+from wirepaint.evaluation import congestion
 
 
 @pytest.fixture(autouse=True)

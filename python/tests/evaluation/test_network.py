@@ -10,9 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from wirepaint import dataplane
+from wirepaint import catalogue, dataplane
 from wirepaint.errors import UsageError
-from wirepaint.evaluation import catalogue, network
+from wirepaint.evaluation import network
 from wirepaint.evaluation.network import Network
 from wirepaint.schemas import FOLDER
 

@@ -14,7 +14,7 @@ from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import Plan, plan
 from wirepaint.evaluation.model import EvaluationFile, json_schema
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.evaluation.reading import read_toml
+from wirepaint.reading import read_toml
 
 PLAINEST = """\
 title = "CUBIC or FLD?"

@@ -14,7 +14,7 @@ from wirepaint.evaluation import Plan, ResolvedRun, plan
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
-from wirepaint.runners import pool
+from wirepaint.runners import contract, pool
 from wirepaint.runners.progress import Lines
 
 EVALUATION = """
@@ -64,8 +64,8 @@ class Fake:
     def outcome(self, run: ResolvedRun) -> Outcome:
         return Outcome("valid", [], 1000)
 
-    def backend(self) -> pool.Backend:
-        return pool.Backend(contextlib.nullcontext, self.run_once, versions={"browser": "none"})
+    def backend(self) -> contract.Backend:
+        return contract.Backend(contextlib.nullcontext, self.run_once, versions={"browser": "none"})
 
 
 class Flaky(Fake):
@@ -81,7 +81,7 @@ class Flaky(Fake):
         return super().outcome(run)
 
 
-def carry_out(folder: Path, results: Path, fake: Fake, text: str = EVALUATION) -> pool.Tally:
+def carry_out(folder: Path, results: Path, fake: Fake, text: str = EVALUATION) -> contract.Tally:
     """One command: plans and carries out."""
     return pool.carry_out(planned(folder, text), results, fake.backend(), Lines())
 

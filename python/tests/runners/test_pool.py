@@ -274,7 +274,7 @@ def test_a_comment_in_the_evaluation_does_not_matter(tmp_path: Path):
 
 def test_another_browser_is_refused(tmp_path: Path):
     carry_out(tmp_path, tmp_path / "r", Fake())
-    newer = plans.pool.Backend(
+    newer = plans.contract.Backend(
         plans.contextlib.nullcontext, Fake().run_once, versions={"browser": "Chromium 999"}
     )
     with pytest.raises(UsageError, match="found browser Chromium 999; accepted: browser none"):
@@ -473,7 +473,7 @@ def test_results_that_are_removed_under_way_end_the_command_and_leave_nothing(tm
     assert carry_out(tmp_path, results, Fake()).counts == {"valid": KEYS}
 
 
-def simulated(fake: Fake, folder: Path) -> plans.pool.Tally:
+def simulated(fake: Fake, folder: Path) -> plans.contract.Tally:
     """The plan through a back end that carries runs out many at once."""
     plan = plans.planned(folder)
     plan.runs[:] = [run.model_copy(update={"backend": "simulator"}) for run in plan.runs]
@@ -482,7 +482,7 @@ def simulated(fake: Fake, folder: Path) -> plans.pool.Tally:
     def run_many(jobs, interruptible):
         yield ((run, fake.run_once(run, place, session=None, calibration=None)) for run, place in jobs)
 
-    backend = plans.pool.Backend(plans.contextlib.nullcontext, fake.run_once, run_many=run_many)
+    backend = plans.contract.Backend(plans.contextlib.nullcontext, fake.run_once, run_many=run_many)
     return plans.pool.carry_out(plan, folder / "r", backend, plans.Lines())
 
 
@@ -540,7 +540,7 @@ def test_each_network_is_measured_before_its_first_run_and_what_stays_off_is_sai
         return {"verdict": "off", "quantities": [rate, {"name": "round trip", "verdict": "ok"}]}
 
     fake = Fake()
-    backend = plans.pool.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
+    backend = plans.contract.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
     plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", backend, plans.Lines())
     assert measured == ["fast"] * 3
     assert fake.calibration is not None and fake.calibration["verdict"] == "off"
@@ -548,9 +548,9 @@ def test_each_network_is_measured_before_its_first_run_and_what_stays_off_is_sai
     assert "network fast: not what was asked: rate down\n" in capsys.readouterr().err
 
 
-def calibrated(folder: Path, calibrate, text: str = EVALUATION) -> tuple[Fake, plans.pool.Tally]:
+def calibrated(folder: Path, calibrate, text: str = EVALUATION) -> tuple[Fake, plans.contract.Tally]:
     fake = Fake()
-    backend = plans.pool.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
+    backend = plans.contract.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
     return fake, plans.pool.carry_out(plans.planned(folder, text), folder / "r", backend, plans.Lines())
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from wirepaint import catalogue
 from wirepaint.cli import invoke
-from wirepaint.evaluation import catalogue
 from wirepaint.studies import cwv_2010, model, running
 
 NAME, STUDY = model.load("cwv-2010")

@@ -11,7 +11,7 @@ from typing import Any
 from wirepaint import dataplane
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion
-from wirepaint.evaluation.reading import nearest, show
+from wirepaint.reading import nearest, show
 
 Entry = dict[str, Any]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from wirepaint.cc import catalogue
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion
-from wirepaint.evaluation.reading import show
+from wirepaint.reading import show
 
 NAME_MAX = 9
 """Characters; the kernel takes 15, and a run adds a point and five of its own."""

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from wirepaint.evaluation.congestion import Congestion, CongestionTable
 from wirepaint.evaluation.network import Network, NetworkTable
-from wirepaint.evaluation.reading import Table, Text
+from wirepaint.reading import Table, Text
 
 
 def _form(value: Any) -> str:

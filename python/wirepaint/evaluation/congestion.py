@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from wirepaint import dataplane, files
 from wirepaint.errors import RunFailed, UsageError
 from wirepaint.evaluation import sysctls as kernel_settings
-from wirepaint.evaluation.reading import Table, Text, located, nearest, show
+from wirepaint.reading import Table, Text, located, nearest, show
 
 _GUIDE = "docs/guide/write-a-congestion-control.md"
 _LARGEST_FILE = 2**20

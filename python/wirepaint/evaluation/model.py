@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, create_model, model_validator
 
 from wirepaint.evaluation.axes import Axis, axes
 from wirepaint.evaluation.quantities import Share, Time, between
-from wirepaint.evaluation.reading import Table, Text, refused, show
 from wirepaint.evaluation.sysctls import Sysctls
+from wirepaint.reading import Table, Text, refused, show
 
 MOST_VISITS = 10_000
 MOST_PAGES, MOST_USERS = 1_000, 100

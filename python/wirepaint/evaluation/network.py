@@ -17,12 +17,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wirepaint import files
+from wirepaint import catalogue, files
 from wirepaint.errors import UsageError, show
-from wirepaint.evaluation import catalogue
 from wirepaint.evaluation.quantities import Rate, Share, Size, Time, between, rate
-from wirepaint.evaluation.reading import Table, read_toml, refused, validate, within
 from wirepaint.pages.readers.source import Source
+from wirepaint.reading import Table, read_toml, refused, validate, within
 
 IP_BYTES = 1500
 """The largest IP packet of a run."""

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from wirepaint import files
 from wirepaint.errors import UsageError
-from wirepaint.evaluation.reading import located, nearest, show
 from wirepaint.pages.model import DESKTOP, INDEX, parsed, read_index
+from wirepaint.reading import located, nearest, show
 
 _MOST_FILES, _MOST_BYTES = 50_000, 2**30
 _ACCEPTED = (

@@ -39,7 +39,7 @@ from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.evaluation.reading import LARGEST_FILE, located, nearest, parsed, show, validate
+from wirepaint.reading import LARGEST_FILE, located, nearest, parsed, show, validate
 
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 BackendName = Literal["testbed", "simulator"]

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from wirepaint import dataplane
 from wirepaint.errors import RunFailed, UsageError
-from wirepaint.evaluation.reading import hint, nearest, refused, show
+from wirepaint.reading import hint, nearest, refused, show
 
 _KERNEL = Path("/proc/sys")
 _NAME = re.compile(r"net\.(?:ipv4|core)(?:\.[A-Za-z0-9_-]{1,64}){1,4}")

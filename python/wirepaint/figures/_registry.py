@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 import vl_convert
 
-import wirepaint.figures
 from wirepaint.errors import UsageError
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style, finish
@@ -34,11 +33,6 @@ class Figure:
     source: str
     data: Callable[..., pl.DataFrame]
     chart: Callable[[pl.DataFrame, Style], Any]
-
-    @property
-    def takes_metric(self) -> bool:
-        """Whether the figure shows a metric of the caller's choice."""
-        return "metric" in inspect.signature(self.data).parameters
 
 
 @dataclass(frozen=True)
@@ -78,10 +72,10 @@ def png(spec: dict[str, Any]) -> bytes:
 @cache
 def registry() -> dict[str, Figure]:
     """All figures by name, in order of name."""
-    names = sorted(file.name for file in pkgutil.iter_modules(wirepaint.figures.__path__))
+    names = sorted(file.name for file in pkgutil.iter_modules([str(Path(__file__).parent)]))
     figures = {}
     for name in (name for name in names if not name.startswith("_")):
-        module = importlib.import_module(f"wirepaint.figures.{name}")
+        module = importlib.import_module(f"{__package__}.{name}")
         caption = " ".join((inspect.getdoc(module) or "").split())
         key = name.replace("_", "-")
         figures[key] = Figure(key, module.TITLE, caption, module.SOURCE, module.data, module.chart)

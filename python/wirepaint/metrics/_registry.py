@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from pathlib import Path
 
-import wirepaint.metrics
 from wirepaint.errors import UsageError
 from wirepaint.metrics._metric import Metric, Reading, Trace
 
@@ -14,12 +14,12 @@ from wirepaint.metrics._metric import Metric, Reading, Trace
 @cache
 def registry() -> dict[str, Metric]:
     """All metrics by name, in order of name."""
-    files = sorted(file.name for file in pkgutil.iter_modules(wirepaint.metrics.__path__))
+    files = sorted(file.name for file in pkgutil.iter_modules([str(Path(__file__).parent)]))
     return {
         metric.name: metric
         for file in files
         if not file.startswith("_")
-        for metric in [getattr(importlib.import_module(f"wirepaint.metrics.{file}"), file)]
+        for metric in [getattr(importlib.import_module(f"{__package__}.{file}"), file)]
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
+import time
 from pathlib import Path
 
 from wirepaint.errors import UsageError
@@ -55,3 +57,10 @@ def _user(folder: Path) -> tuple[int, int] | None:
     if roots_own or not folder.is_relative_to(cache_dir().parent):
         return None
     return int(ids[0]), int(ids[1])
+
+
+def sweep(folder: Path, pattern: str) -> None:
+    """Removes temporary folders of makers that were killed: none works for an hour."""
+    for left in folder.glob(pattern):
+        if time.time() - left.stat().st_mtime > 3600:
+            shutil.rmtree(left, ignore_errors=True)

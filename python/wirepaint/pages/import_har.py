@@ -6,7 +6,6 @@ import hashlib
 import re
 import shutil
 import tempfile
-import time
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from pathlib import Path
 from wirepaint import files, ordinary
 from wirepaint.errors import UsageError
 from wirepaint.pages import causes, har, headers, readers, references, servers, sizes, stability
-from wirepaint.pages.cache import hand_over, make_folder, unwritable
+from wirepaint.pages.cache import hand_over, make_folder, sweep, unwritable
 from wirepaint.pages.codings import coding_of, encode_near
 from wirepaint.pages.model import (
     BODIES,
@@ -144,13 +143,6 @@ def made(make: Callable[[Path], None], of: str, out: Path, *, browser: bool = Fa
     with ordinary.done(work, of, browser=browser) as (folder, _), replacing(out) as target:
         ordinary.take(folder, target, BODIES)
         return load(target)
-
-
-def sweep(folder: Path, pattern: str) -> None:
-    """Removes temporary folders of makers that were killed: none works for an hour."""
-    for left in folder.glob(pattern):
-        if time.time() - left.stat().st_mtime > 3600:
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def name_from(path: Path) -> str:

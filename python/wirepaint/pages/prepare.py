@@ -22,8 +22,7 @@ from pydantic import BaseModel
 from wirepaint import ordinary
 from wirepaint.errors import PageFailed
 from wirepaint.pages.bodies import check, stored
-from wirepaint.pages.cache import hand_over, make_folder, unwritable
-from wirepaint.pages.import_har import sweep
+from wirepaint.pages.cache import hand_over, make_folder, sweep, unwritable
 from wirepaint.pages.model import BODIES, INDEX, Page, Resource, faults_named, parsed, read_index
 from wirepaint.pages.synthesis import synthesise
 from wirepaint.pages.synthesis.markup import Driver

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from wirepaint import files
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import axes
-from wirepaint.evaluation.reading import validate
+from wirepaint.reading import validate
 from wirepaint.results import durable, names, provenance, sealed
 
 if TYPE_CHECKING:

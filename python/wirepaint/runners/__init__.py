@@ -1,4 +1,5 @@
 """How runs are carried out: ``pool`` takes them from a plan, ``testbed`` and ``simulator`` carry them out.
 
-``description`` holds what both say of a run in the same words.
+``contract`` is what these agree on, ``backends`` gives them by name. ``description`` holds what both say of a
+run in the same words.
 """

@@ -13,16 +13,13 @@ goes on where it ended: ``results.store`` has every finished run on the disk bef
 from __future__ import annotations
 
 import shutil
-import signal
-import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from wirepaint.errors import Incomplete, PageTimeout, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
@@ -32,98 +29,13 @@ from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store, disk_errors
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
+from wirepaint.runners.contract import Backend, NarrowEnough, Progress, RunMany, Tally
+from wirepaint.runners.signals import Signals
 
 RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
 _LEAST_FREE = 4 * 2**20
 """Bytes; a run that failed with less free space failed for want of it."""
-
-NarrowEnough = Callable[[list[float], float], bool]
-Jobs = Iterable[tuple[ResolvedRun, Path]]
-Ends = Iterator[tuple[ResolvedRun, Outcome | RunFailed]]
-Interruptible = Callable[[], AbstractContextManager[None]]
-RunMany = Callable[[Jobs, Interruptible], AbstractContextManager[Ends]]
-
-
-@dataclass(frozen=True)
-class Backend:
-    """How runs are carried out. ``calibrate`` measures a network, in a session, before its first run.
-
-    ``versions`` names what results of this back end depend on, such as the browser. ``run_many``
-    carries simulated runs out: it takes the runs with their folders as it has room for more, gives
-    each run's end as it comes, and can be stopped where it waits.
-    """
-
-    session: Callable[[], AbstractContextManager[Any]]
-    run_once: Callable[..., Outcome]
-    calibrate: Callable[[Network, Any], dict[str, Any]] | None = None
-    versions: dict[str, str] = field(default_factory=dict)
-    run_many: RunMany | None = None
-
-
-class Progress(Protocol):
-    """Who is told how the runs go on."""
-
-    def began(self, title: str, total: int, done: int) -> None: ...
-    def calibrating(self, network: str) -> None: ...
-    def running(self, run: ResolvedRun, attempt: int) -> None: ...
-    def note(self, text: str) -> None: ...
-    def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None: ...
-    def close(self) -> None: ...
-
-
-@dataclass
-class Tally:
-    """How the runs of a plan stand.
-
-    ``counts`` are numbers by standing (``journal.standing``), ``failures`` the causes by run, ``timeouts``
-    those of runs that timed out, ``cannot_count`` the reasons by page. ``repeats`` counts attempts after the
-    first, ``repeats_in_vain`` those that ended no better than the one before.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    failures: dict[str, str] = field(default_factory=dict)
-    timeouts: dict[str, str] = field(default_factory=dict)
-    cannot_count: dict[str, str] = field(default_factory=dict)
-    repeats: int = 0
-    repeats_in_vain: int = 0
-
-
-def backend(name: str) -> Backend:
-    """The back end of a plan: testbed, simulator or both."""
-    if name == "simulator":
-        return simulator()
-    if name == "both":
-        simulated, real = simulator(), testbed()
-        return replace(real, run_many=simulated.run_many, versions=real.versions | simulated.versions)
-    return testbed()
-
-
-def simulator() -> Backend:
-    """The back end of a virtual clock."""
-    from wirepaint import dataplane
-    from wirepaint.runners import simulator
-
-    def never(*_: Any, **__: Any) -> Outcome:
-        raise AssertionError("simulated runs are carried out many at once")
-
-    return Backend(nullcontext, never, None, {"data plane": dataplane.fingerprint()}, simulator.run_many)
-
-
-def testbed() -> Backend:
-    """The back end of real namespaces, kernel and browser."""
-    from wirepaint import dataplane
-    from wirepaint.runners import testbed
-    from wirepaint.runners.testbed.browser import chromium
-    from wirepaint.runners.testbed.calibrate import calibrate
-
-    return Backend(
-        session=testbed.session,
-        run_once=testbed.run_once,
-        calibrate=lambda network, cells: calibrate(network, short=True, cells=cells),
-        # The congestion controls are inside the program: another build may be another experiment.
-        versions={"browser": chromium.version(), "data plane": dataplane.fingerprint()},
-    )
 
 
 def carry_out(
@@ -151,46 +63,6 @@ def carry_out(
             return _Pool(
                 plan, store, backend, session, progress, signals, narrow_enough, bad_pages
             ).carry_out()
-
-
-class Signals:
-    """Turns SIGINT and SIGTERM into ``KeyboardInterrupt``, but only inside ``interruptible``.
-
-    Elsewhere they are remembered. After the first one no other interrupts the cleaning up.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._interruptible = False
-
-    def __enter__(self) -> Signals:
-        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        if threading.current_thread() is threading.main_thread():
-            for number in self._before:
-                signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in self._before.items():
-                signal.signal(number, handler)
-
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Within it a signal raises ``KeyboardInterrupt``."""
-        self._interruptible = True
-        try:
-            if self.asked:
-                raise KeyboardInterrupt
-            yield
-        finally:
-            self._interruptible = False
-
-    def _handle(self, *_: object) -> None:
-        self.asked = True
-        if self._interruptible:
-            self._interruptible = False
-            raise KeyboardInterrupt
 
 
 class _Session:

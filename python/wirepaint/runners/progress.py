@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from wirepaint.evaluation import ResolvedRun
-from wirepaint.runners.pool import Progress
+from wirepaint.runners.contract import Progress
 
 
 def on_stderr() -> Progress:

@@ -37,7 +37,7 @@ from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
-    from wirepaint.runners.pool import Ends, Interruptible, Jobs
+    from wirepaint.runners.contract import Ends, Interruptible, Jobs
 
     Job = tuple[ResolvedRun, Path]
     End = tuple[ResolvedRun, Outcome | RunFailed]

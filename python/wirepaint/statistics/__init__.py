@@ -11,7 +11,8 @@ docs/guide/statistics.md says which method is used when and why. Everything is d
 same values give the same numbers.
 """
 
-from wirepaint.statistics.compare import Comparison, Level, compare
+from wirepaint.statistics.compare import compare
+from wirepaint.statistics.comparison import Comparison, Level
 from wirepaint.statistics.intervals import Interval, mean, median, narrow_enough
 
 __all__ = ["Comparison", "Interval", "Level", "compare", "mean", "median", "narrow_enough"]

@@ -32,7 +32,8 @@ from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.results import Results
 from wirepaint.statistics import losses
-from wirepaint.statistics.compare import HEADLINE, Comparison, compare
+from wirepaint.statistics.compare import HEADLINE, compare
+from wirepaint.statistics.comparison import Comparison
 from wirepaint.statistics.wording import MINUS, number
 
 REAL, SIMULATED = "testbed", "simulator"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from json import dumps as to_json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,93 +15,13 @@ import polars as pl
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
-from wirepaint.statistics import losses, ranks, wording
+from wirepaint.statistics import losses, ranks
+from wirepaint.statistics.comparison import Comparison, Level
 from wirepaint.statistics.intervals import Interval, mean, median
 from wirepaint.statistics.losses import Losses
 
 MARGIN = 0.02
 SIGNIFICANCE = 0.05
-
-
-@dataclass(frozen=True)
-class Level:
-    """All values of a metric at one level of the factor.
-
-    ``values`` holds every value by stratum: by page, or "network / page" over several networks.
-    ``median`` and ``mean`` are means over the strata, so that each page weighs alike, of those with values at
-    both levels where there are any; None without a value. ``timed_out`` visits have no value, but a rank.
-    """
-
-    level: str
-    n: int
-    median: Interval | None
-    mean: Interval | None
-    values: dict[str, tuple[float, ...]]
-    timed_out: int
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A candidate level against the baseline level, under one set of conditions.
-
-    ``conditions`` are the other axes that vary in the results, of which ``network`` is one; it is
-    empty and ``network`` None over all of them. ``page`` is None over all pages. ``shift`` is in the
-    metric's unit, ``shift_rel`` a share of the baseline (None where a value is not positive);
-    negative when the candidate is lower. ``by_stratum`` has the same of each stratum by itself,
-    relative where ``shift_rel`` is; ``dissent`` names those that speak against the verdict, by their
-    own interval. ``p_holm`` is corrected for ``family`` comparisons. ``losses`` says how the visits of
-    baseline and candidate ended, where that is known.
-
-    A visit that timed out ranks behind all that loaded. In the shift its limit stands for it, so a shift or a
-    bound that rests on it is at least as large as it says.
-    """
-
-    metric: str
-    title: str
-    unit: str
-    factor: str
-    conditions: dict[str, str]
-    network: str | None
-    page: str | None
-    pages: tuple[str, ...]
-    left_out: tuple[str, ...]
-    baseline: Level
-    candidate: Level
-    shift: Interval
-    shift_rel: Interval | None
-    by_stratum: dict[str, Interval]
-    test: str
-    p: float
-    p_holm: float
-    family: int
-    effect: float
-    margin: float
-    verdict: str
-    dissent: tuple[str, ...]
-    losses: tuple[Losses, Losses] | None = None
-
-    @property
-    def uneven(self) -> str:
-        """That the two levels lost different shares of their visits, in words; empty where they did not."""
-        if self.losses is None or not losses.uneven(*self.losses):
-            return ""
-        where = " / ".join([*self.conditions.values(), *([self.page] if self.page else [])])
-        return losses.sentence(*self.losses, where or "all conditions")
-
-    @property
-    def stratum(self) -> str:
-        """The conditions in words."""
-        return " / ".join(self.conditions.values()) or "all"
-
-    @property
-    def sentence(self) -> str:
-        """The whole comparison in one sentence."""
-        return wording.sentence(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: every field, the stratum and the sentence."""
-        said = {"stratum": self.stratum, "sentence": self.sentence, "uneven": self.uneven}
-        return {**asdict(self), **said, "losses": [each.as_dict() for each in self.losses or ()]}
 
 
 def compare(

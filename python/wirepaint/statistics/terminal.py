@@ -10,9 +10,9 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
-from wirepaint.statistics.compare import Comparison, Level
+from wirepaint.statistics.comparison import Comparison, Level, difference
 from wirepaint.statistics.losses import Losses
-from wirepaint.statistics.wording import difference, number
+from wirepaint.statistics.wording import number
 
 WIDTH = 100
 NOTHING = "\N{EN DASH}"

@@ -22,7 +22,7 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, f
 @study.command(name="list")
 def list_(*, json: Json = False) -> None:
     """List the studies that ship with wirepaint."""
-    from wirepaint.evaluation import catalogue
+    from wirepaint import catalogue
     from wirepaint.studies import model
 
     loaded = {name: model.load(name)[1] for name in catalogue.names("study")}

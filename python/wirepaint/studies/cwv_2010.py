@@ -25,7 +25,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from wirepaint.evaluation import quantities
-from wirepaint.evaluation.reading import Table, refused, validate
+from wirepaint.reading import Table, refused, validate
 from wirepaint.results import trace
 from wirepaint.studies.model import Point, Study
 from wirepaint.studies.running import Measure

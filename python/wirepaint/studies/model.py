@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Strict, model_validator
 
+from wirepaint import catalogue
 from wirepaint.errors import UsageError
-from wirepaint.evaluation import catalogue
-from wirepaint.evaluation.reading import Table, nearest, read_toml, refused, show, validate
+from wirepaint.reading import Table, nearest, read_toml, refused, show, validate
 
 Point = dict[str, Any]
 """One point of a sweep: what the study's code varies, by name."""

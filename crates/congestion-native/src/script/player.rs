@@ -2,8 +2,9 @@
 
 use super::words::{at, config, ece, instance, microseconds, number, server};
 use super::{Exchange, Opened, Played};
-use crate::concurrent::{self, Wire};
+use crate::concurrent;
 use crate::sender::{Config, START_US, Sender};
+use crate::wire::Wire;
 use crate::{Groups, Instance, external};
 use std::path::PathBuf;
 use std::rc::Rc;

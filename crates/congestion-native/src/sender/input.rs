@@ -1,6 +1,6 @@
 //! An ACK: tags, cleaning, hooks in the kernel's order (tcp_input.c).
 
-use super::path::Ack;
+use super::path::{Ack, Found};
 use super::rack::Rack;
 use super::{JIFFY_US, Sender};
 use crate::{AckSample, CaState, ack_flags};
@@ -12,16 +12,6 @@ pub(super) struct Tlp {
     pub high_seq: Option<u32>,
     /// It repeated a segment instead of sending a new one.
     pub retransmitted: bool,
-}
-
-/// What the state machine and cleaning found in the ACK at hand.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Found {
-    pub una_advanced: bool,
-    pub data_sacked: bool,
-    pub duplicate: bool,
-    pub ece: bool,
-    pub lost_retransmission: bool,
 }
 
 impl Sender {

@@ -3,7 +3,7 @@
 use super::path::Transmission;
 use super::{Segment, Sender};
 use crate::CaEvent;
-use crate::timetable::What;
+use crate::entry::What;
 
 impl Sender {
     /// tcp_write_xmit: sends new data as far as the window allows.

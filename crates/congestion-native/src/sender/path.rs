@@ -1,7 +1,7 @@
 //! The path, the receiver and the clock: what is in flight arrives after a round-trip time.
 
 use super::{JIFFY_US, Sender};
-use crate::timetable::What;
+use crate::entry::What;
 use std::collections::BTreeSet;
 
 /// One passage of a segment over the path.
@@ -10,6 +10,16 @@ pub(super) struct Transmission {
     pub due_us: u64,
     /// Which of the sender's data packets it is, from 1.
     pub number: u32,
+}
+
+/// What the state machine and cleaning found in the ACK at hand.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Found {
+    pub una_advanced: bool,
+    pub data_sacked: bool,
+    pub duplicate: bool,
+    pub ece: bool,
+    pub lost_retransmission: bool,
 }
 
 /// What the receiver says of the segments that arrived.

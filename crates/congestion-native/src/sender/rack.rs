@@ -1,7 +1,7 @@
 //! Loss detection by time: RACK (RFC 8985, tcp_recovery.c).
 
 use super::Sender;
-use super::input::Found;
+use super::path::Found;
 use crate::CaState;
 
 /// SACKed segments from which on no reordering is tolerated (tcp_reordering).

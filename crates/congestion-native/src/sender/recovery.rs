@@ -1,7 +1,7 @@
 //! The state machine: recovery, loss, and undo by DSACK (tcp_fastretrans_alert).
 
 use super::Sender;
-use super::input::Found;
+use super::path::Found;
 use crate::{CaEvent, CaState};
 
 /// What tells that a reduction was needless.

@@ -1,13 +1,13 @@
 //! Connections of the browser: when one is opened, how it becomes ready, when it is given up.
 
 use super::{BACKUP, Connection, Event, Group, Network, Stage, Up};
+use crate::action::Action;
 use crate::headers::Compression;
 use crate::pipe::Pipe;
 use crate::rows::Connection as Row;
 use crate::server::Server;
 use crate::settings::Http;
 use crate::tls;
-use crate::visit::Action;
 use wirepaint_units::{Duration, Time};
 
 impl Network {

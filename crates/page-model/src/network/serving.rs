@@ -1,12 +1,12 @@
 //! The servers: what they do with what the browser sent.
 
 use super::{Event, Network, Stage, Up, Work};
+use crate::action::Action;
 use crate::headers::FRAME_HEADER;
 use crate::machine::Thread;
-use crate::priority::incremental;
+use crate::ranking::incremental;
 use crate::server::{Down, FRAME, Rank};
 use crate::tls;
-use crate::visit::Action;
 use wirepaint_units::{Duration, Time};
 
 impl Network {

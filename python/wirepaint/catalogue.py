@@ -11,9 +11,9 @@ from pathlib import Path
 
 from wirepaint import files
 from wirepaint.errors import UsageError
-from wirepaint.evaluation.reading import located, nearest, show
+from wirepaint.reading import located, nearest, show
 
-ROOT = Path(__file__).parent.parent / "catalog"
+ROOT = Path(__file__).parent / "catalog"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pytest
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
+from wirepaint.export import export
 from wirepaint.results import Results, contents, journal
-from wirepaint.results.export import export
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.trace import polars_schema, tables, write_table
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
-from wirepaint.results import har, journal, names
+from wirepaint.export import har
+from wirepaint.results import journal, names
 from wirepaint.results.reader import Results
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 

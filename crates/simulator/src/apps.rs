@@ -1,0 +1,31 @@
+//! The applications of a run.
+
+use crate::app::App;
+use crate::flow::Flow;
+use crate::page::Load;
+
+/// An application of a run.
+pub(crate) enum Application {
+    Flow(Box<Flow>),
+    Page(Box<Load>),
+}
+
+impl Application {
+    /// The flow that it is, if it is one.
+    pub fn flow(&self) -> Option<&Flow> {
+        if let Application::Flow(flow) = self { Some(flow) } else { None }
+    }
+
+    /// The page visit that it is, if it is one.
+    pub fn load(&self) -> Option<&Load> {
+        if let Application::Page(load) = self { Some(load) } else { None }
+    }
+
+    /// It, to the engine.
+    pub fn as_app(&mut self) -> &mut dyn App {
+        match self {
+            Application::Flow(flow) => flow.as_mut(),
+            Application::Page(load) => load.as_mut(),
+        }
+    }
+}

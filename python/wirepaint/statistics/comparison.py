@@ -1,0 +1,143 @@
+"""A candidate level beside the baseline: the numbers, and in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wirepaint.statistics import losses
+from wirepaint.statistics.intervals import Interval
+from wirepaint.statistics.losses import Losses
+from wirepaint.statistics.wording import bounds, count, percent, signed
+
+_RELATION = {
+    "faster": "faster than",
+    "slower": "slower than",
+    "better": "better than",
+    "worse": "worse than",
+    "lower": "lower than",
+    "higher": "higher than",
+    "same": "the same within the margin as",
+    "undecided": "not told apart from",
+}
+
+
+@dataclass(frozen=True)
+class Level:
+    """All values of a metric at one level of the factor.
+
+    ``values`` holds every value by stratum: by page, or "network / page" over several networks.
+    ``median`` and ``mean`` are means over the strata, so that each page weighs alike, of those with values at
+    both levels where there are any; None without a value. ``timed_out`` visits have no value, but a rank.
+    """
+
+    level: str
+    n: int
+    median: Interval | None
+    mean: Interval | None
+    values: dict[str, tuple[float, ...]]
+    timed_out: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A candidate level against the baseline level, under one set of conditions.
+
+    ``conditions`` are the other axes that vary in the results, of which ``network`` is one; it is
+    empty and ``network`` None over all of them. ``page`` is None over all pages. ``shift`` is in the
+    metric's unit, ``shift_rel`` a share of the baseline (None where a value is not positive);
+    negative when the candidate is lower. ``by_stratum`` has the same of each stratum by itself,
+    relative where ``shift_rel`` is; ``dissent`` names those that speak against the verdict, by their
+    own interval. ``p_holm`` is corrected for ``family`` comparisons. ``losses`` says how the visits of
+    baseline and candidate ended, where that is known.
+
+    A visit that timed out ranks behind all that loaded. In the shift its limit stands for it, so a shift or a
+    bound that rests on it is at least as large as it says.
+    """
+
+    metric: str
+    title: str
+    unit: str
+    factor: str
+    conditions: dict[str, str]
+    network: str | None
+    page: str | None
+    pages: tuple[str, ...]
+    left_out: tuple[str, ...]
+    baseline: Level
+    candidate: Level
+    shift: Interval
+    shift_rel: Interval | None
+    by_stratum: dict[str, Interval]
+    test: str
+    p: float
+    p_holm: float
+    family: int
+    effect: float
+    margin: float
+    verdict: str
+    dissent: tuple[str, ...]
+    losses: tuple[Losses, Losses] | None = None
+
+    @property
+    def uneven(self) -> str:
+        """That the two levels lost different shares of their visits, in words; empty where they did not."""
+        if self.losses is None or not losses.uneven(*self.losses):
+            return ""
+        where = " / ".join([*self.conditions.values(), *([self.page] if self.page else [])])
+        return losses.sentence(*self.losses, where or "all conditions")
+
+    @property
+    def stratum(self) -> str:
+        """The conditions in words."""
+        return " / ".join(self.conditions.values()) or "all"
+
+    @property
+    def sentence(self) -> str:
+        """The whole comparison in one sentence."""
+        return sentence(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: every field, the stratum and the sentence."""
+        said = {"stratum": self.stratum, "sentence": self.sentence, "uneven": self.uneven}
+        return {**asdict(self), **said, "losses": [each.as_dict() for each in self.losses or ()]}
+
+
+def sentence(row: Comparison) -> str:
+    """A comparison in one sentence, complete by itself."""
+    where = row.stratum if row.conditions else "all conditions"
+    scope = f"page {row.page}" if row.page else count(len(row.pages), "page")
+    relation = f"{row.candidate.level} is {_RELATION[row.verdict]} {row.baseline.level}"
+    return (
+        f"{row.title}, {where}, {scope}: {relation}; "
+        f"difference {difference(row)}; p = {row.p_holm:.2g} ({row.test}, Holm over "
+        f"{count(row.family, 'comparison')}); {row.baseline.n} and {row.candidate.n} visits"
+        f"{_timeouts(row)}{_dissent(row)}."
+    )
+
+
+def _timeouts(row: Comparison) -> str:
+    if not row.baseline.timed_out and not row.candidate.timed_out:
+        return ""
+    numbers = f"{row.baseline.timed_out} and {row.candidate.timed_out}"
+    return f", and {numbers} that timed out, taken as longer than the limit"
+
+
+def _dissent(row: Comparison) -> str:
+    if not row.dissent:
+        return ""
+    shifts = (f"{name} ({_shown(row, row.by_stratum[name].value)})" for name in row.dissent)
+    return f"; against it: {', '.join(shifts)}"
+
+
+def _shown(row: Comparison, shift: float) -> str:
+    if row.shift_rel is not None:
+        return f"{percent(shift)} %"
+    return f"{signed(shift)} {row.unit.removeprefix('1')}".rstrip()
+
+
+def difference(row: Comparison) -> str:
+    """The shift with its interval, relative where that is defined."""
+    if row.shift_rel is not None:
+        return f"{_shown(row, row.shift_rel.value)} ({bounds(row.shift_rel, percent)})"
+    return f"{_shown(row, row.shift.value)} ({bounds(row.shift)})"
