@@ -88,13 +88,14 @@ impl Group {
         self.newest[LATER_ACKS - 1]
     }
 
-    /// A member that may find a loss.
+    /// Some member may find a loss, and so a smaller window, before anything is sent.
+    fn has_overtaken(&self) -> bool {
+        self.suspects.first().is_some_and(|&(order, _)| order < self.overtaken_before())
+    }
+
+    /// Such a member.
     fn overtaken(&mut self) -> Option<u32> {
-        let &(order, _) = self.suspects.first()?;
-        if order >= self.overtaken_before() {
-            return None;
-        }
-        self.suspects.pop_first().map(|(_, id)| id)
+        if self.has_overtaken() { self.suspects.pop_first().map(|(_, id)| id) } else { None }
     }
 
     /// The member whose turn it is.
@@ -166,6 +167,7 @@ impl Member {
     pub fn quota(&self) -> u32 {
         self.group(|group| match group.turn {
             Some(id) if id == self.id => group.room.min(1),
+            _ if group.has_overtaken() => 0,
             _ if group.queue.values().all(|&id| id == self.id) => group.room,
             _ => 0,
         })
