@@ -1,5 +1,5 @@
 """How runs are carried out: ``pool`` takes them from a plan, ``testbed`` and ``simulator`` carry them out.
 
-``contract`` is what these agree on, ``backends`` gives them by name. ``description`` holds what both say of a
-run in the same words.
+``contract`` holds their common interface, ``backends`` gives them by name, and ``description`` has the parts
+of a run description that both back ends use.
 """

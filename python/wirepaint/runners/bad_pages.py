@@ -1,7 +1,7 @@
 """Which runs are worth a repeat, and which pages cannot count.
 
-A repeat is worth it only where the machine may be the cause: it was busy, or a part of the run crashed.
-What lies in the page would be the same again, so the other visits of that page are skipped:
+A repeat is worth it only if the machine may be the cause: it was busy, or a part of the run crashed.
+A fault of the page would occur again, so the other visits of that page are skipped:
 
 ```
 no visit yet ──valid or suspect─────────────────────────► counts: never skipped again
@@ -11,7 +11,8 @@ no visit yet ──valid or suspect───────────────
 the page's fault in SCENARIOS scenarios, counts in none ► cannot count in the others either
 ```
 In doubt: the page did not load in time, or it was at fault while the machine was busy.
-A crash or a timeout may lie in the congestion control or the network, so it says nothing of other scenarios.
+A crash or a timeout may come from the congestion control or the network, so it does not count against the
+page in other scenarios.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
 OF_PAGE = frozenset({"objects", "status", "bytes", "server", "requests"})
-"""Checks whose findings lie in the page: it asks for, or gets, something else than was recorded."""
+"""Checks that find faults of the page: it asks for, or gets, something else than was recorded."""
 STAYS = frozenset({"calibration"})
 """Disturbances that last as long as the command: a network is measured once."""
 DOUBTS = 2
-"""So many visits in doubt, and none that counts, are as good as one that is not in doubt."""
+"""After N visits in doubt, and none that counts, a page cannot count in the scenario."""
 SCENARIOS = 2
-"""A page at fault in so many scenarios, and that counts in none, is skipped in the others too."""
+"""A page at fault in N scenarios that counts in none is skipped in the others too."""
 HOPELESS = 3
-"""So many runs in a row that fail by no fault of their pages mean that the others would fail too, if they
-are of as many pages, or of all, or of pages that loaded before."""
+"""After N runs in a row that fail by no fault of their pages, the command gives up. The runs must be of N
+pages, or of all pages; a page that loaded before counts once per run."""
 
 
 def worth_a_repeat(end: Outcome | RunFailed) -> bool:
@@ -51,7 +52,7 @@ def worth_a_repeat(end: Outcome | RunFailed) -> bool:
 
 
 def in_words(reasons: Iterable[Mapping[str, Any]]) -> str:
-    """Reasons against a run on one line; of many with the same check the first."""
+    """Reasons against a run on one line: for each check the first, and the number of the others."""
     by_check: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for reason in reasons:
         if reason["severity"] != "note":
@@ -65,7 +66,7 @@ def in_words(reasons: Iterable[Mapping[str, Any]]) -> str:
 
 @dataclass
 class _Cell:
-    """What is known of a page in a scenario."""
+    """What is known about a page in a scenario."""
 
     counts: bool = False
     doubts: int = 0
@@ -78,7 +79,7 @@ class _Cell:
 
 
 class BadPages:
-    """What the visits so far say of ``pages``; ``known`` are those that cannot count, with the reason."""
+    """What the visits so far say about ``pages``; ``known`` gives the reason for each that cannot count."""
 
     def __init__(self, pages: Iterable[str], known: Mapping[str, str]) -> None:
         self._known = known
@@ -95,7 +96,7 @@ class BadPages:
         return len(self._failed) >= HOPELESS and of_many
 
     def learn(self, run: ResolvedRun, end: Outcome | RunFailed, *, repeated: bool = False) -> str | None:
-        """Takes in how a visit ended; the reason when its page is now found not to count in the scenario.
+        """Records how a visit ended. Returns the reason if its page now cannot count in the scenario.
 
         ``repeated``: the visit can be tried again.
         """
@@ -125,7 +126,7 @@ class BadPages:
         return cell.why if cell.bad and not was_bad else None
 
     def why_skipped(self, run: ResolvedRun) -> str | None:
-        """Why a run is in vain; None when it is to be carried out."""
+        """Why a run is useless; None if it is to be carried out."""
         if run.page_name in self._known:
             return self._known[run.page_name]
         cell = self._cell(run)
@@ -138,7 +139,7 @@ class BadPages:
         return None
 
     def undecided(self, run: ResolvedRun) -> bool:
-        """True while later visits of this page in this scenario may turn out to be in vain."""
+        """True while later visits of this page in this scenario may still be skipped."""
         return not self._cell(run).counts and self.why_skipped(run) is None
 
     def pages(self, runs: Iterable[ResolvedRun]) -> dict[str, str]:
@@ -168,7 +169,7 @@ class BadPages:
 
 
 def _page(run: ResolvedRun) -> tuple[str, ...]:
-    """What else than network and congestion control decides what a page asks for."""
+    """What a page asks for depends on these, apart from network and congestion control."""
     return run.backend, run.user_agent, run.http, run.page_name
 
 

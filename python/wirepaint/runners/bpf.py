@@ -1,4 +1,4 @@
-"""BPF programs that the kernel holds, as bpf(2) lists them; needs root."""
+"""The BPF programs in the kernel, as bpf(2) lists them; needs root."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextlib import suppress
 _SYSTEM_CALL = {"x86_64": 321, "aarch64": 280}
 _PROG_GET_NEXT_ID, _PROG_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD = 11, 13, 15
 _STRUCT_OPS = 27
-"""BPF_PROG_TYPE_STRUCT_OPS: what congestion controls are made of."""
+"""BPF_PROG_TYPE_STRUCT_OPS: the type of a congestion control's programs."""
 _NAME_AT, _NAME_BYTES, _INFO_BYTES = 64, 16, 256
-"""Of struct bpf_prog_info (linux/bpf.h)."""
+"""Layout of struct bpf_prog_info (linux/bpf.h)."""
 
 
 def struct_ops() -> dict[int, str]:
-    """Programs of struct_ops by id, with the names that their C functions have, cut to 15 characters.
+    """Programs of struct_ops by id, with the names of their C functions, cut to 15 characters.
 
-    Empty where the kernel does not tell.
+    Empty if the kernel refuses the list.
     """
     found: dict[int, str] = {}
     number = 0

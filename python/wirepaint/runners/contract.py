@@ -1,4 +1,4 @@
-"""What the pool and the back ends agree on: jobs and their ends, a back end, who is told, the tally."""
+"""The interface between the pool and the back ends: jobs and their ends, progress, the tally."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ RunMany = Callable[[Jobs, Interruptible], AbstractContextManager[Ends]]
 class Backend:
     """How runs are carried out. ``calibrate`` measures a network, in a session, before its first run.
 
-    ``versions`` names what results of this back end depend on, such as the browser. ``run_many``
-    carries simulated runs out: it takes the runs with their folders as it has room for more, gives
-    each run's end as it comes, and can be stopped where it waits.
+    ``versions`` names the programs that results of this back end depend on, such as the browser.
+    ``run_many`` carries out simulated runs. It takes the next run with its folder when it has room,
+    yields each end as it comes, and can be stopped while it waits.
     """
 
     session: Callable[[], AbstractContextManager[Any]]
@@ -38,7 +38,7 @@ class Backend:
 
 
 class Progress(Protocol):
-    """Who is told how the runs go on."""
+    """Reports the progress of the runs to the user."""
 
     def began(self, title: str, total: int, done: int) -> None: ...
     def calibrating(self, network: str) -> None: ...
@@ -50,11 +50,11 @@ class Progress(Protocol):
 
 @dataclass
 class Tally:
-    """How the runs of a plan stand.
+    """The state of a plan's runs.
 
-    ``counts`` are numbers by standing (``journal.standing``), ``failures`` the causes by run, ``timeouts``
-    those of runs that timed out, ``cannot_count`` the reasons by page. ``repeats`` counts attempts after the
-    first, ``repeats_in_vain`` those that ended no better than the one before.
+    ``counts`` are numbers of runs by standing (``journal.standing``), ``failures`` the causes by run,
+    ``timeouts`` the causes of runs that timed out, ``cannot_count`` the reasons by page. ``repeats`` counts
+    attempts after the first, ``repeats_in_vain`` those that ended no better than the one before.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

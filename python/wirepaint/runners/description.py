@@ -1,4 +1,4 @@
-"""What both back ends say of a run in the same words: path, settings, its row of the table ``run``."""
+"""Parts of a run description that both back ends use: path, settings, its row of the table ``run``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BASELINE_SYSCTLS = {
     "net.ipv4.tcp_slow_start_after_idle": "1",
     "net.ipv4.tcp_wmem": f"4096 16384 {BUFFER_MAX}",
 }
-"""Settings of TCP in every run that are not Linux's defaults, or might not be."""
+"""TCP settings of every run that differ, or may differ, from Linux's defaults."""
 
 
 def network(run: ResolvedRun) -> dict[str, Any]:
-    """The path, as a run description has it."""
+    """The path, in the form of a run description."""
     return {
         "down": _begun(run.network.direction("down"), run.seed),
         "up": _begun(run.network.direction("up"), run.seed),
@@ -33,18 +33,18 @@ def network(run: ResolvedRun) -> dict[str, Any]:
 
 
 def _begun(direction: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A capacity trace begins anywhere in it, by the visit's seed: the same for all that is compared."""
+    """Starts a capacity trace at an offset drawn from the visit's seed: the same for all compared runs."""
     capacity = direction["capacity"]
     if capacity["kind"] != "trace":
         return direction
     last = capacity["opportunities_ms"][-1]
-    # A fraction, so that two directions that were recorded together stay together.
+    # A fraction, so that two directions that were recorded together stay aligned.
     offset = int(random.Random(f"wirepaint trace offset {seed}").random() * last)
     return direction | {"capacity": capacity | {"offset_ms": offset}}
 
 
 def identity(run: ResolvedRun) -> dict[str, Any]:
-    """The columns of the table ``run`` that say which run it is and what was asked for."""
+    """The columns of the table ``run`` that identify the run and what was asked for."""
     return {
         "run_key": run.key,
         "backend": run.backend,

@@ -1,6 +1,6 @@
-"""Who started what: every process of a run knows the command that it belongs to.
+"""Which command started which process.
 
-A command puts its identity into its environment, which all that it starts inherits. A process
+A command puts its identity into its environment, and its child processes inherit it. A process
 whose command is dead is a leftover.
 """
 
@@ -14,17 +14,17 @@ VARIABLE = "WIREPAINT_OWNER"
 
 
 def claim() -> None:
-    """Marks all that this process starts from now on as its own."""
+    """Marks every process that this one starts from now on as its own."""
     os.environ[VARIABLE] = _identity(os.getpid())
 
 
 def living() -> list[int]:
-    """Commands that have something running."""
+    """Pids of the commands that have processes running."""
     return sorted({int(owner.partition(".")[0]) for _, owner in _owned() if _is_alive(owner)})
 
 
 def orphans() -> list[tuple[int, str]]:
-    """Processes of dead commands: pid and name. An ordinary user sees only those of his own."""
+    """Processes of dead commands: pid and name. An ordinary user sees only their own."""
     return [(pid, _name(pid)) for pid, owner in _owned() if not _is_alive(owner)]
 
 
@@ -43,7 +43,7 @@ def _owned() -> Iterator[tuple[int, str]]:
 
 
 def _identity(pid: int) -> str:
-    """Pid and start time in clock ticks since boot, which no later process with that pid has."""
+    """Pid and start time in clock ticks since boot: a later process with that pid has another."""
     stat = Path(f"/proc/{pid}/stat").read_text()
     return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
 

@@ -1,13 +1,13 @@
 """The pool: carries out the runs of a plan, and can be stopped at any moment.
 
-A testbed run has the machine for itself, so those are never parallel. A run with a part that crashed is
-tried again at once; one that the machine disturbed is tried again after all others, when it may be calm.
-Simulated runs come first and many at once; nothing disturbs them, so none is tried again. A visit that timed
-out has ended, and is never tried again, by no command. The visits of a page that cannot count are skipped
-(``bad_pages``).
+A testbed run has the machine for itself, so testbed runs are never parallel. If a part of a run crashed, the
+run is tried again at once. If the machine disturbed it, it is tried again after all others, when the machine
+may be calm. Simulated runs come first and many at once; nothing disturbs them, so none is tried again. A
+visit that timed out is never tried again, not even by a later command. The visits of a page that cannot
+count are skipped (``bad_pages``).
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
-goes on where it ended: ``results.store`` has every finished run on the disk before the next begins.
+resumes: ``results.store`` has every finished run on the disk before the next begins.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wirepaint.runners.signals import Signals
 RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
 _LEAST_FREE = 4 * 2**20
-"""Bytes; a run that failed with less free space failed for want of it."""
+"""Bytes. If a run fails with less free space, the full disk is taken as the cause."""
 
 
 def carry_out(
@@ -46,13 +46,13 @@ def carry_out(
     narrow_enough: NarrowEnough | None = None,
     cannot_count: Mapping[str, str] | None = None,
 ) -> Tally:
-    """Carries out what is not yet done of a plan and returns how all its runs stand.
+    """Carries out the runs of a plan that are not yet done and returns the state of all its runs.
 
-    ``cannot_count`` gives by the name of a page why no visit of it would count: they are skipped.
+    ``cannot_count`` gives, by page name, why no visit of the page would count: its visits are skipped.
 
-    Raises ``Incomplete`` when stopped (all that was done is kept), ``UsageError`` when the folder
-    belongs to another evaluation, ``Refused`` when the data plane refuses what is not of a page,
-    ``RunFailed`` when one page after another fails by what does not lie in it.
+    Raises ``Incomplete`` when stopped (finished runs are kept), ``UsageError`` when the folder
+    belongs to another evaluation, ``Refused`` when the data plane refuses a part that is not the page's,
+    ``RunFailed`` when one page after another fails and the cause is not in the pages.
     """
     with Signals() as signals, ExitStack() as stack:
         session = stack.enter_context(_Session(backend))
@@ -66,7 +66,7 @@ def carry_out(
 
 
 class _Session:
-    """What all runs of a command share; opened anew after a failure, which may have broken it."""
+    """The back end's session, shared by all runs of a command; renewed after a failure."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -81,7 +81,7 @@ class _Session:
         self.close()
 
     def close(self) -> None:
-        """Ends it and whatever still runs in it."""
+        """Ends the session and whatever still runs in it."""
         self._stack.close()
 
     def renew(self) -> None:
@@ -124,7 +124,7 @@ class _Pool:
                 self._bad_pages.learn(run, PageTimeout(row.cause or ""))
             if row.state == "done" or standing in ("skipped", "timed out"):
                 self._count(run, standing)
-            else:  # also what was skipped for its page: the visit that spoke against it may count this time
+            else:  # also visits skipped for their page: the visit that was at fault may count this time
                 todo.append(run)
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
         for note in self._store.notes:
@@ -158,8 +158,8 @@ class _Pool:
     def _carry_out_many(self, run_many: RunMany, todo: list[ResolvedRun], others: int) -> None:
         """Carries out simulated runs.
 
-        Where a later visit may be skipped, one round of visits must be over before the next is
-        begun: what is skipped must not depend on which run of a round ends first.
+        If a later visit may be skipped, each round of visits must end before the next begins:
+        skipping must not depend on which run of a round ends first.
         """
         left = len(todo)
         began: dict[str, int] = {}
@@ -184,7 +184,7 @@ class _Pool:
                         self._end_of_one(run, end, began.pop(run.key))
                         left -= 1
                         each = (time.monotonic() - since) / (len(todo) - left)
-                        # How long visits of the other back end take nobody knows yet.
+                        # The duration of the other back end's visits is not known yet.
                         seconds_left = float("nan") if others else left * each
                         result = end.verdict if isinstance(end, Outcome) else _failed(end)
                         self._progress.finished(run, result, seconds_left)
@@ -206,8 +206,8 @@ class _Pool:
     def _calibrate(self, network: Network) -> str | None:
         """Measures what the emulated path really gives, once per network and command.
 
-        What is off or fails is measured again: a disturbance of the machine passes, a fault stays. Returns
-        why the network could not be measured at all: then nobody knows what its runs would be.
+        A network that is off or fails is measured again: a disturbance of the machine passes, a fault
+        stays. Returns why the network could not be measured at all, else None.
         """
         if self._backend.calibrate is None or network.name in self._calibrations:
             return None
@@ -239,13 +239,13 @@ class _Pool:
         return self._unmeasured[network.name]
 
     def _unattempted(self, run: ResolvedRun, cause: str) -> str:
-        """A run of a network that could not be measured fails without an attempt."""
+        """Fails a run without an attempt: its network could not be measured."""
         self._store.unattempted(run.key, cause, "network")
         self._tally.failures[run.key] = cause
         return "failed"
 
     def _attempt(self, run: ResolvedRun) -> str | None:
-        """Carries a run out; how it stands, or None when it is to be tried once more, later."""
+        """Carries out a run. Returns its standing, or None if it is to be tried again later."""
         while True:
             self._tries[run.key] += 1
             tries_left = 1 + RETRIES - self._tries[run.key]
@@ -282,14 +282,14 @@ class _Pool:
             return outcome.verdict
 
     def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome) -> None:
-        """Keeps a run's result and learns from it."""
+        """Stores a run's result and learns from it."""
         self._store.done(run.key, attempt, outcome)
         if outcome.verdict != "valid":
             self._progress.note(f"{run.key}: {outcome.verdict}, {in_words(outcome.reasons)}")
         self._learn(run, outcome)
 
     def _failed(self, run: ResolvedRun, attempt: int, failure: RunFailed, again: bool) -> None:
-        """Keeps the cause of an attempt that failed; ``again``: the run is tried once more at once."""
+        """Stores the cause of a failed attempt; ``again``: the run is tried again at once."""
         cause = str(failure)
         try:
             self._check_disk()
@@ -310,7 +310,7 @@ class _Pool:
             raise RunFailed(f"{HOPELESS} runs in a row failed, the last one, {run.key}: {cause}")
 
     def _check_disk(self) -> None:
-        """Raises Incomplete where a full disk, or a folder that is gone, may be behind a failure."""
+        """Raises Incomplete if a full disk or a missing folder may have caused a failure."""
         self._store.check_place()
         if shutil.disk_usage(self._store.folder).free < _LEAST_FREE:
             raise Incomplete(
@@ -325,7 +325,7 @@ class _Pool:
             )
 
     def _skipped(self, run: ResolvedRun, seconds_left: float) -> bool:
-        """Skips a run that is in vain or not needed."""
+        """Skips a run that is useless or not needed; True if it did."""
         if why := self._bad_pages.why_skipped(run):
             if (run.page_name, why) not in self._said:
                 self._said.add((run.page_name, why))
@@ -379,5 +379,5 @@ def _cell(run: ResolvedRun) -> tuple[str, str, str]:
 
 
 def _failed(failure: RunFailed) -> str:
-    """How a run that failed so stands."""
+    """The standing of a run with this failure."""
     return journal.standing("failed", None, None, journal.kind_of(failure))

@@ -15,13 +15,13 @@ from wirepaint.runners.contract import Progress
 
 
 def on_stderr() -> Progress:
-    """The form of progress that suits this terminal, or the lack of one."""
+    """The form of progress that suits stderr: a bar on a terminal, lines elsewhere."""
     plain = not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb"
     return Lines() if plain else Bar()
 
 
 def time_left(seconds: float) -> str:
-    """``40 s left``; empty where nobody knows."""
+    """``40 s left``; empty for NaN."""
     return "" if math.isnan(seconds) else f"{duration(seconds)} left"
 
 
@@ -59,9 +59,9 @@ class Lines:
 
 
 class Bar:
-    """A bar, and above it a line for each run that is not as it should be.
+    """A bar, and above it a line for each run with a problem.
 
-    It is redrawn when something happens and by no thread: the testbed forks.
+    Events redraw it, not a thread: the testbed forks.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Whose fault it is that a run is refused: the page's, or that of the evaluation or the machine."""
+"""Finds the cause of a refused run: the page, or else the evaluation or the machine."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from wirepaint.errors import PageFailed, Refused, RunFailed, UsageError, WirepaintError
 
 _OF_PAGE = re.compile(r"\b(simulation\.visits\[\d+\]\.page\.|server\.(responses|origins)\b)")
-"""Keys of the run description that hold the page."""
+"""Keys of the run description that come from the page."""
 _OF_ANY = re.compile(r" at line \d+ column \d+$")
-"""What a JSON parser says; it names no key."""
+"""The error of a JSON parser; it names no key."""
 
 
 def refusal(said: str, whose: str = "") -> RunFailed | Refused:
-    """The error for what the data plane refused, from its words; ``whose`` names the run or part."""
+    """The error for a refusal, from the data plane's message; ``whose`` names the run or part."""
     cause = said.rpartition("run.json: ")[2]
     if _OF_PAGE.search(cause):
         return PageFailed(cause)
@@ -26,7 +26,7 @@ def refusal(said: str, whose: str = "") -> RunFailed | Refused:
 
 @contextmanager
 def reading(page: Path) -> Iterator[None]:
-    """Within it, what is wrong with the folder of a page is a failure of that page, not of the command."""
+    """Turns errors in the folder of a page into a failure of that page, not of the command."""
     try:
         yield
     except UsageError as error:

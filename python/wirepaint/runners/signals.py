@@ -1,4 +1,4 @@
-"""Signals that stop a command where it can be stopped."""
+"""Stops a command on a signal, where it can be stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 class Signals:
     """Turns SIGINT and SIGTERM into ``KeyboardInterrupt``, but only inside ``interruptible``.
 
-    Elsewhere they are remembered. After the first one no other interrupts the cleaning up.
+    Elsewhere they are remembered. After the first signal, no other one interrupts the clean-up.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Signals:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Within it a signal raises ``KeyboardInterrupt``."""
+        """Lets a signal raise ``KeyboardInterrupt`` in the body."""
         self._interruptible = True
         try:
             if self.asked:

@@ -1,12 +1,12 @@
 """The simulator: page visits under a virtual clock, many at once, without root or browser.
 
 One process of the data plane carries out all runs on all cores. It reads paths of run
-descriptions and prints a line when a run is over; here the line becomes an ``Outcome`` and the
-table ``run``. The description stays in the run's folder as ``run.json``, so that
+descriptions and prints a line when a run is over. This module makes an ``Outcome`` and the
+table ``run`` from the line. The description stays in the run's folder as ``run.json``, so that
 ``wirepaint-dataplane simulate run.json`` repeats it.
 
-A run with which the process dies fails, and no other: those that the process had are begun again one at
-a time, the rest in a new process.
+If the process dies, the runs that it had are started again one at a time, and the rest in a new process.
+Only a run that kills its own process fails.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     End = tuple[ResolvedRun, Outcome | RunFailed]
 
 CLIENT_CONGESTION = "reno"
-"""Of the browser's side, as on the testbed. It sends little, but each request is a segment, and ten of them
-do not fit the first window beside the end of the handshake."""
+"""Congestion control of the browser's side, as on the testbed. It sends little, but each request is a
+segment, and ten of them do not fit the first window beside the end of the handshake."""
 
 HOST_DELAY_NS = (20_000, 75_000)
-"""What the hosts and the emulator add to a direction of a path; measured: 40 to 150 us a round trip."""
+"""Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
 TICKS_NS = 32_000_000
-"""A visit begins anywhere within so much: timers beyond a quarter of a second go off every 32 ms."""
+"""A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
 
 @contextmanager
 def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
-    """Carries runs out; within it, iterate over (run, its outcome or failure) in the order of ending."""
+    """Carries out runs; gives an iterator over (run, outcome or failure) in the order of ending."""
     ends = _ends(iter(jobs), interruptible)
     try:
         yield ends
@@ -63,10 +63,10 @@ def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
 
 
 def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, None]:
-    """The ends of all runs, also of those with which the process dies."""
+    """The ends of all runs, also of those that kill the process."""
     while lost := (yield from _in_one_process(jobs, interruptible)):
         for job, _ in lost:
-            # Any of them may be the cause. One that ends the process when it is alone is.
+            # Any of them may be the cause. A run that ends the process when it is alone is the cause.
             for (run, _), failure in (yield from _in_one_process(iter([job]), interruptible)):
                 yield run, failure
 
@@ -74,16 +74,17 @@ def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, N
 def _in_one_process(
     jobs: Iterator[Job], interruptible: Interruptible
 ) -> Generator[End, None, list[tuple[Job, RunFailed]]]:
-    """The ends of runs until there are no more or the process dies; returns those that it had then, and why.
+    """Yields the ends of runs until there are no more or the process dies.
 
-    At most two runs per worker are in the process, so that what is begun and not over stays little.
+    Returns the runs that the process had when it died, each with the failure. At most two runs per worker
+    are in the process, so that few runs are lost with it.
     """
     workers = len(os.sched_getaffinity(0))
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
     parent = os.getpid()
     asked: dict[str, Job] = {}
     with (
-        # Errors come with the line of their run; what the program says of itself explains its end.
+        # Errors of a run come in its line; the log explains the end of the program itself.
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
             argv,
@@ -110,7 +111,7 @@ def _in_one_process(
                 if not asked:
                     return []
                 if len(asked) < 2 * workers:
-                    # No more runs: the process ends after those it has. A thread that panicked gives no line.
+                    # No more runs: the process ends after the last. A thread that panicked gives no line.
                     process.stdin.close()
                 with interruptible():
                     line = process.stdout.readline()
@@ -125,11 +126,11 @@ def _in_one_process(
 
 
 def _ended(process: subprocess.Popen[bytes], log: IO[bytes]) -> RunFailed:
-    """The program's end while there were runs to do, with its last words."""
+    """The failure for a program that ended while it had runs, with its last message."""
     code = process.wait()
     log.seek(0)
     lines = [line.strip() for line in log.read().decode("utf-8", "replace").split("\n")]
-    # The last line of a panic says how to see more of it.
+    # The last line of a panic only says how to get a backtrace.
     said = next((line for line in reversed(lines) if line and not line.startswith("note: ")), "")
     return RunFailed(f"the simulator ended during the run: exit code {code}" + (f": {said}" if said else ""))
 
@@ -141,7 +142,7 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
     client, of_client = NATIVE[CLIENT_CONGESTION]
     algorithm, parameters = run.congestion.native(folder)
     timeout_ns = round(run.timeout_s * 1e9)
-    # Windows hang on where TCP's clocks tick and on whether a round trip takes 30.97 or 31.02 ms.
+    # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     path = network(run)
     for direction in (path["down"], path["up"]):
@@ -195,9 +196,10 @@ def _page(folder: Path, viewport: tuple[int, int], servers: str) -> tuple[str, d
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
-    """What came of a run; writes its table ``run``.
+    """The outcome or failure of a run; writes its table ``run``.
 
-    Raises ``Refused`` for what is not the page's, OSError for a full or failing disk.
+    Raises ``Refused`` if the data plane refused a part that is not the page's, OSError for a full or failing
+    disk.
     """
     if "error" in said:
         of_system = durable.of_system(said["error"])
@@ -234,7 +236,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
 
 
 def _differing(run: ResolvedRun, congestion: str, connections: pl.DataFrame) -> Iterator[dict[str, str]]:
-    """Reasons where connections had another congestion control or initial window than was asked."""
+    """Reasons for connections with another congestion control or initial window than asked."""
     columns = ("congestion", "initial_window", "retransmitted_segments")
     for used, window, retransmitted in sorted(set(connections.select(columns).drop_nulls().iter_rows())):
         if used != congestion:

@@ -1,9 +1,9 @@
 """The testbed: real Linux TCP in network namespaces behind an emulated link, with a real browser.
 
 Start at ``run_once`` (one run, asked by the pool) and follow it into ``page_run`` (what happens
-inside the cell). ``cells`` says where processes live and why nothing is left behind,
-``namespaces`` how the path is laid, ``browser`` what is measured, ``validity`` what makes a run
-count.
+inside the cell). ``cells`` explains where processes live and why nothing is left behind,
+``namespaces`` builds the path, ``browser`` loads and measures the page, ``validity`` decides
+whether a run counts.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
 _NAME_MAX = 15
-"""TCP_CA_NAME_MAX less its terminator: what the kernel takes as name of a congestion control."""
+"""TCP_CA_NAME_MAX less its terminator: the longest name of a congestion control."""
 
 
 @contextlib.contextmanager
 def session() -> Iterator[Cells]:
-    """What all runs of a command share: the launcher of cells."""
+    """The launcher of cells, which all runs of a command share."""
     with Cells() as cells:
         yield cells
 
@@ -46,10 +46,9 @@ def run_once(
 ) -> Outcome:
     """Carries out one run and leaves its trace in ``folder``.
 
-    ``calibration`` is what the run's network was measured to give (see ``calibrate``), ``planted`` what is
-    to go wrong (see ``faults``). Raises
-    ``RunFailed`` with the cause when there is no result: a crash or a part that failed; ``PageFailed``
-    where that lies in the page, ``PageTimeout`` where the time was up.
+    ``calibration`` is the measurement of the run's network (see ``calibrate``), ``planted`` are faults to
+    cause (see ``faults``). Raises ``RunFailed`` with the cause when there is no result: a crash or a part
+    that failed; ``PageFailed`` if the page is the cause, ``PageTimeout`` if the time was up.
     """
     from wirepaint import pages
 

@@ -1,9 +1,9 @@
-"""Measures what an emulated path really gives, against what was asked.
+"""Compares an emulated path with what was asked, by measurement.
 
-A calibration builds the path of a network in a cell, starts the emulator on it and sends probes
-through: an echo for the round trip, a flood for the rate, a burst for the depth of the queue, a
-paced stream for random loss. Each quantity gets its error and a verdict. It measures the network
-as it is at the start of a run: scheduled changes are left out.
+A calibration builds the path of a network in a cell, starts the emulator on it and sends probes:
+an echo for the round trip, a flood for the rate, a burst for the depth of the queue, a
+paced stream for random loss. Each quantity gets its error and a verdict. The calibration measures the
+network as it is at the start of a run, without scheduled changes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from wirepaint.runners.testbed.process import Part
 SIDES: tuple[Side, Side] = ("down", "up")
 
 RATE_TOLERANCE = 0.001
-"""Relative. The model is exact; what is left is the wake-up before the first and the last packet."""
+"""Relative. The model is exact; the error is the wake-up delay of the first and the last packet."""
 RTT_TOLERANCE_NS = 150_000
-"""At the median. Four hops and two wake-ups cost 60 to 110 µs, as the machine is."""
+"""At the median. Four hops and two wake-ups cost 60 to 110 µs, depending on the machine."""
 FULL_IP_BYTES = 1500
 SMALL_IP_BYTES = 60
 """The shortest probe: its headers and four numbers."""
@@ -43,7 +43,7 @@ NS = 1_000_000_000
 
 SHORT_DRAIN_NS = 700_000_000
 LONG_DRAIN_NS = 30 * NS
-"""A queue that takes longer than this to drain is not filled in the short and the full form."""
+"""Limits of the short and the full form: a queue that takes longer to drain is not measured."""
 
 Direction = Mapping[str, Any]
 """One direction as the data plane reads it."""
@@ -52,7 +52,7 @@ Verdict = Literal["ok", "off", "not compared"]
 
 
 class Quantity(BaseModel):
-    """One measured quantity. ``error`` is relative where ``tolerance_unit`` is "", else in that unit."""
+    """One measured quantity. ``error`` is relative if ``tolerance_unit`` is "", else in that unit."""
 
     name: str
     unit: str
@@ -96,7 +96,7 @@ class Quantity(BaseModel):
 
 
 class Calibration(BaseModel):
-    """What a network really gave on this machine. Lateness is in nanoseconds."""
+    """The measured properties of a network on this machine. Lateness is in nanoseconds."""
 
     network: str
     short: bool
@@ -112,9 +112,8 @@ class Calibration(BaseModel):
 def calibrate(network: Network, *, short: bool = False, cells: Cells | None = None) -> dict[str, Any]:
     """Measures a network and returns a ``Calibration`` as JSON values.
 
-    ``cells`` is a launcher to share, else one is started. The short form takes at most about
-    three seconds. Raises ``MachineLacks`` without root and
-    ``RunFailed`` when the path could not be built.
+    ``cells`` is a launcher to share; without it one is started. The short form takes at most about
+    three seconds. Raises ``MachineLacks`` without root and ``RunFailed`` when the path could not be built.
     """
     argument = {"network": network.model_dump(), "short": short}
     with ExitStack() as stack:
@@ -202,7 +201,7 @@ def _round_trip(ends: ProbedPath, network: Network, short: bool) -> Quantity:
     asked = network.rtt_ns + sum(_transmission_ns(network, side, SMALL_IP_BYTES) for side in SIDES)
     spread = math.hypot(*(_jitter_deviation_ns(network, side) for side in SIDES))
     budget = 400_000_000 if short else 2 * NS
-    # Far enough apart that no packet meets another, also with jitter.
+    # Far enough apart that no packet queues behind another, even with jitter.
     interval = round(
         max(2_000_000, 8 * spread, *(2 * _transmission_ns(network, side, SMALL_IP_BYTES) for side in SIDES))
     )
@@ -219,7 +218,7 @@ def _round_trip(ends: ProbedPath, network: Network, short: bool) -> Quantity:
 
 
 def _losses(ends: ProbedPath, network: Network, short: bool) -> Iterator[Quantity]:
-    """Share of packets lost outside the queue, sent at half the rate."""
+    """Share of packets lost outside the queue; the probes are sent at half the rate."""
     running = {}
     for side in SIDES:
         interval = max(100_000, 2 * _transmission_ns(network, side, SMALL_IP_BYTES))
@@ -271,8 +270,8 @@ def _rates(ends: ProbedPath, network: Network, short: bool) -> Iterator[Quantity
 
 
 def _delivered_against_rate(network: Network, side: Side, result: Mapping[str, Any]) -> Quantity:
-    """Rate between the most punctual packets of the first and of the last tenth: a wake-up that
-    came late says nothing of the rate."""
+    """Rate between the most punctual packets of the first and of the last tenth, so that a late
+    wake-up does not distort it."""
     asked = network.rate(side) or 0.0
     measured, tolerance = None, RATE_TOLERANCE
     arrivals: list[int] = result["arrivals"]
@@ -297,7 +296,7 @@ def _delivered_against_trace(network: Network, side: Side, arrivals: list[int], 
     """Bytes delivered against the trace's opportunities, between the first and the last millisecond."""
     name = f"bytes {side} of the trace's opportunities"
     delay = network.direction(side)["delay_ns"]
-    # A full packet takes exactly one opportunity; which one shows in the millisecond it left in.
+    # A full packet takes exactly one opportunity: that of the millisecond in which it left.
     left = [(arrival - delay - epoch_ns) // 1_000_000 for arrival in arrivals]
     if not left or left[-1] - left[0] < 2:
         return Quantity.compared(name, "B", 0, None, 0)
@@ -389,7 +388,7 @@ class ProbedPath:
                 emulator.kill()
 
     def probe(self, side: Side, kind: str, **probes: Any) -> dict[str, Any]:
-        """Carries one measurement out in the direction of a side."""
+        """Carries out one measurement in the direction of a side."""
         return self.result(self.start(side, kind, **probes))
 
     def start(self, side: Side, kind: str, arrivals: bool = False, **probes: Any) -> Probe:
@@ -428,7 +427,7 @@ class ProbedPath:
 
 @contextmanager
 def probed_path() -> Iterator[ProbedPath]:
-    """A path of its own: client, emulator and server namespaces, gone with the body."""
+    """A path of its own: client, emulator and server namespaces, which end with the body."""
     spaces = namespaces.Namespaces.create()
     try:
         namespaces.build(spaces, [], initial_window=10)
@@ -463,7 +462,7 @@ def _transmission_ns(network: Network, side: Side, ip_bytes: int) -> int:
 
 
 def _flood_ip_bytes(rate: float, budget_ns: int) -> int:
-    """Packet length with which a slow link still sends 20 packets in the time."""
+    """Packet length at which even a slow link sends 20 packets within the budget."""
     return int(min(max(rate * budget_ns / NS / 8 / 20, SMALL_IP_BYTES), FULL_IP_BYTES))
 
 
@@ -491,7 +490,7 @@ def _loss(network: Network, side: Side) -> tuple[float, float]:
 
 
 def _linger(network: Network) -> int:
-    """How long a packet may be under way on the idle path, generously."""
+    """A generous upper bound of a packet's transit time on the idle path."""
     jitter = sum(_jitter_deviation_ns(network, side) for side in SIDES)
     slowest = max(_transmission_ns(network, side, FULL_IP_BYTES) for side in SIDES)
     return round(network.rtt_ns + 4 * jitter + 4 * slowest) + 100_000_000

@@ -3,13 +3,13 @@
 ```
 CLI ── launcher ── middle ── cell (PID 1 of its own PID namespace) ── emulator, server, browser ...
 ```
-A cell has PID, mount, network and IPC namespaces of its own, and a tmpfs for all that is
-temporary. Each arrow is a parent-death signal, so kill -9 of any of them, the CLI included, makes
-the kernel kill what is below, and with the last process of a cell its namespaces, devices, mounts
-and BPF objects are gone. Nothing has a name on the host, so there is nothing to clean.
+A cell has PID, mount, network and IPC namespaces of its own, and a tmpfs for temporary files.
+Each arrow is a parent-death signal: after kill -9 of any process, the CLI included, the kernel
+kills the processes below it. The namespaces, devices, mounts and BPF objects of a cell end with
+its last process. Nothing has a name on the host, so there is nothing to clean up.
 
-The launcher is started once and has imported what a run needs: a cell starts in milliseconds.
-It forks, so it never starts a thread.
+The launcher is started once and imports what a run needs, so a cell starts in milliseconds.
+The launcher forks, so it never starts a thread.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ SCRATCH = Path("/dev/shm")
 LOCK = Path("/run/wirepaint.lock")
 
 _REALTIME_PRIORITY = 40
-"""Of kernel threads that do a host's work: below the emulator's."""
+"""Priority of kernel threads that do a host's work: below the emulator's."""
 _MOST_BYTES = 64
 _outside: socket.socket | None = None
-"""In a cell: to its middle, which is outside."""
+"""In a cell: the socket to its middle process, which is outside."""
 
 _ERRORS = {kind.__name__: kind for kind in (PageFailed, PageTimeout, Refused)}
-"""What comes out of a cell as what it is; all else is a run that failed."""
+"""Errors that leave a cell with their type; all others become ``RunFailed``."""
 _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
 
 class Cells:
-    """Carries out functions in cells, one at a time on a machine. A context manager."""
+    """Runs functions in cells; one per machine at a time. A context manager."""
 
     def __init__(self) -> None:
-        """Raises MachineLacks without root, UsageError while another command is at work on the testbed."""
+        """Raises MachineLacks without root, UsageError while another command uses the testbed."""
         if os.geteuid() != 0:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
         self._lock = Lock(LOCK, "the testbed", "one command at a time: two would disturb each other's runs")
@@ -74,7 +74,7 @@ class Cells:
         self.close()
 
     def close(self) -> None:
-        """Ends the launcher and with it whatever still runs in a cell."""
+        """Ends the launcher, and with it every process in a cell."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -88,7 +88,7 @@ class Cells:
     def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
         """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.
 
-        The cell's standard error goes to ``log``. Raises ``RunFailed`` (also as ``PageFailed`` or
+        The cell's standard error goes to ``log``. Raises ``RunFailed`` (or its kinds ``PageFailed`` and
         ``PageTimeout``) or ``Refused`` with the cause when the function raised, the cell died or the time was
         up (then the cell is killed).
         """
@@ -138,7 +138,7 @@ def _in_new_cell(request: dict[str, Any]) -> dict[str, Any]:
     if not ended:
         os.kill(middle, signal.SIGKILL)
     _, status = os.waitpid(middle, 0)
-    # A cell that its middle left behind comes to the launcher; with it goes all of its PID namespace.
+    # The launcher inherits a cell whose middle died. When the cell ends, so does its PID namespace.
     with contextlib.suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
@@ -171,7 +171,7 @@ def _read_all(reader: int, deadline: float) -> tuple[bytes, bool]:
 
 
 def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
-    """Between launcher and cell: a process cannot enter a PID namespace, only its children can."""
+    """The process between launcher and cell: only children of a process enter a new PID namespace."""
     code = 1
     try:
         linux.die_with_parent(launcher)
@@ -183,8 +183,8 @@ def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
         if cell == 0:
             near.close()
             linux.die_with_parent()
-            # getppid() is 0 across a PID namespace: a middle that died before the call above is
-            # seen by its end of the socket.
+            # getppid() is 0 across a PID namespace. If the middle died before the call above, its
+            # end of the socket is closed.
             if far.recv(_MOST_BYTES) != b"go":
                 os._exit(1)
             _cell(request, writer, far)
@@ -207,8 +207,7 @@ def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
 def make_realtime(thread: str, cpus: int) -> bool:
     """Gives the kernel thread of that name real-time priority on the first ``cpus`` CPUs.
 
-    False where it cannot be had. Kernel threads are seen in the first PID namespace alone: in a cell
-    its middle is asked.
+    False if that fails. Only the first PID namespace shows kernel threads, so a cell asks its middle.
     """
     if _outside is not None:
         _outside.send(f"{thread} {cpus}".encode())
@@ -234,7 +233,7 @@ def _make_realtime(proc: int, thread: str, cpus: int) -> bool:
 
 
 def _cell(request: dict[str, Any], writer: int, outside: socket.socket) -> None:
-    """PID 1: calls the function, writes its answer, and takes everything with it when it ends."""
+    """PID 1 of the cell: calls the function and writes its answer; its end ends all other processes."""
     global _outside
     _outside = outside
     try:

@@ -1,14 +1,14 @@
-"""Faults that a run is asked to suffer, so that its checks can be seen to find them.
+"""Faults planted in a run to show that its checks find them.
 
 ```
-{"at": "run", "set": {"network.down.delay_ns": 1}}     the parts are told otherwise than was asked
-{"at": "path", "in": "server", "do": "ip link ..."}    once the path is laid, before any part
+{"at": "run", "set": {"network.down.delay_ns": 1}}     the parts get another description than was asked
+{"at": "path", "in": "server", "do": "ip link ..."}    once the path is built, before any part starts
 {"at": "load", "in": "cell", "do": "kill ..."}         in the background, from the navigation on
 ```
-A key of ``set`` may have ``*`` for every element of a list, its value be ``{"times": FACTOR}``,
+A key of ``set`` may have ``*`` for every element of a list. Its value may be ``{"times": FACTOR}``,
 ``{"plus": NUMBER}`` or ``{"as": KEY}``.
-``do`` is a command of the shell, as root, in the namespaces of "client", "wire", "server" or of the "cell"
-(where the processes are). It finds the process ids of the parts in EMULATOR, SERVER, PROBE.
+``do`` is a shell command. It runs as root in the namespaces of "client", "wire", "server" or of the "cell"
+(where the processes are). The variables EMULATOR, SERVER, PROBE hold the process ids of the parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATIENCE_S = 10.0
 
 
 def described(run: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
-    """The description that the parts are given."""
+    """The run description for the parts, changed by the faults."""
     changes = [change for fault in faults if fault["at"] == "run" for change in fault["set"].items()]
     if not changes:
         return run
@@ -60,7 +60,7 @@ def _at(place: Any, step: str) -> Any:
 def plant(
     when: str, faults: Sequence[Fault], paths: Namespaces, pids: Mapping[str, int] | None = None
 ) -> list[subprocess.Popen[bytes]]:
-    """Plants the faults of a moment; those of "path" are done on return, those of "load" go on."""
+    """Plants the faults of a moment: those of "path" are done on return, those of "load" still run."""
     going = []
     for fault in faults:
         if fault["at"] != when:
@@ -79,7 +79,7 @@ def plant(
 
 
 def end(going: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ends what still goes on."""
+    """Ends the commands that still run."""
     for process in going:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

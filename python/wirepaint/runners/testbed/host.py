@@ -1,7 +1,7 @@
-"""The machine while a run ran: who used its CPUs, what was stolen, how long tasks waited.
+"""The machine during a run: CPU time by part, stolen time, time that tasks waited.
 
 The counters are the kernel's: /proc/stat for the machine, /proc/PID/stat for processes,
-/proc/pressure/cpu for waiting. In a PID namespace /proc/stat still tells of the whole machine.
+/proc/pressure/cpu for waiting. In a PID namespace too, /proc/stat covers the whole machine.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Sample:
 
     time: float
     tasks: float
-    """CPU time of all tasks; interrupts are not in it."""
+    """CPU time of all tasks, without interrupts."""
     steal: float
     waiting: float | None
-    """Time in which some task waited for a CPU; None where the kernel does not tell."""
+    """Time in which some task waited for a CPU; None if the kernel does not report it."""
 
     @classmethod
     def take(cls) -> Sample:
@@ -44,14 +44,14 @@ class Counters:
     duration: float
     cores: int
     parts: Mapping[str, float]
-    """CPU time of each part that was named."""
+    """CPU time of each named part."""
     browser: float
     controller: float
     tasks: float
     steal: float
     pressure: float | None
     browser_stopped: float = 0.0
-    """Time in which a process of the browser was seen stopped."""
+    """Time in which a process of the browser was stopped."""
 
     @property
     def total(self) -> float:
@@ -81,21 +81,21 @@ class Counters:
 
 
 class Witness:
-    """Watches the machine from its making, or its last ``begin``, until ``stop``."""
+    """Watches the machine from construction, or the last ``begin``, until ``stop``."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = dict(pids)
         self.begin()
 
     def begin(self, browser_cpu_s: float = 0.0) -> None:
-        """Begins anew; ``browser_cpu_s`` is what the browser has used by now."""
+        """Starts over; ``browser_cpu_s`` is the browser's CPU time so far."""
         self._browser = browser_cpu_s
         self._parts = {name: processes.cpu(pid) for name, pid in self._pids.items()}
         self._own = time.process_time()
         self._before = Sample.take()
 
     def stop(self, browser_cpu_s: float = 0.0, browser_stopped_s: float = 0.0) -> Counters:
-        """The counters since the beginning. The parts must still run; the browser's come from the visit."""
+        """The counters since the start. The parts must still run; the visit gives the browser's counters."""
         before, after = self._before, Sample.take()
         duration = after.time - before.time
         pressure = None
@@ -115,7 +115,7 @@ class Witness:
 
 
 class Loading:
-    """Watches the machine while a page loads and not in the quiet around it."""
+    """Watches the machine only while a page loads."""
 
     def __init__(
         self, pids: Mapping[str, int], on_begin: Callable[[], object], on_look: Callable[[], object]
@@ -124,7 +124,7 @@ class Loading:
         self.counters: Counters | None = None
 
     def begin(self, cpu_s: float) -> None:
-        """The navigation begins; ``cpu_s`` is what the browser has used by now."""
+        """The navigation begins; ``cpu_s`` is the browser's CPU time so far."""
         self._on_begin()
         self._witness.begin(cpu_s)
 

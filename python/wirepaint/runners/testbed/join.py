@@ -1,8 +1,8 @@
-"""Joins what browser, server and kernel saw of one visit into the tables of the trace.
+"""Joins the records of browser, server and kernel of one visit into the tables of the trace.
 
-Requests are DevTools'; NetLog adds the arrival of their bytes and the connections, by connection
-id and address; the server adds what the kernel says of its sockets, by 4-tuple. A port may be
-used twice in one visit, so the 4-tuple is joined together with time.
+Requests come from DevTools. NetLog adds the arrival of their bytes and the connections, by connection
+id and address. The server adds the kernel's record of its sockets, by 4-tuple. A port may be
+used twice in one visit, so the join is by 4-tuple and time.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from wirepaint.runners.testbed.browser import PageLoad, netlog
 from wirepaint.runners.testbed.browser.exchanges import Exchange
 
 SAME_CONNECT_NS = 2_000_000
-"""DevTools and NetLog speak of the same connect when their times differ by less; NetLog truncates to 1 ms."""
+"""DevTools and NetLog report the same connect if their times differ by less; NetLog truncates to 1 ms."""
 
 
 @dataclass
 class Joined:
-    """The tables of the browser's side, and what was left over in the joins."""
+    """The tables of the browser's side, and the records left over in the joins."""
 
     tables: dict[str, list[dict[str, Any]]]
     """Rows of page, object, chunk and connection."""
     observed: dict[str, Any]
-    """Columns of the table ``run``: what the kernel reports for the server's sockets."""
+    """Columns of the table ``run``, from the kernel's report on the server's sockets."""
     unseen: list[netlog.Request]
-    """Requests on the network that DevTools did not report: not the page's."""
+    """Requests on the network that DevTools did not report, so not the page's."""
     served: dict[int, dict[str, Any]]
     """The server's record of each connection."""
     strangers: list[dict[str, Any]]
@@ -83,7 +83,7 @@ def _records(path: Path) -> list[dict[str, Any]]:
 
 
 def _one(values: Iterable[Any]) -> Any:
-    """The value that all share; several different ones as text, null when there is none."""
+    """The common value; different texts joined by commas; None if there is none."""
     distinct = sorted({value for value in values if value is not None}, key=str)
     if len(distinct) > 1 and all(isinstance(value, str) for value in distinct):
         return ", ".join(distinct)
@@ -93,7 +93,7 @@ def _one(values: Iterable[Any]) -> Any:
 def _pair(
     exchanges: list[Exchange], requests: list[netlog.Request]
 ) -> tuple[dict[str, netlog.Request], list[netlog.Request]]:
-    """NetLog's request of each exchange, and the requests that no exchange explains."""
+    """NetLog's request for each exchange, and the requests without an exchange."""
     waiting: dict[tuple[str, str], list[netlog.Request]] = defaultdict(list)
     for request in requests:
         waiting[request.method, urldefrag(request.url).url].append(request)
@@ -129,8 +129,8 @@ def _objects(
         sent, first, last = ns(exchange.sent), ns(exchange.first_byte), ns(exchange.last_byte)
         arrivals = request.chunks if request else []
         if arrivals and first is not None:
-            # DevTools sees decoded bytes; the first packet of a TLS record comes earlier. NetLog cuts
-            # off the fraction of the millisecond, so the byte was there at the end of it.
+            # DevTools sees decoded bytes; the first packet of a TLS record comes earlier. NetLog
+            # truncates to milliseconds, so the byte had arrived by the end of its millisecond.
             first = max(sent or 0, min(first, _ms(load, arrivals[0].time_ms + 1)))
         for chunk in arrivals:
             at = _ms(load, chunk.time_ms) + 500_000
@@ -145,7 +145,7 @@ def _objects(
             )
         encoded, came = exchange.encoded_bytes, sum(chunk.bytes for chunk in arrivals)
         if encoded <= exchange.head_bytes and encoded < came / 2:
-            # Of a worker's script DevTools counts the head alone; what came is exact but for one read.
+            # For a worker's script, DevTools counts only the head. NetLog's sum is exact to one read.
             encoded = came
         objects.append(
             {
@@ -208,7 +208,7 @@ def _serve(
         if connection.connected_ms is not None:
             mine = [record for record in left if _tuple(record) == _endpoints(connection)]
             take(connection, mine, _ms(load, connection.connected_ms))
-    # The browser gave up a connect that the kernels completed all the same; it never knew the port.
+    # The browser gave up a connect and never knew its port, but the kernels completed it.
     for connection in aborted:
         opened = _ms(load, connection.opened_ms)
         server = connection.server_address, connection.server_port
@@ -263,7 +263,7 @@ def _connections(
                 "last_byte": max(
                     (row["last_byte"] for row in mine if row["last_byte"] is not None), default=None
                 ),
-                # What closes when the browser ends was open at the end of the visit.
+                # A connection that closes when the browser ends was open at the end of the visit.
                 "closed": closed if closed is not None and closed < load.ended else None,
                 "bytes_received": connection.received,
                 "bytes_sent": connection.sent,
@@ -281,7 +281,7 @@ def _connections(
 def _handshake(
     load: PageLoad, connection: netlog.Connection, exchanges: list[Exchange]
 ) -> tuple[int, int | None, int | None]:
-    """When it was opened, connected, and TLS was done; to the microsecond where DevTools tells."""
+    """Times of opening, connecting and the end of TLS; to the microsecond if DevTools reports them."""
     opened = _ms(load, connection.opened_ms)
     for exchange in exchanges:
         if exchange.connection == connection.source and exchange.connect:
@@ -333,7 +333,7 @@ def _unsampled(folder: Path, connections: list[dict[str, Any]]) -> list[int]:
 
 
 def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]]) -> None:
-    """Fills the column ``connection`` of a table of the data plane: the newest connection of the 4-tuple."""
+    """Fills the column ``connection`` of a data plane table with the newest connection of the 4-tuple."""
     frame = trace.read_table(folder, name)
     if frame.is_empty():
         return

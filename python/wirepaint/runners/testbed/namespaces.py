@@ -3,9 +3,8 @@
 ```
 client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── server
 ```
-The namespaces have no names: they live as descriptors of the process that made them and are gone
-with it. Neighbours are static and IPv6 is off, so that the only packets on the path are those of
-the run.
+The namespaces have no names: they live as descriptors of the process that made them and end
+with it. Neighbours are static and IPv6 is off, so the path carries only packets of the run.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Namespaces:
 
     @classmethod
     def create(cls) -> Namespaces:
-        """Makes three empty namespaces; the caller stays where it is."""
+        """Makes three empty namespaces; the caller stays in its own."""
         home = _current()
         made = []
         try:
@@ -89,7 +88,7 @@ class Namespaces:
             linux.setns(self.home)
 
     def close(self) -> None:
-        """Lets go of the namespaces; they vanish with their last process."""
+        """Closes the descriptors; the namespaces end with their last process."""
         for fd in (self.home, self.client, self.wire, self.server):
             os.close(fd)
 
@@ -113,10 +112,10 @@ def build(
 ) -> dict[str, str]:
     """Links the namespaces and returns the sysctls in force in the server's namespace.
 
-    ``initial_window`` (segments) goes on the server's route to the client. ``sysctls`` come on
-    top of the baseline. Without ``emulated`` client and server are the two ends of one bare veth
-    pair: what benchmarks compare with. Raises ``OSError`` when the kernel refuses a setting or takes another
-    value than asked.
+    ``initial_window`` (segments) goes on the server's route to the client. ``sysctls`` extend and
+    override the baseline. Without ``emulated``, client and server are the two ends of one bare veth
+    pair, for benchmarks to compare with. Raises ``OSError`` when the kernel refuses a setting or takes
+    another value than asked.
     """
     wanted = {**BASELINE_SYSCTLS, **(sysctls or {})}
     with namespaces.inside(namespaces.wire), IPRoute() as ip:
@@ -132,7 +131,7 @@ def build(
             _veth(ip, "c0", "s0", namespaces.server)
     with namespaces.inside(namespaces.client), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
-        # When all is killed, what the browser closed must not hold its namespace for minutes.
+        # After a kill, the browser's closed connections must not hold its namespace for minutes.
         _set_sysctls({"net.ipv4.tcp_orphan_retries": "1"})
         index = _end_up(ip, "c0", CLIENT_ADDRESS)
         receive.on_other_cpus("c0")
@@ -142,7 +141,8 @@ def build(
     with namespaces.inside(namespaces.server), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
         index = _end_up(ip, "s0", SERVER_ADDRESS)
-        # On top of other tasks some kernels run no BPF program (docs/guide/congestion.md, "Unseen ACKs").
+        # In interrupts of other tasks some kernels run no BPF program (docs/guide/congestion.md,
+        # "Unseen ACKs").
         _offload("s0", "gro", on=emulated)
         if not (emulated and receive.on_a_thread("s0")):
             _offload("s0", "gro", on=False)

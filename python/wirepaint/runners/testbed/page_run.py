@@ -1,7 +1,7 @@
-"""One page visit on the testbed: starts the parts, loads the page, joins what each of them saw.
+"""One page visit on the testbed: starts the parts, loads the page, joins the parts' records.
 
-``carry_out`` runs inside a cell (see ``cells``). Everything is started anew for each visit:
-namespaces, emulator, congestion controls, server, browser; nothing of an earlier visit is warm.
+``carry_out`` runs inside a cell (see ``cells``). Each visit gets new namespaces, emulator,
+congestion controls, server and browser, so that nothing is warm from an earlier visit.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from wirepaint.runners.testbed import (
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     """Carries out one visit and writes its trace.
 
-    ``asked`` holds ``run`` (a run description without what only the cell can know), ``visit``,
+    ``asked`` holds ``run`` (a run description without the parts that only the cell knows), ``visit``,
     ``identity`` (the asked columns of the table ``run``), ``resources`` (the recording),
-    ``sysctls``, ``calibration``, ``folder`` and, where something is to go wrong, ``faults``. Returns
+    ``sysctls``, ``calibration``, ``folder`` and, to make something go wrong, ``faults``. Returns
     ``verdict``, ``reasons`` and ``duration_ns``; raises ``RunFailed`` when there is no result.
     """
     folder = Path(asked["folder"])

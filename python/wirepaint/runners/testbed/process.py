@@ -18,9 +18,9 @@ from wirepaint.errors import Refused, RunFailed
 from wirepaint.runners import ownership, refusals
 
 ENDING_S = 2.0
-"""From the end of a part's output to the end of its process."""
+"""Longest time from the end of a part's output to the end of its process."""
 ORDINARY_USER = 65534
-"""Numeric user and group (nobody) of everything that handles recorded content."""
+"""Numeric user and group (nobody) of every process that handles recorded content."""
 
 
 def spawn(
@@ -61,7 +61,7 @@ def spawn(
             os.setgroups([])
             os.setgid(ORDINARY_USER)
             os.setuid(ORDINARY_USER)
-        # Last: a change of user takes it away again.
+        # Last: a change of user would cancel it.
         linux.die_with_parent(parent)
 
     return subprocess.Popen(
@@ -102,7 +102,7 @@ class Part:
     def wait_ready(self, timeout_s: float = 20.0) -> dict[str, Any]:
         """Waits for the ready line.
 
-        Raises ``Refused`` when the part takes its input for wrong (``PageFailed`` when it is the page's),
+        Raises ``Refused`` when the part refuses its input (``PageFailed`` if the page is wrong),
         ``RunFailed`` when it ended otherwise or is too slow.
         """
         if not self.ready:
@@ -116,7 +116,7 @@ class Part:
         return self.ready
 
     def check(self) -> None:
-        """Raises ``RunFailed`` where the part has ended by itself: the page would wait for it in vain."""
+        """Raises ``RunFailed`` if the part has ended by itself: the page would wait until its timeout."""
         if (code := self._process.poll()) is not None:
             raise RunFailed(f"{self.name} ended under way with {code}: {self._why()}")
 

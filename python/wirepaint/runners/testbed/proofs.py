@@ -1,6 +1,6 @@
-"""What a run itself recorded, against the path and the parts that were asked for.
+"""Checks path and parts against what was asked, from the records of the run itself.
 
-A calibration tells what the path was before; these checks tell what it was in the run.
+A calibration measures the path before the run; these checks show what it was during the run.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from wirepaint.runners.testbed.reason import Reason
 from wirepaint.runners.testbed.wiring import ETHERNET_BYTES, Counts
 
 EMULATOR_PAUSE_NS = 5_000_000
-"""Longest pause of the emulator: no packet may be later, so none may be missed."""
+"""Longest pause of the emulator. It is the allowance for a late packet, so no late packet is missed."""
 SERVER_PAUSE_NS = 50_000_000
-"""Longest pause of the server's event loop during the load. A TLS handshake takes it some ms, and a browser
-that uses both cores keeps it waiting for a few more."""
+"""Longest pause of the server's event loop during the load. A TLS handshake takes some ms, and a browser
+on both cores makes the server wait a few ms more."""
 THINK_NS = SERVER_PAUSE_NS
-"""By how much more than asked a single response may be thought about; half the visit's responses by less
-than ``THINK_MEDIAN_NS``. Of 200 calm visits three had one that was 14 to 37 ms late."""
+"""Allowed error of a single think time; the median of a visit is allowed ``THINK_MEDIAN_NS``. In 3 of 200
+calm visits one response was 14 to 37 ms late."""
 THINK_MEDIAN_NS = 1_000_000
 RATE_ERROR = 0.02
 TRACE_RATE_ERROR = 0.05
-"""With a capacity trace: packets that are not full leave opportunities partly unused."""
+"""For a capacity trace: packets that are not full leave opportunities partly unused."""
 FULL_BYTES = 1514
 RATE_BYTES = 75_000
-"""Fifty full packets: fewer do not tell a rate to 2 %."""
+"""Fifty full packets: fewer do not give a rate to 2 %."""
 RTT_BELOW_NS = 200_000
 RTT_ABOVE_NS = 2_000_000
-"""Of the smallest round trip of all connections: a handshake on an idle path, in which no program takes part.
-A calm machine adds 0.1 to 0.4 ms."""
+"""Allowance for the smallest round trip of all connections. It is that of a handshake on an idle path, where
+no program takes part. A calm machine adds 0.1 to 0.4 ms."""
 RTT_BUSY_NS = 5_000_000
-"""Of any connection, beyond the longest queue."""
+"""Allowance for any connection, beyond the longest queue."""
 SMALL_BYTES = 100
 """A packet of a handshake."""
 LOSS_DEVIATIONS = 5
-"""Of a binomial count: one run in a million."""
+"""Allowance for a binomial count, in standard deviations: one run in a million exceeds it."""
 IP_AND_TCP_BYTES = 40
 TIMESTAMP_BYTES = 12
 LIMITED_SHARE = 0.05
-"""Of the load: so long the client's receive window may keep data back without a word."""
+"""Share of the load time: a note is made if the client's receive window blocks data for longer."""
 NS = 1_000_000_000
 
 
@@ -54,12 +54,12 @@ class Wires:
     """The path at the beginning and at the end of a run."""
 
     before: Mapping[str, str]
-    """Settings once the path was laid."""
+    """Settings once the path was built."""
     after: Mapping[str, str]
     ends: Mapping[str, Counts]
-    """Of "client" and "server", just before the emulator ended."""
+    """Counts of "client" and "server", just before the emulator ended."""
     last: Mapping[str, Counts] = field(default_factory=dict)
-    """And just after."""
+    """The same counts just after."""
 
 
 def prove(
@@ -69,7 +69,7 @@ def prove(
     wires: Wires,
     link: pl.DataFrame,
 ) -> Iterator[Reason]:
-    """All reasons that speak against path and parts; ``link`` is the trace's table."""
+    """All reasons against path and parts; ``link`` is the trace's table."""
     yield from _settings(wires)
     yield from _packets(wires, summaries.get("emulator", {}), asked["run"]["network"])
     yield from _connections(wires, joined)
@@ -93,9 +93,9 @@ def _settings(wires: Wires) -> Iterator[Reason]:
 
 
 def _packets(wires: Wires, emulator: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Reason]:
-    """What a host's TCP sent left its device, reached the emulator and nothing else did; the same back.
+    """A host's TCP segments, and nothing else, left its device and reached the emulator, and back.
 
-    Bytes too: the emulator counts the asked overhead of each packet beside those that the device counts.
+    Bytes are compared too: the emulator counts the asked overhead of each packet, the device does not.
     """
     for end, counts in wires.ends.items():
         if counts.others:
@@ -153,7 +153,7 @@ def _rates(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
         jitter = asked.get("jitter", {"kind": "none"})["kind"]
         if asked.get("changes") or jitter != "none" or not carried.known:
             continue
-        # The last sample is of the end, not one of the grid.
+        # The last sample is taken at the end, off the grid.
         rows = link.filter(pl.col("direction") == side).sort("time").to_dicts()[:-1]
         if len(rows) < 2:
             continue
@@ -162,7 +162,7 @@ def _rates(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
         sent = could = 0.0
         stretches = 0
         for first, last in _busy(rows, carried, period):
-            # What left the queue meanwhile arrives by the delay later.
+            # Packets that leave the queue arrive later by the delay.
             last = min(last, len(rows) - 1 - later)
             if last > first:
                 begin, end = rows[first + later], rows[last + later]
@@ -178,7 +178,7 @@ def _rates(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
 
 
 def _busy(rows: Sequence[Mapping[str, Any]], carried: _Carried, period: int) -> Iterator[tuple[int, int]]:
-    """Stretches of samples, by first and last: at each, more waited than the link carries until the next."""
+    """Stretches (first, last) of samples with more bytes queued than the link carries until the next one."""
     first: int | None = None
     for number, row in enumerate([*rows, None]):
         most = 0.0 if row is None else carried.between(row["time"], row["time"] + period)
@@ -191,7 +191,7 @@ def _busy(rows: Sequence[Mapping[str, Any]], carried: _Carried, period: int) -> 
 
 
 def _losses(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
-    """Packets are lost only where the queue is full, and at random only as often as was asked."""
+    """Packets are lost only if the queue is full, and at random only as often as asked."""
     for side in ("down", "up"):
         asked = network[side]
         rows = link.filter(pl.col("direction") == side)
@@ -211,7 +211,7 @@ def _losses(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
         if queue["kind"] == "droptail" and last["queue_drops"]:
             longest = {unit: rows[f"queue_{unit}"].max() or 0 for unit in ("packets", "bytes")}
             limits = {unit: queue.get(unit) for unit in longest if queue.get(unit) is not None}
-            # A sample each 10 ms misses the longest queue: half of a limit is enough to tell.
+            # Samples every 10 ms miss the longest queue, so the check uses half of the limit.
             if limits and all(longest[unit] < limits[unit] / 2 for unit in limits):
                 most = f"a queue of at most {longest['packets']} packets"
                 found = f"{last['queue_drops']} packets dropped {side} by {most}"
@@ -219,7 +219,7 @@ def _losses(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
 
 
 class _Carried:
-    """How many bytes a link could carry, by what was asked of it."""
+    """How many bytes a link could carry at the asked capacity."""
 
     def __init__(self, capacity: Mapping[str, Any]) -> None:
         self._rate = capacity.get("bit_per_s") or 0
@@ -239,7 +239,7 @@ class _Carried:
 
 
 def _round_trips(joined: Joined, link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
-    """The smallest round trip is the path's; none is below it, or above it and the longest queue."""
+    """The smallest round trip is the path's; none is below it, or above it plus the longest queue."""
     least = idle = most = 0.0
     for side in ("down", "up"):
         asked = network[side]
@@ -259,7 +259,7 @@ def _round_trips(joined: Joined, link: pl.DataFrame, network: Mapping[str, Any])
         idle += SMALL_BYTES * 8 * NS / rate
         queue = link.filter(pl.col("direction") == side)["queue_bytes"].max()
         waiting = queue if isinstance(queue, int) else 0
-        # The packet in transmission and the own one come on top of what waits.
+        # The packet in transmission and the probe itself add to the queue.
         most += (waiting + 2 * FULL_BYTES) * 8 * NS / rate
     known = [row for row in joined.tables["connection"] if row["min_rtt"] is not None]
     smallest = min((row["min_rtt"] for row in known), default=idle)
@@ -299,7 +299,7 @@ def _receive_window(joined: Joined) -> Iterator[Reason]:
 
 
 def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterator[str]:
-    """When a part stood still while the page loaded, in words; before, it has nothing to serve."""
+    """Pauses of a part while the page loaded, in words; before that it has nothing to serve."""
     page = joined.tables["page"][0]
     for pause in summary.get("pauses", ()):
         began, ended = pause["at"] - pause["length"], pause["at"]
@@ -309,7 +309,7 @@ def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterato
 
 
 def _think_times(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
-    """The server began each answer when it should, as it was asked here: not as it was told."""
+    """The server began each answer at the asked time; a planted fault may have told it another time."""
     responses = asked["run"]["server"].get("responses", [])
     excess = []
     for record in joined.requests:

@@ -1,6 +1,6 @@
-"""Where Linux processes what a device receives: the TCP input of the hosts behind the emulator.
+"""Moves the receive processing of a device (the hosts' TCP input) away from the emulator.
 
-Left alone, it runs on the CPU, and in the task, that sent: the emulator's.
+By default it runs on the CPU and in the task that sent the packet: the emulator's.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from wirepaint.runners.testbed import cells
 
 
 def on_other_cpus(name: str) -> None:
-    """Moves it by receive packet steering to all CPUs but the last one, the emulator's.
+    """Moves receive processing to all CPUs but the last one, the emulator's (receive packet steering).
 
-    It comes as a software interrupt on top of whatever task runs there.
+    It then runs as a software interrupt on top of whatever task runs there.
     """
     _set_queue(name, "queues/rx-0/rps_cpus", f"{(1 << other_cpus()) - 1:x}")
 
 
 def on_a_thread(name: str) -> bool:
-    """Moves it to a kernel thread of real-time priority (threaded NAPI), where the kernel can.
+    """Moves receive processing to a kernel thread of real-time priority (threaded NAPI), if the kernel can.
 
-    The device is up and has generic receive offload, which brings it NAPI. Needs Linux 6.8, to ask
-    for the thread, and to run in the first PID namespace or below a launcher there. False where the kernel
+    The device must be up and have generic receive offload, which turns on NAPI. Needs Linux 6.8, to ask
+    for the thread, and the first PID namespace or a launcher there. False if the kernel
     cannot; then nothing was changed.
     """
     try:
@@ -46,7 +46,7 @@ def on_a_thread(name: str) -> bool:
 
 
 def other_cpus() -> int:
-    """How many CPUs there are but the emulator's."""
+    """Number of CPUs without the emulator's."""
     return max((os.cpu_count() or 1) - 1, 1)
 
 
@@ -61,7 +61,7 @@ def _set_queue(name: str, file: str, value: str) -> None:
 
 
 class _Napi(genlmsg):
-    """What the kernel's netlink family ``netdev`` says of a NAPI instance (linux/netdev.h)."""
+    """A NAPI instance in the kernel's netlink family ``netdev`` (linux/netdev.h)."""
 
     nla_map = (
         ("NETDEV_A_NAPI_UNSPEC", "none"),
@@ -74,7 +74,7 @@ _NAPI_GET = 11
 
 
 def thread_of(name: str) -> str:
-    """Name of a device's NAPI thread, which no other has; ``LookupError`` where the device has no NAPI."""
+    """Unique name of a device's NAPI thread; raises ``LookupError`` if the device has no NAPI."""
     with IPRoute() as ip, GenericNetlinkSocket() as netlink:
         [index] = ip.link_lookup(ifname=name)
         netlink.bind("netdev", _Napi)

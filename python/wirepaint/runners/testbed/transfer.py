@@ -1,10 +1,9 @@
 """Bulk transfers without a browser: server to client over the emulator, by an exact timetable.
 
 ``carry_out`` runs inside a cell and carries out several transfers at once, each on a path of its own.
-A transfer is one connection, or several that share the path and the server's network namespace, and
-with it the groups of a congestion control. What the server's applications do comes when so many
-segments have been delivered and sent, not at a time, so that a busy machine delays a transfer but does
-not change it.
+A transfer is one connection, or several that share the path, the server's network namespace and
+the groups of a congestion control. The server's applications act after N delivered and sent segments,
+not at a time, so a busy machine delays a transfer but does not change it.
 """
 
 from __future__ import annotations
@@ -34,42 +33,42 @@ PORT = 5001
 BUFFER = 128 * 2**20
 """Bytes of the socket buffers, forced beyond the system's maximum."""
 WINDOW = 64 * 2**20
-"""Bytes of the receive window from the start: a real receiver begins with 64 kB and lets it grow,
-and a congestion window beyond that could not be seen."""
+"""Bytes of the receive window from the start. A real receiver begins with 64 kB and lets it grow;
+that would hide a larger congestion window."""
 POLL_S = 0.001
 LOADING_S = 120.0
 """The verifier may take seconds for each instance of a large congestion control on a busy machine."""
 GRACE_NS = 50_000_000
-"""How long a transfer goes on beyond a round trip after its last observation."""
+"""A transfer ends one round trip and this time after its last observation."""
 BEFORE_OPEN = "reno"
-"""Congestion control of a connection that is established and waits for its place in the timetable."""
+"""Congestion control of an established connection until its act ``open``."""
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _TCP_REPAIR, _TCP_REPAIR_WINDOW = 19, 29
 _REPAIR_ON, _REPAIR_OFF_WITHOUT_PROBE = 1, -1
 _HEADERS_BYTES = 100
-"""At most, of IP and TCP with all options."""
+"""Upper bound for IP and TCP with all options."""
 _INFINITE_SSTHRESH = 0x7FFF_FFFF
 _STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 _ROUTES = 100
-"""Number of the first routing table: each connection has one, as the initial window is a route's."""
+"""Number of the first routing table. Each connection has a table, since a route sets the initial window."""
 _GATEWAYS_V6 = ("fd00:64::2", "fd00:64::1")
 """Addresses of the client and the server on the path, for IPv6."""
 _NO_DAD = 0x02
 
 
 def server_network(server: int, *, ipv6: bool = False) -> str:
-    """The network of the addresses of a server, as groups of connections name it."""
+    """The network of a server's addresses, as groups of connections name it."""
     return str(ipaddress.ip_network(f"fd00:65:0:{server:x}::/64" if ipv6 else f"10.65.{server}.0/24"))
 
 
 def server_address(place: int, *, server: int = 0, ipv6: bool = False) -> str:
-    """A server's address towards the connection at a place of its transfer, which has it alone."""
+    """A server's address for the connection at ``place`` of its transfer; each has its own."""
     return str(ipaddress.ip_network(server_network(server, ipv6=ipv6))[place + 1])
 
 
 def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Carries out transfers at once and returns what was observed of each.
+    """Carries out transfers in parallel and returns the observations of each.
 
     ``asked``: ``folder``, ``congestion`` (instances to load) and ``transfers``, each with ``name``,
     ``network`` (of the run description), ``rtt_ns``, ``connections``, ``sysctls``, ``acts``, ``until``
@@ -77,17 +76,17 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
     has ``congestion`` (the name that the server's socket uses), ``initial_window``, ``mss`` and, where
     its client's address matters, ``to``, and the number of its ``server`` where that is not 0.
 
-    An act has a ``kind`` and, except a ``look`` at the groups, a ``connection`` by its place: a ``write``
-    of ``segments``, a ``switch`` to ``name``, a ``close``, or an ``open``, without which a connection
-    has its congestion control from the start. Acts come in order, each once every connection has
-    ``reached`` so many segments delivered and sent, and ``after_us`` later.
+    An act has a ``kind`` and, except a ``look`` at the groups, a ``connection`` by its place. Kinds: a
+    ``write`` of ``segments``, a ``switch`` to ``name``, a ``close``, an ``open``. A connection without an
+    ``open`` has its congestion control from the start. Acts come in order, each ``after_us`` after every
+    connection has ``reached`` its numbers of segments delivered and sent.
 
-    Returned for each: ``connections`` with ``samples`` (the sender when polled, as rows that differ),
-    ``before_acts`` (which of them was the last before each write and switch), ``arrivals`` (ns since
+    Returned for each: ``connections`` with ``samples`` (polled states of the sender, without repetitions),
+    ``before_acts`` (index of the last sample before each write and switch), ``arrivals`` (ns since
     the first act, bytes so far) and ``congestion`` (names read back: at first and after each switch);
     ``looks`` (the groups in the server's namespace, as ``cc groups`` prints them), ``late_ns`` (worst
-    delay of an act), ``start_ns`` (the first act, from the run's epoch), ``timed_out``, ``hooks`` (what
-    the instances' hooks cost, see ``cc load``), and the summaries of ``emulator`` and ``probe``. Tables
+    delay of an act), ``start_ns`` (the first act, from the run's epoch), ``timed_out``, ``hooks`` (cost of
+    the instances' hooks, see ``cc load``), and the summaries of ``emulator`` and ``probe``. Tables
     are in ``folder/name``.
     """
     folder = Path(asked["folder"])
@@ -131,7 +130,7 @@ def _carry_out_all(transfers: list[_Transfer]) -> None:
 
 
 class _Groups:
-    """The groups of connections on this host, whenever asked."""
+    """Reads the groups of connections on this host."""
 
     def __init__(self, log: IO[str], stack: ExitStack) -> None:
         argv = [dataplane.program(), "cc", "groups", "--each-line"]
@@ -140,7 +139,7 @@ class _Groups:
         stack.callback(self._process.kill)
 
     def now(self, namespace: int) -> list[dict[str, Any]]:
-        """Those of the senders in a network namespace, given by its inode."""
+        """The groups of senders in a network namespace, given by its inode."""
         assert self._process.stdin is not None and self._process.stdout is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
@@ -153,7 +152,7 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Info:
-    """What ``struct tcp_info`` says of a sender; segments."""
+    """State of a sender from ``struct tcp_info``; in segments."""
 
     cwnd: int
     ssthresh: int | None
@@ -183,7 +182,7 @@ class _Info:
 
 
 class _Connection:
-    """One connection of a transfer, and what was observed of it."""
+    """One connection of a transfer, with its observations."""
 
     def __init__(self, asked: dict[str, Any], place: int) -> None:
         self.asked = asked
@@ -222,8 +221,8 @@ class _Connection:
         self._stack = stack
 
     def established(self, leaves: bool) -> bool:
-        """True once the server has accepted; where the server ``leaves``, once it has a byte that it
-        will not read, so that closing ends the connection at once."""
+        """True once the server has accepted. If the server ``leaves``, it must also have an unread byte,
+        so that closing ends the connection at once."""
         if self.server is None:
             with suppress(BlockingIOError):
                 self.server = self._stack.enter_context(self._listener.accept()[0])
@@ -245,7 +244,7 @@ class _Connection:
                 self.found["arrivals"].append((now, self._received))
 
     def look(self, now: int) -> _Info:
-        """The sender now, or as it was last."""
+        """The sender's state now, or its last one if closed."""
         if self.closed:
             assert self._seen is not None
             return self._seen
@@ -274,14 +273,14 @@ class _Connection:
                 self.found["congestion"].append(_congestion(self.server))
 
     def flush(self) -> None:
-        """Hands TCP what it takes of what was written."""
+        """Hands TCP as many of the written bytes as it takes."""
         with suppress(BlockingIOError):
             while self.waiting:
                 self.waiting -= self.server.send(bytes(min(self.waiting, 4 * 2**20)))
 
 
 class _Transfer:
-    """Connections on a path of their own."""
+    """The connections of a transfer, on a path of their own."""
 
     def __init__(
         self, asked: dict[str, Any], folder: Path, log: IO[str], stack: ExitStack, groups: _Groups | None
@@ -327,7 +326,7 @@ class _Transfer:
             part.wait_ready()
 
     def connect(self) -> None:
-        """Begins to connect; the first act comes as soon as all are established."""
+        """Begins to connect; the first act comes once all are established."""
         later = {act["connection"] for act in self._asked["acts"] if act["kind"] == "open"}
         for place, connection in enumerate(self._connections):
             connection.connect(self._paths, place in later, self._stack)
@@ -360,7 +359,7 @@ class _Transfer:
             raise RunFailed(f"connection {missing} of {self._asked['name']} was not established")
 
     def _reached(self, now: int, wanted: Sequence[Sequence[int]]) -> bool:
-        """Whether every connection that is open has so many segments delivered and sent."""
+        """Whether every open connection has reached its ``wanted`` segments (delivered, sent)."""
         looks = [(connection, connection.look(now - self._started)) for connection in self._connections]
         return all(
             connection.closed or (info.delivered >= delivered and info.sent >= sent)
@@ -397,7 +396,7 @@ class _Transfer:
         self.over = self._end is not None and now >= self._end
 
     def observed(self) -> dict[str, Any]:
-        """Stops the parts and returns what ``carry_out`` says."""
+        """Stops the parts and returns the observations (see ``carry_out``)."""
         reports = {name: part.stop() for name, part in self._parts.items()}
         connections = [connection.found for connection in self._connections]
         start = {"start_ns": self._started - self._epoch}

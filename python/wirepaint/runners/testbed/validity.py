@@ -1,7 +1,7 @@
-"""What makes a run count: every check compares an observation with what was asked.
+"""Decides whether a run counts: every check compares an observation with what was asked.
 
-A mismatch between what was asked and what ran makes a run ``invalid``; a disturbance of the
-machine makes it ``suspect``; a ``note`` says what a reader may want to know and changes nothing.
+A mismatch between what was asked and what ran makes a run ``invalid``. A disturbance of the
+machine makes it ``suspect``. A ``note`` informs the reader and changes nothing.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from wirepaint.runners.testbed.join import Joined
 from wirepaint.runners.testbed.reason import Reason
 
 LATENESS_P99_NS = 1_000_000
-"""A twenty-sixth of the one-way delay of the shortest shipped network (lte, 13 ms): beyond it the
-emulated path is no longer the one that was asked for. A calm machine has 0.03 ms, a busy one 0.1 ms."""
+"""1/26 of the round trip of the shortest shipped network (lte): beyond it the emulated path is no longer
+the one asked for. A calm machine has 0.03 ms, a busy one 0.1 ms."""
 LATENESS_MAX_NS = 5_000_000
 """Of any single packet. A calm machine stays below 0.5 ms, the real-time thread below 1 ms under load."""
 STEAL_SHARE = 0.01
-"""Of the machine's CPU time; stolen time hits all parts at once and is seen by none of them."""
+"""Of the machine's CPU time. Stolen time hits all parts at once, and none of them sees it."""
 FOREIGN_SHARE = 0.25
 """Of the machine's CPU time. A load with both cores busy elsewhere took seconds longer; a quarter
 leaves the browser, which seldom uses more than one and a half cores, unhindered on two."""
 FEW_TICKS_S = 0.025
-"""The kernel counts CPU time in ticks of 10 ms: of a short load fewer than three say nothing."""
+"""The kernel counts CPU time in ticks of 10 ms: for a short load, fewer than three say nothing."""
 VIEWPORT_APART_NS = 200_000_000
-"""The view port's search and the screencast agree within two frames on still pages; animations and
-pictures that a script swaps drive them apart."""
+"""On still pages the walk of the view port and the screencast agree within two frames; animations and
+pictures that a script swaps make them differ."""
 ARRIVAL_SHIFT_NS = 1_000_000
-"""As long a lateness as is let pass: a packet met the queue as it was that much after it came. It happens
-where the delay is shorter than the emulator is late in reading."""
+"""Largest allowed shift of an arrival: the packet met the queue in its state that much later. It happens
+if the emulator reads a packet later than the path's delay."""
 CALIBRATION_MOST = {"bit/s": 0.01, "B": 0.01, "ms": 1.0, "packets": float("inf")}
-"""By unit of the quantity: a path may differ from what was asked by 1 % in rate and by 1 ms in
-round-trip time; the depth of the queue is only noted. Loss that was not asked for has no allowance."""
+"""By unit of the quantity: a path may be off by 1 % in rate and by 1 ms in round-trip time.
+The depth of the queue only makes a note. Loss that was not asked for has no allowance."""
 OUTSIDE_THE_MODEL = frozenset({"ring drops", "backlog drops", "send failures", "frames without memory"})
 """Faults of the emulator that lose single packets; the others mean that the path was not what was asked."""
 HEADERS_FRAMING = 256
-"""What HTTP/2 may add to the headers as text (HPACK's literals are shorter), and frames."""
+"""Bytes that HTTP/2 may add to the headers as text (HPACK's literals are shorter), with frames."""
 FRAMING_SHARE = 0.02
 """Framing grows with the body: 9 bytes per HTTP/2 frame, 22 bytes per TLS record."""
 PROTOCOLS = {"h1": "http/1.1", "h2": "h2"}
@@ -55,9 +55,9 @@ def check(
     counters: Counters,
     proofs: Iterable[Reason] = (),
 ) -> list[dict[str, str]]:
-    """All reasons against a run, worst first; empty when nothing is to be said.
+    """All reasons against a run, worst first; empty when there is none.
 
-    ``proofs`` are those that path and parts gave against themselves (``proofs.prove``).
+    ``proofs`` are the reasons found by ``proofs.prove``.
     """
     order = {"invalid": 0, "suspect": 1, "note": 2}
     reasons = [
@@ -85,7 +85,7 @@ def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
 
 
 def _congestion(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
-    """The kernel's word on each socket of the server."""
+    """The kernel reports what was asked for each socket of the server."""
     server = asked["run"]["server"]
     wanted, window = server["congestion"], server["initial_window"]
     for record in joined.served.values():
@@ -119,7 +119,7 @@ def _versions(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Itera
 
 
 def _connections(joined: Joined) -> Iterator[Reason]:
-    """Browser and server saw the same connections."""
+    """Browser and server have the same connections."""
     for row in joined.tables["connection"]:
         if row["objects"] and row["connection"] not in joined.served:
             found = f"no server record of the connection from port {row['client_port']} to {row['host']}"
@@ -135,7 +135,7 @@ def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
     """Nothing came from an earlier visit."""
     fetched: set[str] = set()
     for exchange in load.exchanges:
-        # A second use of an address within the visit is the page's own doing.
+        # A page may use an address twice within the visit.
         if exchange.from_cache and exchange.url not in fetched:
             yield Reason("cold_cache", "invalid", f"{exchange.url} came from a cache", "a cold cache")
         fetched.add(exchange.url)
@@ -150,7 +150,7 @@ def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
 
 
 def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
-    """The objects are those of the recording, whole and with its status."""
+    """The objects are those of the recording, complete and with their recorded status."""
     resources = asked["resources"]
     every = f"{sum(resource.get('expected', True) for resource in resources)} objects"
     answered = _answered(joined, asked)
@@ -159,9 +159,9 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
     ]
     for row, resource in loaded:
         if row["failed"]:
-            # Some pages give a request up; its rehearsals then show it.
+            # Some pages abort a request; their rehearsals show it.
             known = resource is not None and (resource.get("rehearsed") or {}).get("aborted")
-            # Scripts may ask without end; the visit does end.
+            # Scripts may send requests without end, but the visit ends.
             late = row["failed"] == UNFINISHED and row["discovered"] > load.load_event
             severity = "note" if known or late else "invalid"
             yield Reason("objects", severity, f"{row['url']} failed: {row['failed']}", "loaded")
@@ -169,7 +169,7 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
             yield Reason("objects", "note", row["url"], f"{resource['url']} (another address of it)")
     seen = {resource["id"] for _, resource in loaded if resource is not None}
     missing = [resource for resource in resources if resource["id"] not in seen]
-    # What no rehearsal asked for is left out of the page; what some asked for may come or not.
+    # Objects that no rehearsal asked for are left out of the page; those that some asked for are optional.
     sometimes = [r["url"] for r in missing if not r.get("expected", True) and _is_asked(r, asked)]
     if sometimes:
         yield Reason("objects", "note", f"not requested: {_some(sometimes)}", every)
@@ -180,7 +180,7 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
         yield Reason("objects", "invalid", f"not in the recording: {_some(extra)}", every)
     surprises = [row for row, r in loaded if r is not None and not _is_asked(r, asked)]
     for severity, late in (("invalid", False), ("note", True)):
-        # What begins after the load event cannot have delayed it.
+        # A request after the load event cannot have delayed it.
         if urls := [row["url"] for row in surprises if (row["discovered"] > load.load_event) is late]:
             found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {_some(urls)}"
             yield Reason("objects", severity, found, "what the rehearsals asked for")
@@ -210,7 +210,7 @@ def _key(method: str, url: str) -> tuple[str, str]:
 
 
 def _answered(joined: Joined, asked: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The resource that answers each method and address: the recorded one, else the one that was served."""
+    """The resource for each method and address: the recorded one, else the one that was served."""
     resources = asked["resources"]
     answering = asked["answering"]
     found = {
@@ -222,7 +222,7 @@ def _answered(joined: Joined, asked: Mapping[str, Any]) -> dict[tuple[str, str],
 
 
 def _is_asked(resource: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """False for what no rehearsal asked for."""
+    """False for a resource that no rehearsal asked for."""
     return not asked["rehearsed"] or resource.get("rehearsed") is not None
 
 
@@ -285,7 +285,7 @@ def _emulator(summary: Mapping[str, Any]) -> Iterator[Reason]:
 
 
 def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:
-    """The path that the run's network was measured to give before."""
+    """The calibration of the run's network found the asked path."""
     if calibration is None:
         yield Reason("calibration", "suspect", "the network could not be measured", "a calibration")
         return
@@ -316,8 +316,8 @@ def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     if skipped := summary.get("skipped"):
         # Counted on the whole host: an upper bound of what this run missed.
         yield Reason("probe", "note", f"up to {skipped} samples of the sender skipped by the kernel", "none")
-    # Where the probe's program did not run, that of a congestion control did not either
-    # (docs/guide/congestion.md, "Unseen ACKs"). The kernel's own goes on, but what is compared must pass
+    # If the probe's program did not run, a congestion control's program did not either
+    # (docs/guide/congestion.md, "Unseen ACKs"). A built-in one still runs, but all compared runs must pass
     # the same filter.
     for row in summary.get("unseen", ()):
         what = f"{row['segments']} segments and {row['retransmissions']} retransmissions"

@@ -1,6 +1,6 @@
-"""What the kernel says of a path: its settings, read twice in a run, and its counts of packets.
+"""Reads a path's settings (twice in a run) and packet counts from the kernel.
 
-Settings are flat, a name and a value each, so that two readings are compared line by line.
+Settings are flat, a name and a value each, so that two readings can be compared line by line.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from wirepaint.runners.testbed.namespaces import SIOCETHTOOL, Namespaces
 
 IFF_UP = 1
 _NET = Path("/proc/thread-self/net")
-"""Of the namespace that the thread is in; /proc/net is that of the process."""
+"""Of the thread's namespace; /proc/net shows the process's."""
 _SYSCTLS = Path("/proc/sys/net/ipv4")
 _MOVING = {"tcp_available_congestion_control", "tcp_allowed_congestion_control", "tcp_fastopen_key"}
-"""What is loaded at the moment on the whole host, and a secret."""
+"""Settings that are not compared: those of the whole host, which may change, and a secret."""
 _DEVICES = {"client": ("c0",), "wire": ("c1", "s1"), "server": ("s0",)}
 ETHERNET_BYTES = 14
 _OFFLOADS = {"tx checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
-"""By their ethtool commands that ask (linux/ethtool.h)."""
+"""The ethtool commands that read each offload (linux/ethtool.h)."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Packets of one end of the path since it was laid."""
+    """Packets of one end of the path since it was built."""
 
     sent: int
     received: int
     received_bytes: int
-    """Of IP, without Ethernet headers."""
+    """IP bytes, without Ethernet headers."""
     dropped: int
-    """By the device, in either direction."""
+    """Packets that the device dropped, in either direction."""
     segments: int
     """Segments that left TCP, retransmissions included (tcpOutSegs and tcpRetransSegs, RFC 4022)."""
     opened: int
     """Connections that this end opened, and those that it accepted (tcpActiveOpens, tcpPassiveOpens)."""
     accepted: int
     others: int
-    """Packets of UDP and ICMP that left."""
+    """UDP and ICMP packets sent."""
 
 
 def settings(namespaces: Namespaces) -> dict[str, str]:
-    """Of devices, routes, neighbours and addresses; at the ends, of IP and TCP."""
+    """Settings of devices, routes, neighbours and addresses; at the ends also of IP and TCP."""
     found: dict[str, str] = {}
     for name, devices in _DEVICES.items():
         with namespaces.inside(getattr(namespaces, name)), IPRoute() as ip:
@@ -70,12 +70,12 @@ def settings(namespaces: Namespaces) -> dict[str, str]:
 
 
 def counts(namespaces: Namespaces, end: str) -> Counts:
-    """What went through one ``end`` of the path, "client" or "server"."""
+    """Packet counts of one ``end`` of the path, "client" or "server"."""
     [device] = _DEVICES[end]
     with namespaces.inside(getattr(namespaces, end)):
         lines = (_NET / "dev").read_text().splitlines()
         protocols = _protocols()
-        # With generic receive offload (NAPI) veth counts a packet once its header is off.
+        # With generic receive offload (NAPI) veth counts a packet after removing its header.
         header = 0 if _offload(device, _OFFLOADS["gro"]) else ETHERNET_BYTES
     fields = next(line.partition(":")[2] for line in lines if line.partition(":")[0].strip() == device)
     numbers = [int(field) for field in fields.split()]
@@ -129,7 +129,7 @@ def _route(route: object, names: Mapping[int, str]) -> str:
 
 
 def _sysctls() -> dict[str, str]:
-    """All settings of IPv4 and TCP of the present namespace, but those that the kernel itself changes."""
+    """All IPv4 and TCP settings of the present namespace, except those that change by themselves."""
     found = {}
     for file in sorted(_SYSCTLS.glob("*")):
         if file.is_file() and file.name not in _MOVING:

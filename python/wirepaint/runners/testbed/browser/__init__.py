@@ -1,8 +1,8 @@
-"""The browser: how it is started, driven and measured.
+"""Starts, drives and measures the browser.
 
 Start at ``load.visit``. ``chromium`` holds the flags, ``running`` the process, ``devtools`` the
-pipe, ``exchanges`` the requests, ``netlog`` connections and byte timelines, ``paint`` what became
-visible, ``processes`` CPU time and sandbox.
+pipe, ``exchanges`` the requests, ``netlog`` connections and byte timelines, ``paint`` visual
+progress, ``processes`` CPU time and sandbox.
 """
 
 from wirepaint.runners.testbed.browser.chromium import BrowserOptions

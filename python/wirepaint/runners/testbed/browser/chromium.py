@@ -1,8 +1,8 @@
-"""How Chromium's headless shell is found and started.
+"""Finds and starts Chromium's headless shell.
 
 The headless shell has the net stack of the full browser, a third of its start time and CPU, and
-makes no request of its own. It is started as an ordinary user with its sandbox, told where every
-host lives (nothing else resolves), and trusts one certificate authority: that of the run.
+makes no request of its own. It runs as an ordinary user in its sandbox. It gets the address of every
+host (no other name resolves) and trusts one certificate authority: that of the run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ HTTP_FLAGS: dict[HttpVersion, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class BrowserOptions:
-    """One visit: what to load, and by which means."""
+    """Options of one visit: the page and the browser's settings."""
 
     url: str
     """Address of the base document."""
@@ -82,21 +82,21 @@ class BrowserOptions:
     ca_spki_sha256: str | None = None
     """Base64 of the SHA-256 of the certificate authority's SubjectPublicKeyInfo; None trusts no one new."""
     timeout_s: float = 60.0
-    """A page that has not fired its load event by then has failed."""
+    """A page that has not fired its load event by then fails."""
     viewport: tuple[int, int] = (1280, 800)
     """Width and height in CSS pixels."""
     mobile: bool = False
-    """Loads the page as a phone would: its screen, touch and what it says of itself."""
+    """Loads the page as a phone would: screen, touch and user agent."""
     screencast: bool = True
     """Records frames, for the speed index and the end of the visible loading."""
     quiet_s: float | None = None
-    """The visit ends when the network has been silent for so long after the load event; None: the usual."""
+    """The visit ends after this much network silence after the load event; None for the default."""
     clock_ms: int | None = None
-    """Unix time in milliseconds at which the page's clock begins; None for that of the machine."""
+    """Unix time in milliseconds at which the page's clock begins; None for the machine's clock."""
     seed: int = 42
-    """Of the page's random numbers."""
+    """Seed of the page's random numbers."""
     trace: tuple[str, ...] = ()
-    """Categories of Chromium's own trace that are recorded until the load event; it costs some time."""
+    """Categories of Chromium's own trace to record until the load event; this costs some time."""
     binary: Path | None = None
     """The program; None searches for it."""
 
@@ -129,7 +129,7 @@ def find() -> Path:
 
 
 def version(binary: Path | None = None) -> str:
-    """What the program says of itself, such as ``Chromium 156.0.7444.59``."""
+    """The output of ``--version``, such as ``Chromium 156.0.7444.59``."""
     binary = binary or find()
     try:
         done = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=10)
@@ -165,9 +165,9 @@ def command_line(
     more: Sequence[str] = (),
     binary: Path | None = None,
 ) -> list[str]:
-    """A command line with its profile in ``home``; names resolve as usual where no rule says otherwise.
+    """A command line with its profile in ``home``; names without a rule resolve as usual.
 
-    ``capture`` says what the NetLog holds: ``Everything`` adds the bytes of headers and bodies.
+    ``capture`` sets the content of the NetLog: ``Everything`` adds the bytes of headers and bodies.
     """
     width, height = viewport
     return [
@@ -184,7 +184,7 @@ def command_line(
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Environment of the browser: nothing of the user's own."""
+    """Environment of the browser, without the user's variables."""
     return {
         "HOME": str(home),
         "TMPDIR": str(home),

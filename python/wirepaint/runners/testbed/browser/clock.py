@@ -1,9 +1,9 @@
-"""The page's own clock and random numbers, so that a page asks for the same in every visit.
+"""Sets the page's clock and random numbers, so that a page sends the same requests in every visit.
 
 ``Date``, ``performance.timeOrigin`` and ``performance.timing`` begin at the recorded time and run on;
-``crypto`` draws from a seed. ``Math.random`` is V8's, by ``--js-flags=--random-seed``. The script runs
-before the page's own, in every frame and worker; no byte of the page changes. It also takes service
-workers away: they are not replayed, and a page that finds none goes on without.
+``crypto`` draws from a seed. ``Math.random`` is V8's, seeded by ``--js-flags=--random-seed``. The script runs
+before the page's own, in every frame and worker; no byte of the page changes. It also removes service
+workers: they are not replayed, and pages work without them.
 """
 
 from __future__ import annotations
@@ -60,6 +60,6 @@ _SCRIPT = """
 
 
 def script(clock_ms: int | None, seed: int) -> str:
-    """The script for a visit that begins now; ``clock_ms`` is Unix time, None leaves the clock alone."""
+    """The script for a visit that begins now; ``clock_ms`` is Unix time, None leaves the clock unchanged."""
     shift = 0 if clock_ms is None else clock_ms - round(time.time() * 1000)
     return _SCRIPT.replace("SHIFT", str(shift)).replace("SEED", str(seed % 2**32))

@@ -1,7 +1,7 @@
 """A thin DevTools client over the browser's pipe: JSON messages that end in NUL, flat sessions.
 
-One thread, no hidden queue: ``call`` and ``pump`` read what the browser says and hand every event
-to ``on_event``; nothing is read outside of them.
+One thread, no hidden queue: only ``call`` and ``pump`` read messages of the browser. They hand every
+event to ``on_event``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EventHandler = Callable[[str, dict[str, Any], str | None], None]
 
 READ_BYTES = 1 << 18
 LOOK_S = 0.02
-"""How often ``meanwhile`` is called at least, while the client waits."""
+"""Longest time between two calls of ``meanwhile`` while the client waits."""
 
 
 class DevtoolsClosed(RunFailed):
@@ -39,7 +39,7 @@ class Devtools:
     """One connection to one browser.
 
     ``command_fd`` is written (the browser reads it as fd 3), ``event_fd`` is read (its fd 4). The
-    client owns both. ``meanwhile``, where one is set, is called while it waits. ``on_event(method, params,
+    client owns both. It calls ``meanwhile``, if set, while it waits. ``on_event(method, params,
     session)`` may call ``send``, not ``call``.
     """
 
@@ -83,7 +83,7 @@ class Devtools:
         return self._next_id
 
     def pump(self, done: Callable[[], bool], timeout: float) -> bool:
-        """Handles what the browser says until ``done()``; False when the time is over first."""
+        """Handles messages of the browser until ``done()``; False if the time is over first."""
         deadline = time.monotonic() + timeout
         while not done():
             left = deadline - time.monotonic()

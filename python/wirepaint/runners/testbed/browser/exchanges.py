@@ -1,4 +1,4 @@
-"""DevTools' network events, gathered into one exchange per request on the network.
+"""Gathers DevTools' network events into one exchange per request on the network.
 
 Times are seconds of CLOCK_MONOTONIC as DevTools gives them. A redirect ends one exchange and
 begins the next, so every answer of a server is an exchange of its own.
@@ -27,7 +27,7 @@ TYPES = {
 
 
 UNFINISHED = "not finished when the visit ended"
-"""Why an exchange failed that went on beyond the longest wait after the load event."""
+"""Failure of an exchange that lasted beyond the longest wait after the load event."""
 
 
 @dataclass
@@ -43,12 +43,12 @@ class Exchange:
     initiator: str | None
     initiator_type: str
     priority: str
-    """At last; ``asked_priority`` at first."""
+    """The last priority; ``asked_priority`` is the first."""
     discovered: float
     queued: float | None = None
     sent: float | None = None
     connect: tuple[float, float] | None = None
-    """Begin and end of the connecting that this request waited for."""
+    """Begin and end of the connect that this request waited for."""
     tls_done: float | None = None
     first_byte: float | None = None
     last_byte: float | None = None
@@ -56,17 +56,17 @@ class Exchange:
     protocol: str | None = None
     connection: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    """Of the response, as DevTools tells them; repeated ones joined by newlines."""
+    """Headers of the response as DevTools reports them; repeated ones joined by newlines."""
     encoded_bytes: int = 0
     head_bytes: int = 0
-    """Bytes that had come with the head of the response."""
+    """Bytes that came with the head of the response."""
     decoded_bytes: int = 0
     from_cache: bool = False
     failed: str | None = None
     done: bool = False
     asked_priority: str = ""
     stack: tuple[str, ...] = ()
-    """Addresses of the scripts that were running when it was asked for, the innermost first."""
+    """Addresses of the scripts that ran when the request was made, the innermost first."""
 
     @property
     def base_id(self) -> str:
@@ -74,7 +74,7 @@ class Exchange:
         return self.id.partition(":")[0]
 
     def answered(self, response: dict[str, Any]) -> None:
-        """Takes what DevTools tells of the response's head."""
+        """Stores DevTools' record of the response's head."""
         self.status = response.get("status")
         self.protocol = response.get("protocol")
         self.headers = response.get("headers", {})
@@ -93,7 +93,7 @@ class Exchange:
             def at(key: str) -> float | None:
                 return start + timing[key] / 1000 if timing.get(key, -1) >= 0 else None
 
-            # sendEnd is stamped when the write has been reported back, at times after its arrival.
+            # sendEnd is the time when the write was reported back, sometimes after the data arrived.
             self.queued, self.sent = start, at("sendStart")
             self.first_byte = at("receiveHeadersStart") or at("receiveHeadersEnd")
             begin, end = at("connectStart"), at("connectEnd")
@@ -108,7 +108,7 @@ class Exchanges:
     def __init__(self) -> None:
         self.all: list[Exchange] = []
         self.last_event: float | None = None
-        """Time of the newest sign of traffic."""
+        """Time of the newest network event."""
         self._open: dict[str, Exchange] = {}
         self._early: dict[str, float] = {}
         self._handlers: dict[str, EventHandler] = {
@@ -127,7 +127,7 @@ class Exchanges:
         return sum(not exchange.done for exchange in self._open.values())
 
     def handle(self, method: str, params: dict[str, Any], session: str | None) -> None:
-        """Takes any DevTools event; those of other domains are ignored."""
+        """Handles any DevTools event; ignores those of other domains."""
         if handler := self._handlers.get(method):
             handler(method, params, session)
 
@@ -138,7 +138,7 @@ class Exchanges:
         hop, stack = 0, tuple(_stack(params.get("initiator", {})))
         initiator, kind = _initiator(params.get("initiator", {}), stack)
         if (redirect := params.get("redirectResponse")) and _is_internal(redirect):
-            # HSTS: no request has been on the network for it.
+            # HSTS: it sent no request on the network.
             if (before := self._open.pop(number, None)) in self.all:
                 self.all.remove(before)
         elif redirect and (before := self._open.get(number)):
@@ -205,7 +205,7 @@ class Exchanges:
 
 
 def _initiator(initiator: dict[str, Any], stack: Sequence[str]) -> tuple[str | None, str]:
-    """Address of what caused a request, and of what kind it is."""
+    """Address and kind of a request's cause."""
     kind = initiator.get("type", "other")
     if kind not in ("parser", "script", "preload"):
         kind = "other"

@@ -1,7 +1,7 @@
 """One page visit: start the browser, load the page, wait until it is quiet, end the browser.
 
 Every visit has a process and a profile of its own, so caches, connections and TLS sessions are
-cold. Whatever goes wrong ends as ``RunFailed`` with its cause, and the browser is gone.
+cold. Every error ends the browser and raises ``RunFailed`` with its cause.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from wirepaint.runners.testbed.browser.running import CLOSE_S, Running, Spawn
 from wirepaint.runners.testbed.browser.watching import QUIET_S, Watching
 
 ANSWER_S = 5.0
-"""A page that does not answer a script within this time runs a script without end."""
+"""If a page does not answer a script within this time, one of its scripts runs without end."""
 TRACE_S = 20.0
-"""Time that the browser has to hand its trace over."""
+"""Longest wait for the browser's trace."""
 
 SCREENCAST = {"format": "jpeg", "quality": 60, "maxWidth": 320, "maxHeight": 200}
 
 
 @dataclass
 class PageLoad:
-    """What one visit showed. Times are nanoseconds since the run's epoch."""
+    """The observations of one visit. Times are nanoseconds since the run's epoch."""
 
     options: BrowserOptions
     browser: str
@@ -40,12 +40,12 @@ class PageLoad:
     first_contentful_paint: int | None
     largest_contentful_paint: int | None
     largest_url: str | None
-    """Address of the image that it shows; empty for text, None without one."""
+    """Address of the image of the largest paint; empty for text, None if there was no such paint."""
     viewport_complete: int | None
     viewport_last_frame: int | None
     """When the screencast showed the final picture: the cross-check of ``viewport_complete``."""
     viewport_requests: set[str]
-    """DevTools ids (without hop) of the requests whose objects paint in the first view port."""
+    """DevTools ids (without hop) of the requests whose objects appear in the first view port."""
     document: str
     """Id of the exchange that answered with the document."""
     speed_index: float | None
@@ -53,7 +53,7 @@ class PageLoad:
     exchanges: list[Exchange]
     netlog: netlog.NetLog
     unconfined: str | None
-    """What was missing of the browser's sandbox; None when it was in force."""
+    """The missing part of the browser's sandbox; None if the sandbox was in force."""
     cpu_s: float
     """CPU seconds of all processes of the browser."""
     controller_cpu_s: float
@@ -61,19 +61,19 @@ class PageLoad:
     ended: int
     """End of the visit."""
     notes: list[str] = field(default_factory=list)
-    """What happened beside the load: dialogs answered, windows closed, requests cut off."""
+    """Other events during the visit: dialogs answered, windows closed, requests cut off."""
     trace: list[dict[str, Any]] = field(default_factory=list)
-    """Events of Chromium's own trace, where it was asked for."""
+    """Events of Chromium's own trace, if it was asked for."""
 
     def ns(self, seconds: float) -> int:
-        """Nanoseconds since the epoch of a time that DevTools gave."""
+        """A DevTools time in nanoseconds since the epoch."""
         return round(seconds * 1e9) - self.options.epoch_ns
 
 
 class Moments(Protocol):
-    """Who is told when the load of a page begins and ends; ``cpu_s`` is what the browser has used by then.
+    """Callbacks at the begin and end of a page's load; ``cpu_s`` is the browser's CPU time so far.
 
-    ``look`` is called every few ms between them, and raises ``RunFailed`` where nothing can come of it.
+    ``look`` is called every few ms in between, and raises ``RunFailed`` if the load can no longer succeed.
     """
 
     def begin(self, cpu_s: float) -> None: ...
@@ -82,7 +82,7 @@ class Moments(Protocol):
 
 
 def visit(options: BrowserOptions, spawn: Spawn, moments: Moments | None = None) -> PageLoad:
-    """Loads ``options.url`` once in a fresh browser; raises ``RunFailed`` when it did not load."""
+    """Loads ``options.url`` once in a fresh browser; raises ``RunFailed`` if it did not load."""
     options.home.mkdir(parents=True, exist_ok=True)
     # The browser is another user; the folder lies in the run's private scratch space.
     options.home.chmod(0o777)
@@ -91,7 +91,7 @@ def visit(options: BrowserOptions, spawn: Spawn, moments: Moments | None = None)
 
 
 class _Browser(Watching):
-    """A running browser and what it has told so far."""
+    """A running browser and its events so far."""
 
     def __init__(self, options: BrowserOptions, spawn: Spawn, moments: Moments | None) -> None:
         super().__init__(options.url)
@@ -119,7 +119,7 @@ class _Browser(Watching):
         self._running.end()
 
     def load(self) -> PageLoad:
-        """Loads the page and returns what was seen."""
+        """Loads the page and returns the observations."""
         cpu_before = time.process_time()
         watch = processes.StopWatch(self._running.pid)
         version = self._running.version()
@@ -160,7 +160,7 @@ class _Browser(Watching):
             {"source": paint.OBSERVE, "worldName": paint.WORLD},
             session,
         )
-        # Without it a page that has no script of its own gets no world, and the observers never start.
+        # Without it, a page without scripts gets no isolated world, and the observers never start.
         call("Runtime.enable", {}, session)
         call("Performance.enable", {"timeDomain": "timeTicks"}, session)
         call("PerformanceTimeline.enable", {"eventTypes": ["largest-contentful-paint"]}, session)
@@ -203,7 +203,7 @@ class _Browser(Watching):
         return PageFailed(f"{self._url} did not load: {error}")
 
     def _stuck(self, session: str) -> bool:
-        """True when the page's main thread does not get round to the simplest script."""
+        """True if the page's main thread does not answer even the simplest script."""
         try:
             self._devtools.call("Runtime.evaluate", {"expression": "1"}, session, ANSWER_S)
         except DevtoolsTimeout:
@@ -254,7 +254,7 @@ class _Browser(Watching):
         if lcp is not None and self._anchor:
             lcp += self._anchor[0] - self._anchor[1]
         urls = set(walk["urls"])
-        # By id, since the walk may name the address before a redirect or after it.
+        # By id, since the walk may name the address before or after a redirect.
         visible = {exchange.base_id for exchange in self._exchanges.all if exchange.url in urls}
         loaded = [e.last_byte for e in self._exchanges.all if e.base_id in visible and not e.failed]
         painted = [navigation_start + at / 1000 for url, at in walk["paints"] if url in urls]

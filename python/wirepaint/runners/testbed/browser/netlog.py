@@ -1,15 +1,15 @@
 """Reads Chromium's NetLog: requests, connections, and when the bytes of each response arrived.
 
-NetLog sees what DevTools does not: connections that never carried a request, the local port of
-each one, and every read from a socket. Times are whole milliseconds (truncated) of
-CLOCK_MONOTONIC; they are handed on as they stand.
+NetLog has what DevTools lacks: connections that never carried a request, the local port of
+each connection, and every read from a socket. Times are whole milliseconds (truncated) of
+CLOCK_MONOTONIC and are passed on unchanged.
 
-How arriving bytes are given to responses
+How arriving bytes are assigned to responses
     Plain HTTP/1.1: a read from the socket belongs to the request that uses the socket.
-    TLS: a response's bytes become visible only when a TLS record (up to 16 KiB) is complete, yet
-    they arrive packet by packet. So reads of ciphertext wait until plaintext comes out, and are
-    then dealt to the responses in the order in which their bytes lie in the plaintext (for
-    HTTP/2: by the frames that follow). What is left of the ciphertext belongs to the next record.
+    TLS: a response's bytes become visible only when a TLS record (up to 16 KiB) is complete, but
+    they arrive packet by packet. So reads of ciphertext wait until plaintext comes out. Then they
+    are assigned to the responses in the order of their bytes in the plaintext (for
+    HTTP/2: by the frames that follow). The rest of the ciphertext belongs to the next record.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RECORD_OVERHEAD_BYTES = 29  # header, nonce and tag around a record (TLS 1.2 wit
 
 @dataclass
 class Chunk:
-    """Bytes of a response arriving."""
+    """Bytes of a response that arrived together."""
 
     time_ms: int
     bytes: int
@@ -39,7 +39,7 @@ class Chunk:
 
 @dataclass
 class Request:
-    """One request on the network; each hop of a redirect is one."""
+    """One request on the network; each hop of a redirect is a request."""
 
     source: int
     """NetLog source of the request, shared by the hops of a redirect."""
@@ -83,13 +83,13 @@ class Connection:
 
     @property
     def handshake_ms(self) -> int:
-        """Lower bound of the round-trip time: the TCP handshake, less what cutting off may add."""
+        """Lower bound of the round-trip time: the TCP handshake, less the truncation error."""
         return max(0, self.connected_ms - self.opened_ms - 1) if self.connected_ms is not None else 0
 
 
 @dataclass
 class NetLog:
-    """What the log holds."""
+    """The content of a log."""
 
     requests: list[Request]
     connections: list[Connection]
@@ -142,9 +142,9 @@ class _Socket:
     """Plaintext that came out since the last read of ciphertext."""
     plain_ms: int = 0
     shares: list[tuple[int, int]] = field(default_factory=list)
-    """(stream job, bytes) in the order in which they lie in the plaintext."""
+    """(stream job, bytes) in the order of the plaintext."""
     headed: list[int] = field(default_factory=list)
-    """Indices into ``shares`` of header blocks, whose length the log does not tell."""
+    """Indices into ``shares`` of header blocks; the log does not give their length."""
 
 
 class _Reader:
@@ -155,7 +155,7 @@ class _Reader:
         self._begin = constants["logEventPhase"]["PHASE_BEGIN"]
         self._end = constants["logEventPhase"]["PHASE_END"]
         self._requests: list[Request] = []
-        self._current: dict[int, Request] = {}  # URL_REQUEST -> its hop of the moment
+        self._current: dict[int, Request] = {}  # URL_REQUEST -> its current hop
         self._jobs: dict[int, Request] = {}  # HTTP_STREAM_JOB -> the hop that it serves
         self._job_socket: dict[int, int] = {}
         self._sockets: dict[int, _Socket] = {}
@@ -242,7 +242,7 @@ class _Reader:
 
     def _on_SOCKET_ALIVE(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
         if phase == self._begin:
-            # Known as a TCP socket only when it connects; the connect job tells for whom.
+            # It is known as a TCP socket only when it connects; the connect job names the group.
             self._groups.setdefault(-source, self._groups.get(_dependency(params), ""))
         elif socket := self._sockets.get(source):
             socket.connection.closed_ms = time
@@ -279,7 +279,7 @@ class _Reader:
     def _on_SSL_HANDSHAKE_MESSAGE_RECEIVED(
         self, source: int, time: int, phase: int, params: dict[str, Any]
     ) -> None:
-        # Certificates before the first response, session tickets after it: nobody's bytes.
+        # Certificates and session tickets belong to no response.
         if (socket := self._sockets.get(source)) and not socket.plain:
             socket.reads.clear()
 
@@ -349,19 +349,19 @@ class _Reader:
             self._sockets[found[0]].shares.append((found[1], -params["delta"]))
 
     def _deal(self, socket: _Socket) -> None:
-        """Gives the ciphertext that came out as plaintext to the responses that lay in it."""
+        """Assigns the ciphertext of the plaintext so far to the responses in it."""
         if not socket.plain:
             return
         shares = socket.shares
         if shares:
-            # Nothing of an answer arrives within a round trip of its question: what lies before is
+            # No byte of a response arrives within a round trip of its request: earlier bytes are
             # the overhead of short records.
             earliest = self._sent.get(shares[0][0], 0) + socket.connection.handshake_ms
             while len(socket.reads) > 1 and socket.reads[0].time_ms < earliest:
                 del socket.reads[0]
         total = sum(chunk.bytes for chunk in socket.reads)
         overhead = RECORD_OVERHEAD_BYTES * (1 + len(shares))
-        # At most the last read and the rest of one record can belong to what comes next.
+        # At most the last read and the rest of one record can belong to the next responses.
         ahead = socket.reads[-1].bytes + TLS_RECORD_BYTES if socket.reads else 0
         used = max(round(socket.plain * socket.ratio), socket.plain + overhead, total - ahead)
         # A rest as small as the overhead is overhead, not the head of the next record.

@@ -1,9 +1,9 @@
-"""When the visible part of a page was there: scripts run in the page, and its screencast.
+"""Finds when the visible part of a page was complete, by scripts in the page and a screencast.
 
-Three witnesses are kept. The walk names the resources of all elements that intersect the first
-view port; element timing says when images were painted; screencast frames show what a person
-would have seen. Script-swapped images, iframes and closed shadow roots escape the walk; where the
-view port holds such elements the frames decide.
+There are three sources. The walk names the resources of all elements that intersect the first
+view port. Element timing gives the times when images were painted. Screencast frames show what a person
+would have seen. The walk misses script-swapped images, iframes and closed shadow roots; if the
+view port holds such elements, the frames decide.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Frame:
 
 
 def visual_progress(frames: Sequence[Frame]) -> list[tuple[float, float]]:
-    """(time, share of the final picture that is there) of each frame.
+    """(time, share of the final picture that is visible) of each frame.
 
     WebPageTest's measure: for each colour channel, how much of the difference between the first
     and the last frame's histograms a frame has made up.
@@ -130,7 +130,7 @@ def speed_index(progress: Sequence[tuple[float, float]], start: float) -> float 
 
 
 def last_change(progress: Sequence[tuple[float, float]]) -> float | None:
-    """Time of the first frame from which on the picture stays complete."""
+    """Time of the first frame after which the picture stays complete."""
     complete = None
     for time, share in reversed(progress):
         if share < SIMILAR:

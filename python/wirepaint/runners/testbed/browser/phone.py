@@ -1,4 +1,4 @@
-"""A phone in place of the desktop: its screen, touch and what it says of itself, by DevTools."""
+"""Emulates a phone through DevTools: screen, touch and user agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wirepaint.runners.testbed.browser.devtools import Devtools
 VIEWPORT = (412, 823)
 """The usual phone of Lighthouse, a moto g power, in CSS pixels."""
 PIXELS = 2.625
-"""Its device pixels to a CSS pixel."""
+"""Its device pixels per CSS pixel."""
 AGENT = (
     "Mozilla/5.0 (Linux; Android 11; moto g power (2022)) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/{major}.0.0.0 Mobile Safari/537.36"
@@ -25,9 +25,9 @@ def emulate(devtools: Devtools, session: str, viewport: tuple[int, int]) -> None
 
 
 def user_agent(version: str, asked: str | None = None) -> dict[str, Any]:
-    """Parameters of Emulation.setUserAgentOverride: what the phone says of itself.
+    """Parameters of Emulation.setUserAgentOverride for the phone.
 
-    ``version`` is the browser's product and version; ``asked`` takes the place of the header.
+    ``version`` is the browser's product and version; ``asked`` replaces the header.
     """
     full = version.partition("/")[2] or "0"
     major = full.partition(".")[0]

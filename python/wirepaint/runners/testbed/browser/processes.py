@@ -1,4 +1,4 @@
-"""The browser's processes as /proc shows them: who they are, what they used, how they are confined."""
+"""The browser's processes from /proc: their tree, CPU time, state and sandbox."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def tree(root: int) -> list[Process]:
 
 
 class StopWatch:
-    """Sees whether ``root`` or a descendant is stopped, by looking often (``look``)."""
+    """Finds out whether ``root`` or a descendant is stopped, by polling (``look``)."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._pids: list[int] = []
         self._searched = self._looked = time.monotonic()
         self.stopped_s = 0.0
-        """How long one of them was seen stopped."""
+        """How long one of them was stopped."""
 
     def look(self) -> None:
-        """Looks at their states, at most once in ``LOOK_S``."""
+        """Polls their states, at most once per ``LOOK_S``."""
         now = time.monotonic()
         if now - self._looked < LOOK_S:
             return
@@ -77,9 +77,9 @@ def kill(root: int) -> None:
 
 
 def unconfined(root: int) -> str | None:
-    """None when the pages of browser ``root`` run in its sandbox, else what is missing.
+    """None if the pages of browser ``root`` run in its sandbox, else the missing part.
 
-    A renderer is confined when it has a system call filter and a user namespace of its own.
+    A renderer is confined if it has a system call filter and a user namespace of its own.
     """
     seen = False
     for process in tree(root):

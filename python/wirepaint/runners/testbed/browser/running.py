@@ -15,9 +15,9 @@ from wirepaint.runners.testbed.browser import processes
 from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsClosed, DevtoolsTimeout, EventHandler
 
 START_S = 20.0
-"""Time that the browser has to answer its first command; 0.1 s is usual."""
+"""Longest wait for the answer to the first command; 0.1 s is usual."""
 CLOSE_S = 3.0
-"""`Browser.close` is known to hang; then the processes are killed."""
+"""`Browser.close` sometimes hangs; after this time the processes are killed."""
 
 
 class Spawn(Protocol):
@@ -35,7 +35,7 @@ class Spawn(Protocol):
 
 
 class Running:
-    """A browser that runs, and is gone when the object is closed."""
+    """A running browser; closing the object ends it."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Running:
             raise RunFailed(f"the browser did not start: {lines[-1] if lines else error}") from None
 
     def close(self) -> bool:
-        """Ends the browser so that it writes its NetLog to the end; False when it had to be killed."""
+        """Ends the browser so that it completes its NetLog; False if it had to be killed."""
         deadline = time.monotonic() + CLOSE_S
         with contextlib.suppress(DevtoolsClosed, DevtoolsTimeout):
             self.devtools.call("Browser.close", timeout=CLOSE_S)

@@ -1,4 +1,4 @@
-"""A browser that loads one page: what it is told at its start, and what it tells of any load.
+"""Sets up a browser for one page load and collects its events.
 
 A visit of the testbed and a recording of a live page both build on :class:`Watching`.
 """
@@ -23,7 +23,7 @@ LATE_S = 15.0
 
 
 class Watching(ABC):
-    """One load of one page in a browser of its own. Whoever starts the browser sets ``_devtools``."""
+    """One load of one page in a browser of its own. The subclass that starts the browser sets ``_devtools``."""
 
     _devtools: Devtools
 
@@ -33,12 +33,12 @@ class Watching(ABC):
         self._milestones: dict[tuple[str, str], float] = {}  # (loader, lifecycle name) -> time
         self._loader = self._frame = ""  # document and frame of the page
         self._targets: set[str] = set()
-        self._agent: dict[str, Any] | None = None  # what the browser shall say of itself
-        self._noted: list[tuple[str, str]] = []  # what happened beside the load, and to what
+        self._agent: dict[str, Any] | None = None  # parameters of the user agent override
+        self._noted: list[tuple[str, str]] = []  # other events: what happened, and to what
         self._crash: str | None = None
 
     def _open_target(self, phone_viewport: tuple[int, int] | None) -> str:
-        """Session of a blank page, with the screen of a phone where one is asked for."""
+        """Opens a blank page, with the screen of a phone if asked for, and returns its session."""
         call = self._devtools.call
         call("Target.setDiscoverTargets", {"discover": True})
         call("Browser.setDownloadBehavior", {"behavior": "deny"})
@@ -46,16 +46,16 @@ class Watching(ABC):
         self._targets.add(target)
         session = call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         self._watch(session, worker=False)
-        # A document that comes before the blank one's renderer has confirmed this tells nothing.
+        # A document reports nothing if it comes before the blank page's renderer has confirmed this.
         call("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
         if phone_viewport:
             phone.emulate(self._devtools, session, phone_viewport)
         return session
 
     def _watch(self, session: str, *, worker: bool) -> None:
-        """Has a target tell of its requests, and of targets that it makes (other sites' frames, workers)."""
+        """Turns on a target's events: requests, and new targets (other sites' frames, workers)."""
         send = self._devtools.send
-        # Bodies are never read by DevTools, so none need be kept.
+        # DevTools never reads bodies, so the browser need not keep them.
         send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}, session)
         if self._agent:
             send("Emulation.setUserAgentOverride", self._agent, session)
@@ -67,7 +67,7 @@ class Watching(ABC):
         send("Target.setAutoAttach", attach, session)
 
     def _goto(self, session: str, limit_s: float) -> bool:
-        """Navigates; True once the load event has fired, False where it has not within the limit."""
+        """Navigates; True once the load event has fired, False if it did not within the limit."""
         deadline = time.monotonic() + limit_s
         try:
             answer = self._devtools.call("Page.navigate", {"url": self._url}, session, limit_s)
@@ -82,7 +82,7 @@ class Watching(ABC):
 
     @abstractmethod
     def _refused(self, error: str) -> RunFailed:
-        """What to raise where the browser does not navigate, with its name of the error."""
+        """The exception to raise if the browser does not navigate; ``error`` is its name of the error."""
 
     def _loaded(self) -> bool:
         return self._crash is not None or (self._loader, "load") in self._milestones
@@ -90,7 +90,7 @@ class Watching(ABC):
     def _settle(self, quiet_s: float = QUIET_S, wait_s: float = 0.0) -> None:
         """Waits until the network has been silent for ``quiet_s``, and then for ``wait_s``.
 
-        A script may have led on to another document meanwhile, which has to load as well.
+        A script may have navigated to another document meanwhile; it has to load as well.
         """
         loaded = time.monotonic()
         settled: float | None = None
@@ -119,7 +119,7 @@ class Watching(ABC):
         return [exchange for exchange in self._exchanges.all if exchange.base_id == self._loader]
 
     def on_event(self, method: str, params: dict[str, Any], session: str | None) -> None:
-        """Takes what DevTools tells."""
+        """Handles a DevTools event."""
         self._exchanges.handle(method, params, session)
         match method:
             case "Page.lifecycleEvent":
@@ -144,6 +144,6 @@ class Watching(ABC):
                 self._crash = f"a page process crashed ({params.get('status', 'no cause given')})"
 
     def _attached(self, kind: str, session: str) -> None:
-        """A frame of another site, or a worker, waits to be let run."""
+        """Watches a new frame of another site, or a worker, and lets it run."""
         self._watch(session, worker="worker" in kind)
         self._devtools.send("Runtime.runIfWaitingForDebugger", {}, session)
