@@ -1,8 +1,8 @@
 """Recorded pages: import, synthesis of missing bodies, the shipped ones.
 
 ``import_har`` and ``import_folder`` write a page folder, ``load`` reads its index, ``prepare``
-makes it ready to be served, ``shipped`` lists what comes with wirepaint, ``anonymise`` keeps of a
-page nothing but its shape.
+makes it ready to be served, ``shipped`` lists the pages of wirepaint, ``anonymise`` reduces a
+page to sizes, types, times and causes.
 """
 
 from wirepaint.pages.anonymise import anonymise

@@ -1,7 +1,7 @@
 """Turns a page into a size-only record: the facts of a page load without its content or names.
 
-Kept are sizes, types, times, causes, statuses, priorities, content-encodings and who shares a
-site with whom. Host names become descriptive ``.example`` names, paths and queries random letters
+It keeps sizes, types, times, causes, statuses, priorities, content-encodings and which hosts share a
+site. Host names become descriptive ``.example`` names, paths and queries random letters
 of the same length, headers a padding of the same length. Bodies are dropped.
 """
 
@@ -40,7 +40,7 @@ def site(host: str) -> str:
 
 
 def _hosts(page: Page) -> dict[str, str]:
-    """A new name for each host: sites stay sites, named after what they mostly serve."""
+    """A new name for each host: sites stay sites, named after the type that they mostly serve."""
     members: dict[str, list[str]] = {}
     kinds: dict[str, Counter[str]] = {}
     for resource in page.resources:

@@ -1,4 +1,4 @@
-"""Stored bodies: files of exactly the sizes, on the wire and decoded, that the index of their page states."""
+"""Stored bodies: files of exactly the sizes (on the wire and decoded) in the index of their page."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wirepaint.pages.model import BODIES, INDEX, Resource, parsed, read_index
 
 
 def decoded(file: Path, wire_bytes: int, decoded_bytes: int, coding: str | None, place: str = "") -> bytes:
-    """The decoded body in ``file``; raises :class:`UsageError` at ``place``, else naming the file.
+    """The decoded body in ``file``; raises :class:`UsageError` at ``place``, by default the file.
 
-    It has neither more nor fewer bytes than are stated, before and after decoding.
+    It has exactly the stated numbers of bytes before and after decoding.
     """
     place = place or str(file)
     wire = _stored(file, wire_bytes, place)
@@ -43,7 +43,7 @@ def check(page_dir: Path, resource: Resource) -> None:
 def copy(page_dir: Path, target: Path) -> None:
     """Copies the index and the bodies that it names into the folder ``target``, and nothing else.
 
-    A body that is damaged is left out: making the page ready says so.
+    A damaged body is left out; :func:`wirepaint.pages.prepare.prepare` reports it.
     """
     index = read_index(page_dir)
     (target / BODIES).mkdir()

@@ -1,4 +1,4 @@
-"""The cache of imported and prepared pages, and whose it is."""
+"""The cache of imported and prepared pages, and its ownership."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def cache_dir() -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes ``folder`` and the folders above it; raises :class:`UsageError` where that cannot be.
+    """Makes ``folder`` and the folders above it; raises :class:`UsageError` if that fails.
 
-    In the cache they then belong to the user who called sudo, also those that root made before.
+    In the cache, all of them then belong to the user who called sudo, even folders that root made before.
     """
     root, path = cache_dir().parent, (folder, *folder.parents)
     try:
@@ -34,7 +34,7 @@ def make_folder(folder: Path) -> None:
 
 
 def hand_over(folder: Path) -> None:
-    """Gives a folder in the cache, and what it holds, to the user who called sudo.
+    """Gives a folder in the cache, with its content, to the user who called sudo.
 
     Under ``sudo -E`` the cache is that user's, who later uses it without root.
     """
@@ -60,7 +60,7 @@ def _user(folder: Path) -> tuple[int, int] | None:
 
 
 def sweep(folder: Path, pattern: str) -> None:
-    """Removes temporary folders of makers that were killed: none works for an hour."""
+    """Removes temporary folders older than an hour: their makers were killed."""
     for left in folder.glob(pattern):
         if time.time() - left.stat().st_mtime > 3600:
             shutil.rmtree(left, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Who caused which request, as the recorder says."""
+"""The cause of each request, according to the recorder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from wirepaint.pages.model import CauseKind
 
 
 def initiator(entry: Entry) -> tuple[str, str]:
-    """URL and type (``parser``, ``script``, ``other``) of what the recorder blames; each may be empty.
+    """URL and type (``parser``, ``script``, ``other``) of the recorded initiator; each may be empty.
 
-    Understood are Chrome's and Browsertime's ``_initiator`` objects (URL, else the first frame of
+    It reads Chrome's and Browsertime's ``_initiator`` objects (URL, else the first frame of
     the stack that has one), chrome-har's ``_initiator`` text with ``_initiator_type``, and ``_norm``.
     """
     value = entry.initiator
@@ -29,7 +29,7 @@ def initiator(entry: Entry) -> tuple[str, str]:
     if isinstance(value, str) and value:
         return value, entry.initiator_type
     hints = entry.hints
-    # Without a type it may be no more than a copy of the Referer.
+    # Without a type it may be just a copy of the Referer.
     if hints.initiator and (hints.initiator_type or hints.initiator != entry.request.header("referer")):
         return hints.initiator, hints.initiator_type
     return "", entry.initiator_type
@@ -50,7 +50,7 @@ def _first_frame(stack: Any) -> str:
 
 
 def kind(parent_type: str, recorded: str) -> CauseKind:
-    """The kind of cause from the parent's type and the recorder's word."""
+    """The kind of cause, from the parent's type and the recorded type."""
     if parent_type == "css":
         return "css"
     if parent_type == "js" or recorded == "script":

@@ -1,8 +1,8 @@
-"""Content codings to an exact size on the wire.
+"""Content codings with an exact size on the wire.
 
-A recording states how many bytes a body took on the wire, but not which encoder made them. Both
-gzip (a comment field, RFC 1952 section 2.3.1) and Brotli (metadata meta-blocks, RFC 7932 section
-9.2) carry bytes that a decoder skips; they bridge what is left after the nearest level.
+A recording states how many bytes a body took on the wire, but not which encoder made them. The body is
+encoded at the nearest level and padded: both gzip (a comment field, RFC 1952 section 2.3.1) and Brotli
+(metadata meta-blocks, RFC 7932 section 9.2) can carry bytes that a decoder skips.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BROTLI_LEVELS = (11, 9, 5, 1)
 _SLOW_BROTLI_LIMIT = 262_144
 """Brotli 11 takes about 2 s per MB: only for bodies up to this size."""
 _SLOW_LIMIT = 4 * 2**20
-"""Gzip 9 takes up to 1 s per MB of text made for it, Brotli 9 half a second: likewise."""
+"""Gzip 9 takes up to 1 s per MB in the worst case, Brotli 9 half a second: only up to this size."""
 
 
 def coding_of(content_encoding: str | None) -> Coding:
@@ -37,8 +37,8 @@ def coding_of(content_encoding: str | None) -> Coding:
 def decoded(body: bytes, content_encoding: str, limit: int) -> bytes:
     """``body`` after undoing each coding of a content-encoding.
 
-    Raises OverflowError where it would be longer than ``limit``, ValueError where it is broken or in
-    a coding that is not known here (zstd).
+    Raises OverflowError if it would be longer than ``limit``, ValueError if it is broken or in
+    an unknown coding (zstd).
     """
     for name in reversed([part.strip().lower() for part in content_encoding.split(",") if part.strip()][:4]):
         if name in ("gzip", "x-gzip"):
@@ -90,7 +90,7 @@ def _unbrotlied(body: bytes, limit: int) -> bytes:
 
 
 def encode(body: bytes, coding: Coding, level: int, padding: int = 0) -> bytes:
-    """``body`` in ``coding``; ``padding`` bytes that a decoder skips follow or precede it."""
+    """``body`` in ``coding``, with ``padding`` bytes that a decoder skips before or after it."""
     if coding == "gzip":
         return _gzip(body, level, padding)
     if coding == "br":
@@ -101,9 +101,9 @@ def encode(body: bytes, coding: Coding, level: int, padding: int = 0) -> bytes:
 
 
 def encode_near(body: bytes, coding: Coding, wire_bytes: int | None) -> bytes:
-    """``body`` in ``coding`` at the level nearest to ``wire_bytes``, padded to it where it is smaller.
+    """``body`` in ``coding`` at the level nearest to ``wire_bytes``, padded to it if it is smaller.
 
-    Without ``wire_bytes``: gzip 6, Brotli 5, what servers use for dynamic content.
+    Without ``wire_bytes``: gzip 6, Brotli 5, the usual levels of servers for dynamic content.
     """
     if coding == "identity":
         return body
@@ -123,7 +123,7 @@ def encode_near(body: bytes, coding: Coding, wire_bytes: int | None) -> bytes:
 
 
 def pad_to(body: bytes, coding: Coding, level: int, wire_bytes: int, encoded: bytes) -> bytes:
-    """``encoded`` (``body`` at ``level``) brought to ``wire_bytes`` where it is smaller."""
+    """``encoded`` (``body`` at ``level``) padded to ``wire_bytes`` if it is smaller."""
     missing = wire_bytes - len(encoded)
     if coding == "identity" or missing <= 0:
         return encoded

@@ -1,14 +1,14 @@
-"""JSON is counted before it is parsed: values and objects take many times the memory of their text."""
+"""Counts JSON before it is parsed: values and objects take many times the memory of their text."""
 
 from __future__ import annotations
 
 _MAX_VALUES = 4_000_000
 _MAX_OBJECTS = 500_000
-"""They take some 50 and 700 bytes while they are read."""
+"""A value takes about 50 bytes during parsing, an object about 700."""
 
 
 def too_much(data: bytes) -> str | None:
-    """What is too much in a JSON text to parse it; None where nothing is."""
+    """Why a JSON text is too large to parse; None if it is not."""
     values, objects = _counts(data)
     if values > _MAX_VALUES or objects > _MAX_OBJECTS:
         return f"JSON of more than {_MAX_OBJECTS:,} objects or {_MAX_VALUES:,} values"
@@ -16,7 +16,7 @@ def too_much(data: bytes) -> str | None:
 
 
 def _counts(data: bytes) -> tuple[int, int]:
-    """How many values and objects the text has, about: what begins them, outside of strings."""
+    """About how many values and objects the text has, by the characters outside of strings."""
     values, objects, within, held = 0, 0, 0, b""
     for start in range(0, len(data), 2**20):
         block = held + data[start : start + 2**20]

@@ -1,7 +1,7 @@
-"""A recording as HAR 1.2 has it, filled by the readers of every format (``readers/``).
+"""A recording in the form of HAR 1.2; the readers of every format (``readers/``) fill it.
 
-Lenient where recorders differ (null, -1 and missing numbers, unknown keys), strict about what a page
-is made of: address, status, headers, body.
+Lenient where recorders differ (null, -1 and missing numbers, unknown keys), strict about the parts
+of a page: address, status, headers, body.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.I)
 
 
 def _size(value: Any) -> Any:
-    """HAR writes -1 for unknown; recorders also write null, floats, text and nothing."""
+    """HAR has -1 for unknown; recorders also write null, floats, text and nothing."""
     if value is None or (isinstance(value, int | float) and not 0 <= value < 2**53):
         return -1
     return int(value) if isinstance(value, float) else value
@@ -72,7 +72,7 @@ class Content(_Lenient):
 
     @property
     def recorded(self) -> bool:
-        """True where the recording has a body with content."""
+        """True if the recording has a body with content."""
         return bool(self.text or self._raw)
 
     def hold(self, body: bytes | None) -> None:
@@ -80,7 +80,7 @@ class Content(_Lenient):
         self._raw, self.text = body, None
 
     def decoded(self, charset: str) -> bytes | None:
-        """The decoded body, None where there is none; raises ValueError for broken base64.
+        """The decoded body, None if there is none; raises ValueError for broken base64.
 
         Text that ``charset`` cannot hold is encoded in UTF-8.
         """
@@ -188,7 +188,7 @@ class Log(_Lenient):
 
 
 def choose_page(pages: list[RecordedPage], place: str, wanted: str | None) -> RecordedPage:
-    """The page of this id or number from 1, the first for None; raises UsageError where there is none."""
+    """The page with this id or number from 1, the first for None; raises UsageError if there is none."""
     if wanted is None and pages:
         return pages[0]
     for position, recorded in enumerate(pages, start=1):
@@ -199,13 +199,13 @@ def choose_page(pages: list[RecordedPage], place: str, wanted: str | None) -> Re
 
 
 def charset(entry: Entry) -> str | None:
-    """What the response's content-type says of its text's encoding."""
+    """The charset in the response's content-type."""
     found = _CHARSET.search(entry.header("content-type"))
     return found.group(1) if found else None
 
 
 def peek(entry: Entry) -> str:
-    """The recorded body, byte by byte as Latin-1, for a look at it; nothing where there is none."""
+    """The recorded body, byte by byte as Latin-1, for inspection; empty if there is none."""
     if entry.response.content.encoding.lower() not in ("", "base64"):
         return ""
     try:
@@ -224,7 +224,7 @@ def drop_bodies(log: Log) -> None:
 
 
 def body_bytes(entry: Entry, path: Path) -> bytes | None:
-    """The decoded body, or None where the recording has none; the entry holds it no longer."""
+    """Takes the decoded body out of the entry; None if the recording has none."""
     content = entry.response.content
     place = f"{path}: log.entries[{entry.place}].response.content"
     if content.text is not None and content.encoding.lower() not in ("", "base64"):

@@ -22,10 +22,10 @@ _PRIVATE = {
 _SECRET = re.compile(
     r"(^|-)(token|session|sessionid|secret|csrf|csrftoken|xsrf|jwt|apikey|api-key|auth|cookie)(-|$)"
 )
-"""Names of headers with which sites hand out what only this visitor may have."""
+"""Names of headers that carry secrets of the visitor."""
 
 _MISLEADING = {
-    # They send the browser elsewhere, make it ask again, or report to third parties.
+    # They redirect the browser, make it ask again, or report to third parties.
     "alt-svc", "alternate-protocol", "clear-site-data", "refresh", "service-worker-allowed",
     "strict-transport-security", "public-key-pins", "public-key-pins-report-only", "expect-ct", "nel",
     "report-to", "reporting-endpoints", "speculation-rules", "supports-loading-mode", "no-vary-search",
@@ -47,7 +47,7 @@ _RESTRICTING = {
 _REMOVED = _PRIVATE | _MISLEADING | {"link", "status", "content-range"}
 
 _STALE = ("date", "age", "expires", "warning")
-"""They would make an answer stale on arrival, and a stale one is asked for again."""
+"""They would make an answer stale on arrival, and the browser would ask for it again."""
 
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _VISIBLE = re.compile(r"[^\x20-\x7e\x80-\uffff]")
@@ -60,8 +60,8 @@ Headers = list[tuple[str, str]]
 def kept(recorded: Iterable[tuple[str, str]], *, synthetic: bool) -> Headers:
     """The headers to send, names in lower case, in recorded order.
 
-    Those left out are replaced by one padding header of the same length, so that the bytes of the
-    header block stay alike. ``synthetic`` says that the body is not the recorded one.
+    One padding header of the same length replaces those left out, so that the header block
+    keeps its size. ``synthetic``: the body is not the recorded one.
     """
     result: Headers = []
     removed = 0
@@ -91,7 +91,7 @@ def kept(recorded: Iterable[tuple[str, str]], *, synthetic: bool) -> Headers:
 
 
 def _lifetime(recorded: dict[str, str]) -> int | None:
-    """Seconds for which an answer is fresh that says so by Expires alone."""
+    """Freshness lifetime in seconds of an answer that has only Expires."""
     if "cache-control" in recorded or "date" not in recorded or "expires" not in recorded:
         return None
     try:
@@ -111,7 +111,7 @@ def padded(headers: Headers, removed: int) -> Headers:
 
 
 def replaced(headers: Headers, name: str, value: str | None) -> Headers:
-    """``headers`` with ``name`` set to ``value`` in place (None: removed), added where it is missing."""
+    """``headers`` with ``name`` set to ``value`` in place (None: removed), added if it is missing."""
     result: Headers = []
     done = value is None
     for key, old in headers:

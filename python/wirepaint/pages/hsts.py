@@ -1,4 +1,4 @@
-"""Hosts that a browser asks by https whatever a page says: its preloaded HSTS list."""
+"""Hosts that a browser always asks by https: its preloaded HSTS list."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 
 LIST = Path(__file__).with_name("preloaded.txt")
-"""Its head says what a line means and where the names come from."""
+"""Its head explains the lines and the source of the names."""
 
 
 def preloaded(host: str) -> bool:
-    """True for a host that Chromium asks by https alone (RFC 6797, section 12.3)."""
+    """True for a host that Chromium asks only by https (RFC 6797, section 12.3)."""
     if len(host) > 253:
         return False
     names = _names()

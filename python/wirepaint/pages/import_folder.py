@@ -1,4 +1,4 @@
-"""From a folder of a static site to a page archive."""
+"""Makes a page archive from the folder of a static site."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def import_folder(
 ) -> Page:
     """Imports a static site into the page folder ``out``; the document ``start`` is the page.
 
-    All files of the folder are taken, those first that documents, style sheets and scripts name
-    (``Resource.file``): which the page asks for, a rehearsal tells, and drops the others. References
-    to what the folder does not hold are blanked, with a note. Text is served in gzip. ``out`` must be
-    new, empty or a page folder, which is replaced, and apart from ``path``. Raises
-    :class:`UsageError` where there is no such document or too much is named.
+    It takes all files of the folder, first those that documents, style sheets and scripts name
+    (``Resource.file``). A rehearsal finds which files the page asks for, and drops the others. References
+    to files that the folder lacks are blanked, with a note. Text is served in gzip. ``out`` must be
+    new, empty or a page folder (it is replaced), and apart from ``path``. Raises
+    :class:`UsageError` if there is no such document or too many files are named.
     """
     path, out = Path(path), Path(out)
     checked(name, seed)
@@ -83,10 +83,10 @@ def _import(
 
 
 def without_unasked(page: Page) -> Page:
-    """The rehearsed page without the files that nothing but their place in the folder brought in.
+    """The rehearsed page without files that were taken only because they are in the folder.
 
-    What a document, style sheet or module names stays, asked for or not: in another view port it
-    may be asked for.
+    Files that a document, style sheet or module names stay even if no rehearsal asked for them: another
+    view port may need them.
     """
     gone = {r.id for r in page.resources if r.file in ("mentioned", "listed") and r.rehearsed is None}
     if not gone or page.rehearsal is None or page.rehearsal.loads == 0:

@@ -1,4 +1,4 @@
-"""From a HAR to a page archive."""
+"""Makes a page archive from a HAR."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _WAIT_MS = 30.0
 """A request later than this after its parent's end may have waited for another answer."""
 
 _UNEXPLAINED = 0.5
-"""Largest share of that time which may remain after the answer for it to count as the trigger."""
+"""An answer counts as the trigger if at most this share of that time remains after it."""
 
 _GUESSED_MS = 10.0
-"""Computing before a request whose cause is a guess: what lies between them is mostly network.
+"""Largest computing time before a request with a guessed cause: the rest of the gap is mostly network.
 
-Chromium asks for what it finds in markup 8 to 11 ms after the document, measured with ten pages.
+Chromium asks for resources in markup 8 to 11 ms after the document, measured with ten pages.
 """
 
 _SUFFIXES = re.compile(r"(\.harp?|\.warc|\.wacz|\.jsonl?)?(\.gz|\.zip)?$", re.I)
@@ -61,11 +61,11 @@ def import_har(
 ) -> Page:
     """Imports a recording of any format that ``readers`` knows into the page folder ``out``.
 
-    ``sizes_only`` drops recorded bodies: synthesised ones ask for the recorded requests, no fewer
-    and no more, where recorded scripts may draw random addresses or wait for real servers. None
-    drops them where that is to be feared (:func:`wirepaint.pages.stability.doubt`).
+    ``sizes_only`` drops recorded bodies. Synthesised bodies ask for exactly the recorded requests;
+    recorded scripts may draw random addresses or wait for real servers. None
+    drops them if that is likely (:func:`wirepaint.pages.stability.doubt`).
     ``page`` chooses one of several recorded pages by id or by number from 1. ``out`` must be new,
-    empty or a page folder, which is replaced, and must not hold the recording. Raises :class:`UsageError`
+    empty or a page folder (it is replaced), and must not hold the recording. Raises :class:`UsageError`
     with file and place.
     """
     path, out = Path(path), Path(out)
@@ -95,10 +95,10 @@ def import_log(
     mobile: bool = False,
     notes: Sequence[str] = (),
 ) -> None:
-    """Imports what a reader has read from ``path``, whatever its format; see :func:`import_har`.
+    """Imports the log that a reader made from ``path``; see :func:`import_har`.
 
-    ``viewport`` and ``mobile`` say on what screen it was recorded, ``notes`` what the reader left
-    out. The caller has checked name and seed; ``folder`` is as :func:`made` gives it.
+    ``viewport`` and ``mobile`` describe the screen of the recording; ``notes`` are added to the page's.
+    The caller has checked name and seed; ``folder`` comes from :func:`made`.
     """
     if sizes_only:
         har.drop_bodies(log)
@@ -131,9 +131,9 @@ def import_log(
 
 
 def made(make: Callable[[Path], None], of: str, out: Path, *, browser: bool = False) -> Page:
-    """The page that ``make`` writes to a folder as an ordinary user, put at ``out``.
+    """The page that ``make`` writes to a folder as an ordinary user, moved to ``out``.
 
-    ``of`` names in errors what was read, ``browser`` says that a browser is started.
+    ``of`` names the source in errors; ``browser``: ``make`` starts a browser.
     """
 
     def work(folder: Path, _: ordinary.Say) -> None:
@@ -146,7 +146,7 @@ def made(make: Callable[[Path], None], of: str, out: Path, *, browser: bool = Fa
 
 
 def name_from(path: Path) -> str:
-    """A page's name from the name of the file or folder that it came from."""
+    """A page's name from the name of its source file or folder."""
     return re.sub(r"[^a-z0-9._-]+", "-", stem(path).lower()).strip("-._")[:64] or "page"
 
 
@@ -156,9 +156,9 @@ def stem(path: Path) -> str:
 
 
 def check_target(out: Path, source: Path | None = None) -> None:
-    """Raises :class:`UsageError` unless ``out`` may be written, or replaced, by a page made of ``source``.
+    """Raises :class:`UsageError` unless a page made of ``source`` may be written to, or replace, ``out``.
 
-    A page is made of what ``source`` holds, and replacing ``out`` removes all that is in it. None
+    Replacing ``out`` removes its content, so it must not contain ``source`` or lie in it. None
     stands for a source that is no file.
     """
     made = files.real(out)
@@ -178,9 +178,9 @@ def check_target(out: Path, source: Path | None = None) -> None:
 
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """A temporary folder beside ``out`` that takes its place when all went well.
+    """A temporary folder beside ``out`` that replaces it on success.
 
-    :func:`check_target` says whether that may be.
+    Call :func:`check_target` first.
     """
     make_folder(out.parent)
     try:
@@ -210,11 +210,11 @@ def store(folder: Path, wire: bytes) -> str:
 
 
 def _leave_out_icons(selection: Selection) -> None:
-    """A recorded document's icons are not asked for: the headless browser has no place to show them."""
+    """Leaves out the icons of a recorded document: a headless browser does not ask for them."""
     if not selection.base.entry.response.content.recorded:
         return
     icons = selection.base.markup.icons
-    # An icon without an address has that of its document.
+    # An icon without an address has the address of its document.
     kept = [
         d for d in selection.drafts if d.url not in icons or d.target or d.came_from or d is selection.base
     ]
@@ -266,12 +266,12 @@ def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]
 
 
 def timed(selection: Selection) -> bool:
-    """False for a crawl, whose start times are the crawler's and whose answers have no times."""
+    """False for a crawl: its start times are the crawler's, and its answers have no times."""
     return any(d.entry.timings.wait > 0 or d.entry.timings.receive > 0 for d in selection.drafts)
 
 
 class Blanker:
-    """Overwrites references to what was not recorded, so that the browser does not ask for it."""
+    """Overwrites references to unrecorded resources, so that the browser does not ask for them."""
 
     def __init__(self, recorded: set[str]) -> None:
         self.count = 0
@@ -280,9 +280,9 @@ class Blanker:
         self._hashed = False
 
     def blank(self, body: bytes, kind: str, found: list[references.Reference]) -> bytes:
-        """``body`` of the same length; stylesheets stay as they are once a document checks hashes.
+        """``body`` with the same length; stylesheets stay unchanged once a document checks hashes.
 
-        ``found`` is what it refers to.
+        ``found`` are its references.
         """
         if kind not in ("html", "css") or (kind == "css" and self._hashed):
             return body
@@ -355,7 +355,7 @@ def _response(draft: Draft, path: Path, folder: Path, blanker: Blanker) -> dict:
 
 
 def _check_sizes(entry: har.Entry, decoded: int, recorded: int | None, path: Path) -> None:
-    """Raises UsageError for bodies that no page of wirepaint may have."""
+    """Raises UsageError for bodies that are larger than wirepaint allows."""
     place = f"{path}: log.entries[{entry.place}]"
     stated = {
         "response.content.size": (decoded, MOST_BODY),
@@ -396,7 +396,7 @@ class _Finder:
         self._named_in = self._read_bodies() if self._bodies else {}
 
     def cause(self, index: int) -> Cause:
-        """Cause of the draft at ``index``; to be asked for in order."""
+        """Cause of the draft at ``index``; call it in order of the indices."""
         cause = self._find(index)
         self._cause.append(cause)
         return cause
@@ -428,7 +428,7 @@ class _Finder:
         return Cause(by=parent, kind=kind, after_ms=_rounded(min(after, most)))
 
     def _read_bodies(self) -> dict[str, list[int]]:
-        """Which documents and stylesheets name an address, by its key."""
+        """The documents and stylesheets that name an address, by its key."""
         named: dict[str, list[int]] = {}
         for index, draft in enumerate(self._drafts):
             if draft.kind in ("html", "css") and not draft.target:
@@ -451,10 +451,10 @@ class _Finder:
     def _trigger(self, draft: Draft, parent: int, after: float) -> int | None:
         """The answer for which a script or document waited before it asked for ``draft``.
 
-        Recorders name the script that asked, not what it waited for. Where the same parent had
-        asked for a script or for data that arrived in between, and that explains most of the time
-        since the parent's end, the last such answer is the trigger. Without it the delay would hold
-        the recorded network's time and not vary with the replayed one.
+        Recorders name the script that asked, not the answer it waited for. If the same parent had
+        asked for a script or data that arrived in between, and this explains most of the time
+        since the parent's end, the last such answer is the trigger. Without it the delay would contain
+        the time of the recorded network and not vary with the replayed one.
         """
         parent_end, asked = self._drafts[parent].end, self._answers_of.get(parent, [])
         if after < _WAIT_MS or self._drafts[parent].kind not in ("html", "js"):

@@ -1,10 +1,10 @@
-"""Where the images and the largest text of a recorded document stand in the first view port: an estimate.
+"""Estimates the images and the largest text of a recorded document in the first view port.
 
-No layout engine: boxes are stacked as block layout and rows of flex boxes do, with the sizes, paddings,
-positions and backgrounds that the stylesheets give by selectors without pseudo-classes; text has the
-average width of a character. Margins of authors, floats, grids and what scripts change are not known. The
-largest contentful paint is defined by the visible part of a box (W3C Largest Contentful Paint), for which
-that is mostly enough: the largest element of a page is larger than the rest by far.
+This is no layout engine. It stacks boxes like block layout and rows of flex boxes. It uses the sizes,
+paddings, positions and backgrounds from stylesheets, by selectors without pseudo-classes, and an average
+width for the characters of text. It ignores authors' margins, floats, grids and changes by scripts. The
+largest contentful paint depends on the visible part of a box (W3C Largest Contentful Paint). The estimate
+is mostly good enough for it: the largest element of a page is by far larger than the rest.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from wirepaint.pages.room import Room
 from wirepaint.pages.tags import Tag, srcset, tokens, unescape
 
 _DEEPEST = 512
-"""Elements within each other; Chromium puts deeper ones beside each other, too."""
+"""Deepest nesting of elements; Chromium too makes deeper ones siblings."""
 _MOST_RULES, _MOST_MARKS = 100_000, 150_000
-"""Rules, and tags, attributes and texts of the document, that are read."""
+"""Largest numbers of rules, and of tags, attributes and texts of the document, that are read."""
 _MOST_CHECKS = 1_000_000
-"""Comparisons of rules with elements, after which rules count for nothing: no page's are so many."""
+"""Comparisons of rules with elements; after N, rules are ignored. No real page needs as many."""
 
 CHARACTER_EM = 0.48
 """Average width of a character of running text, in font sizes."""
 LINE_EM = 1.2
-"""Height of a line where nobody says anything else, in font sizes."""
+"""Default height of a line, in font sizes."""
 _ROOT_PX = 16.0
 _ENTROPY = 0.05
 """Bits per displayed pixel below which an image is a placeholder (Chromium, ``kMinimumEntropyForLCP``)."""
@@ -63,9 +63,9 @@ _WIDTH = re.compile(r"\(\s*+(min|max)-width\s*+:\s*+(\d{1,9}(?:\.\d{0,9})?|\.\d{
 
 
 def counted(shown: float, natural: tuple[float, float] | None, size: int, viewport: tuple[int, int]) -> int:
-    """What the largest contentful paint counts of an image of ``size`` bytes that shows ``shown`` pixels.
+    """The area that counts for the largest contentful paint: an image of ``size`` bytes, ``shown`` pixels.
 
-    Not what is drawn beyond the natural size, no placeholders, and nothing that fills the view port.
+    Pixels beyond the natural size do not count, nor placeholders, nor images that fill the view port.
     """
     if shown >= viewport[0] * viewport[1] or size * 8 < _ENTROPY * shown:
         return 0
@@ -74,7 +74,7 @@ def counted(shown: float, natural: tuple[float, float] | None, size: int, viewpo
 
 @dataclass
 class Shown:
-    """What an image shows in the first view port: pixels, and its natural size."""
+    """An image in the first view port; ``area`` as :func:`counted`."""
 
     visible: bool
     area: int
@@ -82,10 +82,10 @@ class Shown:
 
 @dataclass
 class Estimate:
-    """What stands in the first view port."""
+    """The content of the first view port."""
 
     images: dict[int, Shown] = field(default_factory=dict)
-    """By resource; of several places the one that shows most."""
+    """By resource; the largest if an image occurs several times."""
     text_area: int = 0
 
 
@@ -99,7 +99,7 @@ class Picture:
 
 
 Find = Callable[[str], Picture | None]
-"""The image at an address, where the page holds one."""
+"""The image at an address, None if the page has none there."""
 
 
 class Styles:
@@ -132,7 +132,7 @@ class Styles:
                     self._rules["".join(key)].append(_Rule(parts, weight, declared))
 
     def of(self, element: _Element, above: list[_Element]) -> dict[str, str]:
-        """The declarations for an element, the strongest of each property."""
+        """The declarations for an element; for each property the one with the highest weight."""
         found = [rule for name in element.names for rule in self._rules.get(name, ())]
         self._checks += len(found) + sum(len(above) for rule in found if len(rule.parts) > 1)
         if self._checks > _MOST_CHECKS:
@@ -141,7 +141,7 @@ class Styles:
         return {key: value for rule in fitting for key, value in rule.declared.items()}
 
     def _blocks(self, text: str) -> Iterator[tuple[str, str]]:
-        """Selectors and declarations of each rule that holds on this view port."""
+        """Selectors and declarations of each rule that applies on this view port."""
         holds, start, close = [True], 0, 0
         for match in re.finditer(r"[{};]", text):
             at = match.end()
@@ -183,7 +183,7 @@ class _Rule:
     declared: dict[str, str]
 
     def fits(self, element: _Element, above: list[_Element]) -> bool:
-        """True when the last compound fits the element and the others, in order, some above it."""
+        """True if the last compound matches the element, and the others match ancestors in order."""
         if not element.has(self.parts[-1]):
             return False
         wanted = list(self.parts[:-1])
@@ -208,7 +208,7 @@ def _declarations(body: str, base: str) -> dict[str, str]:
 
 
 def _split(body: str) -> Iterator[str]:
-    """The declarations of a rule: parted by semicolons, but for those in parentheses."""
+    """The declarations of a rule, split at semicolons outside of parentheses."""
     start, within = 0, False
     for match in _BREAK.finditer(body):
         if match[0] == ";" and not within:
@@ -237,16 +237,16 @@ class _Element:
     start: float = 0.0
     lowest: float = 0.0
     text: float = 0.0
-    """Pixels of text in it, but in blocks within it."""
+    """Pixels of its text, without that of inner blocks."""
     holder: _Element | None = None
-    """The block whose text its own is: itself, or the nearest around it."""
+    """The block that its text belongs to: itself, or the nearest around it."""
 
     def has(self, compound: frozenset[tuple[str, str]]) -> bool:
         return all(kind + name in self.names for kind, name in compound)
 
 
 class Layout:
-    """Lays a document out as it reads it; ``find`` knows the page's images."""
+    """Lays out a document while it reads it; ``find`` knows the page's images."""
 
     def __init__(self, base: str, styles: Styles, viewport: tuple[int, int], find: Find) -> None:
         self.estimate = Estimate()
@@ -259,7 +259,7 @@ class Layout:
         """Names of the open elements."""
         self._y = self._x = self._line = 0.0
         self._sources: list[str] = []
-        """What the elements before an image in its ``picture`` name."""
+        """Addresses from the ``source`` elements before an image in its ``picture``."""
 
     def read(self, text: str) -> None:
         """Lays out a whole document."""
@@ -335,7 +335,7 @@ class Layout:
             self._y += self._edge(element, "top")
 
     def _edge(self, element: _Element, side: str) -> float:
-        """Space within the element above or below its content, with the browser's own margin."""
+        """Padding of the element above or below its content, plus the browser's default margin."""
         around = element.style.get("padding", "").split()
         value = around[0 if side == "top" or len(around) < 3 else 2] if around else ""
         value = element.style.get(f"padding-{side}", value)
@@ -401,13 +401,13 @@ class Layout:
         known.area = max(known.area, area)
 
     def _break(self) -> None:
-        """Ends the line: what does not fit has gone to further ones."""
+        """Ends the line, and adds the lines that its content wraps to."""
         if self._x > 0:
             self._y += self._line * max(1, -(-self._x // self._width))
         self._x = self._line = 0.0
 
     def _length(self, value: str, font: float, whole: float | None = None) -> float | None:
-        """A CSS length in pixels; None for what is not one, or a share of something unknown."""
+        """A CSS length in pixels; None if it is not a length, or a percentage of an unknown length."""
         match = _LENGTH.match(value.strip())
         if not match:
             return None

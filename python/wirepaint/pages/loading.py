@@ -1,9 +1,9 @@
-"""What makes a browser ask for each resource, read from the bodies that are served.
+"""Makes the load graph of a page: the cause of each request, from the served bodies.
 
-A recording says who asked and how long after; how a browser gets there depends on where a document
-names the resource, by which element, and what stands before it. :func:`load_graph` reads the
-prepared bodies for that, and takes the recorded cause for what only a script knows. The result is
-what the page model loads (``crates/page-model``, type ``Page``).
+A recording has the initiator of a request and the delay after it. In a browser, the time of a request
+depends on the place where a document names the resource, the element, and the text before it.
+:func:`load_graph` reads these from the prepared bodies, and uses the recorded cause for requests of
+scripts. The page model loads the result (``crates/page-model``, type ``Page``).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Element = Literal[
 ]
 
 _MOST_LAYOUT_NS = 2_000_000
-"""For an element: a page with few of them has other costs."""
+"""Upper bound per element: a page with few elements has other costs."""
 _HOLDS = {"before": "always", "either": "asked", "after": "never"}
 _SYNTHETIC_JS_NS_PER_KIB = 2_000
-"""A synthesised script is one comment: its text is passed over."""
+"""A synthesised script is one comment, so parsing it is cheap."""
 _SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
 
 
 def load_graph(
     prepared: PreparedPage, viewport: tuple[int, int], *, together: bool = False
 ) -> dict[str, Any]:
-    """The page as the page model takes it; ``viewport`` in CSS pixels, one server if ``together``."""
+    """The page in the form of the page model; ``viewport`` in CSS pixels, one server if ``together``."""
     return _Graph(prepared, viewport, servers.addresses(prepared, together=together)).build()
 
 
@@ -58,7 +58,7 @@ class _Graph:
         self._viewport = viewport
         self._ids = {references.key(r.url): r.id for r in self.page.resources if r.method == "GET"}
         self._last = {r.id: r.id for r in self.page.resources}
-        """What each resource redirects to in the end."""
+        """The last target of each resource's redirects."""
         for resource in reversed(self.page.resources):
             if resource.cause.kind == "redirect" and resource.cause.by is not None:
                 self._last[resource.cause.by] = self._last[resource.id]
@@ -68,11 +68,11 @@ class _Graph:
         }
         self._causes: dict[int, dict[str, Any]] = {}
         self._afters: dict[int, dict[int, float]] = {}
-        """Of what a resource asks for: how long after, by both ids."""
+        """Delays by the ids of the parent and of the resource that it asks for."""
         self._modules: set[int] = set()
         """Scripts that documents name as modules."""
         self._importers: dict[int, list[int]] = {}
-        """Of a module that several import: the others."""
+        """For a module with several importers: the importers after the first."""
         self._import_map = ImportMap()
         self._anonymous: set[int] = set()
         self._urgent: dict[int, bool] = {}
@@ -82,9 +82,9 @@ class _Graph:
         self._documents_room, self._maps_room, self._sheets_room = Room(), Room(), Room()
         self._scripts_room = Room(text=MOST_SCRIPT)
         self._sides: dict[int, tuple[float, float] | None] = {}
-        """Natural sizes of images, of which a document may name one often."""
+        """Natural sizes of images; cached, since a document may name an image often."""
         self._places: dict[int, dict[str, Any]] = {}
-        """What the first view port shows of an image."""
+        """The part of each image in the first view port."""
 
     def build(self) -> dict[str, Any]:
         for resource in self.page.resources:
@@ -112,7 +112,7 @@ class _Graph:
         }
 
     def _asked(self, built: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, int]]:
-        """What the rehearsals asked for more often than not; else all but files that nothing names."""
+        """Resources that most rehearsals asked for; without rehearsals, all but files that nothing names."""
         seen = [resource.rehearsed for resource in self.page.resources]
         if not any(seen) and not self._never_asked:
             return built, {number: number for number in range(len(built))}
@@ -221,7 +221,7 @@ class _Graph:
         return self._afters[parent.id][resource.id]
 
     def _found(self, resource: int, cause: dict[str, Any]) -> None:
-        """The first place counts, when it comes before its effect."""
+        """Stores the cause of a resource if it is the first one found, and earlier than the resource."""
         if resource and cause["by"] < resource:
             self._causes.setdefault(resource, cause)
 
@@ -260,14 +260,14 @@ class _Graph:
             if child is not None and child not in self._causes:
                 kind = "import" if self.page.resources[child].type == "css" else "style"
                 self._found(child, {"kind": kind, "by": by})
-                # Elements with the rules of a synthesised stylesheet stand at the top of the page.
+                # Elements that use a synthesised stylesheet are at the top of the page.
                 if self.page.resources[by].synthetic and self.page.resources[child].type == "image":
                     self._visible.add(child)
         if not self.page.resources[by].synthetic:
             self._styles.add(text, base)
 
     def _read_modules(self) -> None:
-        """What scripts import before they run; what a classic script says of imports is none."""
+        """Finds the modules that scripts import before they run; classic scripts do not import."""
         importers: dict[int, dict[int, None]] = {}
         for script in self.page.resources:
             named = script.id in self._causes and script.id not in self._modules
@@ -294,7 +294,7 @@ class _Graph:
     # The first view port.
 
     def _lay_out(self) -> None:
-        """What the first view port of the page's own document shows."""
+        """Finds the content of the first view port of the page's own document."""
         base = self._driver.base
         if (known := self._documents.get(base.id)) is None:
             return
@@ -313,7 +313,7 @@ class _Graph:
         known["names_fonts"] = self._styles.names_fonts
 
     def _unplaced(self, estimate: layout.Estimate) -> int:
-        """The most that an image may show of those that the document's scripts place."""
+        """The largest possible area of an image that the document's scripts insert."""
         areas = [0]
         for resource in self.page.resources:
             if resource.id in self._never_asked:
@@ -345,8 +345,8 @@ class _Graph:
     # Connections.
 
     def _pool(self, resource: Resource) -> int:
-        """Requests with and without credentials have connections of their own (Chromium's privacy
-        mode). Frames of other sites share those of the page: the headless shell does not part them."""
+        """Requests with and without credentials use separate connections (Chromium's privacy
+        mode). Frames of other sites share those of the page: the headless shell does not separate them."""
         if resource.rehearsed and resource.rehearsed.pool is not None:
             return resource.rehearsed.pool
         return int(self._without_credentials(resource, self._driver.document(resource)))
@@ -381,22 +381,22 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _driven_urgency(resource: Resource) -> bool | None:
-    """The word that the driver passes on (``markup.Driver.call``)."""
+    """The urgency that the driver passes on (``markup.Driver.call``)."""
     if resource.type == "js" and resource.method == "GET":
         return True if resource.priority in HIGH else None
     if resource.type in ("data", "media", "other") or resource.method != "GET":
-        # A fetch has high priority, whatever it is for.
+        # A fetch has high priority for any type.
         return resource.priority not in LOW
     return None
 
 
 def body_text(prepared: PreparedPage, number: int) -> str:
-    """The decoded body as Latin-1, so that positions are byte positions; of a very long one its beginning."""
+    """The decoded body as Latin-1, so that positions are byte positions; a very long one is cut off."""
     return _decoded(prepared, number)[: references.MOST_READ].decode("latin-1")
 
 
 def _decoded(prepared: PreparedPage, number: int) -> bytes:
-    """The decoded body of the resource of this number, nothing where it has none."""
+    """The decoded body of the resource of this number, empty if it has none."""
     body, served = prepared.responses[number]["body"], prepared.resources[number]
     if not body:
         return b""
@@ -411,7 +411,7 @@ class DocumentReader:
         self.elements: list[tuple[int, Element, str, dict[str, str]]] = []
         self.inline_scripts: list[int] = []
         self.sheets: list[str] = []
-        """Style rules within the document, and those of single elements."""
+        """Inline style sheets, and the ``style`` attributes of elements."""
         self.body_at: int = len(text)
         self.count = 0
         """Elements in the body."""
@@ -443,7 +443,7 @@ class DocumentReader:
 
 
 def _loads(tag: str, attributes: dict[str, str]) -> Iterator[tuple[Element, str]]:
-    """How an element loads, and the addresses that it names."""
+    """How an element loads a resource, and the addresses that it names."""
     source = attributes.get("src", "")
     match tag:
         case "link":

@@ -1,9 +1,9 @@
-"""Rehearsals: what a page asks for, after what, and how true the simulator is on it.
+"""Rehearsals: find a page's requests, their causes, and the simulator's error on the page.
 
-``rehearse`` loads a page several times and writes what it found into its folder; ``ensure`` does so
-for pages that need it, in the cache. Start at ``rehearse``; ``stage`` is where a page is loaded,
-``cast`` who answers, ``takes`` what was seen, ``causes`` and ``fitting`` what follows from it,
-``prediction`` asks the simulator.
+``rehearse`` loads a page several times and writes its findings into the page's folder; ``ensure`` does so
+for pages that need it, in the cache. Start at ``rehearse``. ``stage`` loads a page, ``cast`` chooses the
+answers, ``takes`` holds the observations, ``causes`` and ``fitting`` find the causes,
+``prediction`` runs the simulator.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from wirepaint.rehearsal.rehearse import MAKER, copy, rehearse
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
 
 BUSY = 0.25
-"""Share of the machine's CPU time: with more for others, delays are too long to be the page's."""
+"""Share of the machine's CPU time: if others use more, delays are longer than the page's own."""
 
 Wanted = tuple[Path, tuple[int, int]]
 """A page's folder and the view port of its visits."""
 
 
 def ensure(wanted: Sequence[Wanted], say: Say, *, begun_with: Collection[str] = ()) -> list[Path]:
-    """A folder for each page, rehearsed in this machine's browser; several at once where cores allow.
+    """A folder for each page, rehearsed in this machine's browser; several at once if there are cores.
 
-    ``begun_with`` has the SHA-256 of the pages that an evaluation began with: it goes on with them, even
-    where the machine has become faster or slower. Without Chromium the pages stay as they are: what was
-    found elsewhere serves, else what was recorded.
+    ``begun_with`` has the SHA-256 of the pages that an evaluation began with. The evaluation keeps them, even
+    if the machine has become faster or slower. Without Chromium the pages stay as they are, with the
+    causes from an earlier rehearsal, else the recorded ones.
     """
     try:
         browser = current_browser()
@@ -60,7 +60,7 @@ def ensure(wanted: Sequence[Wanted], say: Say, *, begun_with: Collection[str] = 
     else:
         for target, of in missing.items():
             _make(target, of, say)
-    # A damaged page stays as it is: its runs say what is wrong.
+    # A damaged page stays as it is: its runs report the fault.
     return [
         target if (target / INDEX).is_file() else folder
         for target, (folder, _) in zip(targets, wanted, strict=True)
@@ -68,7 +68,7 @@ def ensure(wanted: Sequence[Wanted], say: Say, *, begun_with: Collection[str] = 
 
 
 def known(folder: Path) -> Path:
-    """The page's folder, or the one in the cache where an evaluation has rehearsed it; loads nothing."""
+    """The page's folder, or its rehearsed copy in the cache if there is one; loads nothing."""
     page = model.load(folder)
     if page.rehearsal is not None:
         return folder
@@ -88,7 +88,7 @@ def current_browser() -> str:
 
 
 def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:
-    """True where what the page says of rehearsals was found by this browser and code, at this speed."""
+    """True if the page was rehearsed by this browser and code, at this machine's speed."""
     found = page.rehearsal
     return (
         found is not None
@@ -100,7 +100,7 @@ def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> boo
 
 
 def _target(folder: Path, viewport: tuple[int, int], browser: str, begun_with: Collection[str] = ()) -> Path:
-    """The page's own folder where it is rehearsed, else one in the cache, which may be still to make."""
+    """The page's own folder if it is rehearsed, else one in the cache, which may not exist yet."""
     digest = hashlib.sha256(model.read_index(folder))
     digest.update(f"\0{browser}\0{MAKER}\0{viewport}".encode())
     rehearsed, name = cache.cache_dir().parent / "rehearsed", digest.hexdigest()[:32]

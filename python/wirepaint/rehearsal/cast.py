@@ -1,8 +1,8 @@
-"""Who answers in a rehearsal: the recorded resources, and stand-ins for what the recording lacks.
+"""The answers of a rehearsal: the recorded resources, and stand-ins for those that the recording lacks.
 
-A rehearsal may ask for what was not recorded, or for a recorded resource under another address
-(times and random numbers). :meth:`Cast.learn` gives such requests a stored answer, a fast 404 that
-every origin may read, or a pattern, so that the next rehearsal and every visit are answered alike.
+A rehearsal may ask for a resource that was not recorded, or for a recorded one under another address
+(times and random numbers). :meth:`Cast.learn` gives such requests a stored answer (a fast 404 that
+every origin may read) or a pattern, so that the next rehearsal and every visit get the same answers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wirepaint.pages.model import Cause, Kind, Page, Recorded, Resource
 from wirepaint.rehearsal.takes import Request, Take
 
 _ANYBODY = [("access-control-allow-origin", "null"), ("access-control-allow-credentials", "true")]
-"""The server names the origin that asks where it was another one."""
+"""The server replaces the value by the origin of the request."""
 MOST_STAND_INS = 400
 _VARYING = re.compile(r"\d")
 _MOST_VARYING = 3
@@ -54,7 +54,7 @@ class Cast:
         return responses, answering
 
     def learn(self, take: Take) -> int:
-        """Takes in what a rehearsal asked for; returns how many requests were new."""
+        """Adds answers for the requests of a rehearsal; returns how many were new."""
         known = {(resource.method, resource.url): resource for resource in self.resources}
         new = 0
         for request in take.requests:
@@ -70,14 +70,14 @@ class Cast:
         return new
 
     def _vary(self, resource: Resource, url: str) -> bool:
-        """Makes the resource answer ``url`` too."""
+        """Makes the resource answer ``url`` too; False if it already did."""
         if any(_fits(pattern, url) for pattern in resource.patterns):
             return False
         resource.patterns = list(dict.fromkeys([*resource.patterns, pattern_of(resource.url, url)]))
         return True
 
     def _similar(self, request: Request) -> Resource | None:
-        """A stand-in for the same address but for times and random numbers in its path."""
+        """A stand-in whose address differs only in times and random numbers in its path."""
         for resource in self.resources:
             if resource.stand_in and resource.method == request.method:
                 pattern = pattern_of(resource.url, request.url)
@@ -118,7 +118,7 @@ def origin(url: str) -> tuple[str, str, int]:
 def pattern_of(one: str, other: str) -> str:
     """An address with ``*`` where two addresses differ: whole parameters and path segments.
 
-    Of addresses that are not alike in hosts and number of segments, the first itself.
+    If the addresses differ in host or number of segments, the first itself.
     """
     a, b = urlsplit(one), urlsplit(other)
     mine, theirs = a.path.split("/"), b.path.split("/")

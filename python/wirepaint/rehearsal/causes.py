@@ -1,10 +1,10 @@
-"""What a request follows: the set of resources whose latest end, and a constant, explain when it began.
+"""Finds the causes of a request: a set of resources whose latest end plus a constant gives its start.
 
 Each rehearsal delays each answer by another time (timing perturbation: Wang et al., "How speedy is
 SPDY?", NSDI 2014; Li et al., WebProphet, NSDI 2010). A request follows those resources whose ends
-move with it. Sets are searched from what can be: the script that DevTools names, what the parser
-waits for at some place of the document, DOMContentLoaded, the load event; then resources that take
-most of the rest away.
+move with it. The search begins with plausible sets: the script that DevTools names, the resources that
+block the parser up to some place of the document, DOMContentLoaded, the load event. Then it adds
+resources that explain most of the remaining spread.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from wirepaint.rehearsal.takes import Request, Take
 T = TypeVar("T")
 
 MOST_ADDED = 4
-"""Resources that are added to a set that the page suggests."""
+"""Largest number of resources added to a set that the page suggests."""
 _GAIN = 0.6
 _GAIN_MS = 4.0
-"""A resource joins a set where the spread shrinks to this share and by so much. These and the ones below
-are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
+"""A resource joins a set if it reduces the spread to this share and by this time. These constants and those
+below are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
 EARLY_MS = 1.5
-"""A cause may end so much after its effect began: NetLog and DevTools have clocks of a millisecond."""
+"""A cause may end this long after its effect began: the clocks of NetLog and DevTools have a resolution
+of 1 ms."""
 _ANY_SPREAD_MS = 8.0
 _ANY_GAIN = 0.4
 _MOST_ANY = 80
-"""Where sets leave so much unexplained, the first of two or three is tried, of so many scripts at most."""
+"""If the spread of the best set is larger, "the first of two or three scripts" is tried too. It must reduce
+the spread to this share; at most N scripts are tried."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class Fitted:
     after: After
     after_ms: float
     spread: float
-    """Mean deviation of the rehearsals from it, in ms."""
+    """Mean deviation of the rehearsals from this rule, in ms."""
 
 
 class Causes:
-    """Fits over the takes of a page; ``blocking``: what the parser waits for, in order of the document.
+    """Fits over the takes of a page; ``blocking``: resources that block the parser, in document order.
 
     ``handlers`` has the time in ms of the page's handlers of each event: events count from their end.
     """
@@ -57,7 +59,7 @@ class Causes:
         self._handlers = handlers
 
     def fit(self, number: int) -> Fitted | None:
-        """The best explanation of resource ``number``; None where fewer than two takes asked for it."""
+        """The best explanation of resource ``number``; None if fewer than two takes asked for it."""
         takes = [take for take in self._takes if number in take.first]
         if number == 0:
             return None
@@ -65,9 +67,9 @@ class Causes:
         return self._explain(takes, starts, self._initiator(number), number)
 
     def fit_times(self, times: Sequence[float | None]) -> Fitted | None:
-        """The resources that explain best when something was painted, given its time in each take.
+        """The resources that best explain the time of a paint, given its time in each take.
 
-        No events: a paint that came with one in rehearsals need not wait for it elsewhere.
+        Events are not tried: a paint that coincided with one in rehearsals need not wait for it elsewhere.
         """
         known = [(take, time) for take, time in zip(self._takes, times, strict=True) if time is not None]
         return self._explain([take for take, _ in known], [time for _, time in known], None, None)
@@ -99,7 +101,7 @@ class Causes:
     def _of_event(self, after: After, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
         times = [take.load if after == "load" else take.content_loaded for take in takes]
         known = [time for time in times if time is not None]
-        # What handlers ask for is asked for before their end; beside other work they take longer.
+        # Handlers send requests before they end; with other work they take longer.
         early = EARLY_MS + 2 * self._handlers.get(after, 0.0)
         if len(known) < len(times) or any(s < t - early for s, t in zip(starts, known, strict=True)):
             return None
@@ -109,7 +111,7 @@ class Causes:
     def _ends(
         self, number: int | None, takes: Sequence[Take], starts: Sequence[float]
     ) -> dict[int, list[float]]:
-        """Ends, by take, of what ended before the request in all of them."""
+        """Ends, by take, of the resources that ended before the request in all takes."""
         found: dict[int, list[float]] = {}
         for other in takes[0].first:
             ends = [take.first[other].end if other in take.first else None for take in takes]
@@ -132,7 +134,7 @@ class Causes:
             yield from ((other,) for other in ends)
 
     def running(self, number: int) -> tuple[int, ...]:
-        """The scripts that ran when resource ``number`` was asked for; empty where none or another ran."""
+        """The scripts that ran when resource ``number`` was asked for; empty for none or an unknown one."""
         scripts = self._most_common(
             number, lambda take, request: tuple(_at(take, url) for url in request.stack)
         )
@@ -142,7 +144,7 @@ class Causes:
         return found if are_scripts and len(found) == len(scripts or ()) else ()
 
     def _initiator(self, number: int) -> int | None:
-        """The resource that DevTools names as the one that asked for resource ``number``."""
+        """The resource that DevTools names as the initiator of resource ``number``."""
         return self._most_common(number, lambda take, request: _at(take, request.initiator))
 
     def _most_common(self, number: int, what: Callable[[Take, Request], T]) -> T | None:
@@ -163,14 +165,14 @@ def _of(by: Iterable[int], starts: Sequence[float], ends: dict[int, list[float]]
 
 
 def _needed(by: tuple[int, ...], ends: dict[int, list[float]]) -> tuple[int, ...]:
-    """``by`` without those that are the latest in no take; the first stays."""
+    """``by`` without the resources that are the latest in no take; the first stays."""
     takes = range(len(ends[by[0]]))
     latest = {max(by, key=lambda other: ends[other][take]) for take in takes}
     return (by[0], *(other for other in by[1:] if other in latest))
 
 
 def _first_of(number: int, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
-    """The two or three scripts of which the first explains it best: a loader asks for what any names."""
+    """The best set of two or three scripts whose first end the request follows, as with a loader."""
     ends: dict[int, list[float]] = {}
     for other, request in takes[0].first.items():
         seen = [take.first[other].end if other in take.first else None for take in takes]
@@ -189,7 +191,7 @@ def _first_of(number: int, starts: Sequence[float], takes: Sequence[Take]) -> Fi
 
 
 def _of_first(by: tuple[int, ...], starts: Sequence[float], ends: dict[int, list[float]]) -> Fitted | None:
-    """None where the first of them ends too late in a take, or one is the first in none."""
+    """The fit to the first end of ``by``; None if it is too late in a take, or one is never the first."""
     first = [min(by, key=lambda other: ends[other][take]) for take in range(len(starts))]
     times = [ends[other][take] for take, other in enumerate(first)]
     if len(set(first)) < len(by) or any(t > s + EARLY_MS for t, s in zip(times, starts, strict=True)):
@@ -205,7 +207,7 @@ def _constant(starts: Sequence[float], from_: Sequence[float]) -> tuple[float, f
 
 
 def _grown(found: Fitted, starts: Sequence[float], ends: dict[int, list[float]]) -> Fitted:
-    """Adds resources as long as each takes most of the spread away."""
+    """Adds resources as long as each reduces the spread enough."""
     for _ in range(MOST_ADDED):
         if found.spread < _GAIN_MS:
             break

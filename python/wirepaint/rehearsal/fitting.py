@@ -1,8 +1,8 @@
-"""From rehearsals to the page's description: what is asked for, after what, how true the simulator then is.
+"""Makes the page's description from rehearsals: requests, their causes, and the simulator's error.
 
-What documents and style sheets say is the first hypothesis. The simulator carries it out with the
-delays of each rehearsal; a request that it asks for at other times than the browser, although what
-leads to it is right, takes the fitted set of causes instead (:mod:`wirepaint.rehearsal.causes`).
+The first hypothesis comes from documents and style sheets. The simulator runs it with the delays of each
+rehearsal. If its time of a request differs from the browser's although the times of the causes are right,
+the request gets the fitted set of causes instead (:mod:`wirepaint.rehearsal.causes`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from wirepaint.rehearsal.takes import Request, Take
 
 ROUNDS = 6
 SPREAD_MS = 12.0
-"""The simulator's times of a request may spread by so much around the browser's: a busy machine does."""
+"""Allowed spread of the simulator's times of a request around the browser's, from a busy machine."""
 SHIFT_MS = 40.0
-"""And be late or early by so much in all of them: computing."""
+"""Allowed constant shift of these times, from computing."""
 _GAIN = 0.6
-"""A fitted set takes the place of what the page says where it leaves this share of the differences. These
+"""A fitted set replaces the page's own causes if it leaves at most this share of the differences. These
 three are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
 PAINT_MS = 200.0
-"""The longest time between the last of what a paint waits for and it, a layout with its fonts; a longer one
+"""The longest time from the last cause of a paint to the paint: a layout with its fonts. A longer one
 is a timer. Chosen by outcome, as the three above."""
 _STILL_MS = 1.0
-"""A request that moves by less does not move what follows it."""
+"""A request that moves by less does not count as moved for its effects."""
 PRIORITIES = ("VeryLow", "Low", "Medium", "High", "VeryHigh")
 
 
@@ -48,9 +48,9 @@ class Part:
     paints: dict[str, Follows | None] = field(default_factory=dict)
 
     def graph(self) -> dict[str, Any]:
-        """As the page model takes it now."""
+        """The load graph for the page model, as described so far."""
         dumped = [resource.model_dump(mode="json") for resource in self.resources]
-        # Sizes and headers are those that are really served.
+        # Sizes and headers are the served ones.
         for own, served in zip(dumped, self.prepared.resources, strict=False):
             own |= {name: served[name] for name in ("headers", "wire_bytes", "decoded_bytes")}
         known = self.prepared.responses
@@ -69,7 +69,7 @@ class Part:
         return body_text(self.prepared, number) if number < len(self.prepared.responses) else ""
 
     def inline_scripts(self, number: int) -> list[int]:
-        """Where the scripts in a document's text stand."""
+        """Positions of the inline scripts in a document's text."""
         return DocumentReader(self.text(number), self.resources[number].url).inline_scripts
 
     def module_roots(self) -> list[str]:
@@ -89,7 +89,7 @@ class Part:
 
 
 def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
-    """Says of each resource what the rehearsals showed; ``quiet`` had every answer at once."""
+    """Describes each resource by the rehearsals; ``quiet`` is a take without delays."""
     everyone = [quiet, *takes]
     _lead_on(part, quiet)
     for number, resource in enumerate(part.resources):
@@ -99,7 +99,7 @@ def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
             continue
         types = Counter(request.type for request in seen if request.type != "other")
         if types and not resource.synthetic:
-            # How the page uses an answer is seen here; the importer has to guess.
+            # The rehearsal shows how the page uses an answer; the importer has to guess.
             resource.type = types.most_common(1)[0][0]  # type: ignore[assignment]
         before = [take.first[number].start < take.load for take in everyone if number in take.first]
         outlasted = (_outlasted(take.first[number], take) for take in everyone if number in take.first)
@@ -116,7 +116,7 @@ def describe(part: Part, quiet: Take, takes: Sequence[Take]) -> None:
 
 
 def _lead_on(part: Part, take: Take) -> None:
-    """A document that a script or ``<meta>`` of the one before leads on to is its redirect."""
+    """Makes a document a redirect if a script or ``<meta>`` of the one before navigates to it."""
     before = 0
     frame = take.requests[0].frame
     for number, request in take.first.items():
@@ -126,12 +126,12 @@ def _lead_on(part: Part, take: Take) -> None:
 
 
 def _outlasted(request: Request, take: Take) -> bool:
-    """True where the load event did not wait for a request that had begun before it."""
+    """True if the load event did not wait for a request that began before it."""
     return request.start < take.load and (request.end or 0.0) > take.load + EARLY_MS
 
 
 def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
-    """Finds the causes that documents and style sheets do not tell; changes the resources in place."""
+    """Finds the causes that are not in documents and style sheets; changes the resources in place."""
     graph = part.graph()
     known = _by_key(part, graph)
     causes = Causes(takes, _blocking(part, graph, known), _handlers(part))
@@ -172,9 +172,9 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
 def _wait_for_run(
     part: Part, number: int, apart: tuple[float, float], moved: set[int]
 ) -> tuple[tuple[float, float], bool]:
-    """Lets a request that follows the run of scripts come as long after it as seen.
+    """Sets the observed wait of a request that follows the run of scripts.
 
-    Says what differs then, and whether it is so long that another cause is likely.
+    Returns the remaining differences, and whether the wait is so long that another cause is likely.
     """
     rehearsed, (shift, spread) = part.resources[number].rehearsed, apart
     if rehearsed is None or rehearsed.after != "run":
@@ -187,7 +187,7 @@ def _wait_for_run(
 
 
 def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) -> None:
-    """What the paints follow, where that explains them better than the simulator's own estimate."""
+    """Sets the causes of the paints if they fit better than the simulator's own estimate."""
     part.paints["largest"] = image_painted(takes)
     predicted = predict(part.graph(), delays(part, takes), http)
     for name, attribute in (("first", "first_contentful_paint"), ("largest", "largest_contentful_paint")):
@@ -203,8 +203,8 @@ def _fit_paints(part: Part, causes: Causes, takes: Sequence[Take], http: str) ->
 
 
 def paint_missed(apart: Sequence[float]) -> float:
-    """How far the simulator's own estimate of a paint is off, in ms, given its differences in each take: 0
-    where it is good, infinite where it has none."""
+    """Error of the simulator's own estimate of a paint, in ms, given its differences in each take: 0
+    if it is good, infinite if there is no estimate."""
     if not apart:
         return math.inf
     own = _spread(apart)
@@ -214,8 +214,8 @@ def paint_missed(apart: Sequence[float]) -> float:
 def _after_runs(
     part: Part, takes: Sequence[Take], seen: Sequence[float | None], most: float, http: str
 ) -> Follows | None:
-    """The last run of the scripts that had come before a paint in all takes, where that leaves less than
-    ``most`` ms of its times ``seen``: an application is painted once its scripts have built it."""
+    """The last run of the scripts that had ended before a paint in all takes, if its spread around the times
+    ``seen`` is below ``most`` ms: an application is painted once its scripts have built it."""
     scripts = [
         number
         for number, resource in enumerate(part.resources)
@@ -235,20 +235,20 @@ def _after_runs(
 
 
 def _always_before(number: int, takes: Sequence[Take], times: Sequence[float | None]) -> bool:
-    """True where a resource had come in each take before a time that is known."""
+    """True if a resource had ended before the time in each take where the time is known."""
     ends = [take.first[number].end if number in take.first else None for take in takes]
     known = [(end, time) for end, time in zip(ends, times, strict=True) if time is not None]
     return bool(known) and all(end is not None and end < time for end, time in known)
 
 
 def _differences(predicted: Sequence[Predicted], attribute: str, seen: Sequence[float | None]) -> list[float]:
-    """Predicted minus seen times in ms, where both are known."""
+    """Predicted minus seen times in ms, for takes with both."""
     pairs = zip((getattr(p, attribute) for p in predicted), seen, strict=True)
     return [p - time for p, time in pairs if p is not None and time is not None]
 
 
 def image_painted(takes: Sequence[Take]) -> Follows | None:
-    """The largest paint, where it showed one image in all takes: when that had come."""
+    """The cause of the largest paint if it was the same image in all takes: the end of that image."""
     waits: list[float] = []
     shown: set[int] = set()
     for take in takes:
@@ -269,8 +269,8 @@ def image_painted(takes: Sequence[Take]) -> Follows | None:
 
 
 def errors(part: Part, takes: Sequence[Take], http: str = "h2") -> list[float | None]:
-    """Share by which the simulator misses the page load time of each take, with its sign; None where it
-    does not load the page."""
+    """Signed relative error of the simulator's page load time for each take; None if it does not
+    load the page."""
     predicted = predict(part.graph(), delays(part, takes), http)
     return [
         p.load / take.load - 1 if p.load is not None else None
@@ -279,7 +279,7 @@ def errors(part: Part, takes: Sequence[Take], http: str = "h2") -> list[float | 
 
 
 def delays(part: Part, takes: Sequence[Take]) -> list[dict[str, float]]:
-    """How late each request was answered, by take, as :func:`predict` takes it."""
+    """The delay of each request's answer, by take, in the form for :func:`predict`."""
     return [{part.key(number): late for number, late in take.delays.items()} for take in takes]
 
 
@@ -295,7 +295,7 @@ def _take(part: Part, number: int, found: Fitted | None) -> None:
 def _apart(
     part: Part, known: dict[int, dict[str, Any]], predicted: Sequence[Predicted], takes: Sequence[Take]
 ) -> dict[int, tuple[float, float]]:
-    """By how much the simulator asks for requests later: median and spread over the takes, in ms."""
+    """How much later than the browser the simulator sends each request: median and spread in ms."""
     found: dict[int, tuple[float, float]] = {}
     for number in known:
         name = part.key(number)
@@ -315,7 +315,7 @@ def _spread(apart: Sequence[float]) -> tuple[float, float]:
 
 
 def _is_bad(apart: tuple[float, float]) -> bool:
-    """True for differences in ms that are more than those of a busy machine."""
+    """True if the differences in ms are larger than a busy machine explains."""
     shift, spread = apart
     return spread > SPREAD_MS or abs(shift) > SHIFT_MS
 
@@ -341,7 +341,7 @@ def _parents(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]]
 
 
 def _blocking(part: Part, graph: dict[str, Any], known: dict[int, dict[str, Any]]) -> list[int]:
-    """What the parser of the page's own document waits for, in order of the text."""
+    """The resources that block the parser of the page's own document, in order of the text."""
     numbers = {part.key(number): number for number in known}
     ids = [numbers[key(each["method"], each["url"])] for each in graph["resources"]]
     base = own_document(part.resources).id
@@ -365,7 +365,7 @@ def _handlers(part: Part) -> dict[str, float]:
 
 
 def _end(number: int, onward: dict[int, int]) -> int:
-    """What ``number`` redirects to in the end."""
+    """The last target of the redirects from ``number``."""
     while number in onward:
         number = onward[number]
     return number

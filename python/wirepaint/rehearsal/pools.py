@@ -1,7 +1,7 @@
-"""Which requests share connections, as the rehearsals showed.
+"""Finds from the rehearsals which requests share connections.
 
-Chromium opens other connections for requests without credentials. Elements say which those are; scripts
-(`import()`, `fetch`) choose as they run.
+Chromium opens separate connections for requests without credentials. For elements, the markup decides;
+scripts (`import()`, `fetch`) choose at run time.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from wirepaint.rehearsal.takes import Take
 
 
 def describe(part: Part, takes: Sequence[Take]) -> None:
-    """Sets ``pool`` of what is asked for by https: two requests that ever came over one connection share it.
+    """Sets ``pool`` of https requests: two requests that ever used one connection have the same pool.
 
-    Hosts whose requests fall into more than two groups keep what elements say.
+    If the requests of a host fall into more than two groups, they keep the pools from the markup.
     """
     predicted = {key(each["method"], each["url"]): int(each["pool"]) for each in part.graph()["resources"]}
     for groups in _groups(part, takes):
@@ -26,7 +26,7 @@ def describe(part: Part, takes: Sequence[Take]) -> None:
             continue
         share = [sum(predicted.get(part.key(n), 0) for n in group) / len(group) for group in groups]
         if len(groups) == 2:
-            # Where elements do not tell which is which, the page began with credentials.
+            # If the elements leave it open, the group with the earliest request has credentials.
             pools = [int(share[0] > share[1]), int(share[0] <= share[1])]
         else:
             pools = [round(share[0])]
@@ -37,7 +37,7 @@ def describe(part: Part, takes: Sequence[Take]) -> None:
 
 
 def _groups(part: Part, takes: Sequence[Take]) -> list[list[list[int]]]:
-    """Of each host: its resources by what they shared a connection with, the earliest asked for first."""
+    """For each host, groups of its resources that shared connections; the earliest requests first."""
     shared: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for place, take in enumerate(takes):
         for number, request in take.first.items():

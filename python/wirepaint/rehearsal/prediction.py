@@ -1,4 +1,4 @@
-"""What the simulator says of a rehearsal: the same page, the same delays, the same path."""
+"""Simulates a rehearsal: the same page, the same delays, the same path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wirepaint.errors import RunFailed
 from wirepaint.results import trace
 
 _PATH = {"capacity": {"kind": "unlimited"}, "delay_ns": 30_000, "queue": {"kind": "droptail"}, "changes": []}
-"""Loopback: what its hosts add to a direction."""
+"""Loopback, with the delay that the hosts add to one direction."""
 _UNTIL_NS = 60_000_000_000
 
 
@@ -48,7 +48,7 @@ def predict(graph: dict[str, Any], delays: Sequence[dict[str, float]], http: str
 
 
 def key(method: str, url: str) -> str:
-    """Of a request."""
+    """The key of a request: method and address."""
     return f"{method} {url}"
 
 

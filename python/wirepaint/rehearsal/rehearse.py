@@ -1,7 +1,7 @@
-"""A page is rehearsed once after its import: loaded several times, each time with other delays.
+"""Rehearses a page once after its import: loads it several times, each time with other delays.
 
-:func:`rehearse` writes what it found into the page's ``page.json``: what the page asks for, after
-what, what stands in for the rest, how true the simulator is, and the verdict.
+:func:`rehearse` writes its findings into the page's ``page.json``: the requests, their causes,
+the stand-ins, the simulator's error, and the verdict.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
 
 MAKER = "7"
-"""Changes when a rehearsal would find something else: pages are rehearsed again."""
+"""Increase it when a rehearsal would find something else: then pages are rehearsed again."""
 DRAFTS = 4
-"""Rehearsals that may pass until nothing new is asked for."""
+"""Largest number of rehearsals until no request is new."""
 FITTED, JUDGED = 6, 2
-"""Rehearsals with delays that the causes are fitted to, and those that the simulator is judged by."""
+"""Rehearsals with delays: those that fit the causes, and those that judge the simulator."""
 BUDGET_S, FEWEST = 25.0, 5
-"""After so long a page has enough of them with the fewest, of which the last is judged by."""
+"""After this time, a page needs only the fewest of them; the last of these judges."""
 DELAY_MS = 250.0
 DRAFT_QUIET_S = 2.0
-"""Drafts go on until the network has been silent for so long: they also show what comes late."""
+"""Drafts last until the network has been silent for this long, so that they include late requests."""
 UNSTABLE_SHARE = 0.25
-"""A page is a shape from this share of bytes on that some rehearsals ask for and others do not. Of fifty
-recordings none reached it."""
+"""A page becomes a shape if only some rehearsals ask for at least this share of its bytes. None of fifty
+recordings reached it."""
 
 
 @dataclass
@@ -50,11 +50,11 @@ class _Found:
 
 
 def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) -> Page:
-    """Rehearses the page in ``folder`` and stores what was found in it.
+    """Rehearses the page in ``folder`` and stores the findings there.
 
     ``viewport`` in CSS pixels; None for the page's own.
-    A page whose recorded bodies do not replay becomes a shape: its bodies are dropped, and what was
-    recorded of sizes and causes serves. Raises ``MachineLacks`` without Chromium.
+    If the recorded bodies do not replay, the page becomes a shape: its bodies are dropped, and the
+    recorded sizes and causes are used. Raises ``MachineLacks`` without Chromium.
     """
     page = model.load(folder)
     work = partial(_rehearsed, page, folder.absolute(), viewport or page.usual_viewport)
@@ -99,7 +99,7 @@ def _rehearsed(page: Page, folder: Path, viewport: tuple[int, int], scratch: Pat
 def _attempt(
     page: Page, folder: Path, scratch: Path, say: Say, viewport: tuple[int, int]
 ) -> tuple[_Found | None, str]:
-    """What rehearsals of the page as it is found; None and the reason where it does not replay."""
+    """The findings of rehearsals of the page as it is; None and the reason if it does not replay."""
     prepared = _readable(prepare_as(page, folder, scratch / "prepared"), scratch)
     with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as place:
         try:
@@ -180,7 +180,7 @@ class _Rehearsals:
         return _Found(part.resources, rehearsal), ""
 
     def _drafts(self) -> Take:
-        """Loads with every answer at once until nothing new is asked for; the last of them."""
+        """Loads the page without delays until no request is new; returns the last take."""
         for left in reversed(range(DRAFTS)):
             take = self._load({}, work.CATEGORIES, DRAFT_QUIET_S)
             if not self._cast.learn(take) or not left:
@@ -206,9 +206,10 @@ class _Rehearsals:
         return observe(load, records, answering, self._cast.known, delays)
 
     def _unstable(self, takes: list[Take]) -> tuple[list[str], float]:
-        """Addresses that some takes asked for and others did not, and their share of the bytes.
+        """Addresses that only some takes asked for, and their share of the bytes.
 
-        What begins after the load event may be cut off by the end of the rehearsal, and delays nothing.
+        Requests after the load event do not count: the end of the rehearsal may cut them off, and they delay
+        nothing.
         """
         early = [{n for n, request in take.first.items() if request.start < take.load} for take in takes]
         asked = [set(take.first) for take in takes]
@@ -224,7 +225,7 @@ class _Rehearsals:
 
 
 def delay(seed: str, resource: int, load: int) -> float:
-    """How late a resource is in one of the loads, in ms: over all of them it takes each part of the range."""
+    """Delay of a resource in one of the loads, in ms; over all loads its delays cover the whole range."""
     loads = FITTED + JUDGED
     drawn = random.Random(f"{seed} {resource}")
     places = drawn.sample(range(loads), loads)
@@ -233,13 +234,13 @@ def delay(seed: str, resource: int, load: int) -> float:
 
 
 def middle_error(errors: list[float | None]) -> float | None:
-    """The median, of an even number the larger; None where the simulator did not load the page once."""
+    """The median (upper one for an even number); None if the simulator failed to load the page once."""
     known = sorted(abs(error) for error in errors if error is not None)
     return round(known[len(known) // 2], 4) if len(known) == len(errors) else None
 
 
 def _as_imported(page: Page) -> Page:
-    """The page without what an earlier rehearsal found."""
+    """The page without the findings of an earlier rehearsal."""
     kept = [
         resource.model_copy(update={"rehearsed": None, "patterns": []})
         for resource in page.resources
@@ -249,7 +250,7 @@ def _as_imported(page: Page) -> Page:
 
 
 def _as_shape(page: Page) -> Page:
-    """The page with bodies to be synthesised to the recorded sizes."""
+    """The page without bodies: they are to be synthesised with the recorded sizes."""
     resources = [
         resource.model_copy(
             update={"body": None, "synthetic": resource.body is not None or resource.synthetic}
@@ -274,7 +275,7 @@ def _browser() -> str:
 
 
 def copy(folder: Path, target: Path) -> None:
-    """A copy of a page folder, whole or not at all."""
+    """Copies a page folder atomically."""
     cache.make_folder(target.parent)
     scratch = Path(tempfile.mkdtemp(prefix=".rehearsing.", dir=target.parent))
     try:

@@ -1,4 +1,4 @@
-"""Makes shapes: pages without their bodies that load as rehearsals of the bodies showed."""
+"""Makes shapes: pages without bodies that load as in the rehearsals with bodies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from wirepaint.pages.shape import shaped
 
 
 def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
-    """Writes the page in ``folder`` to ``out`` as a shape, rehearsing it first where that is missing.
+    """Writes the page in ``folder`` to ``out`` as a shape; rehearses it first if necessary.
 
     Raises ``MachineLacks`` without Chromium, :class:`UsageError` for a page without bodies, and
-    ``RunFailed`` for one whose bodies do not replay: no rehearsal of them could be followed.
+    ``RunFailed`` if the bodies do not replay, so that a shape has no rehearsal to follow.
     """
     model.checked(name, 1)
     check_target(out, folder)
@@ -49,9 +49,9 @@ def make(folder: Path, out: Path, say: Say, name: str | None = None) -> Page:
 
 
 def make_imported(write: Callable[[Path, bool], Page], out: Path, say: Say) -> Page:
-    """A shape of what ``write`` imports into a folder with (True) or without bodies.
+    """A shape of a page that ``write`` imports into a folder with (True) or without bodies.
 
-    Where bodies are missing or do not replay, recorded sizes and causes serve.
+    If bodies are missing or do not replay, the recorded sizes and causes are used.
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "page"

@@ -1,6 +1,6 @@
-"""How fast this machine's processor is, by a fixed piece of work.
+"""Measures the speed of this machine's processor by a fixed piece of work.
 
-Computing times of a page are those of the machine that rehearsed it.
+The computing times of a page are those of the machine that rehearsed it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import functools
 import time
 
 APART = 1.5
-"""A machine that is faster or slower by this factor rehearses a page anew: a page load that is half computing
-would be 20 % off."""
+"""A machine that is faster or slower by this factor rehearses a page again: a page load that is half
+computing would be 20 % off."""
 _STEPS = 200_000
 _TIMES = 9
 
 
 @functools.cache
 def processor_ms() -> float:
-    """Milliseconds that the work takes here, about 10: the least of several times."""
+    """Milliseconds that the work takes here, about 10: the shortest of several times."""
     return round(min(_once() for _ in range(_TIMES)) * 1000, 2)
 
 
@@ -30,5 +30,5 @@ def _once() -> float:
 
 
 def is_alike(then_ms: float | None) -> bool:
-    """True where a machine that took so long is about as fast as this one; None is of an unknown machine."""
+    """True if a machine with the time ``then_ms`` is about as fast as this one, or unknown (None)."""
     return then_ms is None or 1 / APART < processor_ms() / then_ms < APART

@@ -1,7 +1,7 @@
-"""Where a page is rehearsed: our replay server on loopback addresses and a browser, without a limit between.
+"""Loads a page in a rehearsal: the replay server on loopback addresses and a browser, without a network.
 
-Nothing here needs root: hosts live at addresses of 127.0.0.0/8 and at ports above 1024, and the
-browser is told where by its resolver rules. Answers can be delayed, each by its own time.
+Nothing here needs root: hosts have addresses of 127.0.0.0/8 and ports above 1024, and
+resolver rules give them to the browser. Each answer can have a delay of its own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import browser, host, process
 
 TIMEOUT_S = 30.0
-"""A page that has not loaded by then, with every answer a fraction of a second late, never will."""
+"""Answers are at most a fraction of a second late: a page that has not loaded by then never will."""
 _TRIES = 5
 _HOSTS_OF_A_BLOCK = 250
 
 
 class Stage:
-    """One page on the stage; every :meth:`load` has a server and a browser of its own."""
+    """Loads one page; every :meth:`load` has a server and a browser of its own."""
 
     def __init__(self, origins: Sequence[tuple[str, str, int]], url: str, work: Path) -> None:
         self._origins, self._url, self._work = origins, url, work
@@ -44,11 +44,11 @@ class Stage:
         trace: tuple[str, ...] = (),
         quiet_s: float | None = None,
     ) -> tuple[browser.PageLoad, list[dict[str, Any]], float]:
-        """Loads the page once: what the browser saw, the server's records of the requests, and the share of
-        the machine's CPU time that others had.
+        """Loads the page once. Returns the browser's observations, the server's records of the requests, and
+        the share of the machine's CPU time that others used.
 
-        ``responses`` are as the run description has them, with their think times. Raises ``RunFailed``
-        where the page does not load.
+        ``responses`` are in the form of the run description, with their think times. Raises ``RunFailed``
+        if the page does not load.
         """
         with tempfile.TemporaryDirectory(dir=self._work) as scratch:
             work = Path(scratch)
@@ -140,5 +140,5 @@ def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[dict[str, Any
 
 
 def _spawn(argv: Sequence[str | Path], **options: Any) -> Any:
-    # A benchmark may stage as root.
+    # A benchmark may run this as root.
     return process.spawn(argv, ordinary_user=os.geteuid() == 0, **options)

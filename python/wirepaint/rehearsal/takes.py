@@ -1,4 +1,4 @@
-"""What one rehearsal showed: each request, which resource of the page answered it, and when.
+"""The observations of one rehearsal: each request, the resource that answered it, and its times.
 
 Times are milliseconds since the navigation began.
 """
@@ -17,15 +17,15 @@ from wirepaint.runners.testbed.browser.exchanges import Exchange
 
 @dataclass
 class Request:
-    """One request; ``resource`` is the page's that answered, None for what the page does not have."""
+    """One request; ``resource`` of the page answered it, None if the page does not have it."""
 
     resource: int | None
     method: str
     url: str
     start: float
-    """The browser knew of it; of what had to wait for a preflight, the end of that."""
+    """Time when the browser discovered it, or the end of its preflight."""
     end: float | None
-    """Its last byte, or its failure."""
+    """Time of its last byte."""
     type: str
     priority: str
     initiator: str | None
@@ -36,7 +36,7 @@ class Request:
     connection: int | None = None
     """The browser's number of the connection that carried it."""
     stack: tuple[str, ...] = ()
-    """Addresses of the scripts that were running when it was asked for, the innermost first."""
+    """Addresses of the scripts that ran when the request was made, the innermost first."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Take:
     first_contentful_paint: float | None
     largest_contentful_paint: float | None
     delays: dict[int, float]
-    """How late each resource was answered, in ms."""
+    """Delay of each resource's answer, in ms."""
     browser: str
     trace: list[dict[str, Any]] = field(default_factory=list)
     largest_url: str | None = None
@@ -70,9 +70,9 @@ def observe(
     known: Mapping[tuple[str, str], int],
     delays: dict[int, float],
 ) -> Take:
-    """Joins what the browser and the server saw.
+    """Joins the records of the browser and the server.
 
-    ``answering`` is the resource of each response, ``known`` that of each method and address.
+    ``answering`` is the resource of each response, ``known`` the resource of each method and address.
     """
     answered: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:

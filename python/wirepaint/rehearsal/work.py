@@ -1,4 +1,4 @@
-"""What the page's own scripts, styles and layouts take, from Chromium's trace of a rehearsal."""
+"""CPU time of the page's scripts, styles and layouts, from Chromium's trace of a rehearsal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHEET, _CALL, _COMPILED, _MODULE = (
 )
 _PROMISED = "RunMicrotasks"
 _SOON_US = 2000
-"""What promises lead to belongs to the script that ended so shortly before."""
+"""Microtasks (promises) belong to a script that ended at most this long before."""
 
 
 def describe(part: Part, quiet: Take) -> None:
-    """Says of each script, style sheet and document how long the main thread was at it, in CPU time."""
+    """Sets the main thread's CPU time for each script, style sheet and document."""
     events = _main_thread(quiet.trace)
     scripts = _by_address(_named(events, part.module_roots()), (*_RUNS, _PROMISED))
     used = {"js": scripts, "css": _by_address(events, (_SHEET,))}
@@ -54,10 +54,10 @@ def describe(part: Part, quiet: Take) -> None:
 
 
 def _named(events: list[dict[str, Any]], roots: list[str]) -> list[dict[str, Any]]:
-    """The events, with the address of the script added where Chromium does not say it.
+    """The events, with the address of the script added if Chromium does not give it.
 
-    A module that runs has no name in the trace: those of the document's text run first, in its order,
-    any other one soon after it was compiled.
+    A module that runs has no name in the trace. The modules in the document's text run first, in its order;
+    any other module runs soon after it was compiled.
     """
     compiled = [_address(event) for event in events if event["name"] == _COMPILED]
     left = [root for root in roots if root in compiled]
@@ -83,7 +83,7 @@ def _address(event: dict[str, Any]) -> str:
 
 
 def _inline(part: Part, number: int, url: str, events: list[dict[str, Any]]) -> list[float]:
-    """CPU time in ms of each script in a document's text, as far as the trace says where it stands."""
+    """CPU time in ms of each script in a document's text, as far as the trace gives its position."""
     places = part.inline_scripts(number)
     lines = _line_starts(part.text(number))
     used = [0.0] * len(places)
@@ -114,14 +114,14 @@ def _handlers(events: list[dict[str, Any]]) -> tuple[float, float]:
             and event["args"]["data"].get("type") == kind
             and event["ts"] <= marks[-1]["ts"]
         ]
-        # Chromium marks the event when its handlers have run.
+        # Chromium marks the event after its handlers have run.
         last = max(before, key=lambda event: event["ts"], default={})
         used.append(round(last.get("tdur", 0) / 1000, 3))
     return used[0], used[1]
 
 
 def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the page's main thread did until the load event, without what is part of other such work."""
+    """The outermost known events of the page's main thread until the load event."""
     loads = [event for event in events if event["name"] == "MarkLoad"]
     main = [event for event in loads if event["args"]["data"].get("isOutermostMainFrame")]
     if not main:
@@ -140,7 +140,7 @@ def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _by_address(events: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, float]:
-    """CPU time in ms of the events of these names, by the address that they name."""
+    """CPU time in ms of the events with these names, by their address."""
     used: dict[str, float] = defaultdict(float)
     for event in events:
         if event["name"] in names and (address := _address(event)):

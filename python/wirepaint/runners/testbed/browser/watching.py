@@ -23,7 +23,7 @@ LATE_S = 15.0
 
 
 class Watching(ABC):
-    """One load of one page in a browser of its own. The subclass that starts the browser sets ``_devtools``."""
+    """One load of one page in a browser of its own. A subclass starts the browser and sets ``_devtools``."""
 
     _devtools: Devtools
 
