@@ -1,7 +1,7 @@
 """The page archive: a folder with ``page.json`` and ``bodies/<sha256>``.
 
-A body is stored exactly as it goes on the wire, after content-encoding. A resource whose
-``synthetic`` is true has no stored body: :func:`wirepaint.pages.prepare` makes one of the
+A body is stored exactly as it goes on the wire, after content-encoding. A resource with ``synthetic``
+has no stored body: :func:`wirepaint.pages.prepare` makes one with the
 recorded sizes. ``docs/guide/pages.md`` describes every key.
 """
 
@@ -32,7 +32,7 @@ FORMAT = 1
 INDEX = "page.json"
 BODIES = "bodies"
 DESKTOP = (1280, 800)
-"""Width and height in CSS pixels of a view port, where nothing says another."""
+"""Default width and height of a view port in CSS pixels."""
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 Kind = Literal["html", "css", "js", "image", "font", "media", "data", "other"]
@@ -45,7 +45,7 @@ Element = Literal[
 MOST_BODY = 2**27
 """Bytes of a body, on the wire and decoded."""
 MOST_POST = 2**30
-"""Bytes of a request's body, of which only the size is kept."""
+"""Bytes of a request's body; only its size is kept."""
 MOST_BODIES = 2**28
 """Decoded bytes of all bodies of a page."""
 _LARGEST_INDEX = 2**27
@@ -79,7 +79,7 @@ class _Strict(BaseModel):
 
 
 class Cause(_Strict):
-    """Who caused a request: resource ``by``, ``after_ms`` after its last byte had arrived."""
+    """The cause of a request: resource ``by``, ``after_ms`` after its last byte arrived."""
 
     by: int | None
     kind: CauseKind
@@ -87,9 +87,9 @@ class Cause(_Strict):
     also: _Ids = []
     """Further resources whose last bytes must have arrived; ``after_ms`` counts from the latest."""
     after: After = "resources"
-    """What ``after_ms`` counts from: the resources, or an event of the page that comes after them."""
+    """``after_ms`` counts from the resources, or from an event of the page after them."""
     holds_load: bool | None = None
-    """Whether the load event waits for the request to begin; null where ``recorded.after_load`` tells."""
+    """Whether the load event waits for the request to begin; null: see ``recorded.after_load``."""
 
 
 class Place(_Strict):
@@ -100,13 +100,13 @@ class Place(_Strict):
     """Bytes of the decoded document before it."""
     element: Element
     anonymous: bool = False
-    """It asks without credentials (``crossorigin``)."""
+    """The request is without credentials (``crossorigin``)."""
     urgent: bool | None = None
     """Its ``fetchpriority``: true for high, false for low."""
 
 
 class Outline(_Strict):
-    """What the dropped body of a document held; offsets in bytes of the decoded document."""
+    """The structure of a document whose body was dropped; offsets in bytes of the decoded document."""
 
     body_at: _Bytes
     elements: int = Field(ge=0, le=300_000)
@@ -115,11 +115,11 @@ class Outline(_Strict):
     places: list[Place] = Field(default=[], max_length=5_000)
     rendering_ms: _Milliseconds = 0.0
     callbacks_ms: _Milliseconds = 0.0
-    """Time of the main thread for styles, layout and paint, and for what scripts do after they have run."""
+    """Time of the main thread for styles, layout and paint, and for callbacks of scripts."""
 
 
 class Recorded(_Strict):
-    """What the recording says of the transfer; times in ms, ``start_ms`` since the navigation."""
+    """The transfer in the recording; times in ms, ``start_ms`` since the navigation."""
 
     protocol: _Words | None = None
     connection: _Words | None = None
@@ -131,46 +131,46 @@ class Recorded(_Strict):
     post_bytes: int = Field(default=0, ge=0, le=MOST_POST)
     """Size of the request's body."""
     server: _Count | None = None
-    """A number for the address that answered: the same for the same; null where unknown."""
+    """A number for the address that answered, equal for equal addresses; null if unknown."""
 
 
 class Rehearsed(_Strict):
-    """What the rehearsals showed of a request (docs/guide/pages.md, "Rehearsal"); times in ms."""
+    """The findings of the rehearsals on a request (docs/guide/pages.md, "Rehearsal"); times in ms."""
 
     asked: float = Field(ge=0, le=1)
     """Share of the rehearsals that asked for it."""
     start_ms: _Milliseconds | None = None
     end_ms: _Milliseconds | None = None
-    """Since the navigation, with every answer at once; null where no such rehearsal asked for it."""
+    """Since the navigation, in rehearsals without delays; null if none of these asked for it."""
     aborted: bool = False
-    """The page gave the request up in one rehearsal at least."""
+    """The page aborted the request in at least one rehearsal."""
     load: Literal["before", "after", "either"] = "before"
-    """Where the requests lay beside the load event."""
+    """Whether the requests began before or after the load event."""
     by: _Ids = []
-    """What the request follows; empty where documents and style sheets tell."""
+    """The causes of the request; empty if documents and style sheets give them."""
     after: After = "resources"
-    """What ``after_ms`` counts from: the last byte of the latest of ``by`` (``resources``) or of the first of
-    them, the last run of scripts (``run``), or an event."""
+    """``after_ms`` counts from the last byte of the latest of ``by`` (``resources``) or of the first of
+    them, from the last run of scripts (``run``), or from an event."""
     after_ms: _Milliseconds = 0.0
     priority: _Words | None = None
     """The browser's priority for it when it asked, in DevTools' words."""
     compute_ms: _Milliseconds | None = None
-    """What the main thread does with a script before its effects, or with a style sheet; null where no
-    rehearsal tells. Of a document: style, layout and paint until the load event."""
+    """Main thread time for a script before its effects, or for a style sheet; null if unknown. For a
+    document: style, layout and paint until the load event."""
     layout_wait_ms: _Milliseconds | None = None
-    """Of the page's own document: what layouts take beyond that, waiting for the browser's own process, which
-    looks for fonts."""
+    """For the page's own document: further time of layouts, waiting for the browser process, which
+    looks up fonts."""
     inline_ms: list[_Milliseconds] = Field(default=[], max_length=2_000)
-    """Of a document: what the main thread does with each script in its text."""
+    """For a document: main thread time of each script in its text."""
     content_loaded_ms: _Milliseconds | None = None
     load_event_ms: _Milliseconds | None = None
-    """Of the page's own document: what handlers of DOMContentLoaded and of the load event do."""
+    """For the page's own document: time of the handlers of DOMContentLoaded and of the load event."""
     callbacks_ms: _Milliseconds | None = None
-    """The same: what scripts do until the load event after they have run, these handlers included."""
+    """For the page's own document: time of callbacks of scripts until the load event, with these handlers."""
     pool: int | None = Field(default=None, ge=0, le=1)
-    """Whose connections carried it: 0 those with credentials, 1 those without; null where elements tell."""
+    """The connections that carried it: 0 with credentials, 1 without; null if the elements decide."""
     holds_load: bool = True
-    """False where the load event did not wait for it in one rehearsal that had asked for it before."""
+    """False if the load event did not wait for it in a rehearsal that asked for it before the event."""
 
 
 class Follows(_Strict):
@@ -182,7 +182,7 @@ class Follows(_Strict):
 
 
 class Rehearsal(_Strict):
-    """What the rehearsals showed of the page as a whole."""
+    """The findings of the rehearsals on the page as a whole."""
 
     browser: _Words
     """Product and version."""
@@ -199,22 +199,22 @@ class Rehearsal(_Strict):
     """Recorded requests that no rehearsal asked for."""
     error: float | None = None
     """The simulator's error: median of |simulated - rehearsed| / rehearsed page load time, in rehearsals kept
-    out of the fit; null where it did not load the page in one of them."""
+    out of the fit; null if it did not load the page in one of them."""
     judged: _Count = 0
     """Rehearsals kept out of the fit."""
     others_cpu: float | None = None
-    """Share of the machine's CPU time that others had meanwhile, in the median of the loads."""
+    """Share of the machine's CPU time that others used; median of the loads."""
     processor_ms: _Milliseconds | None = None
-    """What a fixed piece of work took on the machine (``rehearsal.speed``)."""
+    """Time of a fixed piece of work on the machine (``rehearsal.speed``)."""
     load_ms: _Milliseconds | None = None
-    """Page load time with every answer at once."""
+    """Page load time without delays."""
     first_contentful_paint: Follows | None = None
     largest_contentful_paint: Follows | None = None
-    """What the paints follow, where the rehearsals tell more than the simulator's own estimate."""
+    """The causes of the paints, if they fit better than the simulator's own estimate."""
     unstable: list[_Words] = Field(default=[], max_length=5_000)
     """Addresses that some rehearsals asked for and others did not."""
     unstable_share: float = 0.0
-    """Of the bytes."""
+    """Their share of the bytes."""
 
 
 class Resource(_Strict):
@@ -241,18 +241,18 @@ class Resource(_Strict):
     """``wire_bytes`` minus the size that the recording states."""
     recorded: Recorded = Recorded()
     stand_in: bool = False
-    """True: the page asks for it, the recording does not have it; a stored answer stands in (404)."""
+    """True: the page asks for it, but the recording lacks it; a stored 404 answers."""
     patterns: list[_Text] = Field(default=[], max_length=1_000)
     """Further addresses that it answers; ``*`` stands for any text."""
     rehearsed: Rehearsed | None = None
     outline: Outline | None = None
-    """Of a document of a shape that was made from rehearsals."""
+    """For a document of a shape that was made from rehearsals."""
     compute_ms: _Milliseconds | None = None
-    """Time for which a synthesised script, or the scripts in a synthesised document, compute; null where
+    """Computing time of a synthesised script, or of the scripts in a synthesised document; null if
     unknown."""
     file: Literal["named", "mentioned", "listed"] | None = None
-    """Of a file of a static site: a document, style sheet or import names it; its name stands in a script;
-    it merely lies in the folder. Null for what was recorded."""
+    """For a file of a static site: a document, style sheet or import names it; a script contains its name;
+    it is only in the folder. Null for a recorded resource."""
 
     @model_validator(mode="after")
     def _coding_is_known(self) -> Self:
@@ -277,10 +277,10 @@ class Page(_Strict):
     licence: _Words = ""
     recorded: str = Field(default="", pattern=r"^(\d{4}-\d\d-\d\d)?$")
     clock_ms: int | None = Field(default=None, ge=0, lt=2**53)
-    """When the navigation began in the recording, in milliseconds of Unix time; null where unknown."""
+    """Time of the navigation in the recording, in milliseconds of Unix time; null if unknown."""
     viewport: tuple[_Side, _Side] | None = None
-    """Width and height in CSS pixels on which it was recorded, and is loaded where nothing else is asked for;
-    null where unknown."""
+    """Width and height of the recording's view port in CSS pixels, the default for visits; null if
+    unknown."""
     mobile: bool = False
     """True when it was recorded as a phone, and is loaded as one."""
     url: str
@@ -288,12 +288,12 @@ class Page(_Strict):
     notes: list[_Words] = Field(default=[], max_length=1_000)
     """What the import changed or left out, one sentence each."""
     rehearsal: Rehearsal | None = None
-    """Null for a page that was never rehearsed."""
+    """Null if the page was never rehearsed."""
     resources: list[Resource] = Field(min_length=1, max_length=5_000)
 
     @property
     def usual_viewport(self) -> tuple[int, int]:
-        """The view port of its visits, where nothing else is asked for."""
+        """The default view port of its visits."""
         return self.viewport or DESKTOP
 
     @model_validator(mode="after")
@@ -333,7 +333,7 @@ class Page(_Strict):
 
 
 def own_document(resources: Sequence[Resource]) -> Resource:
-    """The page's own document, where the redirects end that begin with the navigation."""
+    """The page's own document: the end of the navigation's redirects."""
     base = resources[0]
     for resource in resources:
         if resource.cause.kind == "redirect" and resource.cause.by == base.id:
@@ -342,10 +342,10 @@ def own_document(resources: Sequence[Resource]) -> Resource:
 
 
 def keeping(page: Page, resources: Sequence[Resource], place: Mapping[int, int] | None = None) -> Page:
-    """``page`` with only ``resources``, numbered from 0 on, and whatever names them.
+    """``page`` with only ``resources``, numbered from 0, and with all references renumbered.
 
-    What followed a resource that is gone follows the first. ``place`` has the new number by the old one,
-    where several became one.
+    Effects of a removed resource follow the first one instead. ``place`` gives the new number by the old
+    one; pass it if several resources became one.
     """
     place = {resource.id: number for number, resource in enumerate(resources)} if place is None else place
 
@@ -378,7 +378,7 @@ def keeping(page: Page, resources: Sequence[Resource], place: Mapping[int, int] 
 
 
 def describe(error: ValidationError) -> tuple[str, str, str]:
-    """Key, what was found and what is accepted, of the first fault that pydantic saw."""
+    """The first fault that pydantic reports: key, found value, accepted values."""
     first = error.errors(include_url=False)[0]
     key = ".".join(f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
     key = key.replace(".[", "[")
@@ -396,7 +396,7 @@ def describe(error: ValidationError) -> tuple[str, str, str]:
 
 @contextmanager
 def faults_named(place: str) -> Iterator[None]:
-    """Makes what pydantic refuses within the block one :class:`UsageError` with the key in ``place``."""
+    """Turns a pydantic error in the body into a :class:`UsageError` with the key in ``place``."""
     try:
         yield
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""The files that scripts name: imports of modules, through import maps too, and workers.
+"""Finds the files that scripts name: imports of modules (also through import maps) and workers.
 
-Found by a simple scan, without running or parsing the scripts. It serves where no rehearsal tells
-what a page asks for, and says who asks.
+It scans the text and does not run or parse the scripts. Its results are used for pages
+without a rehearsal, and to find the importer of a module.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from wirepaint.pages.room import Room
 from wirepaint.pages.tags import Tag, tokens
 
 _NAMED = re.compile(
-    # import "x", import a from "x", export * from "x": names and signs between, and no second import, so that
-    # no text is looked at from two places.
+    # import "x", import a from "x", export * from "x": names and signs in between, but no second import, so
+    # that no text is scanned twice.
     r"""\b(?:import|export)\b(?:(?:(?!\b(?:im|ex)port\b)[\s\w$*{},])*?\bfrom\b)?\s*(?P<q>["'])(?P<static>[^"'\n]{1,500})(?P=q)"""
     r"""|\bimport\s*\(\s*(?P<r>["'`])(?P<dynamic>[^"'`\n$]{1,500})(?P=r)"""
     r"""|\bnew\s+URL\s*\(\s*(?P<s>["'`])(?P<beside>[^"'`\n$]{1,500})(?P=s)\s*,\s*import\.meta\.url"""
@@ -28,12 +28,12 @@ _RELATIVE = ("./", "../", "/", "http:", "https:")
 
 @dataclass
 class ImportMap:
-    """Where bare names of modules lead: of the part ``imports`` and every scope, absolute addresses."""
+    """Absolute addresses of bare module names, from the part ``imports`` and every scope."""
 
     names: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, name: str, base: str) -> str | None:
-        """The address of the module ``name`` for a script at ``base``; None where nothing says."""
+        """The address of the module ``name`` for a script at ``base``; None if unknown."""
         if name in self.names:
             return self.names[name]
         for at in range(len(name), 0, -1):
@@ -42,7 +42,7 @@ class ImportMap:
         return absolute(name, base) if name.startswith(_RELATIVE) else None
 
     def add(self, text: str, base: str) -> None:
-        """Takes in the JSON of an import map in a document at ``base``; what is no map is passed over."""
+        """Adds the JSON of an import map in a document at ``base``; ignores invalid maps."""
         try:
             said = json.loads(text)
         except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ class ImportMap:
 
 
 def in_script(text: str, url: str, document: str, known: ImportMap) -> Iterator[str]:
-    """Addresses that a script at ``url`` names, used in the document at ``document``; each may come twice."""
+    """Addresses in a script at ``url`` that the document at ``document`` uses; with repetitions."""
     for found in _NAMED.finditer(text):
         named: str | None = None
         if name := found["static"] or found["dynamic"]:
@@ -78,7 +78,7 @@ def imports(text: str, url: str, known: ImportMap) -> Iterator[str]:
 
 
 def in_document(text: str, url: str, known: ImportMap, room: Room | None = None) -> Iterator[str]:
-    """Addresses that the scripts within a document at ``url`` name; its import maps enter ``known``."""
+    """Addresses in the scripts within a document at ``url``; adds its import maps to ``known``."""
     for kind, script, base in _scripts(text, url, room):
         if kind == "importmap":
             known.add(script, base)
@@ -87,7 +87,7 @@ def in_document(text: str, url: str, known: ImportMap, room: Room | None = None)
 
 
 def read_maps(text: str, url: str, known: ImportMap, room: Room | None = None) -> None:
-    """The import maps of a document at ``url`` enter ``known``."""
+    """Adds the import maps of a document at ``url`` to ``known``."""
     for kind, script, base in _scripts(text, url, room):
         if kind == "importmap":
             known.add(script, base)

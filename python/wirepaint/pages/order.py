@@ -1,4 +1,4 @@
-"""A load graph as the page model takes it: only what is asked for, each cause before its effects."""
+"""Orders a load graph for the page model: only wanted resources, each cause before its effects."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 def ordered(
     resources: Sequence[dict[str, Any]], wanted: Sequence[bool], starts: Sequence[float]
 ) -> tuple[list[dict[str, Any]], dict[int, int]]:
-    """The wanted resources, by ``starts`` as far as causes come first, and the new number of each.
+    """The wanted resources in order of ``starts`` (but causes first), and the new number of each.
 
-    A cause that is not wanted is replaced by what caused it; one that would close a circle by the
+    An unwanted cause is replaced by its own cause; a cause that would close a circle is replaced by the
     navigation.
     """
     wanted = [wanted[0] or True, *wanted[1:]]
@@ -59,7 +59,7 @@ def _causes(
 def _nearest(
     resources: Sequence[dict[str, Any]], number: int, wanted: Sequence[bool], known: dict[int, int]
 ) -> int:
-    """``number``, or the nearest of its causes that is wanted, 0 in a circle; kept in ``known``."""
+    """``number``, or its nearest wanted cause, 0 in a circle; cached in ``known``."""
     passed: dict[int, None] = {}
     while not wanted[number] and number not in known and number not in passed:
         passed[number] = None
@@ -76,7 +76,7 @@ def _renumbered(resource: dict[str, Any], causes: list[int], place: dict[int, in
     by, *also = (place[number] for number in causes)
     moved = cause | {"by": by}
     if causes[0] != cause["by"] and cause["kind"] != "script":
-        # Its document or style sheet is not asked for, or comes later: something else leads to it.
+        # Its document or style sheet is unwanted or comes later: another resource causes it.
         moved = {"kind": "script", "by": by, "after_ns": 0}
     rest = {key: value for key, value in resource.items() if key != "also"}
     return rest | {"cause": moved} | ({"also": also} if also else {})

@@ -1,4 +1,4 @@
-"""What a picture says of its size: its first bytes are read, and nothing is decoded."""
+"""Reads the size of a picture from its first bytes, without decoding it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from PIL import Image
 
 _BY_PILLOW = ("WEBP", "AVIF", "BMP", "ICO")
 _LARGEST = 2**24
-"""Bytes of a picture that Pillow is given whole."""
+"""Largest picture in bytes that Pillow gets."""
 _MOST_SEGMENTS = 10_000
 _MOST_PIXELS = 2**31
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-"""Markers of JPEG after which the sides stand (ITU-T T.81, table B.1)."""
+"""Markers of JPEG before width and height (ITU-T T.81, table B.1)."""
 _SVG = re.compile(rb"<svg\b[^>]*>", re.S)
 _SVG_SIDE = re.compile(rb"\b(width|height|viewBox)\s*=\s*[\"']([^\"']*)[\"']")
 
 
 def natural_size(body: bytes) -> tuple[float, float] | None:
-    """Width and height that an image states, in CSS pixels; None where it states none."""
+    """Width and height that an image states, in CSS pixels; None if it states none."""
     sides = _stated(body) or _svg(body)
     if sides is None or not all(0 <= side < math.inf for side in sides) or sides[0] * sides[1] > _MOST_PIXELS:
         return None

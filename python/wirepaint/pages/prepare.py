@@ -1,7 +1,7 @@
-"""A page ready to be served: every body a file, every header final.
+"""Makes a page ready to be served: every body is a file, every header is final.
 
-The result is kept in the cache under the hash of the page's index, so that preparing again costs
-one small file. Safe when several processes prepare the same page at once.
+The result is cached under the hash of the page's index, so that preparing it again only reads
+one small file. Several processes may prepare the same page at once.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from wirepaint.pages.synthesis.markup import Driver
 
 _PREPARED = "prepared.json"
 NO_CLOCK_MS = 1_600_000_000_000
-"""When the clock of a page begins whose recording has no time (September 2020)."""
+"""Start of the page's clock if the recording has no time (September 2020)."""
 
 
 @dataclass(frozen=True)
 class PreparedPage:
-    """What a run needs of a page."""
+    """The data of a page that a run needs."""
 
     name: str
     url: str
     origins: list[tuple[str, str, int]]
     """Scheme, host and port, in the order in which the page first uses them."""
     responses: list[dict[str, Any]]
-    """As ``Response`` of the run description, one for each resource; ``body`` is an absolute path."""
+    """One ``Response`` of the run description for each resource; ``body`` is an absolute path."""
     resources: list[dict[str, Any]]
-    """As in page.json, with the sizes and headers that are really served, and ``expected``: true for
-    what every rehearsal asked for. Of a page that was never rehearsed: for the navigation, and for what
-    synthesised bodies ask for."""
+    """As in page.json, with the served sizes and headers, and ``expected``: true if every rehearsal asked
+    for the resource. If the page was never rehearsed: true for the navigation and for the requests of
+    synthesised bodies."""
     clock_ms: int = NO_CLOCK_MS
     seed: int = 1
     mobile: bool = False
     rehearsed: bool = False
     paints: dict[str, dict[str, Any] | None] = field(default_factory=dict)
-    """What the first and the largest contentful paint follow, where the rehearsals tell."""
+    """Causes of the first and the largest contentful paint, if the rehearsals found them."""
 
     @property
     def answering(self) -> list[int]:
@@ -65,7 +65,7 @@ class PreparedPage:
 
 
 def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
-    """The page in ``page_dir`` ready to be served; missing bodies are made once and kept in ``cache_folder``.
+    """Prepares the page in ``page_dir``; missing bodies are made once and kept in ``cache_folder``.
 
     Raises :class:`UsageError` for a page folder that is damaged and a cache that cannot be written.
     """
@@ -74,7 +74,7 @@ def prepare(page_dir: Path, cache_folder: Path) -> PreparedPage:
 
 
 def prepare_as(page: Page, page_dir: Path, cache_folder: Path) -> PreparedPage:
-    """The same for a page with bodies in ``page_dir``, whatever the index there says."""
+    """Prepares ``page`` with the bodies in ``page_dir``, but without the index there."""
     return _prepared(page.model_dump_json().encode(), lambda: page, Path(page_dir), cache_folder)
 
 
@@ -92,13 +92,13 @@ def _prepared(index: bytes, page: Callable[[], Page], page_dir: Path, cache_fold
 
 @cache
 def _maker() -> bytes:
-    """Hash of the code that makes bodies: with other code, pages are made again."""
+    """Hash of the code that makes bodies: if it changes, pages are made again."""
     files = sorted(p for p in Path(__file__).parent.rglob("*") if p.suffix in (".py", ".js"))
     return hashlib.sha256(b"".join(p.read_bytes() for p in files)).digest()
 
 
 class _Served(BaseModel):
-    """What was made ready: each resource as it is served, whether it has a new body, which are certain."""
+    """A prepared page: each resource as served, whether it has a new body, and which are certain."""
 
     resources: list[Resource]
     own: list[bool]
@@ -106,7 +106,7 @@ class _Served(BaseModel):
 
 
 def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
-    """Lets an ordinary user make the bodies, and keeps them in ``folder``."""
+    """Makes the bodies as an ordinary user, and keeps them in ``folder``."""
 
     def work(made: Path, _: ordinary.Say) -> dict[str, Any]:
         for resource in page.resources:
@@ -128,7 +128,7 @@ def _make(page: Page, page_dir: Path, folder: Path) -> dict[str, Any]:
 
 
 def _check(page: Page, served: _Served, page_dir: Path) -> None:
-    """Raises unless it is the same page, with stored bodies in its folder: whoever made it ready may lie."""
+    """Raises unless it is the same page, with stored bodies in its folder: the maker is not trusted."""
     asked = [(resource.id, resource.method, resource.url, resource.body) for resource in page.resources]
     answered = [(resource.id, resource.method, resource.url, resource.body) for resource in served.resources]
     if asked != answered or len(served.own) != len(asked):
@@ -154,7 +154,7 @@ def _keep(page: Page, served: _Served, made: Path, folder: Path) -> dict[str, An
         hand_over(scratch)
         try:
             scratch.rename(folder)
-        except OSError:  # another process was faster, or what is there is damaged
+        except OSError:  # another process was faster, or the present folder is damaged
             if _read(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
                 scratch.rename(folder)
@@ -164,7 +164,7 @@ def _keep(page: Page, served: _Served, made: Path, folder: Path) -> dict[str, An
 
 
 def _described(page: Page, served: _Served, folder: Path) -> dict[str, Any]:
-    """What is kept of a page, with its new bodies in ``folder``."""
+    """The cached description of a page, with its new bodies in ``folder``."""
     data: dict[str, Any] = {
         "name": page.name,
         "url": page.url,
@@ -214,14 +214,14 @@ def _paints(page: Page) -> dict[str, dict[str, Any] | None]:
 
 
 def _certain(page: Page) -> set[int]:
-    """What each visit has to ask for."""
+    """The resources that each visit must ask for."""
     if page.rehearsal is None:
         return set(Driver(page).driven) | {0}
     return {r.id for r in page.resources if r.rehearsed and r.rehearsed.asked == 1}
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """What the cache holds, if it is whole: its index and its bodies have the hashes of their writing."""
+    """The cached page, None if damaged: its index and bodies must have their original hashes."""
     try:
         digest, _, text = (folder / _PREPARED).read_bytes().partition(b"\n")
         if hashlib.sha256(text).hexdigest().encode() != digest:

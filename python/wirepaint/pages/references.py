@@ -1,7 +1,7 @@
-"""The addresses that a document or a stylesheet makes the browser ask for, and where they stand.
+"""Finds the addresses that a document or a stylesheet makes the browser ask for, with their positions.
 
-Text is decoded as Latin-1, so that positions are byte positions whatever the charset. Scripts are
-not run: what they ask for is not seen here.
+Text is decoded as Latin-1, so that positions are byte positions in any charset. Scripts are
+not run, so their requests are not found here.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ class Reference:
     end: int
     url: str
     element: str = "css"
-    """The tag that asks for it; ``css`` for a style."""
+    """The tag that makes the request; ``css`` for a style."""
 
 
 @dataclass
 class Markup:
-    """What a document or stylesheet says of its parts."""
+    """The references and scripts in a document or stylesheet."""
 
     found: list[Reference] = field(default_factory=list)
     icons: set[str] = field(default_factory=set)
-    """Addresses of its icons, which a headless browser leaves alone."""
+    """Addresses of its icons; a headless browser does not ask for them."""
     scripts: list[str] = field(default_factory=list)
     """The scripts within it."""
 
 
 def in_css(text: str, base: str, room: Room | None = None) -> Iterator[Reference]:
-    """What a stylesheet at ``base`` refers to; ``data:`` and fragments of the document are left out."""
+    """The references in a stylesheet at ``base``, without ``data:`` and fragments of the document."""
     for start, end, raw in _addresses((room or Room()).take(text)):
         if url := absolute(raw.strip(_SPACE), base):
             yield Reference(start, end, url)
 
 
 def in_html(text: str, base: str, room: Room | None = None) -> list[Reference]:
-    """What a document at ``base`` makes a browser with scripts ask for."""
+    """The references in a document at ``base``, for a browser with scripts."""
     return read_html(text, base, room).found
 
 
@@ -85,7 +85,7 @@ def read_html(text: str, base: str, room: Room | None = None) -> Markup:
 
 
 def join(base: str, url: str) -> str:
-    """``url`` against ``base`` (RFC 3986, section 5.2); raises ValueError for what is no address.
+    """``url`` against ``base`` (RFC 3986, section 5.2); raises ValueError if it is no address.
 
     ``urljoin`` drops empty segments of a path (``a//b``), browsers keep them.
     """
@@ -114,8 +114,8 @@ def plain(url: str) -> str:
 
 
 def is_address(url: str) -> bool:
-    """True for what a browser can ask for: http or https, no fragment and user, host and port as DNS and TCP
-    have them."""
+    """True for an address that a browser can ask for: http or https, no fragment or user, host and port
+    valid in DNS and TCP."""
     if not url.startswith(("http://", "https://")) or len(url) > LONGEST_ADDRESS:
         return False
     if "#" in url or " " in url or not url.isprintable():  # other spaces are not printable
@@ -135,7 +135,7 @@ def is_address(url: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def absolute(url: str, base: str) -> str | None:
-    """``url`` against ``base`` as it is requested; None where nothing is requested."""
+    """``url`` against ``base`` as it is requested; None if it causes no request."""
     if not url or url.startswith("#"):
         return None
     try:
@@ -150,7 +150,7 @@ def absolute(url: str, base: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def key(url: str) -> str:
-    """A form in which two writings of one address are equal, whatever the scheme and escapes."""
+    """A normal form of an address, without the scheme and without escapes."""
     try:
         parts = urlsplit(plain(url))
     except ValueError:
@@ -159,9 +159,9 @@ def key(url: str) -> str:
 
 
 def blank(text: str, references: list[Reference], keep: Callable[[str], bool]) -> tuple[str, int]:
-    """``text`` with each address that ``keep`` refuses overwritten by spaces, and how many.
+    """``text`` with each address that ``keep`` refuses overwritten by spaces, and their number.
 
-    An empty address is never asked for, and the length of the text stays.
+    Browsers never ask for an empty address, and the text keeps its length.
     """
     pieces: list[str] = []
     position = count = 0
@@ -175,7 +175,7 @@ def blank(text: str, references: list[Reference], keep: Callable[[str], bool]) -
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where the addresses of a style stand, and how they are written."""
+    """Positions and raw texts of the addresses in a style."""
     for match in _CSS.finditer(text):
         if match.lastgroup:
             yield *match.span(match.lastgroup), match[match.lastgroup]
@@ -227,7 +227,7 @@ class _Reader:
                 self._add(start, end, end, tag.name)
 
     def _rebase(self, href: str) -> None:
-        """The first ``base`` counts."""
+        """Sets the base of addresses; only the first ``base`` counts."""
         if self._based or not href:
             return
         self._based = True

@@ -1,4 +1,4 @@
-"""How much of a page's bodies is read, so that no page takes long: what lies beyond is not known."""
+"""Limits how much of a page's bodies is read, so that no page takes long; the rest is ignored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_SCRIPT = 2**25
 
 
 class Room:
-    """What is left for one purpose and one page."""
+    """The remaining allowance for one purpose and one page."""
 
     def __init__(self, marks: int = MOST_MARKS, text: int = MOST_TEXT) -> None:
         self.marks, self._text = marks, text

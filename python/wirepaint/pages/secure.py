@@ -1,6 +1,6 @@
-"""A page of plain http as it is asked for by https, as HSTS would have it: HTTP/2 needs TLS in every browser.
+"""Turns a page of plain http into one of https, as HSTS would: browsers speak HTTP/2 only over TLS.
 
-References to ``http://`` in its documents are upgraded by the browser (``upgrade-insecure-requests``).
+The browser upgrades references to ``http://`` in its documents (``upgrade-insecure-requests``).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _POLICY = "content-security-policy"
 
 
 def is_plain(page: Page) -> bool:
-    """True when some of it is asked for by http."""
+    """True if some of its requests use http."""
     return any(resource.url.startswith("http:") for resource in page.resources)
 
 
 def secured(folder: Path) -> Path:
-    """Folder in the cache with the page of ``folder`` by https; made once."""
+    """Folder in the cache with the https version of the page in ``folder``; made once."""
     digest = hashlib.sha256(read_index(folder) + NOTE.encode()).hexdigest()[:32]
     target = cache.cache_dir().parent / "secured" / digest
     if not (target / INDEX).is_file():
@@ -42,7 +42,7 @@ def secured(folder: Path) -> Path:
 
 
 def by_https(page: Page) -> Page:
-    """The page with every address by https, each once; a redirect to the same address by https is gone."""
+    """The page with https addresses, each once; redirects from http to the same https address are removed."""
     kept: dict[tuple[str, str], Resource] = {}
     names: dict[int, tuple[str, str]] = {}
     for resource in page.resources:

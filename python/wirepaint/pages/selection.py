@@ -1,4 +1,4 @@
-"""Which entries of a HAR make the page: one of its pages, real network answers, each request once."""
+"""Selects the entries of a HAR for a page: of one page, with network answers, each request once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from wirepaint.pages.room import Room
 from wirepaint.pages.usage import kind_of, unhinted, unhinted_kind
 
 _LONGEST_PATH, _LONGEST_HOST = 8_192, 253
-"""Servers take no longer path; DNS has no longer name."""
+"""Servers accept no longer path; DNS has no longer name."""
 
 _DRIVEN_METHODS = ("GET", "HEAD", "POST")
-"""What a page of synthesised bodies asks for: no preflight of the browser's own is needed."""
+"""Methods of the requests of synthesised bodies: they need no preflight."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_HOPS = 20
@@ -30,7 +30,7 @@ _MOST_HOPS = 20
 
 @dataclass(eq=False)
 class Draft:
-    """An entry on its way to a resource; times in ms since the navigation."""
+    """An entry that becomes a resource; times in ms since the navigation."""
 
     entry: Entry
     url: str
@@ -42,13 +42,13 @@ class Draft:
     room: Room
     """For reading the bodies of the page."""
     target: Draft | None = None
-    """Where its redirect leads."""
+    """The target of its redirect."""
     came_from: Draft | None = None
     """The redirect that led here."""
 
     @cached_property
     def markup(self) -> references.Markup:
-        """What the recorded body of a document or stylesheet refers to."""
+        """The references in the recorded body of a document or stylesheet."""
         text = peek(self.entry)[: references.MOST_READ]
         if self.kind == "css":
             return references.Markup(list(references.in_css(text, self.url, self.room)))
@@ -61,20 +61,20 @@ class Draft:
 
 @dataclass
 class Selection:
-    """The drafts in order of start, the base document's redirects and itself first."""
+    """The drafts in order of start, first the redirects to the base document and the base document."""
 
     drafts: list[Draft]
     base: Draft
     """The document after redirects."""
     load_ms: float | None
     aliases: dict[str, str] = field(default_factory=dict)
-    """Addresses that the import changed: recorded to replayed."""
+    """Addresses that the import changed: recorded address to replayed address."""
     notes: list[str] = field(default_factory=list)
     page: RecordedPage | None = None
 
 
 def select(log: Log, path: Path, page: str | None) -> Selection:
-    """Chooses the page and its requests; raises :class:`UsageError` where there is none."""
+    """Chooses the page and its requests; raises :class:`UsageError` if there is none."""
     used = {entry.page for entry in log.entries}
     pages = [p for p in log.pages if p.id in used] if page is None else log.pages
     recorded = choose_page(pages, str(path), page) if pages or page is not None else None
@@ -125,7 +125,7 @@ def select(log: Log, path: Path, page: str | None) -> Selection:
         first, hops = draft, 0
         while first.came_from and hops < _MOST_HOPS:
             first, hops = first.came_from, hops + 1
-        # A frame without content, or one that a form posted into, is no document but a beacon.
+        # A frame without content, or the target of a posted form, is a beacon, not a document.
         empty_frame = final.kind == "html" and final.status == 204 and draft is not base
         draft.kind = "data" if empty_frame or first.method != "GET" else final.kind
     if not base.entry.response.content.recorded:
@@ -179,7 +179,7 @@ def _draft(entry: Entry, first: Entry, room: Room) -> Draft:
     start = (entry.started - first.started) / timedelta(milliseconds=1)
     timings = entry.timings
     spent = entry.time if entry.time >= 0 else max(timings.wait, 0.0) + max(timings.receive, 0.0)
-    # A cold cache asks for the whole and gets it; the server cuts ranges itself.
+    # With a cold cache the browser gets the whole answer; the server makes partial ones itself.
     status = 200 if entry.response.status in (206, 304) else entry.response.status
     url = plain(entry.request.url.strip())
     return Draft(entry, url, entry.request.method.upper(), kind_of(entry), status, start, start + spent, room)
@@ -198,7 +198,7 @@ def _is_document(draft: Draft) -> bool:
 
 
 def _chain(first: Draft) -> list[Draft]:
-    """A request and those that its redirects lead to."""
+    """A request and the targets of its redirects."""
     chain = {first: None}
     while (following := next(reversed(chain)).target) and following not in chain and len(chain) < _MOST_HOPS:
         chain[following] = None
@@ -206,7 +206,7 @@ def _chain(first: Draft) -> list[Draft]:
 
 
 def _settle_kinds(drafts: list[Draft], base: Draft) -> None:
-    """What HTML is for whose requests do not say so: what its page uses it as."""
+    """Finds the kind of HTML answers whose requests give no hint, from their use in the page."""
     if base.kind in ("data", "other"):
         base.kind = "html"
     open_questions = {references.key(d.url): d for d in drafts if d is not base and unhinted(d.entry)}
@@ -239,10 +239,10 @@ def _link_redirects(drafts: list[Draft]) -> None:
 
 
 def _upgrade(drafts: list[Draft], chain: list[Draft], aliases: dict[str, str], counts: Counter[str]) -> None:
-    """Asks by https where the browser would whatever the page says.
+    """Changes http addresses to https where the browser would.
 
-    That is, for http parts of an https page, which it blocks or upgrades, for hosts in its preloaded
-    HSTS list, and for those whose site asked to be in it.
+    These are http parts of an https page (the browser blocks or upgrades them), hosts in its preloaded
+    HSTS list, and hosts whose site asked to be in the list.
     """
     secure_page = chain[-1].url.startswith("https:")
     asking = {
@@ -261,7 +261,7 @@ def _upgrade(drafts: list[Draft], chain: list[Draft], aliases: dict[str, str], c
 
 
 def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:
-    """Each (method, url) once: the first request with the best answer."""
+    """The drafts with each (method, url) once: the first request with the best answer."""
     groups: dict[tuple[str, str], list[Draft]] = {}
     for draft in drafts:
         groups.setdefault(draft.key, []).append(draft)
@@ -274,7 +274,7 @@ def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:
         dropped.update(d for d in group if d is not first)
         if best is first:
             continue
-        # A redirect that ended at its own address again: the hops between are not asked for.
+        # A redirect that returned to its own address: the hops in between are dropped.
         hop = first.target
         while hop and hop.key != first.key and hop not in dropped:
             dropped.add(hop)
@@ -289,14 +289,14 @@ def _once(drafts: list[Draft], counts: Counter[str]) -> list[Draft]:
 
 
 def _badness(draft: Draft) -> tuple[bool, bool, bool, bool]:
-    """Of several answers the least is kept: content, else a redirect that leads elsewhere."""
+    """Sort key of several answers; the lowest is kept: content, else a redirect to another address."""
     redirects = draft.status in _REDIRECTS
     to_itself = redirects and (draft.target is None or draft.target.key == draft.key)
     return redirects, to_itself, draft.status >= 400, draft.status == 204
 
 
 def _keep_replayable_redirects(drafts: list[Draft], counts: Counter[str]) -> None:
-    """A redirect stays where its target is asked for through it alone; else it answers 204."""
+    """Keeps a redirect if its target is reached only through it; else it answers 204."""
     alive = set(drafts)
     for draft in drafts:
         if draft.came_from is not None and draft.came_from not in alive:

@@ -1,8 +1,8 @@
-"""Which hosts of a page are one server, and the addresses that say so.
+"""Groups the hosts of a page into servers, and gives them addresses.
 
-Congestion controls that share state among connections know a server by the network of its address
+Congestion controls that share state among connections identify a server by the network of its address
 (``congestion/include/cc_group.h``). A host is a server of its own, unless the recording saw several at
-one address. Each server has a network /24, each host an address in it, in both back ends.
+one address. In both back ends each server has a network /24, and each host an address in it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from wirepaint.pages.prepare import PreparedPage
 
 MOST_HOSTS = 254
-"""Addresses of hosts in a network /24."""
+"""Host addresses in a network /24."""
 _FIRST = IPv4Address("10.65.0.0")
 
 
 def numbered(addresses: Iterable[str]) -> list[int | None]:
-    """A number for each address that a recording names, without telling it; the same for the same.
+    """A number for each address of a recording, equal for equal addresses; it hides the address.
 
-    None for what says nothing of a server: no address, or one that is not public, as a proxy's.
+    None if it does not identify a server: no address, or one that is not public, such as a proxy's.
     """
     known: dict[str, int] = {}
     numbers: list[int | None] = []
@@ -56,7 +56,7 @@ def servers(page: PreparedPage) -> list[list[str]]:
 
 
 def addresses(page: PreparedPage, *, together: bool = False) -> dict[str, str]:
-    """One address a host; ``together`` makes all hosts one server. Raises ``PageFailed``."""
+    """One address per host; ``together`` makes all hosts one server. Raises ``PageFailed``."""
     groups = servers(page)
     if together:
         groups = [[host for hosts in groups for host in hosts]]

@@ -1,8 +1,8 @@
-"""A shape: a rehearsed page without its bodies, which loads as the page does.
+"""A shape: a rehearsed page without its bodies, which loads like the page.
 
-:func:`shaped` drops the bodies and keeps what made the browser ask: where documents name resources
-and by which elements, what stylesheets use, and for all else the causes that rehearsals measured,
-with the time that scripts compute. :mod:`wirepaint.pages.synthesis` makes bodies from these.
+:func:`shaped` drops the bodies and keeps the causes of the requests: the places and elements in documents,
+the references of stylesheets, and for all other requests the causes that rehearsals measured,
+with the computing time of scripts. :mod:`wirepaint.pages.synthesis` makes bodies from these.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from wirepaint.pages.synthesis.markup import HIGH
 NOTE = "a shape: bodies are synthesised, causes and computing times are those of its rehearsals"
 _METHODS = ("GET", "HEAD", "POST")
 _CERTAIN = ("stylesheet", "script", "async_script", "deferred_script", "image", "frame", "preload")
-"""Elements that a browser asks for whatever scripts and styles do."""
+"""Elements whose resource a browser always asks for, independent of scripts and styles."""
 _LAYS_OUT = ("html", "css", "js")
-"""A style cause that waits for these alone waits for the layout that they block."""
+"""A style cause that waits only for these types waits for the layout that they block."""
 
 
 def shaped(page: Page, prepared: PreparedPage, viewport: tuple[int, int]) -> Page:
@@ -52,7 +52,7 @@ class _Shape:
         )
 
     def _described(self, resource: Resource) -> dict[str, Any]:
-        """The resource as :func:`ordered` takes it."""
+        """The resource in the form for :func:`ordered`."""
         cause, also = self._cause(resource)
         described: dict[str, Any] = {"id": resource.id, "type": resource.type}
         if cause is not None:
@@ -62,7 +62,7 @@ class _Shape:
         return described
 
     def _cause(self, resource: Resource) -> tuple[dict[str, Any] | None, list[int]]:
-        """What documents and stylesheets say comes before what was fitted, where they say enough."""
+        """The cause from documents and stylesheets if it is certain enough, else the fitted one."""
         known, rehearsed = self._graph._causes.get(resource.id), resource.rehearsed
         by = rehearsed.by if rehearsed else []
         if known is not None and resource.cause.kind != "redirect" and by:
@@ -88,7 +88,7 @@ class _Shape:
         document = resource.type == "html" and resource.body and resource.status < 300
         sent, status = headers.kept(resource.headers, synthetic=True), resource.status
         if document and (onward := self._onward(resource)):
-            # Its script or <meta> led on; a synthesised one does so by its status.
+            # Its script or <meta> navigated to another document; a synthesised one redirects by status.
             document, status = False, 302
             sent.append(("location", onward.url))
         return resource.model_copy(
@@ -111,7 +111,7 @@ class _Shape:
         )
 
     def _onward(self, document: Resource) -> Resource | None:
-        """The document that this one leads on to."""
+        """The document that this one navigates to."""
         leads = (r for r in self._page.resources if r.cause.kind == "redirect" and r.cause.by == document.id)
         return next(leads, None)
 
@@ -153,7 +153,7 @@ class _Shape:
         return sheet.type == "css" and sheet.rehearsed is not None and sheet.rehearsed.priority in HIGH
 
     def _rendering(self, document: Resource) -> float:
-        """Styles, layout and paint of the page's own document, with the style sheets of the page."""
+        """Time in ms for styles, layout and paint of the page's own document, with its style sheets."""
         if document.rehearsed is None or document.rehearsed.callbacks_ms is None:
             return 0.0
         sheets = (
@@ -175,7 +175,7 @@ def _as_cause(described: dict[str, Any], rehearsed: Rehearsed) -> Cause:
     kinds = {"redirect": "redirect", "markup": "parser", "import": "css", "style": "css"}
     module = cause["kind"] == "import" and described["type"] == "js"
     kind = "script" if module else kinds.get(cause["kind"], "script")
-    # Synthesised scripts know no first of several.
+    # Synthesised scripts cannot wait for the first of several.
     first = module or rehearsed.after == "first"
     plain = first or kind != "script" or rehearsed.after == "run"
     after_load = rehearsed.after == "load" and kind == "script"

@@ -1,4 +1,4 @@
-"""A page for people: what it asks for, what is left out, and the waterfall of its rehearsal.
+"""Shows a page: its requests, left-out resources, and the waterfall of its rehearsal.
 
 :func:`facts` gives all of it as a dictionary for programs, :func:`lines` as text.
 """
@@ -34,7 +34,7 @@ def verdict(page: Page) -> str:
 
 
 def simulator(page: Page) -> str | None:
-    """How far the simulator is off on this page; None where no rehearsal tells."""
+    """The simulator's error on this page; None if no rehearsal gives it."""
     found = page.rehearsal
     if found is None or found.verdict == "does not" or (found.error is None and not found.judged):
         return None
@@ -143,7 +143,7 @@ def _table(page: Page, known: dict[str, Any]) -> list[str]:
 
 
 def _remarks(page: Page, known: dict[str, Any], whole: bool) -> list[str]:
-    """What is unlike the recording, each with its addresses."""
+    """Differences from the recording, each with its addresses."""
     patterns = [f"{url} as {pattern}" for url, all_of in known["patterns"].items() for pattern in all_of]
     sometimes = [f"{url} ({share:.0%})" for url, share in known["sometimes"].items()]
     text: list[str] = []
@@ -236,7 +236,7 @@ def _row(page: Page, resource: Resource) -> dict[str, Any]:
 
 
 def _cause(page: Page, resource: Resource) -> str:
-    """What the request follows, as the simulator takes it."""
+    """The cause of the request in the simulator."""
     cause, found = resource.cause, resource.rehearsed
     if cause.by is None:
         return "navigation"
@@ -262,7 +262,7 @@ def _cause(page: Page, resource: Resource) -> str:
 
 
 def _is_asked(page: Page, resource: Resource) -> bool:
-    """Of a page that no rehearsal loaded: whether the recording or a name in a file has it."""
+    """Whether a rehearsal asked for it; without a rehearsal, whether it was recorded or a file names it."""
     if page.rehearsal is None or page.rehearsal.loads == 0:
         return resource.file != "listed"
     return resource.rehearsed is not None
@@ -292,7 +292,7 @@ def _address(resource: Resource) -> str:
 
 
 def _short(text: str, width: int) -> str:
-    """``text`` without its middle where it is too long."""
+    """``text`` without its middle if it is too long."""
     if len(text) <= width:
         return text
     end = (width - 3) * 2 // 3

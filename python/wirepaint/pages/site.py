@@ -1,4 +1,4 @@
-"""The files of a static site: which the page names, which scripts mention, which merely lie there."""
+"""Finds the files of a static site: those that the page names, that scripts mention, and all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wirepaint.pages.usage import by_mime
 MAX_BYTES = 256 * 2**20
 MAX_FILES = 5_000
 MAX_OFFERED = 4_500
-"""Files that nothing names are taken up to so many: the rest of a page is for what it asks of others."""
+"""Limit for files that nothing names: the remaining resources are for requests to other sites."""
 
 _TYPES = {
     "js": "text/javascript; charset=utf-8", "mjs": "text/javascript; charset=utf-8", "woff2": "font/woff2",
@@ -49,7 +49,7 @@ Standing = Literal["named", "mentioned", "listed"]
 
 @dataclass
 class File:
-    """One file at one address; ``goes_to``: the address of a folder without its slash leads there."""
+    """One file at one address; ``goes_to`` is the redirect from a folder's address without its slash."""
 
     url: str
     body: bytes
@@ -61,7 +61,7 @@ class File:
 
 
 class Site:
-    """The files of a site in the order in which they are found: what is named comes first."""
+    """The files of a site in the order in which they are found: named files come first."""
 
     def __init__(self, root: Path, origin: str) -> None:
         self._root, self._origin = files.real(root), origin
@@ -73,10 +73,10 @@ class Site:
         self._number: dict[str, int] = {}
         self.blanked = 0
         self.beyond = 0
-        """Files that no reference names and that are too many or too large to be offered."""
+        """Number of files that nothing names and that exceed the limits."""
 
     def walk(self, start: str) -> None:
-        """Finds all, beginning at the document ``start``, a path below the root; empty for the index."""
+        """Finds all files, beginning at the document ``start``, a path below the root; empty for the index."""
         self._document = f"{self._origin}/{quote(start)}"
         queue = deque([self._take(self._document, Cause(by=None, kind="navigation"))])
         while queue:
@@ -115,11 +115,11 @@ class Site:
         return taken
 
     def _checks_hashes(self) -> bool:
-        """True where the page's document checks hashes of its parts: those stay as they are."""
+        """True if the page's document checks hashes of its parts: those stay unchanged."""
         return bool(_INTEGRITY.search(self.found[self._document].body.decode("latin-1")))
 
     def _take(self, url: str, cause: Cause, standing: Standing = "named") -> File | None:
-        """The file at ``url`` when it is new, of this site and inside its folder."""
+        """The file at ``url`` if it is new, of this site and inside its folder."""
         if url in self.found or not url.startswith(self._origin + "/"):
             return None
         path = unquote(urlsplit(url).path, errors="surrogateescape")
@@ -149,7 +149,7 @@ class Site:
         return file
 
     def _mentioned(self) -> list[File | None]:
-        """Files that scripts may ask for: their names stand in the text of a file of the page."""
+        """Files that scripts may ask for: the text of a file of the page contains their names."""
         names: set[bytes] = set()
         for file in self.found.values():
             if file.kind in ("html", "js"):
@@ -163,7 +163,7 @@ class Site:
         return [file for file in taken if file is not None]
 
     def _take_listed(self) -> None:
-        """All else that a server would serve, the likeliest kinds first."""
+        """Takes all other files that a server would serve, the likeliest kinds first."""
         left = [target for target in self._files() if target not in self._taken and _is_served(target)]
         kinds = {target: by_mime(_mime(target), target.name) for target in left}
         for target in sorted(left, key=lambda target: (_MOST_LIKELY.index(kinds[target]), target)):
@@ -173,7 +173,7 @@ class Site:
             self._take(self._url(target), Cause(by=0, kind="other"), "listed")
 
     def _files(self) -> Iterator[Path]:
-        """All files of the folder by path, without hidden ones and those of packages."""
+        """All files of the folder in order of path, without hidden files and packages."""
         for folder, inner, names in os.walk(self._root):
             inner[:] = sorted(n for n in inner if n[0] != "." and n not in ("node_modules", "__pycache__"))
             yield from (Path(folder, name) for name in sorted(names) if name[0] != ".")
@@ -188,7 +188,7 @@ def _mime(target: Path) -> str:
 
 
 def _is_served(target: Path) -> bool:
-    """Whether a file belongs to a site rather than to its making."""
+    """Whether a file belongs to the site, not to its sources."""
     suffix = target.suffix.lower().lstrip(".")
     if suffix in _NEVER_SERVED or _NEVER_NAMED.fullmatch(target.name) or not target.is_file():
         return False

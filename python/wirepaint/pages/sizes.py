@@ -1,16 +1,16 @@
-"""Sizes and server time of a recorded response, from what its recorder wrote down.
+"""Sizes and server time of a recorded response.
 
 Recorders disagree about ``bodySize`` and ``_transferSize``: some count the header block of HTTP/2
 into both, some write -1. The size of a body on the wire is the first of these that applies:
 
-1. nothing, where HTTP allows no body (HEAD, 204); a 304 stands for the whole answer, whose size on
-   the wire it does not tell;
+1. nothing, if HTTP allows no body (HEAD, 204); a 304 stands for the whole answer, but does not give
+   its size on the wire;
 2. without content-encoding: the decoded size (body, else ``content.size``), unless ``bodySize`` is
    known and smaller (recorders lose headers);
 3. the response's Content-Length, unless ``bodySize`` is known and smaller (a broken transfer);
-4. ``bodySize``; where it equals ``_transferSize`` and the header size is unknown, less a quarter
-   of the header's text (what HPACK leaves of it);
-5. ``_transferSize`` less the header, measured or estimated alike;
+4. ``bodySize``; if it equals ``_transferSize`` and the header size is unknown, less a quarter
+   of the header's text (its size after HPACK);
+5. ``_transferSize`` less the header, measured or estimated in the same way;
 6. ``content.size`` less ``content.compression``;
 7. unknown (None): the stored body is encoded as a server would; without a body
    :func:`usual_wire_bytes` estimates.
@@ -30,14 +30,14 @@ _USUAL_RATIO = {"js": 0.29, "css": 0.18, "html": 0.23, "data": 0.27}
 
 
 def decoded_bytes(entry: Entry, body: bytes | None) -> int:
-    """Bytes of the decoded body; -1 where nothing tells."""
+    """Bytes of the decoded body; -1 if unknown."""
     if body is not None:
         return len(body)
     return entry.response.content.size
 
 
 def wire_bytes(entry: Entry, body: bytes | None) -> int | None:
-    """Bytes of the body on the wire; None where nothing tells (rule 7)."""
+    """Bytes of the body on the wire; None if unknown (rule 7)."""
     response = entry.response
     decoded = decoded_bytes(entry, body)
     if entry.request.method.upper() == "HEAD" or response.status == 204:
@@ -65,7 +65,7 @@ def wire_bytes(entry: Entry, body: bytes | None) -> int | None:
 
 
 def usual_wire_bytes(kind: str, decoded: int) -> int:
-    """Estimate for an encoded body of ``decoded`` bytes whose size on the wire nobody recorded."""
+    """Estimated size on the wire of an encoded body of ``decoded`` bytes."""
     return max(1, round(decoded * _USUAL_RATIO.get(kind, 0.5))) if decoded > 0 else 0
 
 
@@ -78,7 +78,7 @@ def think_times(entries: Iterable[Entry]) -> list[float]:
     """Server time of each entry in ms: its wait less a round trip to its host.
 
     The round trip is the shortest TCP handshake to the host (``connect`` less ``ssl``; QUIC: the
-    whole handshake), else the shortest wait seen from it.
+    whole handshake), else the shortest wait for it.
     """
     entries = list(entries)
     handshakes: dict[str, list[float]] = defaultdict(list)

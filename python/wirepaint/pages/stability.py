@@ -1,4 +1,4 @@
-"""Whether a page with its recorded bodies will ask for what was recorded, no more and no less."""
+"""Checks whether a page with its recorded bodies will ask for exactly the recorded resources."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LOADS = ("createElement", ".src", "fetch(", "XMLHttpRequest", "document.write",
 
 
 def doubt(selection: Selection) -> str | None:
-    """Why the recorded bodies may ask for something else; None where there is no sign of it.
+    """Why the recorded bodies may ask for other resources; None if there is no sign of it.
 
-    Signs are requests that no recorded document or stylesheet refers to, which scripts must have
-    made, and scripts inside documents that load from hosts which the recording does not have.
+    Signs are requests that no recorded document or stylesheet refers to (scripts must have
+    made them), and scripts inside documents that load from hosts missing in the recording.
     """
     if not selection.base.entry.response.content.recorded:
         return None

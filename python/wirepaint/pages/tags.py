@@ -1,8 +1,8 @@
-"""The tags and texts of a document with their positions, in one pass over whatever it holds.
+"""Finds the tags and texts of a document with their positions, in one pass.
 
-The tokenizer of the HTML standard (section 13.2.5) as far as positions need it: no character is looked
-at from two places, so the time grows with the length alone. ``html.parser`` looks again from each
-``<`` of broken markup. Not done: the escaped states of scripts (a ``</script`` in a comment of a
+It is the tokenizer of the HTML standard (section 13.2.5) as far as positions need it. It scans no
+character twice, so the time is linear in the length, even for broken markup; ``html.parser`` scans again
+from each ``<`` of broken markup. Not done: the escaped states of scripts (a ``</script`` in a comment of a
 script ends it).
 """
 
@@ -38,7 +38,7 @@ class Field(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Text between tags; ``within`` names the element whose content is text alone, or is empty."""
+    """Text between tags; ``within`` names the raw-text element (``RAW``) around it, or is empty."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class Tag:
     fields: list[Field]
 
     def attributes(self, text: str) -> dict[str, str]:
-        """Values by name, character references resolved; of several of a name the first."""
+        """Values by name, character references resolved; the first if a name occurs several times."""
         values: dict[str, str] = {}
         for name, start, end in self.fields:
             values.setdefault(name, unescape(text[start:end]))
@@ -66,7 +66,7 @@ class Tag:
 
 
 def unescape(text: str) -> str:
-    """``text`` with its character references resolved; as it is where one has thousands of digits."""
+    """``text`` with its character references resolved; unchanged if one has thousands of digits."""
     try:
         return html.unescape(text) if "&" in text else text
     except ValueError:
@@ -74,7 +74,7 @@ def unescape(text: str) -> str:
 
 
 def tokens(text: str, room: Room | None = None) -> Iterator[Tag | Text]:
-    """Tags and texts in order, as far as there is room; comments and declarations are passed over."""
+    """Tags and texts in order, as far as there is room; without comments and declarations."""
     room = room or Room()
     at = foreign = 0
     while room.marks > 0 and (found := _MARKUP.search(text, at)) is not None:
@@ -107,7 +107,7 @@ def tokens(text: str, room: Room | None = None) -> Iterator[Tag | Text]:
 
 
 def srcset(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Start and end of each address of a ``srcset``, and the end of what belongs to it."""
+    """Start and end of each address of a ``srcset``, and the end of its descriptors."""
     while (found := _CANDIDATE.match(text, start, end)) is not None:
         begin, start = found.span(1)
         bare = begin + len(found[1].rstrip(","))
@@ -119,7 +119,7 @@ def srcset(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _after_other(text: str, start: int) -> int:
-    """Where the comment, declaration or nonsense ends that begins at ``start``."""
+    """The end of the comment, declaration or bogus markup that begins at ``start``."""
     if text.startswith("<!--", start):
         ends = _COMMENT_END.search(text, start + 2)
         return ends.end() if ends else len(text)

@@ -1,4 +1,4 @@
-"""What a request was for: how the page used the answer, before what the answer claims to be."""
+"""Finds the type of a request: first from the page's use of the answer, then from the answer's own type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_SUFFIX: dict[str, Kind] = {
 
 
 def by_mime(mime: str, url: str) -> Kind:
-    """Type from a content-type and, where that says nothing, the address's suffix."""
+    """Type from a content-type, else from the address's suffix."""
     mime = mime.split(";")[0].strip().lower()
     for part, kind in _BY_MIME:
         if part in mime:
@@ -51,7 +51,7 @@ _DOCUMENT = re.compile(r"\s*(?:<!--.{0,2000}?-->\s*)?(?:<!doctype html|<html\b)"
 
 
 def unhinted(entry: Entry) -> bool:
-    """True for HTML of which nothing in the request says what it was for, as in crawlers' archives."""
+    """True for HTML whose request gives no hint of its use, as in crawlers' archives."""
     mime = entry.header("content-type") or entry.response.content.mime
     return (
         entry.request.method.upper() == "GET"
@@ -62,7 +62,7 @@ def unhinted(entry: Entry) -> bool:
 
 
 def unhinted_kind(text: str, element: str) -> Kind:
-    """What such HTML is for: as the element uses it that names it, else by what it looks like."""
+    """The type of such HTML: from the element that names it, else from its text."""
     if element in _BY_ELEMENT:
         return _BY_ELEMENT[element]
     return "html" if _DOCUMENT.match(text[:4096]) else "data"

@@ -1,9 +1,9 @@
-"""Reads a recording of any known format: ``read`` finds out which it is.
+"""Reads a recording of any known format; ``read`` detects the format.
 
-One file each: ``har_file`` (HAR, also JSONP, and with bodies in files beside), ``har_zip``, ``warc``,
+One file each: ``har_file`` (HAR, also JSONP, and with bodies in files beside), ``zipped``, ``warc``,
 ``wacz``, ``devtools`` (logs of Chrome's DevTools protocol). ``source`` reads their bytes within bounds,
-``json_text`` tells the kinds of JSON apart, ``refusals`` names what is no recording of a page load.
-Nothing is unpacked to the disk by its name, no script of a page runs, and nothing is asked of a network.
+``json_text`` detects the kinds of JSON, ``refusals`` names files that are no recording of a page load.
+No file is unpacked to the disk by its name, no script of a page runs, and the network is not used.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ACCEPTED = (
 
 
 def read(path: Path, page: str | None = None) -> Log:
-    """Reads a recording; raises :class:`UsageError` for what is none, in one line.
+    """Reads a recording; raises a :class:`UsageError` of one line for other files.
 
-    ``page`` is the wanted page of an archive, whose bodies alone are kept.
+    ``page`` is the wanted page of an archive; only its bodies are kept.
     """
     with files.opened(path, ACCEPTED) as file, faults_named(str(path)):
         if zipped.is_zip(file, str(path)):

@@ -1,4 +1,4 @@
-"""Logs of Chrome's DevTools protocol: their requests as the entries of a recording."""
+"""Reads logs of Chrome's DevTools protocol: their requests become the entries of a recording."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read(data: bytes, place: str) -> har.Log:
 
 
 def read_lines(data: bytes, place: str) -> har.Log:
-    """Reads a log with one event a line."""
+    """Reads a log with one event per line."""
     return read(lines(data), place)
 
 
@@ -72,7 +72,7 @@ class _Reader:
         self._commands: dict[int | str, str] = {}
 
     def take(self, event: Event) -> None:
-        """Reads the next event; those of other things are passed over."""
+        """Reads the next event; ignores unrelated ones."""
         params = event.params
         hop = self._open.get(params.request_id)
         match event.method:
@@ -135,7 +135,7 @@ class _Reader:
             hop.body = found
 
     def log(self, place: str) -> har.Log:
-        """What was read; raises UsageError where that is no page load."""
+        """The recording; raises UsageError if the log is no page load."""
         if not self._hops or all(hop.response is None for hop in self._hops):
             raise UsageError(place, "no request with an answer", _ACCEPTED)
         if len(self._hops) > har.MAX_ENTRIES:
@@ -160,7 +160,7 @@ class _Reader:
         return log
 
     def _add_extras(self) -> None:
-        """The headers as they went over the wire, where the log has them for each hop of a request."""
+        """Takes the headers as sent on the wire, if the log has them for each hop of a request."""
         for request_id, hops in self._of.items():
             asked, answered = self._asked.get(request_id, []), self._answered.get(request_id, [])
             for number, hop in enumerate(hops):

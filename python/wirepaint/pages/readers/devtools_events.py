@@ -1,7 +1,7 @@
-"""The events of Chrome's DevTools protocol that tell of a page load, as logs hold them.
+"""Parses the events of Chrome's DevTools protocol that describe a page load, from logs.
 
-Understood are a list of events (Lighthouse's ``devtoolslog.json``), one event a line, and both wrapped
-in ``message`` (ChromeDriver's performance log, browsertime). Bodies are there where the log holds the
+Formats: a list of events (Lighthouse's ``devtoolslog.json``), one event per line, and both wrapped
+in ``message`` (ChromeDriver's performance log, browsertime). Bodies are included if the log has the
 answers to ``Network.getResponseBody``.
 """
 
@@ -26,7 +26,7 @@ MAX_EVENTS = 200_000
 
 
 def _headers(value: Any) -> Any:
-    """The protocol joins the values of headers of one name by line ends."""
+    """The protocol joins the values of headers with the same name by line ends."""
     if not isinstance(value, dict):
         return {} if value is None else value
     return {str(name): str(text) for name, text in value.items()}
@@ -53,7 +53,7 @@ class Request(_Part):
 
 
 class Timing(_Part):
-    """``started`` in seconds, the others in ms since then, -1 where there was none."""
+    """``started`` in seconds, the others in ms since then, -1 for none."""
 
     started: Number = Field(default=-1.0, validation_alias="requestTime")
     connect_start: Number = Field(default=-1.0, validation_alias="connectStart")
@@ -142,5 +142,5 @@ def events(data: bytes, place: str) -> list[Event]:
 
 
 def lines(data: bytes) -> bytes:
-    """One event a line as a JSON list."""
+    """Turns one event per line into a JSON list."""
     return b"[" + b",".join(line for line in data.splitlines() if line.strip()) + b"]"

@@ -1,4 +1,4 @@
-"""HAR 1.2 as browsers and their tools write it; bodies may be in files beside it (Playwright)."""
+"""Reads HAR 1.2 of browsers and their tools; bodies may be in files beside it (Playwright)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from wirepaint.pages.har import Log
 from wirepaint.pages.model import faults_named
 
 MAX_BODIES = 128 * 2**20
-"""Bytes of all bodies of a recording that are in files of their own."""
+"""Bytes of all bodies of a recording in separate files."""
 
 Bodies = Callable[[str, int], bytes | None]
-"""The content of the file of this name beside the HAR, of at most so many bytes; None where there is none."""
+"""The content of the file of this name beside the HAR, of at most N bytes; None if there is none."""
 
 
 class _Har(BaseModel):
@@ -24,7 +24,7 @@ class _Har(BaseModel):
 
 
 def read(data: bytes, place: str, bodies: Bodies) -> Log:
-    """Reads a HAR; ``bodies`` finds what ``content._file`` names."""
+    """Reads a HAR; ``bodies`` finds the files named in ``content._file``."""
     with faults_named(place):
         log = _Har.model_validate_json(data).log
     room, missing = MAX_BODIES, 0

@@ -1,4 +1,4 @@
-"""The JSON of a recording: its text within bounds, and which kind of recording it is."""
+"""Reads the JSON of a recording within bounds, and detects the kind of recording."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(source: Source) -> bytes:
 
 
 def kind(data: bytes, source: Source) -> Kind:
-    """What recorder wrote it; raises :class:`UsageError` for recordings of other things."""
+    """The kind of recording; raises :class:`UsageError` for files that are not page loads."""
     first = _FIRST_KEY.match(data[:65536])
     key = first[1].decode("latin-1") if first else ""
     refusals.check_json(data, key, source)

@@ -1,4 +1,4 @@
-"""Files that people may take for a recording of a page load: what each is, and what to do instead."""
+"""Refuses files that people may take for a recording of a page load, and says what to use instead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _XML = re.compile(rb"\s*<\?xml")
 
 
 def check(source: Source) -> None:
-    """Raises :class:`UsageError` for a file that begins as none of the formats does."""
+    """Raises :class:`UsageError` for a file that begins like a known other format."""
     head = source.peek(4096)
     for start, found, accepted in _BY_START:
         if head.startswith(start):
@@ -43,7 +43,7 @@ def check(source: Source) -> None:
 
 
 def check_json(data: bytes, key: str, source: Source) -> None:
-    """Raises :class:`UsageError` for JSON of Chrome that is no recording; ``key`` is its first one."""
+    """Raises :class:`UsageError` for JSON of Chrome that is no recording; ``key`` is its first key."""
     if key == "log":
         return
     head = data[: 2**16]

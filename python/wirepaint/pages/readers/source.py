@@ -1,4 +1,4 @@
-"""The bytes of a file: plain or gzip, in order, and never more than its format may have."""
+"""Reads the bytes of a file, plain or gzip, in order and up to the limit of its format."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from wirepaint.errors import UsageError
 
 _BLOCK = 2**18
 _PIECE = 2**15
-"""Read at once: small, as what follows a member of a gzip file is copied for each member."""
+"""Bytes per read. It is small, since the data after each member of a gzip file is copied."""
 _LINE = 2**16
 _LINES = 2_500_000
 _MEMBERS = 200_000
-"""Of a gzip file: one for each record of a web archive."""
+"""Largest number of members of a gzip file: a web archive has one for each record."""
 
 
 class Source:
     """Reads ``file`` once from its start to its end, unpacking gzip of several members.
 
-    ``place`` and ``accepted`` are for errors: all that a broken file can do is raise
-    :class:`UsageError`. ``limit`` bounds the bytes that it may unpack to; ``left`` says how many remain.
-    Without ``unpack`` gzip stays.
+    ``place`` and ``accepted`` are for errors: a broken file always raises
+    :class:`UsageError`. ``limit`` bounds the unpacked bytes; ``left`` is the rest of it.
+    Without ``unpack`` gzip is not unpacked.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Source:
         self._decoder = zlib.decompressobj(31) if packed else None
 
     def refused(self, found: str) -> UsageError:
-        """The error that says what stood in the file."""
+        """The error for ``found`` in the file."""
         return UsageError(self.place, found, self.accepted)
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, which stay to be read; fewer than ``size`` at the end."""
+        """The next bytes, without consuming them; fewer than ``size`` at the end."""
         while len(self._buffer) - self._at < size and self._fill():
             pass
         return self._buffer[self._at : self._at + size]
@@ -57,7 +57,7 @@ class Source:
         return b"".join(parts)
 
     def line(self) -> bytes:
-        """The next line with its end; nothing at the end of the file."""
+        """The next line with its line end; empty at the end of the file."""
         self._lines += 1
         if self._lines > _LINES:
             raise self.refused(f"more than {_LINES:,} lines")

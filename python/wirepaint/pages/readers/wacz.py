@@ -1,4 +1,4 @@
-"""WACZ 1.1: a zip of WARC files and a list of their pages."""
+"""Reads WACZ 1.1: a zip of WARC files and a list of their pages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MAX_LIST = 32 * 2**20
 _MAX_PAGES = 50_000
 
 Open = Callable[[ZipInfo, int], Source]
-"""Opens a member that may unpack to so many bytes."""
+"""Opens a member that may unpack to N bytes."""
 
 
 def is_wacz(members: dict[str, ZipInfo]) -> bool:
-    """True for a zip that holds WARC files where a WACZ has them."""
+    """True for a zip with WARC files in the folder of a WACZ."""
     return bool(_archives(members))
 
 
@@ -33,7 +33,7 @@ def read(members: dict[str, ZipInfo], open_member: Open, page: str | None) -> Lo
 
 
 def _opened(members: dict[str, ZipInfo], open_member: Open) -> Iterator[Source]:
-    """The archives, one read after the other, which may unpack to so many bytes together."""
+    """The archives, one after the other; together they may unpack to ``warc.MAX_BYTES``."""
     left = warc.MAX_BYTES
     for name in _archives(members):
         source = open_member(members[name], left)
@@ -46,7 +46,7 @@ def _archives(members: dict[str, ZipInfo]) -> list[str]:
 
 
 def _pages(source: Source) -> list[Listed]:
-    """The pages of a list; lines that are none are passed over, as the format asks for."""
+    """The pages of a list; ignores other lines, as the format requires."""
     pages: list[Listed] = []
     for line in source.read(_MAX_LIST).splitlines()[: _MAX_PAGES + 1]:
         try:

@@ -1,7 +1,7 @@
-"""Web archives (WARC 1.0 and 1.1, plain or gzip): their answers as the entries of one page.
+"""Reads web archives (WARC 1.0 and 1.1, plain or gzip): their answers become the entries of one page.
 
-An archive has no initiators and, beside a date, no times. ``warc_records`` reads it, ``warc_archive``
-puts together what belongs together, ``warc_pages`` finds its pages. The bodies of the wanted page alone
+An archive has no initiators, and no times except a date. ``warc_records`` reads it, ``warc_archive``
+joins answers, requests and bodies, ``warc_pages`` finds its pages. Only the bodies of the wanted page
 are unpacked.
 """
 
@@ -19,12 +19,12 @@ from wirepaint.pages.readers.warc_pages import ArchivedPage
 from wirepaint.pages.readers.warc_records import Headers
 
 MAX_BYTES = 512 * 2**20
-"""What an archive may unpack to."""
+"""Largest unpacked size of an archive."""
 _MAX_BODIES = 128 * 2**20
 
 
 def read(sources: Iterable[Source], page: str | None, listed: Iterable[Listed] = ()) -> har.Log:
-    """Reads the files of an archive; the entries are those of the wanted page, or of the first."""
+    """Reads the files of an archive; the entries are those of the wanted page, by default the first."""
     with tempfile.TemporaryFile() as store:
         archive = Archive(store)
         place = ""
@@ -55,7 +55,7 @@ def read(sources: Iterable[Source], page: str | None, listed: Iterable[Listed] =
 
 
 def _entry(archive: Archive, exchange: Exchange, page: ArchivedPage) -> har.Entry:
-    began = page.exchanges[0].date  # what it had loaded before, it asks for again
+    began = page.exchanges[0].date  # objects that were loaded before are asked for again
     body, wire = archive.body(exchange)
     headers = [har.Header(name=n, value=v) for n, v in _as_sent(exchange.headers)]
     stated = next((h.value for h in headers if h.name.lower() == "content-length"), "")
@@ -85,7 +85,7 @@ def _entry(archive: Archive, exchange: Exchange, page: ArchivedPage) -> har.Entr
 
 
 def _as_sent(headers: Headers) -> Headers:
-    """The headers as the server had sent them."""
+    """The headers as the server sent them."""
     originals = {n.lower().removeprefix(ORIGINAL) for n, _ in headers if n.lower().startswith(ORIGINAL)}
     return [
         (name[len(ORIGINAL) :] if name.lower().startswith(ORIGINAL) else name, value)

@@ -1,6 +1,6 @@
-"""What the records of a web archive say: its exchanges, with their requests, revisits and bodies.
+"""Joins the records of a web archive into exchanges, with their requests, revisits and bodies.
 
-Bodies wait in a temporary file, as they were stored, and are decoded one by one.
+A temporary file holds the bodies as stored; they are decoded one by one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MAX_BODY = 64 * 2**20
 _HEAD = 2**18
 _MOST_CHUNKS = 200_000
 _HEADS, _HEADERS = 2**26, 1_000_000
-"""Bytes and number of all HTTP headers of an archive, which are kept in memory."""
+"""Limits for all HTTP headers of an archive, which are in memory: bytes and number."""
 ORIGINAL = "x-orig-"
-"""What Browsertrix puts before the names of headers that its stored bodies no longer fit."""
+"""Browsertrix's prefix for headers that no longer match its stored bodies."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Exchange:
     headers: Headers = field(default_factory=list)
     mime: str = ""
     stored: tuple[int, int] = (0, 0)
-    """Where the body lies in the temporary file: start, and size as it went over the wire."""
+    """Place of the body in the temporary file: start, and size on the wire."""
     digest: str = ""
     id: str = ""
     page_id: str = ""
@@ -55,11 +55,11 @@ class Exchange:
     asked: Message | None = None
     posted: int = 0
     refers: tuple[str, str, str] | None = None
-    """Of a revisit: id, address and date of the record that has the body."""
+    """For a revisit: id, address and date of the record with the body."""
 
     @cached_property
     def key(self) -> str:
-        """Equal for two writings of its address."""
+        """The normal form of its address."""
         return references.key(self.url)
 
     def header(self, name: str) -> str:
@@ -67,7 +67,7 @@ class Exchange:
         return next((value for key, value in self.headers if key.lower() == name), "")
 
     def asked_header(self, name: str) -> str:
-        """The same of the request."""
+        """Value of the request's first header of this name (lower case), or nothing."""
         return self.asked.header(name) if self.asked else ""
 
     @property
@@ -76,7 +76,7 @@ class Exchange:
 
 
 class Archive:
-    """What the records of all files of an archive say."""
+    """The exchanges of all files of an archive."""
 
     def __init__(self, store: IO[bytes]) -> None:
         self.exchanges: list[Exchange] = []
@@ -142,7 +142,7 @@ class Archive:
         self.exchanges.append(found)
 
     def _message(self, block: bytes, record: Record) -> Message | None:
-        """The HTTP head of a record, as long as there is room for it in memory."""
+        """The HTTP head of a record; raises UsageError beyond the limits for headers."""
         found = message(block)
         if found is not None:
             self._heads -= found.size
@@ -153,7 +153,7 @@ class Archive:
         return found
 
     def join(self) -> None:
-        """Gives answers their requests and revisits their bodies, and orders all by date."""
+        """Gives answers their requests and revisits their bodies, and sorts all by date."""
         by_id = {e.id: e for e in self.exchanges if e.id}
         waiting: dict[str, list[Exchange]] = {}
         for exchange in reversed(self.exchanges):
@@ -188,9 +188,9 @@ class Archive:
         self.exchanges = kept
 
     def body(self, exchange: Exchange) -> tuple[bytes, int]:
-        """The decoded body, and its size on the wire before decoding, -1 where that is not stored.
+        """The decoded body, and its size on the wire before decoding, -1 if that is not stored.
 
-        Raises UsageError for one that unpacks to more than :data:`MAX_BODY`.
+        Raises UsageError for a body that unpacks to more than :data:`MAX_BODY`.
         """
         start, size = exchange.stored
         if size > MAX_BODY:
@@ -225,7 +225,7 @@ def _original(
     by_url: dict[str, list[Exchange]],
     by_digest: dict[str, Exchange],
 ) -> Exchange | None:
-    """The record that a revisit stands for: by id, by address and date, by address and digest, by digest."""
+    """The original of a revisit: by id, by address and date, by address and digest, or by digest."""
     ident, target, when = revisit.refers or ("", "", "")
     named = by_id.get(ident)
     if named is not None and named.refers is None:
@@ -239,7 +239,7 @@ def _original(
 
 
 def _revisit(exchange: Exchange, original: Exchange) -> None:
-    """Fills a revisit with the answer that it stands for; a 304 becomes the whole answer."""
+    """Fills a revisit with its original answer; a 304 becomes the whole answer."""
     exchange.stored, exchange.status = original.stored, original.status
     exchange.protocol = exchange.protocol or original.protocol
     exchange.headers, exchange.mime = original.headers, original.mime
@@ -247,7 +247,7 @@ def _revisit(exchange: Exchange, original: Exchange) -> None:
 
 
 def parsed_date(text: str) -> datetime | None:
-    """A date of the archive in UTC; None for none."""
+    """A date of the archive in UTC; None if ``text`` is no date."""
     try:
         found = datetime.fromisoformat(text[:40])
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
@@ -256,9 +256,9 @@ def parsed_date(text: str) -> datetime | None:
 
 
 def _unchunked(body: bytes) -> bytes:
-    """The body without its chunks; as it is where it has none (some archivers undo them).
+    """The body without chunk framing; unchanged if it has none (some archivers remove it).
 
-    Raises ValueError where it has more of them than any server sends.
+    Raises ValueError for more chunks than any server sends.
     """
     parts: list[bytes] = []
     at = 0

@@ -1,12 +1,12 @@
-"""Which answers of a web archive make which page.
+"""Assigns the answers of a web archive to pages.
 
-A page is a top-level navigation that ends in an HTML document. It is known by, in this order: the list
-of a WACZ, the archiver's page ids, the browser's own words (Sec-Fetch-Dest), and else by being HTML that
-nobody asked for as a frame. An answer belongs to the page that its record names, else to the owner of
+A page is a top-level navigation that ends in an HTML document. The signs are, in this order: the list
+of a WACZ, the archiver's page ids, the browser's header Sec-Fetch-Dest, else any HTML that
+no page asked for as a frame. An answer belongs to the page that its record names, else to the owner of
 its Referer, else to the page before it.
 
-What a page's HTML and CSS refer to belongs to it as well: a crawler stores once what pages share, and a
-browser asks only once for it. Of a browser's archive that holds for what it had loaded before the page.
+The references in a page's HTML and CSS belong to the page as well: a crawler stores shared objects once, and
+a browser asks for them once. In a browser's archive, only answers from before the page are added this way.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _MAX_HOPS = 20
 _NEAR = timedelta(seconds=10)
 _COARSE = timedelta(seconds=2)
 _MOST_MARKS = 1_500_000
-"""Tags, attributes and texts of all documents with frames, of all pages of an archive."""
+"""Limit for the tags, attributes and texts of all documents with frames in an archive."""
 
 
 @dataclass(eq=False)
 class ArchivedPage:
-    """A page of an archive: its navigation with the redirects before it, and what belongs to it."""
+    """A page of an archive: its navigation with the redirects before it, and its other answers."""
 
     id: str
     title: str
     exchanges: list[Exchange]
     """First the navigation."""
     types: dict[Exchange, str] = field(default_factory=dict)
-    """What some exchanges are for, in the words of Chrome's ``_resourceType``."""
+    """Types of some exchanges, as in Chrome's ``_resourceType``."""
 
 
 def find(archive: Archive, listed: list[Listed]) -> list[ArchivedPage]:
-    """The pages of an archive in order, each with what belongs to it by record, Referer or time."""
+    """The pages of an archive in order, each with its answers by record, Referer or time."""
     return _Finder(archive, listed).pages()
 
 
 def members(archive: Archive, page: ArchivedPage) -> list[Exchange]:
-    """The exchanges of a page, and what its documents and stylesheets refer to, in order of time."""
+    """The exchanges of a page and the references of its documents and stylesheets, in order of time."""
     by_key: dict[str, list[Exchange]] = defaultdict(list)
     for exchange in archive.exchanges:
         by_key[exchange.key].append(exchange)
@@ -71,7 +71,7 @@ def members(archive: Archive, page: ArchivedPage) -> list[Exchange]:
 
 
 def _referred(archive: Archive, exchange: Exchange, page: ArchivedPage, room: Room) -> list[str]:
-    """What an answer makes the browser ask for."""
+    """Addresses that an answer makes the browser ask for."""
     if exchange.status in _REDIRECTS:
         return [url] if (url := _location(exchange)) else []
     if "html" in exchange.mime and (exchange in page.types or _is_frame(exchange)):
@@ -137,7 +137,7 @@ class _Finder:
         return self._pages
 
     def _begin(self, exchange: Exchange) -> ArchivedPage | None:
-        """The page whose navigation an exchange is part of; None for all other exchanges."""
+        """The page whose navigation includes the exchange; None for all other exchanges."""
         first = self._within.get(exchange)
         if first is not exchange:
             return self._begun.get(first) if first else None
@@ -157,7 +157,7 @@ class _Finder:
         return (self._owner.get(references.key(referer)) if referer else None) or current
 
     def _is_of_first(self, exchange: Exchange, first: ArchivedPage, by_id: dict[str, ArchivedPage]) -> bool:
-        """Whether what stands before the first page belongs to it: clocks of archivers are coarse."""
+        """Whether an exchange before the first page belongs to it: clocks of archivers are coarse."""
         if exchange in self._within or first.exchanges[0].date - exchange.date > _COARSE:
             return False
         return self._owner_of(exchange, first, by_id) is first
@@ -180,7 +180,7 @@ class _Finder:
         return chains
 
     def _named(self) -> set[Exchange]:
-        """The beginnings of the pages that a list or page ids name; none where neither does."""
+        """The first exchanges of the pages in a list or with page ids; empty without both."""
         by_key: dict[str, list[Exchange]] = defaultdict(list)
         for first, chain in self._chains.items():
             for exchange in chain:
@@ -201,7 +201,7 @@ class _Finder:
         return found
 
     def _navigates(self, first: Exchange, document: Exchange) -> bool:
-        """Whether a document was one of its own and no part of the page before it."""
+        """Whether a document is a page of its own and no part of the page before it."""
         if dest := document.asked_header("sec-fetch-dest").lower():
             return dest == "document"
         accept = document.asked_header("accept")
@@ -216,12 +216,12 @@ class _Finder:
             return True
         if document.key in self._frames_of(owner):
             return False
-        # A script's frame cannot be told from a link: those of other sites are advertisements.
+        # A script's frame looks like a link; frames of other sites are advertisements.
         other = _site(document.url) != _site(owner.exchanges[0].url)
         return not (referer and other)
 
     def _frames_of(self, page: ArchivedPage) -> set[str]:
-        """What the documents of a page show in frames."""
+        """Keys of the addresses that the documents of a page show in frames."""
         if page not in self._frames:
             self._frames[page] = set()
             for document in [e for e, kind in page.types.items() if kind == "document"]:

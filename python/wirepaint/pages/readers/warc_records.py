@@ -1,7 +1,7 @@
-"""WARC 1.0 and 1.1 (ISO 28500) record by record, and the HTTP messages in them.
+"""Reads WARC 1.0 and 1.1 (ISO 28500) record by record, and the HTTP messages in them.
 
-Not by the library warcio: at broken gzip it prints a line and goes on with what it has, it refuses
-archives packed as a whole, and it reads a line of any length.
+It does not use the library warcio: on broken gzip warcio prints a line and continues with partial data, it
+refuses archives packed as a whole, and it reads lines of any length.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Headers = list[tuple[str, str]]
 
 @dataclass
 class Record:
-    """One record; its block must be read before the next record is asked for."""
+    """One record; read its block before the next record."""
 
     place: str
     fields: dict[str, str]
-    """Named fields, names in lower case, of several of a name the first."""
+    """Named fields, names in lower case; the first if a name occurs several times."""
     length: int
-    """Bytes of its block that are left."""
+    """Bytes of its block that are not read yet."""
     source: Source
 
     def field(self, name: str) -> str:
@@ -54,7 +54,7 @@ class Message:
     start: str
     headers: Headers
     size: int
-    """Bytes of the head with the empty line that ends it."""
+    """Bytes of the head, including the empty line at its end."""
 
     def header(self, name: str) -> str:
         """Value of the first header of this name (lower case), or nothing."""
@@ -62,7 +62,7 @@ class Message:
 
     @property
     def status(self) -> tuple[str, int]:
-        """Protocol and status; 0 where it is no answer."""
+        """Protocol and status; 0 if it is no answer."""
         found = _STATUS.match(self.start)
         return (found[1], int(found[2])) if found else ("", 0)
 
@@ -96,7 +96,7 @@ def records(source: Source) -> Iterator[Record]:
 
 
 def message(block: bytes) -> Message | None:
-    """The HTTP head at the start of a block; None where there is none."""
+    """The HTTP head at the start of a block; None if there is none."""
     found = _HEAD_END.search(block[:_HEAD])
     head, size = (block[: found.start()], found.end()) if found else (block[:_HEAD], len(block))
     lines = head.decode("latin-1").replace("\r\n", "\n").split("\n")
@@ -120,7 +120,7 @@ def _fields(source: Source, place: str) -> dict[str, str]:
 
 
 def _parsed(lines: list[str]) -> Headers:
-    """Names and values; a line that begins with a space goes on with the one before."""
+    """Names and values; a line that begins with a space continues the line before."""
     found: list[tuple[str, list[str]]] = []
     for line in lines[:_MAX_FIELDS]:
         name, colon, value = line.partition(":")

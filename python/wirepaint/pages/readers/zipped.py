@@ -1,4 +1,4 @@
-"""Zip files: a HAR with its bodies (Playwright), or a web archive (WACZ)."""
+"""Reads zip files: a HAR with its bodies (Playwright), or a web archive (WACZ)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAIL = 2**16 + 200
 
 
 def is_zip(file: IO[bytes], place: str) -> bool:
-    """True for a file that begins as a zip does; it is left at its start."""
+    """True for a file that begins like a zip; leaves it at its start."""
     try:
         head = file.read(4)
         file.seek(0)
@@ -68,7 +68,7 @@ def _open(archive: ZipFile, info: ZipInfo, path: Path, limit: int, *, unpack: bo
 
 
 def _check_index(file: IO[bytes], place: str) -> None:
-    """Refuses an index that would take more memory than any recording's; leaves the file at its start."""
+    """Refuses an index that is larger than any recording's; leaves the file at its start."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _TAIL))
     tail = file.read(_TAIL)

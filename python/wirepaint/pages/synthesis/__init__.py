@@ -1,8 +1,8 @@
-"""Bodies for what a recording lacks.
+"""Synthesises the bodies that a recording lacks.
 
-:func:`synthesise` gives every resource of a page the headers and, where its body was not recorded,
-a body of the recorded type and sizes. Scripts, stylesheets and documents among them cause the
-recorded requests. Same page, same seed: same bytes.
+:func:`synthesise` gives every resource of a page its headers and, if its body was not recorded,
+a body of the recorded type and sizes. Synthesised scripts, stylesheets and documents cause the
+recorded requests. The bytes depend only on the page and the seed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from wirepaint.pages.synthesis.font import font
 from wirepaint.pages.synthesis.markup import Driver
 
 _PLAIN_SIZE = 30
-"""Below this many bytes a JSON or SVG body is not worth its brackets."""
+"""Smallest size in bytes of a JSON body with a data string."""
 
 
 def synthesise(page: Page) -> Iterator[tuple[Resource, bytes | None]]:
-    """Each resource ready to be served, with its new body; None where it keeps what it has."""
+    """Each resource ready to be served, with its new body; None if it keeps its stored one."""
     driver = Driver(page)
     short = _short_scripts(page, driver)
     for resource in page.resources:
@@ -43,7 +43,7 @@ def synthesise(page: Page) -> Iterator[tuple[Resource, bytes | None]]:
 
 
 def _allowed(driver: Driver, resource: Resource) -> headers.Headers:
-    """Headers with which the browser accepts the answer in the way the driver asks for it."""
+    """Headers with which the browser accepts the answer to the driver's request."""
     result = list(resource.headers)
     content_type = (resource.header("content-type") or "").lower()
     wanted = {"html": "html", "css": "css", "js": "javascript", "image": "image/"}.get(resource.type)
@@ -62,7 +62,7 @@ def _allowed(driver: Driver, resource: Resource) -> headers.Headers:
 
 
 def _short_scripts(page: Page, driver: Driver) -> set[int]:
-    """Scripts too small to name their children; their document does."""
+    """Scripts that are too small to name their children; their document names them."""
     short: set[int] = set()
     for resource in page.resources:
         if resource.type == "js" and resource.synthetic and driver.acts(resource):
@@ -78,7 +78,7 @@ def _short_scripts(page: Page, driver: Driver) -> set[int]:
 def _body(
     page: Page, driver: Driver, resource: Resource, coding: Coding, short: set[int]
 ) -> tuple[bytes, bytes]:
-    """The decoded body and the body on the wire; the same object where no coding is used."""
+    """The decoded body and the body on the wire; the same object without a coding."""
     seed = f"{page.seed}:{resource.id}:{resource.url}"
     mime = (resource.header("content-type") or "").lower()
     size = resource.wire_bytes

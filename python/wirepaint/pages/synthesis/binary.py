@@ -1,9 +1,9 @@
-"""Images, fonts and media of an exact size that a browser can decode.
+"""Images and media of an exact size that a browser can decode.
 
-The content is small; what is missing to the size is padding in the places that each format
-keeps for other data (a JPEG comment, a PNG ancillary chunk, a GIF comment, a RIFF chunk), filled
-with random bytes so that no coding on the way can shrink it. Where the format allows, padding
-comes before the picture, so a browser cannot paint before the last bytes are there.
+The content is small. The rest is padding in the place that each format
+has for other data (a JPEG comment, a PNG ancillary chunk, a GIF comment, a RIFF chunk), filled
+with random bytes so that no coding on the way can shrink it. If the format allows, padding
+comes before the picture, so a browser cannot paint before the last bytes arrive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from wirepaint.pages.synthesis.filler import random_bytes
 
 _BITS_PER_PIXEL = 1.6
-"""Of a photo on the web: makes the picture's sides plausible for its size."""
+"""Typical of a photo on the web: makes the picture's sides plausible for its size."""
 
 
 _MOST_PADDING = 2**24
@@ -23,10 +23,10 @@ _MOST_PADDING = 2**24
 
 
 def image(mime: str, size: int, seed: str) -> tuple[bytes, str]:
-    """An image of ``size`` bytes and its content-type: ``mime`` where it can be made, else image/jpeg.
+    """An image of ``size`` bytes and its content-type: ``mime`` if it can be made, else image/jpeg.
 
-    Below the smallest valid file of the type (GIF 37 bytes, PNG 69, JPEG 160, WebP 50) a smaller
-    type is taken; below all of them the bytes are a cut-off GIF.
+    Below the smallest valid file of the type (GIF 37 bytes, PNG 69, JPEG 160, WebP 50), a smaller
+    type is used; below all of them the bytes are a cut-off GIF.
     """
     mime = mime.split(";")[0].strip().lower()
     makers = {"image/png": _png, "image/gif": _gif, "image/webp": _webp, "image/jpeg": _jpeg}
@@ -46,7 +46,7 @@ def sides(size: int) -> tuple[int, int]:
 
 
 def media(size: int, seed: str) -> bytes:
-    """``size`` bytes that are an MP4 of file type and free space only."""
+    """An MP4 of ``size`` bytes with only file type and free space."""
     head = struct.pack(">I4s4sI4s", 20, b"ftyp", b"isom", 512, b"isom")
     if size < len(head) + 8:
         return head[:size]

@@ -1,8 +1,8 @@
 """Text of an exact decoded size that encodes to a given size on the wire.
 
 Filler lines hold random characters up to a column and one sentence after it. The column sets how
-well the text compresses; the share of random characters is the same all along, as a decoder or a
-parser that works while bytes arrive would meet it in real text.
+well the text compresses. The share of random characters is the same throughout, as in real text, so that
+a decoder or parser makes steady progress while bytes arrive.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _TOLERANCE = 48
 """Bytes below the wanted size at which the search stops; padding in the coding fills the rest."""
 
 _LARGE = 2**23
-"""Bytes of filler beyond which each encoding takes seconds: then a sample tells how much of it is random."""
+"""Bytes of filler beyond which each encoding takes seconds: then a sample gives the random share."""
 _SAMPLE = 2**21
 _FAST = {"gzip": 1, "br": 2}
 _TILE = 2**24
-"""Random bytes repeat after so many: no coding's window reaches that far."""
+"""Random bytes repeat after N: no coding's window reaches that far."""
 _BLOCK = 2**14
 """Lines that are made at once."""
 
 Text = Callable[[int], bytes]
-"""The text with so many random characters."""
+"""The text with N random characters."""
 
 
 def random_bytes(seed: str, size: int, before: bytes = b"") -> bytes:
-    """``before`` and ``size`` bytes that depend on ``seed`` alone."""
+    """``before`` and ``size`` bytes that depend only on ``seed``."""
     tile = hashlib.shake_128(seed.encode()).digest(min(size, _TILE))
     whole, rest = divmod(size, _TILE)
     return b"".join([before, *[tile] * whole, tile[:rest]])
@@ -54,9 +54,9 @@ def fit(
 ) -> tuple[bytes, bytes]:
     """``parts`` joined by filler to ``decoded`` bytes, and its encoding in ``wire`` bytes.
 
-    ``weights`` are shares of the gaps between the parts; without them they are alike.
-    Returns the text and the encoding; both are longer than asked where ``parts`` alone are, or
-    where ``decoded`` bytes cannot be encoded in ``wire`` bytes.
+    ``weights`` are shares of the gaps between the parts; by default they are equal.
+    Returns the text and the encoding. They are longer than asked if ``parts`` alone are too long, or
+    if ``decoded`` bytes cannot be encoded in ``wire`` bytes.
     """
     room = max(0, decoded - sum(map(len, parts)))
     gaps = len(parts) - 1
@@ -91,7 +91,7 @@ def fit(
 def _nearest(text: Text, room: int, wire: int, coding: Coding, level: int) -> tuple[int, bytes, bytes]:
     """The text of ``room`` characters whose encoding comes nearest to ``wire`` from below.
 
-    Returns how many of them are random, the text, its encoding.
+    Returns the number of random characters, the text and its encoding.
     """
     low, high = 0, room  # random characters known to be few enough, and too many
     best = text(0)
@@ -112,7 +112,7 @@ def _nearest(text: Text, room: int, wire: int, coding: Coding, level: int) -> tu
 
 
 def _below(text: Text, guess: int, wire: int, coding: Coding, level: int) -> tuple[bytes, bytes]:
-    """A text of about ``guess`` random characters, fewer where its encoding would exceed ``wire``."""
+    """A text with about ``guess`` random characters, fewer if its encoding would exceed ``wire``."""
     for share in (0.99, 0.9, 0.0):
         best = text(round(guess * share))
         encoded = encode(best, coding, level)

@@ -1,7 +1,7 @@
-"""Where the boxes of a synthesised document stand: its markup and style are ours, so this is no estimate.
+"""Positions of the boxes of a synthesised document; exact, since its markup and style are ours.
 
 Text comes first, then elements that use fonts and pictures of stylesheets, then the images and frames of
-the document, then what the driver appends, all on lines as inline boxes. Sizes are those of
+the document, then the elements that the driver appends, all on lines as inline boxes. Sizes are those of
 ``markup.STYLE``, in CSS pixels.
 """
 
@@ -20,12 +20,12 @@ _MARGIN = 16
 _FONT = 16
 _LINE = 1.4 * _FONT
 _HEADING = 0.67 * 32 + 1.4 * 32 + 0.67 * 32
-"""Its margins and its line."""
+"""Height of the heading: margins and line."""
 _LETTERS = 15
 """Width of the text that uses a font."""
 _ICON = 40
 _DESCENT = 6.4
-"""Space below what stands on a line of text."""
+"""Space below a box on a line of text."""
 _MOST = (300, 225)
 _FRAME = (300, 200)
 _MARGIN_OF_IMAGES = 2
@@ -35,7 +35,7 @@ Natural = Callable[[int], tuple[float, float] | None]
 
 
 def lines(driver: Driver, causes: dict[int, dict[str, Any]], viewport: tuple[int, int]) -> dict[str, Any]:
-    """Of the page's own document: its largest text, and the lines that its boxes stand on."""
+    """The largest text of the page's own document, and the lines of its boxes."""
     width = viewport[0] - 2 * _MARGIN
     text = len(SENTENCES) * CHARACTER_EM * _FONT
     top = _HEADING + -(-text // width) * _LINE + _FONT
@@ -59,9 +59,9 @@ def lines(driver: Driver, causes: dict[int, dict[str, Any]], viewport: tuple[int
 
 
 def boxes(driver: Driver, causes: dict[int, dict[str, Any]], natural: Natural) -> dict[int, dict[str, Any]]:
-    """The boxes of the page's own document by resource, the first of a chain of redirects.
+    """The boxes of the page's own document by resource (the first of a chain of redirects).
 
-    ``causes`` are those that the document's text shows, as the page model takes them.
+    ``causes`` are the causes from the document's text, in the form of the page model.
     """
     found: dict[int, dict[str, Any]] = {}
     for child, after in (entry for children in driver.children.values() for entry in children):
@@ -81,12 +81,12 @@ def boxes(driver: Driver, causes: dict[int, dict[str, Any]], natural: Natural) -
 
 
 def _said(driver: Driver, image: Resource) -> tuple[int, int]:
-    """What the image's element says of its sides."""
+    """The sides in the image's element."""
     return shown_sides(image) if driver.is_shape else sides(image.wire_bytes)
 
 
 def _fit(size: tuple[float, float], *, keep: bool) -> tuple[float, float]:
-    """``size`` within the most that images have; ``keep``: in its proportion, as without attributes."""
+    """``size`` within the largest sides of images; ``keep`` the proportion, as without attributes."""
     scales = [most / max(own, 1) for most, own in zip(_MOST, size, strict=True)]
     across, down = (min(scales),) * 2 if keep else scales
     return size[0] * min(1.0, across), size[1] * min(1.0, down)

@@ -29,7 +29,7 @@ _LARGEST = 2**24
 def font(mime: str, size: int, seed: str) -> bytes:
     """A font of ``size`` bytes; below the smallest one (about 500 bytes) random bytes.
 
-    ``mime`` chooses WOFF2, WOFF or TrueType; WOFF2 where it says nothing.
+    ``mime`` chooses WOFF2, WOFF or TrueType; default WOFF2.
     """
     if size > _LARGEST:
         return font(mime, _LARGEST, seed).ljust(size, b"\0")
@@ -127,16 +127,16 @@ def _woff2(size: int, seed: str) -> bytes:
     if size < bare:
         return random_bytes(seed, size)
     private, made, room = random_bytes(seed + "rest", 4096), b"", 0
-    while len(made) != size:  # what Brotli adds to random data is not known before
+    while len(made) != size:  # Brotli's overhead on random data is not known in advance
         room += max(0, len(made) - size) + _ROOM
         table = random_bytes(seed, max(0, size - bare - room))
-        # Zeros cost nothing in the file and keep the font larger than it.
+        # Zeros take no space in the file and keep the font larger than the file.
         made = _woff2_file({"wpPd": table + bytes(len(table) // 50 + 64)} if table else {}, private, size)
     return made
 
 
 def _woff2_file(extra: dict[str, bytes], private: bytes, size: int) -> bytes:
-    """The file with as much of ``private`` as brings it to ``size``; without any where it is larger."""
+    """The file, padded to ``size`` with a part of ``private`` if it is smaller."""
     # The outlines' index comes right after the outlines (WOFF 2.0, section 5.1).
     tables = sorted(_tables().items(), key=lambda table: "glyg" if table[0] == "loca" else table[0])
     tables += extra.items()

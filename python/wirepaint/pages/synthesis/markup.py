@@ -1,10 +1,10 @@
 """HTML, CSS and JavaScript that cause a page's recorded requests.
 
-A document names the children that its parser found as elements, in recorded order; those that
-came later or from scripts are asked for by a small driver (``runtime.js``) after the recorded
-delay. A stylesheet uses its fonts and pictures through classes of elements that its document
-holds. A script names its children to the driver; where it is too small for that, the document
-keeps the names and the script says only its number.
+A document has elements for the children that its parser found, in recorded order. A small driver
+(``runtime.js``) asks for children that came later or from scripts, after the recorded
+delay. A stylesheet uses its fonts and pictures through classes of elements in its document.
+A script passes its children to the driver. If it is too small for that, the document
+has the names and the script passes only its number.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from wirepaint.pages.model import Page, Resource, own_document
 from wirepaint.pages.synthesis.binary import sides
 
 PARSER_DELAY_MS = 100.0
-"""A child of the parser that began later than this after its document is asked for by the driver."""
+"""If a child of the parser began later than this after its document, the driver asks for it."""
 
 LATE_DELAY_MS = 250.0
 """Longest delay of a request after the load event: a visit ends when the network stays quiet."""
 
 _LEAST_COMPUTE_MS = 0.5
-"""A script that computes for less is a comment alone."""
+"""A script that computes for less is only a comment."""
 
 _MOST_ABOVE = 50
-"""Causes, one above the other, among which the one that can ask for a resource is looked for."""
+"""Longest chain of causes in the search for one that can ask for a resource."""
 
 _LONGEST_CHAIN = 40
-"""Data after data after data: the driver holds them nested."""
+"""Longest chain of data requests: the driver's entries are nested."""
 
 LOW = ("Low", "VeryLow", "Lowest")
 HIGH = ("High", "VeryHigh", "Highest")
 _PIXEL_BYTES = 500
-"""Images up to this size that a script asks for count as trackers and are not shown."""
+"""A script's images up to this size count as trackers and are not shown."""
 
 STYLE = (
     "body{margin:16px;font:16px/1.4 sans-serif;background:#fff;color:#222}"
@@ -56,24 +56,24 @@ def runtime(name: str = "runtime.js") -> str:
 
 
 class Driver:
-    """Knows for each synthetic resource of a page which children it asks for, and how."""
+    """The requests of each synthetic resource of a page, and how it makes them."""
 
     def __init__(self, page: Page) -> None:
         self._all = page.resources
         self.is_shape = any(resource.outline for resource in page.resources)
         """The page is a shape made from rehearsals."""
         self.waits: dict[int, list[int]] = {}
-        """Of such a shape: what a resource waits for beside the one that asks for it."""
+        """For such a shape: resources that a resource waits for, besides the one that asks for it."""
         places = (place for r in page.resources if r.outline for place in r.outline.places)
         self.anonymous = {place.of for place in places if place.anonymous}
-        """What elements of such a shape ask for without credentials."""
+        """Resources that elements of such a shape ask for without credentials."""
         self.base = own_document(page.resources)
         self.children: dict[int, list[tuple[Resource, float]]] = {}
         self.driven: dict[int, Resource] = {}
-        """Who asks for what: the parent by the resource's id."""
+        """The parent that asks for each resource, by the resource's id."""
         self.sheets: dict[int, list[Resource]] = {}
         self.scripts: dict[int, list[Resource]] = {}
-        """Those of a document that ask for something, by the document's id."""
+        """Stylesheets and scripts of a document that make requests, by the document's id."""
         self._document: dict[int, Resource] = {0: page.resources[0]}
         self._after_data: dict[int, int] = {}
         for resource in self._all[1:]:
@@ -94,7 +94,7 @@ class Driver:
                 kept.setdefault(self.document(asking).id, []).append(asking)
 
     def _place(self, resource: Resource) -> None:
-        """Files ``resource`` under the nearest cause that can ask for it."""
+        """Adds ``resource`` to the children of the nearest cause that can ask for it."""
         cause = resource.cause
         if cause.kind == "redirect":
             if cause.by is not None and cause.by in self.driven:
@@ -116,7 +116,7 @@ class Driver:
         self.children.setdefault(parent.id, []).append((resource, after))
 
     def _place_in_shape(self, resource: Resource) -> None:
-        """Files ``resource`` under what asks for it: an element, a stylesheet, a script after a set."""
+        """Adds ``resource`` to the children of its document, stylesheet or script."""
         cause = resource.cause
         causes = [self._all[number] for number in (cause.by or 0, *cause.also)]
         parent = causes[0]
@@ -138,13 +138,13 @@ class Driver:
         self.children.setdefault(parent.id, []).append((resource, cause.after_ms))
 
     def _asked_first(self, resource: Resource) -> Resource:
-        """Where the redirects that lead to ``resource`` begin."""
+        """The first of the redirects to ``resource``."""
         while resource.cause.kind == "redirect":
             resource = self._all[resource.cause.by or 0]
         return resource
 
     def fetched(self, resource: Resource) -> bool:
-        """True for what the driver of a shape asks for by a fetch."""
+        """True if the driver of a shape asks for it by a fetch."""
         if not self.is_shape or resource.id not in self.driven:
             return False
         first = self._asked_first(resource)
@@ -152,7 +152,7 @@ class Driver:
 
     def _can_ask(self, parent: Resource, child: Resource) -> bool:
         if parent.type == "data":
-            # By what asked for it, when it has arrived.
+            # The resource that asked for the data makes the request when the data has arrived.
             return parent.id in self.driven and self._after_data.get(parent.id, 0) < _LONGEST_CHAIN
         if not parent.synthetic:
             return False
@@ -161,11 +161,11 @@ class Driver:
         return parent.type == "html" or (parent.type == "js" and parent.status < 400)
 
     def document(self, resource: Resource) -> Resource:
-        """The document in which ``resource`` is used."""
+        """The document that uses ``resource``."""
         return self._document[resource.id]
 
     def credentials(self, resource: Resource) -> bool:
-        """True when the page asked with credentials, which needs a named origin; not across redirects."""
+        """True if the page asked with credentials (needs a named origin); not across redirects."""
         redirected = 300 <= resource.status < 400 or resource.cause.kind == "redirect"
         return resource.header("access-control-allow-credentials") == "true" and not redirected
 
@@ -175,7 +175,7 @@ class Driver:
         return parent if parent.type == "html" else self.document(parent)
 
     def call(self, resource: Resource, after: float) -> list[object]:
-        """The driver's entry for one child; that of data holds what is asked for once it has arrived."""
+        """The driver's entry for one child; for data it includes the requests after its arrival."""
         if self.is_shape:
             return self._call_in_shape(resource, after)
         late = resource.recorded.after_load
@@ -188,19 +188,19 @@ class Driver:
         return [*entry, option, *([then] if then else [])]
 
     def acts(self, script: Resource) -> bool:
-        """True for a script that asks for something or computes."""
+        """True for a script that makes requests or computes."""
         computes = self.is_shape and (script.compute_ms or 0) >= _LEAST_COMPUTE_MS and _runs(script)
         return script.id in self.children or computes
 
     def arguments(self, script: Resource) -> str:
-        """With which a script calls the driver."""
+        """The arguments of a script's call to the driver."""
         children = [self.call(child, after) for child, after in self.children.get(script.id, [])]
         if not self.is_shape:
             return js(children)
         return f"{js(children)},{round(script.compute_ms or 0, 1):g}"
 
     def entry(self, script: Resource) -> str:
-        """The same in the document's table."""
+        """The script's entry in the document's table."""
         return f"[{self.arguments(script)}]" if self.is_shape else self.arguments(script)
 
     def _call_in_shape(self, resource: Resource, after: float) -> list[object]:
@@ -218,7 +218,7 @@ class Driver:
         return entry
 
     def _kind(self, resource: Resource) -> tuple[str, object]:
-        """How the driver asks, and with what option."""
+        """The driver's kind of request, and its option."""
         kind = {"js": "s", "css": "c", "html": "f", "font": "t", "image": "i"}.get(resource.type)
         if kind and resource.method == "GET":
             if kind == "i" and resource.wire_bytes <= _PIXEL_BYTES:
@@ -237,7 +237,7 @@ class Driver:
 
 
 def _runs(resource: Resource) -> bool:
-    """True for a document or script whose synthesised text can ask for others."""
+    """True for a document or script whose synthesised text can make requests."""
     return resource.status < 300 and resource.type in ("html", "js") and resource.synthetic
 
 
@@ -251,7 +251,7 @@ def js(value: object) -> str:
 
 
 def script(driver: Driver, resource: Resource, *, short: bool, alone: bool) -> list[bytes]:
-    """A silent script that asks for its children.
+    """A script without output that asks for its children.
 
     ``short``: the document keeps their names; ``alone``: no document defines the driver.
     """
@@ -262,13 +262,13 @@ def script(driver: Driver, resource: Resource, *, short: bool, alone: bool) -> l
 
 
 def names(driver: Driver, short: list[Resource]) -> str:
-    """What scripts ask for that are too small to say it."""
+    """Table entries for scripts that are too small to hold the names of their children."""
     table = (f"_w.table[{script.id}]={driver.entry(script)};" for script in short)
     return "".join(table)
 
 
 def stylesheet(driver: Driver, resource: Resource) -> list[bytes]:
-    """A stylesheet that imports, and uses the fonts and pictures that it caused."""
+    """A stylesheet that imports stylesheets and uses the fonts and pictures that it caused."""
     imports, rules = "", ""
     for child, _ in driver.children.get(resource.id, []):
         address = f'url("{_css(child.url)}")'
@@ -281,7 +281,7 @@ def stylesheet(driver: Driver, resource: Resource) -> list[bytes]:
 
 
 def rule(child: Resource) -> str:
-    """Rules with which an element of a class uses a font or picture."""
+    """Rules for a class of elements that use a font or picture."""
     address = f'url("{_css(child.url)}")'
     if child.type != "font":
         return f".b{child.id}{{background-image:{address}}}"
@@ -295,7 +295,7 @@ def user(child: Resource) -> str:
 
 
 def styled(driver: Driver, resource: Resource) -> list[Resource]:
-    """What the stylesheets of a document use."""
+    """Fonts and pictures that the stylesheets of a document use."""
     sheets = driver.sheets.get(resource.id, [])
     return [child for sheet in sheets for child, _ in driver.children[sheet.id] if child.type != "css"]
 
@@ -341,7 +341,7 @@ def document(driver: Driver, page: Page, resource: Resource, short: list[Resourc
 
 
 def _element(child: Resource, *, after_pictures: bool) -> tuple[str, str] | None:
-    """Where in the document the parser finds ``child``, and as what element."""
+    """The part of the document (head or body) and the element for ``child``; None for the driver."""
     url = html.escape(child.url, quote=True)
     if child.type == "css":
         return "head", f'<link rel="stylesheet" href="{url}">'
@@ -362,6 +362,6 @@ def _element(child: Resource, *, after_pictures: bool) -> tuple[str, str] | None
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of ``url`` as the Origin header writes them."""
+    """Scheme, host and port of ``url`` in the form of the Origin header."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

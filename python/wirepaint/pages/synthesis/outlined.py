@@ -1,6 +1,6 @@
-"""Documents of a shape that was made from rehearsals: elements stand where the recorded ones stood.
+"""Documents of a shape that was made from rehearsals: elements are at their recorded positions.
 
-The parser stops at a script where it stopped in the recorded document, stylesheets hold back the
+The parser stops at the same scripts as in the recorded document, stylesheets block the
 scripts after them and the first paint, and the document has as many elements as the recorded one.
 """
 
@@ -15,16 +15,16 @@ from wirepaint.pages.synthesis.markup import SENTENCES, Driver
 
 _OPEN, _CLOSE = "<!--", "-->"
 _LEAST_GAP = 24
-"""Bytes of filler for which a comment is begun."""
+"""Smallest filler in bytes that gets a comment of its own."""
 _EVERY = 1500
-"""Bytes of the body between two groups of elements that stand for the document's other elements."""
+"""Bytes of the body between two groups of placeholder elements for the document's other elements."""
 _SMALL = 10_000
-"""CSS pixels below which an image is small: of the others, Chromium asks for the first five with medium
+"""CSS pixels below which an image is small. Chromium asks for the first five larger ones with medium
 priority (`kBoostImagePriority` in blink/common/features.cc)."""
 _LARGE = (120, 120)
 _LEAST_MS = 0.1
 _RENDERING_MS, _RENDERING_MS_PER_ELEMENT = 6.0, 0.003
-"""What a synthesised document takes for styles, layout and paint (benches/shapes.py, pages with bodies)."""
+"""Time of a synthesised document for styles, layout and paint (benches/shapes.py, pages with bodies)."""
 _ELEMENT = "<s></s>"
 _AS = {"js": "script", "css": "style", "font": "font", "image": "image"}
 
@@ -32,7 +32,7 @@ _AS = {"js": "script", "css": "style", "font": "font", "image": "image"}
 def document(
     driver: Driver, page: Page, resource: Resource, outline: Outline, short: list[Resource]
 ) -> tuple[list[bytes], list[int] | None]:
-    """Parts of the document and the shares of filler between them; ``short`` as in ``markup.document``."""
+    """Parts of the document and shares of the filler between them; ``short`` as in ``markup.document``."""
     children = driver.children.get(resource.id, [])
     asked = [(child, after) for child, after in children if child.cause.kind == "script"]
     placed: list[tuple[int, str]] = []
@@ -61,7 +61,7 @@ def document(
 
 
 def shown_sides(child: Resource) -> tuple[int, int]:
-    """What an image element says of its sides: large enough for the priority with which it was asked for."""
+    """The sides in an image element: large enough for the priority of its request."""
     width, height = sides(child.wire_bytes)
     if child.priority in ("Medium", *markup.HIGH) and width * height < _SMALL:
         return _LARGE
@@ -69,7 +69,7 @@ def shown_sides(child: Resource) -> tuple[int, int]:
 
 
 def _joined(pieces: list[tuple[int, str]], end: str, size: int) -> tuple[list[bytes], list[int]]:
-    """Texts with filler in comments between them, so that each stands at its offset or soon after."""
+    """Texts with filler in comments between them, so that each is at its offset or soon after."""
     parts, gaps = [""], []
     at = 0
     for place, text in [*pieces, (max(size - len(end), 0), end)]:
@@ -100,7 +100,7 @@ def _groups(outline: Outline, size: int) -> list[tuple[int, str]]:
 
 
 def _own_rendering(outline: Outline) -> float:
-    """What styles, layout and paint of the synthesised document take, in ms."""
+    """Time of styles, layout and paint of the synthesised document, in ms."""
     return _RENDERING_MS + _RENDERING_MS_PER_ELEMENT * outline.elements
 
 
@@ -133,7 +133,7 @@ def _start(
 
 
 def _shown(driver: Driver, page: Page, resource: Resource, styled: list[Resource]) -> str:
-    """Text, and elements that use what stylesheets name."""
+    """Text, and elements that use the fonts and pictures of stylesheets."""
     shown = resource is driver.base
     text = f"<h1>{html.escape(page.name)}</h1><p>{SENTENCES}</p>" if shown else "<p>frame</p>"
     used = [child for child in styled if child.type != "css"] + markup.styled(driver, resource)
@@ -141,7 +141,7 @@ def _shown(driver: Driver, page: Page, resource: Resource, styled: list[Resource
 
 
 def _element(place: Place, child: Resource) -> str | None:
-    """The element as it was; None for what is asked for in another way."""
+    """The element as recorded; None if the resource is asked for in another way."""
     url = html.escape(child.url, quote=True)
     more = " crossorigin" if place.anonymous else ""
     if place.urgent is not None:
