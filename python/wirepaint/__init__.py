@@ -1,8 +1,8 @@
 """wirepaint: which transport makes these pages load faster on these networks, and who pays for it?
 
-The rooms, from what is used to its user: ``evaluation`` (the file a user writes, resolved into
-runs), ``runners`` (how a run is carried out), ``results`` (where it is kept), ``metrics``,
-``statistics``, ``figures``, ``report``. ``cli`` is the front door.
+The packages, each used by later ones: ``evaluation`` (resolves a user's file into
+runs), ``runners`` (carry out runs), ``results`` (stores them), ``metrics``,
+``statistics``, ``figures``, ``report``. Start at ``cli``.
 """
 
 __version__ = "0.1.0"

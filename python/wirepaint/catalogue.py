@@ -1,6 +1,6 @@
-"""The catalogue: what ships with wirepaint, one file or folder each, found by its name.
+"""The catalogue: the networks, pages and other files of wirepaint, found by name.
 
-A reference in an evaluation is a name of the catalogue or a path. It is a path when it contains
+A reference in an evaluation is a name of the catalogue or a path. It is a path if it contains
 ``/`` or ends in the suffix of its kind; paths are relative to the file that names them.
 """
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent / "catalog"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of thing: its folder in the catalogue and the suffixes of its files."""
+    """A kind of entry: its folder in the catalogue and the suffixes of its files."""
 
     folder: str
     suffixes: tuple[str, ...]
@@ -35,7 +35,7 @@ KINDS = {
 
 
 def names(kind: str) -> list[str]:
-    """Names of the kind that ship with wirepaint, sorted."""
+    """Names of the shipped entries of the kind, sorted."""
     return sorted({name_of(path) for path in _files(kind)})
 
 

@@ -13,7 +13,7 @@ PAGE_COLOURS = {
     "html": "34", "css": "35", "js": "33", "image": "32", "font": "36", "media": "31", "data": "37",
     "other": "90",
 }  # fmt: skip
-"""Of verdicts, and of the bars of a waterfall by type."""
+"""ANSI colours of verdicts, and of the bars of a waterfall by type."""
 
 
 def aligned(rows: Sequence[Sequence[str | int]]) -> list[str]:

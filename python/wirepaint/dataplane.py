@@ -1,4 +1,4 @@
-"""The door to the data plane: finds the one program and runs its verbs."""
+"""The interface to the data plane: finds its program and runs its verbs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program() -> Path:
 
 
 def fingerprint() -> str:
-    """First half of the SHA-256 of the program, congestion controls included."""
+    """First half of the SHA-256 of the program, which includes the congestion controls."""
     return hashlib.sha256(program().read_bytes()).hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
-"""What can run on this machine, what cannot, and how to mend it. Changes nothing, needs no rights.
+"""Checks what can run on this machine, and how to fix the rest. Changes nothing, needs no rights.
 
-Each check tries the thing itself where that is harmless (in a child that ends at once), and looks
-at what the kernel says of itself elsewhere. A check returns a ``Finding``.
+Each check tries the facility itself if that is harmless (in a child that ends at once), else it reads
+the kernel's own information. A check returns a ``Finding``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wirepaint.columns import aligned, coloured
 from wirepaint.errors import WirepaintError
 
 Level = Literal["ok", "note", "missing"]
-"""``missing`` keeps the testbed from running; ``note`` makes its results worse."""
+"""``missing`` prevents the testbed from running; ``note`` makes its results worse."""
 
 Backend = Literal["testbed", "simulator"]
 
@@ -54,12 +54,12 @@ WITHOUT_ROOT = (
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
 _LATE_NS = 1_000_000
-"""A wake-up later than this at p99 would make runs suspect."""
+"""Wake-ups later than this at p99 would make runs suspect."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found; ``remedy`` says how to mend it."""
+    """The result of one check; ``remedy`` says how to fix it."""
 
     name: str
     level: Level
@@ -78,7 +78,7 @@ class Findings:
         return not self.lacking(backend)
 
     def lacking(self, backend: Backend) -> list[Finding]:
-        """What keeps a back end from running here; the simulator runs wherever the program is."""
+        """The findings that prevent a back end from running here; the simulator only needs the program."""
         missing = [check for check in self.checks if check.level == "missing"]
         return [check for check in missing if backend == "testbed" or check.name == "data plane"]
 
@@ -145,7 +145,7 @@ def _tried(name: str, attempt: Callable[[], None], what: str) -> Finding:
 
 
 def _make_bpf_map() -> None:
-    """An array of one entry, gone when the process ends."""
+    """Makes a BPF array of one entry, which ends with the process."""
     number = {"x86_64": 321, "aarch64": 280}.get(platform.machine())
     if number is None:
         return
@@ -269,7 +269,7 @@ def _space() -> Iterator[Finding]:
 
 
 def _leftovers() -> Iterator[Finding]:
-    """Processes and BPF objects of commands that are dead."""
+    """Finds processes and BPF objects of dead commands."""
     from wirepaint.evaluation import congestion
     from wirepaint.runners import bpf, ownership
 
@@ -304,7 +304,7 @@ _CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 
 
 def _in_child(attempt: Callable[[], None]) -> str | None:
-    """Tries something in a child that ends at once; the cause when it is refused."""
+    """Tries ``attempt`` in a child that ends at once; returns the cause if it is refused."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -322,7 +322,7 @@ def _in_child(attempt: Callable[[], None]) -> str | None:
 
 
 def _lateness(count: int = 100) -> list[int]:
-    """How late wake-ups from 1 ms of sleep come, in ns, ascending; at real-time priority where allowed."""
+    """Lateness of wake-ups from 1 ms of sleep, in ns, ascending; at real-time priority if allowed."""
     late = []
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))

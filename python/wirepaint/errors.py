@@ -1,13 +1,13 @@
-"""Every error that a user can meet, and the exit code that follows it.
+"""Every error that a user can meet, with its exit code.
 
 WirepaintError
-├── UsageError          2   the input is wrong: names file, key, what was found, what is accepted
-│   └── NotTrusted          the input brings code that nobody has agreed to run
-├── MachineLacks        2   the machine lacks something: names it and how to mend it
-├── Refused             2   the data plane refuses what it is asked, and would again: names why
+├── UsageError          2   the input is wrong: names file, key, found and accepted values
+│   └── NotTrusted          the input contains code that nobody has agreed to run
+├── MachineLacks        2   the machine lacks something: names it and the remedy
+├── Refused             2   the data plane refuses a request, and would again: names the reason
 ├── RunFailed           1   a run could not be carried out: names the cause
 │   ├── PageTimeout         the page did not load within its timeout
-│   └── PageFailed          the page cannot be loaded, and could not the next time
+│   └── PageFailed          the page cannot be loaded, now or later
 └── Incomplete          3   not all runs are done: the same command again resumes
 """
 
@@ -18,12 +18,12 @@ from datetime import date, time
 from typing import Any
 
 LONGEST_MESSAGE = 1_000
-"""Characters; one that has more was not written for a reader."""
+"""Characters; a longer message was not written for a reader."""
 _LONGEST_PLACE, _LONGEST_FOUND, _LONGEST_ACCEPTED = 250, 200, 500
 
 
 def cut(text: str, longest: int = LONGEST_MESSAGE) -> str:
-    """``text`` as one line that any terminal can show, without its middle where it is too long."""
+    """``text`` as one line that any terminal can show, without its middle if it is too long."""
     if len(text) > longest:
         tail = longest // 3
         text = f"{text[: longest - tail - 1]}…{text[-tail:]}"
@@ -32,7 +32,7 @@ def cut(text: str, longest: int = LONGEST_MESSAGE) -> str:
 
 
 def show(value: Any, longest: int = 60) -> str:
-    """A value as a file would hold it, shortened; of a large one no more is written than is shown."""
+    """A value as in a file, shortened; only the shown part of a large value is formatted."""
     if value is None:
         return "nothing"
     if isinstance(value, str):
@@ -62,8 +62,8 @@ class WirepaintError(Exception):
 class UsageError(WirepaintError):
     """The input is wrong.
 
-    ``place`` is a file, and within it a key or line; ``found`` is what stood there; ``accepted``
-    is what may stand there.
+    ``place`` is a file, and within it a key or line; ``found`` is the value there; ``accepted``
+    describes the accepted values.
     """
 
     exit_code = 2
@@ -76,7 +76,7 @@ class UsageError(WirepaintError):
 
 
 class NotTrusted(UsageError):
-    """The input brings code that would be compiled and run, and nobody has agreed to that."""
+    """The input contains code to compile and run, and nobody has agreed to that."""
 
 
 class MachineLacks(WirepaintError):
@@ -90,7 +90,7 @@ class MachineLacks(WirepaintError):
 
 
 class Refused(WirepaintError):
-    """The data plane refuses what it is asked, such as a congestion control that does not compile."""
+    """The data plane refuses a request, such as a congestion control that does not compile."""
 
     exit_code = 2
 
@@ -106,7 +106,7 @@ class PageTimeout(RunFailed):
 
 
 class PageFailed(RunFailed):
-    """The page cannot be loaded, and could not the next time: damaged, refused, or answered with an error."""
+    """The page cannot be loaded, now or later: damaged, refused, or answered with an error."""
 
 
 class Incomplete(WirepaintError):

@@ -1,7 +1,6 @@
-"""Files that others wrote: regular ones only, opened without waiting, read up to a limit.
+"""Reads files from others: only regular ones, opened without waiting, up to a limit.
 
-A path in an evaluation or a page may name a device, a pipe without a writer or a file of ``/proc`` that
-never ends.
+A path in an evaluation or a page may name a device, a pipe without a writer or an endless file of ``/proc``.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ _LONGEST_PATH, _LONGEST_NAME = 2_000, 255
 
 
 def opened(path: Path, accepted: str, place: str = "") -> IO[bytes]:
-    """Opens a regular file; raises :class:`UsageError` at ``place`` (the path when left out) for all else."""
+    """Opens a regular file; raises :class:`UsageError` at ``place`` (default: the path) for others."""
     place = place or str(path)
     try:
-        # Asked before it is opened: opening a device may already do something.
+        # Checked before it is opened: opening a device may have side effects.
         _check(path.stat().st_mode, place, accepted)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -37,7 +36,7 @@ def opened(path: Path, accepted: str, place: str = "") -> IO[bytes]:
 
 
 def content(path: Path, most: int, accepted: str, place: str = "") -> bytes:
-    """What a regular file of at most ``most`` bytes holds; raises :class:`UsageError` as :func:`opened`."""
+    """The content of a regular file of at most ``most`` bytes; raises as :func:`opened`."""
     place = place or str(path)
     with opened(path, accepted, place) as file:
         try:
@@ -65,7 +64,7 @@ def hashed(path: Path, most: int, accepted: str) -> tuple[bytes, int]:
 
 
 def text(path: Path, most: int, accepted: str, place: str = "") -> str:
-    """The same in UTF-8."""
+    """The content of a UTF-8 file; raises as :func:`content`, also for other encodings."""
     try:
         return content(path, most, accepted, place).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -74,17 +73,17 @@ def text(path: Path, most: int, accepted: str, place: str = "") -> str:
 
 
 def real(path: Path) -> Path:
-    """The absolute path without symbolic links; of links in a circle, one of them."""
+    """The absolute path without symbolic links; for a circle of links, one of them."""
     return Path(os.path.realpath(path))
 
 
 def name(path: Path) -> str:
-    """Name of a file as text, whatever bytes it has."""
+    """Name of a file as text, with any bytes."""
     return os.fsencode(path.name).decode("utf-8", "replace")
 
 
 def is_path(text: str) -> bool:
-    """False for what no file can be called."""
+    """False for a text that cannot be a path."""
     try:
         encoded = os.fsencode(text)
     except UnicodeEncodeError:

@@ -56,7 +56,7 @@ def become_subreaper() -> None:
 def die_with_parent(parent: int | None = None) -> None:
     """Asks the kernel to kill this process when the thread that forked it dies.
 
-    ``parent`` is the pid that must still be the parent: closes the race with a parent that died
+    ``parent`` is the pid that must still be the parent; this closes the race with a parent that died
     before the call.
     """
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl PR_SET_PDEATHSIG")
@@ -65,10 +65,10 @@ def die_with_parent(parent: int | None = None) -> None:
 
 
 def become(user: int, keep: Iterable[int] = ()) -> None:
-    """Becomes an ordinary user for good: the group of the same number, no other groups, no capabilities.
+    """Becomes an ordinary user permanently: the group of the same number, no other groups, no capabilities.
 
-    ``keep`` are capabilities that stay, as far as the process has them; programs that it starts do not get
-    them. No program gives rights back either (no_new_privs). Takes a parent-death signal away.
+    The process keeps the capabilities ``keep`` that it has; its child programs do not get
+    them. No program can regain rights (no_new_privs). Cancels a parent-death signal.
     """
     _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl PR_SET_KEEPCAPS")
     os.setgroups([])

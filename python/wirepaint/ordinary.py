@@ -1,7 +1,7 @@
-"""Work on what strangers recorded is done by an ordinary user, also where root runs the command.
+"""Works on strangers' recordings as an ordinary user, even if root runs the command.
 
-:func:`done` calls a function with a folder. Without root that is a plain call. As root a child process
-becomes :data:`USER` first: it may write that folder and no other place that is not everybody's. Root
+:func:`done` calls a function with a folder. Without root that is a plain call. As root, a child process
+becomes :data:`USER` first: it may write only that folder and world-writable places. Root
 reads back JSON, and copies regular files by :func:`take`.
 """
 
@@ -28,30 +28,30 @@ from wirepaint.errors import MachineLacks, PageFailed, WirepaintError, cut
 from wirepaint.scratch import scratch
 
 USER = 65_532
-"""Numeric user and group of the child: not the browser's or the replay server's on the testbed, so that none
-can touch another. Nor the user who called sudo, whose account can become root."""
+"""Numeric user and group of the child. It differs from that of browser and replay server on the testbed, so
+that none can touch another, and from the user who called sudo, whose account can become root."""
 KEPT = (linux.CAP_DAC_READ_SEARCH,)
-"""The child may read what root may: recordings, and this program, lie in homes that others cannot enter."""
+"""The child may read like root: recordings, and this program, may be in homes that others cannot enter."""
 MOST_SAID, MOST_TAKEN = 2**28, 2**29
-"""Bytes that root reads back: of JSON, and of files."""
+"""Limits in bytes for the JSON and the files that root reads back."""
 _FIRST_TO_GO = b"500"
-"""Where memory runs out, the kernel ends the child rather than what waits for it."""
+"""If memory runs out, the kernel kills the child, not the process that waits for it."""
 
 Say = Callable[[str], None]
 Work = Callable[[Path, Say], Any]
-"""Work in a folder, which may say how it goes; returns what JSON can hold."""
+"""Work in a folder, which may report progress; returns a JSON value."""
 
 
 @contextmanager
 def done(
     work: Work, of: str, say: Say = lambda _: None, *, fresh: bool = False, browser: bool = False
 ) -> Iterator[tuple[Path, Any]]:
-    """Does work in a temporary folder; within the block, gives that folder and what the work returned.
+    """Does work in a temporary folder; gives that folder and the result of the work to the body.
 
-    ``of`` names in errors what was read. ``fresh`` starts the child as a new process, which work with Polars
-    needs (a fork loses its threads); ``work`` must be picklable then. ``browser`` says that it starts one.
-    Raises what ``work`` raises: errors of wirepaint and of the system as they are, others with their name and
-    text. Raises :class:`PageFailed` for a child that dies, ``MachineLacks`` where root cannot become another
+    ``of`` names the source in errors. ``fresh`` starts the child as a new process; work with Polars
+    needs it (a fork loses its threads), and ``work`` must be picklable then. ``browser``: it starts one.
+    Raises the errors of ``work``: those of wirepaint and of the system unchanged, others with their name and
+    text. Raises :class:`PageFailed` if the child dies, ``MachineLacks`` if root cannot become another
     user.
     """
     with scratch(browser=browser) as outer:
@@ -73,8 +73,8 @@ def done(
 def take(made: Path, target: Path, *folders: str) -> None:
     """Copies the files in ``made``, and in these folders of it, to ``target``.
 
-    Whoever made them may still be at work: links are not followed, and what is no regular file of its owner
-    raises :class:`PageFailed`, as do more than :data:`MOST_TAKEN` bytes.
+    The maker may still be at work, so links are not followed. Raises :class:`PageFailed` for anything but
+    regular files of the owner, and for more than :data:`MOST_TAKEN` bytes.
     """
     left = MOST_TAKEN
     for name in ("", *folders):
@@ -131,7 +131,7 @@ def _by_child(work: Work, folder: Path, of: str, say: Say, fresh: bool) -> Any:
         try:
             answer = _answer(lines, of, say)
         finally:
-            # Its programs, too: the child leads a process group of its own.
+            # Its child programs, too: the child leads a process group of its own.
             for kill in (os.kill, os.killpg):
                 with contextlib.suppress(ProcessLookupError):
                     kill(child, signal.SIGKILL)
@@ -156,7 +156,7 @@ def _forked(work: Work, folder: Path, writer: int) -> int:
 
 
 def _begun(work: Work, folder: Path, writer: int) -> int:
-    """A new process, which shares nothing with this one. What it unpickles is root's own."""
+    """Starts a new process that shares nothing with this one. It unpickles only root's own data."""
     program = "from wirepaint.ordinary import serve; serve()"
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", program],
@@ -181,7 +181,7 @@ def serve() -> NoReturn:
 
 
 def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> NoReturn:
-    """The child: gives its rights up, works, and writes a JSON line for all that it says."""
+    """The child: gives up its rights, works, and writes a JSON line for each message."""
     try:
         out = os.fdopen(writer, "w", encoding="utf-8", errors="surrogatepass")
 
@@ -207,9 +207,9 @@ def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> 
 
 
 def _give_up(parent: int, writer: int) -> None:
-    """Becomes the ordinary user, away from the terminal, with nothing open but ``writer``.
+    """Becomes the ordinary user, detached from the terminal, with only ``writer`` open.
 
-    What root had open (results, the way to the launcher of cells) would be open to the child.
+    Otherwise the child could use root's open files (results, the pipe to the launcher of cells).
     """
     if os.getsid(0) != os.getpid():
         os.setsid()
@@ -235,7 +235,7 @@ def _lack(error: OSError) -> MachineLacks:
 
 @contextmanager
 def _temporaries(folder: Path) -> Iterator[None]:
-    """Within it, temporary files are made in ``folder``, which goes however this process ends."""
+    """In the body, temporary files are made in ``folder``, which is removed when this process ends."""
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         yield
@@ -244,7 +244,7 @@ def _temporaries(folder: Path) -> Iterator[None]:
 
 
 def _told(error: BaseException) -> dict[str, Any]:
-    """An error as JSON, from which :func:`_error` makes it again."""
+    """An error as JSON; :func:`_error` is the inverse."""
     if isinstance(error, WirepaintError):
         return {"error": type(error).__name__, "text": str(error), "fields": dict(vars(error))}
     if isinstance(error, OSError) and error.errno is not None:
@@ -259,7 +259,7 @@ def _error(answer: dict[str, Any]) -> Exception:
             kind = getattr(errors, name, None)
             if not (isinstance(kind, type) and issubclass(kind, WirepaintError)):
                 kind = PageFailed
-            # Not by its constructor, which would word it a second time.
+            # Not by its constructor, which would format the message again.
             error = kind.__new__(kind, text)
             vars(error).update({key: str(value) for key, value in fields.items()})
             return error
@@ -272,7 +272,7 @@ def _error(answer: dict[str, Any]) -> Exception:
 
 
 def _answer(lines: IO[bytes], of: str, say: Say) -> dict[str, Any] | None:
-    """The child's last line, None without one; passes on what it says before."""
+    """The child's last line, None without one; passes on the messages before it."""
     left = MOST_SAID
     while line := lines.readline(left + 1):
         left -= len(line)

@@ -1,4 +1,4 @@
-"""What every command prints, and the options that several have."""
+"""Output functions of all commands, and options that several have."""
 
 from __future__ import annotations
 

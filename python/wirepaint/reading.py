@@ -1,4 +1,4 @@
-"""Reads a TOML file into a pydantic model; every error names file, key, what was found, what is accepted."""
+"""Reads a TOML file into a pydantic model; every error names file, key, found and accepted values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wirepaint import files
 from wirepaint.errors import UsageError, show
 
 LARGEST_FILE = 2**20
-"""Bytes; a file that a person writes is far smaller."""
+"""Bytes; a hand-written file is far smaller."""
 _PARTS = 16  # also in the expression
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]*+\.[ \t]*+){16}""")
-"""A dotted key of more parts: tomllib takes the square of their number."""
+"""A dotted key of more parts: tomllib takes quadratic time in their number."""
 
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
@@ -54,13 +54,13 @@ def refused(accepted: str, found: str | None = None, key: str | None = None) -> 
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """``names`` as text, with the one that is most like ``name``."""
+    """``names`` as text, with the one most similar to ``name``."""
     names = list(names)
     return f"one of {', '.join(names)}{hint(name, names)}" if names else "nothing"
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """Asks for the one of ``names`` that is most like ``name``; empty when none is like it."""
+    """A question for the one of ``names`` most similar to ``name``; empty if none is similar."""
     close = difflib.get_close_matches(name[:80], list(names), n=1)
     return f' (did you mean "{close[0]}"?)' if close else ""
 
@@ -71,7 +71,7 @@ def within(place: str, key: str) -> str:
 
 
 def located(reference: str, base: Path, place: str) -> Path:
-    """The path that a file names: relative to ``base``, ``~`` for a home; raises UsageError at ``place``."""
+    """The path of a reference in a file: relative to ``base``, ``~`` for a home; raises UsageError."""
     if not files.is_path(reference):
         raise UsageError(place, show(reference), "a name, or a path that a file can have")
     try:
@@ -87,7 +87,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parsed(text: str, path: Path) -> dict[str, Any]:
-    """The content of ``text``, which was read from ``path``; raises UsageError."""
+    """The content of ``text`` from the file ``path``; raises UsageError."""
     if deep := _DEEP_KEY.search(text):
         found = f"a key of more than {_PARTS} parts, {show(deep[0])}"
         raise UsageError(str(path), found, "keys as docs/guide/evaluation.md has them")
@@ -103,7 +103,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate(model: type[Model], data: Any, place: str, prefix: str = "", **context: Any) -> Model:
-    """``data`` as ``model``; raises UsageError for the first fault, in words of the file.
+    """``data`` as ``model``; raises UsageError for the first fault, with the file's own names.
 
     ``prefix`` is the key path of ``data`` within the file; ``context`` reaches the validators.
     """

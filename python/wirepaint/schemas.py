@@ -1,4 +1,4 @@
-"""The schemas in schema/: generated from the one declaration of each, committed, checked by a test."""
+"""Generates the schemas in schema/ from their declarations; they are committed, and a test checks them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = {"evaluation": "evaluation.schema.json", "run": "run.schema.json", "trac
 
 
 def text(name: str) -> str:
-    """The schema of evaluation files, of run descriptions or of the trace, generated anew."""
+    """The newly generated schema of evaluation files, run descriptions or the trace."""
     if name == "evaluation":
         return json_schema()
     return json.dumps(dataplane.call("schema")[name], indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""A temporary folder that is gone when its maker is, however that ended."""
+"""A temporary folder that is removed when its maker ends in any way."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ while [ $rounds -gt 0 ] && [ $tries -gt 0 ]; do
   [ -e "$0" ] || rounds=$((rounds - 1))
 done
 """
-"""Waits for a number of rounds, or until nobody holds the other end of its standard input. A browser that is
-just being killed makes its folders again, so they must stay away for 2 s then."""
+"""Waits for a number of rounds, or until the other end of its standard input is closed. A dying browser
+makes its folders again, so then they must stay away for 2 s."""
 
 
 @contextmanager
 def scratch(*, browser: bool = False) -> Iterator[Path]:
-    """A folder of this user alone; ``browser`` says that a browser writes in it, which may still be ending.
+    """A folder only for this user; ``browser``: a browser writes in it, and may still run at the end.
 
-    A small guard process removes it when this process ends, also by kill -9.
+    A small guard process removes the folder when this process ends, also by kill -9.
     """
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""Which congestion controls exist: files of congestion/algorithms, the user's own, and Linux's."""
+"""Finds congestion controls: files of congestion/algorithms, the user's own, and Linux's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Entry = dict[str, Any]
 
 @cache
 def ours() -> dict[str, Entry]:
-    """What ships, by name."""
+    """The shipped congestion controls by name."""
     return {entry["name"]: entry for entry in dataplane.call("cc", "list")}
 
 
 def everything() -> list[Entry]:
-    """What ships, then what this kernel has built in, each with ``where`` it runs."""
+    """The shipped ones, then those built into this kernel, each with ``where`` it runs."""
     built_in = [
         {
             "name": name,
@@ -38,7 +38,7 @@ def everything() -> list[Entry]:
 
 
 def find(name: str) -> Entry:
-    """The entry of a name that ships, or of a C file; raises UsageError."""
+    """The entry of a shipped name, or of a C file; raises UsageError."""
     if not name.endswith(".c"):
         if name in ours():
             return ours()[name]
@@ -57,7 +57,7 @@ def find(name: str) -> Entry:
 
 
 def header(name: str) -> str:
-    """The comment at the head of an algorithm's source, without its marks: what teaches it."""
+    """The comment at the head of an algorithm's source, without comment marks; it explains the algorithm."""
     source = Path(name).read_text() if name.endswith(".c") else source_of(name)
     lines = []
     inside = False
@@ -77,7 +77,7 @@ def header(name: str) -> str:
 
 
 def source_of(name: str) -> str:
-    """C source of an algorithm that ships."""
+    """C source of a shipped algorithm."""
     return subprocess.run(
         [dataplane.program(), "cc", "source", name], capture_output=True, text=True, check=True
     ).stdout

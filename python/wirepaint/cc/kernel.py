@@ -1,10 +1,10 @@
-"""Scripts in the running kernel: timetables become transfers over the emulator, and their checks are
-compared with what the kernel's sender did.
+"""Runs scripts in the running kernel: their timetables become transfers over the emulator, and their
+checks are compared with the kernel's sender.
 
-A check is looked at where the script looks: as the next acknowledgement found the sender (table
-``tcp``), or, where natively none came next, when the sender was polled in that state. It is exact, or
-one segment (or 1 %) or one acknowledgement off, which is counted by itself.
-What a path cannot be told, and what cannot be seen, is not checked and says why.
+A check uses the same moment as the script: the sender's state at the next acknowledgement (table
+``tcp``). If natively no acknowledgement came next, it uses a polled sample in that state. The value is
+exact, or one segment (or 1 %) or one acknowledgement off; the latter are counted separately.
+Checks that the path cannot reproduce, or that cannot be observed, are skipped with a reason.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from wirepaint.runners.testbed.transfer import LOADING_S, server_address, server
 AT_ONCE = 6
 """Transfers in one cell: they mostly wait for round trips, and the machine has few cores."""
 ATTEMPTS = 3
-"""How often a transfer is carried out at most: only what differs each time is a difference, because a
-busy machine delays an acknowledgement here and there, which no congestion control does. The last time
-it is alone."""
+"""Largest number of attempts at a transfer. A deviation counts only if it occurs each time, because a
+busy machine delays single acknowledgements, and a congestion control does not. The last attempt
+runs alone."""
 TOGETHER = 3
-"""Acknowledgements that may wait for the sender together."""
+"""Largest number of acknowledgements that may wait for the sender together."""
 NEARLY = ("cwnd", "flight", "cwnd_sum")
 MEASURED = ("westwood",)
-"""Controls that set ssthresh from a rate that they measure in time; it may be near, too."""
+"""Controls that set ssthresh from a measured rate; their ssthresh may be near, too."""
 LATE_NS = 25_000_000
-"""An application that is later than this may meet another sender than the script's did."""
+"""If the application is later, the sender may be in another state than in the script."""
 PACKET_LATE_NS = 1_000_000
-"""A packet that is later than this may come after an event that it should come before."""
+"""If a packet is later, it may come after an event that it should precede."""
 
 _HEADERS_BYTES = 54
 """Ethernet, IP and TCP without options."""
@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 
 
 def carry_out(timetables: dict[str, Timetable], progress: Progress) -> dict[str, Outcome]:
-    """Carries out scripts, by file, and says how each went. Needs root."""
+    """Carries out scripts, by file, and returns the outcome of each. Needs root."""
     outcomes = {file: Outcome() for file in timetables}
     todo: list[_Task] = []
     for file, timetable in timetables.items():
@@ -87,8 +87,8 @@ class _Task:
 
 @dataclass
 class _Observed:
-    """What a transfer showed: the answer of ``transfer.carry_out``, the rows of its ACKs, and by place
-    the name of each connection's congestion control."""
+    """The observations of a transfer: the answer of ``transfer.carry_out``, the rows of its ACKs, and by
+    place the name of each connection's congestion control."""
 
     answer: dict[str, Any]
     acks: pl.DataFrame
@@ -118,18 +118,18 @@ def _together(cells: Cells, tasks: Sequence[_Task], folder: Path) -> list[_Obser
 
 
 class _Instances:
-    """The congestion controls of a cell; what is asked for twice is loaded once."""
+    """The congestion controls of a cell; equal ones are loaded once."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def name(self, congestion: dict[str, Any]) -> str:
-        """The name under which it is loaded."""
+        """The name under which a congestion control is loaded."""
         name = f"{Path(congestion['algorithm']).stem[:9]}.{secrets.token_hex(3)[:5]}"
         return self._names.setdefault(json.dumps(congestion, sort_keys=True), name)
 
     def loaded(self) -> list[dict[str, Any]]:
-        """For ``transfer.carry_out``."""
+        """The instances to load, for ``transfer.carry_out``."""
         return [json.loads(congestion) | {"name": name} for congestion, name in self._names.items()]
 
 
@@ -143,7 +143,7 @@ def _asked(transfer: Timetable, instances: _Instances) -> dict[str, Any]:
     """The transfer for ``transfer.carry_out``."""
     rtt_ns = transfer["rtt_us"] * 1000
     mss = max(connection["mss"] for connection in transfer["connections"])
-    # Full segments so far apart that each acknowledgement is answered before the next one comes.
+    # Full segments are so far apart that each acknowledgement is answered before the next one comes.
     rate = round((mss + _HEADERS_BYTES) * 8e6 / transfer["spacing_us"])
     way = {"delay_ns": rtt_ns // 2, "queue": {"kind": "droptail"}}
     sysctls = {
@@ -154,8 +154,8 @@ def _asked(transfer: Timetable, instances: _Instances) -> dict[str, Any]:
         "tcp_timestamps": 0,
         "tcp_frto": 0,
         "tcp_comp_sack_nr": 0,
-        # Or TCP Small Queues hold back segments for want of a finished transmission, which the native
-        # sender does not know, and the window counts as unused.
+        # Otherwise TCP Small Queues hold back segments until earlier ones are transmitted, and the window
+        # counts as unused. The native sender has no such limit.
         "tcp_pacing_ca_ratio": 1000,
         "tcp_pacing_ss_ratio": 1000,
         "tcp_rto_min_us": transfer["rto_us"] - transfer["rtt_us"],
@@ -184,7 +184,7 @@ def _asked(transfer: Timetable, instances: _Instances) -> dict[str, Any]:
 
 
 class _Seen:
-    """One transfer's checks against what it showed."""
+    """Compares one transfer's checks with its observations."""
 
     def __init__(self, transfer: Timetable, observed: _Observed) -> None:
         self._transfer, self._observed = transfer, observed
@@ -195,11 +195,11 @@ class _Seen:
         ]
 
     def _of(self, check: dict[str, Any]) -> dict[str, Any]:
-        """What was observed of the connection that a check is about."""
+        """The observations of a check's connection."""
         return self._answer["connections"][check["connection"]]
 
     def _spoiled(self) -> str | None:
-        """Why a difference may be the machine's, not the congestion control's."""
+        """Why the machine, not the congestion control, may have caused a difference; else None."""
         if self._answer["late_ns"] > LATE_NS:
             return f"the application was {self._answer['late_ns'] / 1e6:.0f} ms late"
         if (late_ns := self._answer["emulator"]["lateness"]["max"]) > PACKET_LATE_NS:
@@ -211,14 +211,14 @@ class _Seen:
         for acks in self._acks:
             if len(acks) and (first := acks["delivered"][0]) > 0:
                 return f"the acknowledgements of the first {first} segments were not sampled"
-            # On a way back that loses none, each segment has an acknowledgement of its own.
+            # If the return path loses none, each segment has an acknowledgement of its own.
             together = acks.select(pl.col("delivered").diff().max()).item() or 0
             if together > TOGETHER and not self._transfer["up"]:
                 return f"{together} segments were acknowledged together"
         return None
 
     def judged(self) -> Outcome:
-        """Every check compared."""
+        """Compares every check."""
         outcome = Outcome()
         if self._answer["timed_out"]:
             now = [connection["samples"][-1] for connection in self._answer["connections"]]
@@ -252,7 +252,7 @@ class _Seen:
         return outcome
 
     def _value(self, check: dict[str, Any]) -> str | None:
-        """What the kernel shows of a check's key, as the script would write it; None where it cannot."""
+        """The kernel's value for a check's key, in the script's notation; None if it has none."""
         key = check["key"]
         if "group" in check:
             return self._group(check)
@@ -278,7 +278,7 @@ class _Seen:
         return "inf" if column == "ssthresh" and row[column] is None else str(row[column])
 
     def _group(self, check: dict[str, Any]) -> str:
-        """A number of the group that a check is about; 0 where there is none."""
+        """The checked number of a group; 0 if there is no such group."""
         group = check["group"]
         asked = {
             "congestion": self._observed.instances.name(group["congestion"]),
@@ -293,8 +293,8 @@ class _Seen:
         return str(found[0][check["key"]]) if found else "0"
 
     def _row(self, check: dict[str, Any]) -> dict[str, Any] | None:
-        """The sender where the check looks at it."""
-        # Two acknowledgements that wait for the sender together are processed as one.
+        """The sender's state at the moment of the check."""
+        # The sender processes two acknowledgements that wait together as one.
         delivered = pl.col("delivered")
         acks = self._acks[check["connection"]].filter(
             delivered.is_between(check["delivered"], check["delivered"] + TOGETHER)
@@ -310,7 +310,7 @@ class _Seen:
         return polled or found if check["until"] == "timer" else found or polled
 
     def _nearly(self, check: dict[str, Any], found: str) -> bool:
-        """Whether a window is one segment off, or 1 % where it is large, as it is where growth overlaps the
+        """Whether a window is one segment (a large one 1 %) off. This happens if growth overlaps the
         sampling: an acknowledgement was answered late, and its growth comes with a later one."""
         key, expected = check["key"], check["expected"]
         if key == "ssthresh" and "group" not in check:
@@ -322,7 +322,7 @@ class _Seen:
         return 0 < abs(int(found) - int(expected)) <= max(1, int(expected) // 100)
 
     def _one_acknowledgement_off(self, check: dict[str, Any]) -> bool:
-        """Whether the state or a window is as expected one acknowledgement earlier or later."""
+        """Whether the state or a window has the expected value one acknowledgement earlier or later."""
         column = {"flight": "in_flight"}.get(check["key"], check["key"])
         if "group" in check or column not in self._observed.acks.columns or check["until"] != "arrival":
             return False
@@ -331,7 +331,7 @@ class _Seen:
         return check["expected"].lower() in [str(value).lower() for value in values]
 
     def _rounds(self, check: dict[str, Any]) -> str | None:
-        """Round trips from the first write to the last arrival, where nothing else was waited for."""
+        """Round trips from the first write to the last arrival; None if an act waited for anything else."""
         if any(any(map(any, act["reached"])) or act["after_us"] for act in self._transfer["acts"]):
             return None
         rtt_ns = self._transfer["rtt_us"] * 1000

@@ -1,4 +1,4 @@
-"""Writes a starting file for a congestion control and its first script: they load and pass as they are."""
+"""Writes a starting file for a congestion control and its first script; they load and pass unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirepaint.evaluation import congestion
 from wirepaint.reading import show
 
 NAME_MAX = 9
-"""Characters; the kernel takes 15, and a run adds a point and five of its own."""
+"""Characters; the kernel takes 15, and a run adds a dot and five characters."""
 
 
 def write(name: str, folder: Path) -> list[Path]:

@@ -1,17 +1,17 @@
-"""How a script went in one arm."""
+"""The outcome of a script in one arm."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 NEAR_SHARE = 0.2
-"""Largest share of near values among the checks. Three may always be near: cwnd, ssthresh and flight of one
-look."""
+"""Largest share of near values among the checks. Three may always be near: cwnd, ssthresh and flight at one
+moment."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A check that did not hold: where, after which event, what was expected and found."""
+    """A failed check: line, preceding event, expected and found value."""
 
     line: int
     event: str
@@ -22,13 +22,13 @@ class Difference:
 
 @dataclass
 class Outcome:
-    """``checks`` were compared; what could not be is in ``skipped``, with the reason.
+    """``checks`` is the number of compared checks; ``skipped`` has the reasons for the others.
 
-    ``nearly`` counts checks that were one segment, 1 % or one acknowledgement off, where sampling and
+    ``nearly`` counts checks that were one segment, 1 % or one acknowledgement off, because sampling and
     growth overlap.
     ``repeated`` counts transfers that were carried out again because they differed or the machine
-    spoiled them; ``disturbed`` says of those that stayed spoiled why. ``unreadable`` is why a script
-    could not be run at all.
+    disturbed them; ``disturbed`` has the reasons for those that stayed disturbed. ``unreadable`` is why a
+    script could not run at all.
     """
 
     checks: int = 0
@@ -41,16 +41,16 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """True where everything that could be compared was as expected."""
+        """True if all compared checks were as expected."""
         return not (self.differences or self.disturbed or self.unreadable or self.vague)
 
     @property
     def vague(self) -> bool:
-        """True where more values are only near than a busy machine explains."""
+        """True if more values are only near than a busy machine explains."""
         return self.nearly > max(3, NEAR_SHARE * self.checks)
 
     def add(self, part: Outcome) -> None:
-        """Counts a connection's outcome as a part of its script's."""
+        """Adds a connection's outcome to that of its script."""
         self.checks += part.checks
         self.nearly += part.nearly
         self.differences += part.differences

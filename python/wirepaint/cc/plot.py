@@ -1,7 +1,7 @@
-"""The window over time on a standard path, as a picture.
+"""Draws the window over time on a standard path.
 
-A sender on 10 Mbit/s and 100 ms with a drop-tail queue of one bandwidth-delay product, in the simulator,
-meets one of each thing: a full queue, a loss of a packet or two, a pause, and the loss of all in flight.
+The path has 10 Mbit/s, 100 ms and a drop-tail queue of one bandwidth-delay product, in the simulator. The
+sender meets a full queue, a loss of a packet or two, a pause, and the loss of all packets in flight.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ RATE, ONE_WAY = 10_000_000, SECOND // 20
 BDP = 83
 """10 Mbit/s x 100 ms in packets of 1500 bytes."""
 ANSWER, PAUSE = 19_000_000, 3 * SECOND // 2
-"""Bytes that are sent at a stretch, some 16 s of the path; ns between two of them."""
+"""Bytes of one transfer, about 16 s of the path; ns between two transfers."""
 LOSSES = ((12 * SECOND, 2_400_000, "a loss"), (24 * SECOND, SECOND // 4, "all in flight lost"))
-"""When everything is lost, and for how long: two packets' time; longer than a full queue's round trip."""
+"""Start and length of outages: the time of two packets; longer than a full queue's round trip."""
 UNTIL = 30 * SECOND
 
 
 def save(name: str, path: Path) -> None:
-    """Draws an algorithm, by name or file, into ``path``; the format is that of its ending."""
+    """Draws an algorithm, by name or file, into ``path``; its suffix selects the format."""
     if path.suffix not in FORMATS:
         raise UsageError("--plot", str(path), f"a file that ends in {', '.join(FORMATS)}")
     spec = chart(samples(name), Path(name).stem)
@@ -47,7 +47,7 @@ def save(name: str, path: Path) -> None:
 
 
 def samples(name: str) -> pl.DataFrame:
-    """The sender as each ACK found it: ``time`` (s), ``cwnd``, ``ssthresh`` (null while infinite)."""
+    """The sender's state at each ACK: ``time`` (s), ``cwnd``, ``ssthresh`` (null while infinite)."""
     sysctls = {key: str(value) for key, value in catalogue.find(name)["sysctls"].items()}
     algorithm = str(Path(name).absolute()) if name.endswith(".c") else name
     with tempfile.TemporaryDirectory(prefix="wirepaint-show-") as folder:
@@ -93,7 +93,7 @@ def _run(algorithm: str, sysctls: dict[str, str], folder: str) -> dict[str, Any]
 
 
 def chart(frame: pl.DataFrame, title: str) -> dict[str, Any]:
-    """``samples`` drawn, as a Vega-Lite specification."""
+    """A plot of ``samples`` as a Vega-Lite specification."""
     noted = [(at / SECOND, text) for at, _, text in LOSSES]
     silences = frame.filter(pl.col("time").diff().shift(-1) >= PAUSE / SECOND)
     noted += [(at, "nothing to send") for at in silences["time"][:1]]

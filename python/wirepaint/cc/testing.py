@@ -1,4 +1,4 @@
-"""Runs acknowledgement scripts in both arms and says in a dialogue what differed."""
+"""Runs acknowledgement scripts in both arms and shows the differences as a dialogue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEFORE = 8
 
 @dataclass
 class Tested:
-    """A script of an algorithm, how it went in each arm, and the native exchange by line."""
+    """A script of an algorithm, its outcome in each arm, and the native exchange by line."""
 
     algorithm: str
     script: str
@@ -34,7 +34,7 @@ class Tested:
 
 
 def scripts_of(algorithm: str) -> list[str]:
-    """Scripts of an algorithm: those that ship, by file name; beside a user's own file, by path."""
+    """Scripts of an algorithm: shipped ones by file name; those beside a user's own file by path."""
     if algorithm.endswith(".c"):
         file = Path(algorithm)
         return sorted(str(path) for path in file.parent.glob(f"{file.stem}-*.ack"))
@@ -54,7 +54,7 @@ def test(algorithms: Sequence[str], arms: Sequence[Arm], progress: Progress) -> 
         for script in scripts:
             timetable, outcome = play(script)
             tested.append(Tested(algorithm, script, {"native": outcome}, timetable.get("exchange", [])))
-            # A script that the native sender does not pass is no timetable for the kernel.
+            # If a script fails natively, it gives no timetable for the kernel.
             if outcome.passed:
                 timetables[script] = timetable
     if "kernel" in arms:
@@ -68,7 +68,7 @@ def test(algorithms: Sequence[str], arms: Sequence[Arm], progress: Progress) -> 
 
 
 def play(script: str) -> tuple[dict[str, Any], Outcome]:
-    """A script's timetable and how it went natively."""
+    """A script's timetable and its native outcome."""
     done = subprocess.run(
         [dataplane.program(), "cc", "script", "--timetable", script],
         capture_output=True,
@@ -82,7 +82,7 @@ def play(script: str) -> tuple[dict[str, Any], Outcome]:
         raise RunFailed(f"{dataplane.program()} is of another build than this package: run `make setup`")
     checks = [check for transfer in timetable["transfers"] for check in transfer["checks"]]
     outcome = Outcome(checks=len(checks))
-    # Once a check fails, those after it meet another sender than the script's.
+    # After a failed check the sender differs from the script's, so later checks mean nothing.
     for check in sorted(checks, key=lambda check: check["line"]):
         if check["native"] != check["expected"]:
             found = Difference(
@@ -94,7 +94,7 @@ def play(script: str) -> tuple[dict[str, Any], Outcome]:
 
 
 def arms_here(asked: Literal["native", "kernel", "both"]) -> tuple[list[Arm], str | None]:
-    """The arms that can run here, and what is said where one cannot."""
+    """The arms that can run here, and a message if one cannot."""
     wanted: list[Arm] = [arm for arm in ARMS if asked in (arm, "both")]
     if "kernel" in wanted and os.geteuid() != 0:
         wanted.remove("kernel")
@@ -103,7 +103,7 @@ def arms_here(asked: Literal["native", "kernel", "both"]) -> tuple[list[Arm], st
 
 
 def table(tested: Sequence[Tested], arms: Sequence[Arm]) -> list[dict[str, str]]:
-    """One row per algorithm: scripts passed of all, and checks compared, in each arm."""
+    """One row per algorithm: passed and all scripts, and compared checks, in each arm."""
     groups: dict[str, list[Tested]] = defaultdict(list)
     for one in tested:
         groups[one.algorithm].append(one)
@@ -128,7 +128,7 @@ def _tally(group: Sequence[Tested], arm: Arm) -> str:
 
 
 def dialogue(one: Tested, arm: Arm) -> Iterator[str]:
-    """What differed in one arm: the exchange before the first difference, then every difference."""
+    """The differences in one arm: the exchange before the first one, then all of them."""
     outcome = one.arms[arm]
     file = Path(one.script).name
     if outcome.unreadable:
@@ -151,7 +151,7 @@ def dialogue(one: Tested, arm: Arm) -> Iterator[str]:
 
 
 def reasons(tested: Sequence[Tested]) -> list[tuple[str, int]]:
-    """Why parts of scripts were skipped, and how many for each reason."""
+    """The reasons why parts of scripts were skipped, with numbers."""
     skipped = (why for one in tested for outcome in one.arms.values() for why in outcome.skipped)
     return Counter(why.partition(": ")[2] for why in skipped).most_common()
 

@@ -1,8 +1,8 @@
-"""Evaluations: from the file a user writes to runs that are complete in themselves.
+"""Evaluations: turns a user's file into self-contained runs.
 
-``plan(path)`` is the way in (``planning``). ``model`` declares the file, ``reading`` words its errors,
-``quantities`` its units; ``network``, ``congestion`` and ``pages`` resolve what it names, with
-``catalogue`` for what ships with wirepaint. Nothing here runs anything or writes a result.
+Start at ``plan(path)`` (``planning``). ``model`` declares the file, ``reading`` makes its error messages,
+``quantities`` reads its units; ``network``, ``congestion`` and ``pages`` resolve the names in it, with
+``catalogue`` for the files of wirepaint. Nothing here runs anything or writes a result.
 """
 
 from wirepaint.evaluation.planning import Plan, ResolvedRun, plan

@@ -1,8 +1,8 @@
-"""The axes of an evaluation, and the one declaration of each.
+"""The declarations of the axes of an evaluation.
 
-An axis is a field of ``Levels`` with an ``Axis``. From it derive its key under ``[scenarios]``, its part of
-a scenario's name, its column in the journal and in every table of runs, and its place among the factors of
-``compare``, ``report`` and ``agree``. A back end reads its level from the run.
+An axis is a field of ``Levels`` with an ``Axis``. The declaration determines its key under ``[scenarios]``,
+its part of a scenario's name, its column in the journal and in every table of runs, and its place among the
+factors of ``compare``, ``report`` and ``agree``. A back end reads its level from the run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def _form(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """What is said of an axis once.
+    """The declaration of an axis.
 
-    ``title`` stands in sentences. ``written`` is the type of one value in the evaluation file, ``default``
-    the values where the file has none (None: it must have some), ``most`` how many there may be.
-    ``level`` gives what columns and names hold, a text or a number as ``column`` says; ``tag`` is that
-    in the name of a scenario. An axis is part of the name as ``named`` says: where the file has it ("given"),
-    or several values of it ("varying").
-    ``of_path``: it says what the path is, not how it is used: levels have random elements of their own,
+    ``title`` is its name in sentences. ``written`` is the type of one value in the evaluation file,
+    ``default`` the values if the file has none (None: the file must have some), ``most`` the largest number.
+    ``level`` turns a value into a level for columns and names, of the type ``column``; ``tag`` turns a level
+    into its part of a scenario's name. ``named``: the name has this part if the file has the axis ("given"),
+    or if the axis has several values ("varying").
+    ``of_path``: the axis describes the path, not its use. Such levels have random elements of their own,
     and no direction that a back end could get wrong.
     """
 
@@ -90,20 +90,20 @@ class Levels(BaseModel):
 
 
 def axes() -> dict[str, Axis]:
-    """Every axis by its name, in the order in which scenarios are made of them."""
+    """Every axis by its name, in their order in scenarios."""
     fields = Levels.model_fields.items()
     return {name: each for name, field in fields for each in field.metadata if isinstance(each, Axis)}
 
 
 def levels(of: Levels) -> dict[str, str | int]:
-    """The level of each axis as a column holds it."""
+    """The level of each axis, as in its column."""
     return {name: axis.level(getattr(of, name)) for name, axis in axes().items()}
 
 
 def factors() -> dict[str, str]:
-    """Titles of what may be compared, by its column: how a path is used, the path, the back end.
+    """Titles of the factors of a comparison by column: first the use of a path, then path and back end.
 
-    The first that varies is what is compared where nobody says.
+    By default, the first one that varies is compared.
     """
     ordered = sorted(axes().items(), key=lambda named: named[1].of_path)
     return {name: axis.title for name, axis in ordered} | {"backend": "back end"}

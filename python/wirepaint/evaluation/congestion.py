@@ -23,7 +23,7 @@ _LINUX = {
     *("reno", "bic", "cubic", "westwood", "htcp", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah"),
     *("illinois", "dctcp", "cdg", "bbr", "bbr2", "bbr3"),
 }
-"""Names that Linux itself may register; others that the kernel lists are some program's BPF."""
+"""Names that Linux itself may register; all others in the kernel's list are BPF programs."""
 
 
 NATIVE: dict[str, tuple[str, dict[str, int]]] = {
@@ -31,7 +31,7 @@ NATIVE: dict[str, tuple[str, dict[str, int]]] = {
     "reno": ("std", {"std_flight": 1, "std_applim_growth": 0, "std_rw": 65535}),
     "bbr": ("bbr1", {}),
 }
-"""What the simulator runs for an algorithm of the kernel: one of ours with parameters that make it so.
+"""The simulator's equivalent of a kernel algorithm: one of ours, with parameters.
 Linux's cubic and reno reduce from cwnd; its cubic has HyStart; its reno grows only while the window is in
 use, and leaves restarts to the kernel."""
 
@@ -75,7 +75,7 @@ class Congestion(BaseModel):
     """It sets the window of a new connection itself (CC_OWN_INITIAL_WINDOW in its source)."""
 
     def algorithm(self, folder: Path) -> str:
-        """What the data plane finds it by: its name, or the path of a copy of the file in ``folder``."""
+        """Its name for the data plane, or the path of a copy of its file in ``folder``."""
         if self.file is None:
             return self.name
         path = folder.absolute() / f"{self.name}.c"
@@ -83,7 +83,7 @@ class Congestion(BaseModel):
         return str(path)
 
     def native(self, folder: Path) -> tuple[str, dict[str, int]]:
-        """Algorithm of ours, as ``algorithm`` names it, and its parameters that the simulator runs for it."""
+        """The algorithm (see ``algorithm``) and the parameters that the simulator runs for it."""
         if not self.own and self.name in NATIVE:
             return NATIVE[self.name]
         return self.algorithm(folder), self.parameters
@@ -91,12 +91,12 @@ class Congestion(BaseModel):
 
 @cache
 def of_kernel() -> tuple[str, ...]:
-    """Names that this kernel has built in or loaded."""
+    """Names that this kernel has built in or loaded as modules."""
     return tuple(name for name in _AVAILABLE.read_text().split() if name in _LINUX)
 
 
 def registered_by_runs() -> list[str]:
-    """Names that runs registered, ``<algorithm>_<run id>``, and that are there now."""
+    """Names that runs registered, ``<algorithm>_<run id>``, and that still exist."""
     pattern = re.compile(rf"({'|'.join(name[:9] for name in ours())})_[a-z0-9]{{5}}")
     return [name for name in _AVAILABLE.read_text().split() if pattern.fullmatch(name)]
 
@@ -113,12 +113,12 @@ def ours() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def needs(name: str) -> dict[str, int | str]:
-    """Sysctls without which an algorithm of ours is not itself (CC_SYSCTL in its source)."""
+    """Sysctls that an algorithm of ours needs (CC_SYSCTL in its source)."""
     return dict(_catalogue()[name]["sysctls"])
 
 
 def own_file(value: str | CongestionTable) -> str | None:
-    """The C file that a congestion control is, as it is named; None for one with a name."""
+    """The C file of a congestion control, as written; None for one with a name."""
     name = value if isinstance(value, str) else value.name
     return name if name.endswith(".c") else None
 
@@ -214,7 +214,7 @@ def _label(name: str, table: CongestionTable, place: str) -> str:
 
 
 def named(text: str, place: str) -> str:
-    """``slug`` of a name; raises UsageError at ``place`` where nothing is left of it."""
+    """``slug`` of a name; raises UsageError at ``place`` if it is empty."""
     if not (left := slug(text)):
         raise UsageError(place, show(text), "a name with a letter or digit of ASCII")
     return left

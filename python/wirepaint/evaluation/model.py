@@ -25,7 +25,7 @@ class Written(Table):
     """Whether hosts are servers of their own, or all one; no axis."""
 
     def values(self, axis: str) -> list[Any]:
-        """Those of an axis, as they are written."""
+        """The values of an axis, as written."""
         return getattr(self, axis)
 
     @model_validator(mode="after")

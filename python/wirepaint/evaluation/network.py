@@ -1,9 +1,9 @@
 """A network: the path between browser and server, each direction by itself.
 
-``load`` reads a catalogue name or a file, ``from_table`` an inline table of an evaluation. What
-they return is resolved: each direction is the exact JSON that the data plane reads
-(crates/link-model/src/config.rs), capacity traces and queue limits included. The form of a file
-is described in docs/guide/evaluation.md.
+``load`` reads a catalogue name or a file, ``resolve`` a validated table. Both
+return a resolved network: each direction is the exact JSON that the data plane reads
+(crates/link-model/src/config.rs), with capacity traces and queue limits. docs/guide/evaluation.md
+describes the form of a file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OPPORTUNITY_BYTES = 1504
 LARGEST_TRACE = 64 * 2**20
 """Bytes of an unpacked capacity trace."""
 MOST_OPPORTUNITIES = 4_000_000
-"""Of all capacity traces of an evaluation: eight minutes at 100 Mbit/s, in 150 MB of memory."""
+"""Limit for all capacity traces of an evaluation: eight minutes at 100 Mbit/s, in 150 MB of memory."""
 TRACES = f"capacity traces of at most {MOST_OPPORTUNITIES:,} opportunities"
 LATEST_OPPORTUNITY = 3_600_000_000_000
 """Milliseconds."""
@@ -310,7 +310,7 @@ class Network(BaseModel):
 
     @property
     def opportunities(self) -> int:
-        """Of its capacity traces together."""
+        """Number of opportunities of all its capacity traces."""
         parts = (part for side in (self.down, self.up) for part in (side, *side["changes"]))
         return sum(len(part.get("capacity", {}).get("opportunities_ms", ())) for part in parts)
 
@@ -335,7 +335,7 @@ def load(reference: str, base: Path = Path(), place: str = "") -> Network:
 
 
 def abridged(reference: str) -> dict[str, Any]:
-    """What :func:`load` gives, with name, length and mean rate of each capacity trace in its place."""
+    """The network of :func:`load`, with name, length and mean rate in place of each capacity trace."""
     path = catalogue.find("network", reference, Path(), "")
     table = validate(NetworkTable, read_toml(path), str(path))
     shown = resolve(table, catalogue.name_of(path), path.parent, str(path)).model_dump()
@@ -370,7 +370,7 @@ class _Traces:
         self._base, self._room = base, MOST_OPPORTUNITIES
 
     def capacity(self, table: _Capacity, place: str) -> dict[str, Any] | None:
-        """What a table says of the capacity; None where it says nothing."""
+        """The capacity in a table; None if it has none."""
         if table.rate is not None:
             return {"kind": "rate", "bit_per_s": table.rate}
         if table.trace is None:
@@ -435,7 +435,7 @@ def _queue(
 
 
 def mean_rate(capacity: dict[str, Any]) -> float | None:
-    """Mean rate of a capacity in bit/s; None when it is unlimited."""
+    """Mean rate of a capacity in bit/s; None if it is unlimited."""
     if capacity["kind"] == "rate":
         return float(capacity["bit_per_s"])
     if capacity["kind"] == "trace":
@@ -453,7 +453,7 @@ def _bdp(rate: float, rtt_ns: int) -> int:
 def _opportunities(path: Path) -> list[int]:
     """Reads a trace in Mahimahi's format: one whole millisecond per line, ascending, wrapping at the last.
 
-    The list is shared: nobody changes it.
+    The list is shared: do not change it.
     """
     accepted = "whole milliseconds, one a line, ascending, the last above 0 (Mahimahi's format)"
     times: list[int] = []

@@ -1,4 +1,4 @@
-"""From what an evaluation says of a page to the folder of a page in wirepaint's own format."""
+"""Resolves the pages of an evaluation to page folders in wirepaint's own format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACCEPTED = (
 )
 
 Importer = Callable[[Path, Path], object]
-"""Writes the page found at the first path into the folder of the second, whole or not at all."""
+"""Imports the page at the first path into the folder at the second path, atomically."""
 
 
 class PageRef(BaseModel):
@@ -34,13 +34,13 @@ class PageRef(BaseModel):
     folder: Path
     sha256: str
     plain: bool = False
-    """True when some of it is asked for by plain http."""
+    """True if some of its requests use plain http."""
     viewport: tuple[int, int] = DESKTOP
-    """In CSS pixels, where the evaluation asks for no other."""
+    """Default view port in CSS pixels."""
     by_https: PageRef | None = None
-    """The same page for HTTP/2, where some of it is asked for by plain http."""
+    """The https version for HTTP/2, if some of its requests use plain http."""
     cannot_count: str | None = None
-    """Why no visit of it can count, as its rehearsals showed."""
+    """Why no visit of it can count, according to its rehearsals."""
     rehearsal: dict[str, Any] | None = None
     """Verdict, browser and the simulator's error; None for a page that was never rehearsed."""
 
@@ -116,7 +116,7 @@ def _digest(path: Path) -> str:
 
 
 def _source(path: Path) -> list[Path]:
-    """The file, or all files below the folder: links are not followed."""
+    """The file, or all files below the folder, without following links."""
     if path.is_file():
         return [path]
     found: list[Path] = []

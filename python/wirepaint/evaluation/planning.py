@@ -1,20 +1,20 @@
-"""From an evaluation file to its runs: the product of the axes, in seeded random order.
+"""Plans the runs of an evaluation file: the product of the axes, in seeded random order.
 
 - A *scenario* is one combination of the axes. Its name joins the values of network, congestion
-  and HTTP version, ``iwN`` when initial windows are given, ``together`` when all hosts are one server, and
-  the back end where both are asked for:
+  and HTTP version, ``iwN`` if initial windows are given, ``together`` if all hosts are one server, and
+  the back end if both are asked for:
   ``lte-fld-h2``, ``lte-fld-h2-iw10``, ``lte-fld-h2-simulator``.
 - A *run* is one visit of one page by one user agent in one scenario. Its key is
   ``<scenario>.<user agent>.<page>.v<visit>``.
-- Visits 1 to N are counted. Visit 0 is *warm-up* and never enters a statistic: before the first
-  counted visit every scenario and every page is loaded at least once, which fills the machine's
+- Visits 1 to N are counted. Visit 0 is the *warm-up* and enters no statistic: every scenario and
+  page is loaded at least once before the first counted visit, to fill the machine's
   file cache and the store of prepared pages. Each visit has its own browser, connections and
-  namespaces, so nothing of one visit is warm in the next but the machine itself.
+  namespaces, so only the machine itself is warm in the next visit.
 - *Order*: all first visits in random order, then all second visits, and so on: a drift of the
-  machine hits all scenarios alike. The same file gives the same order.
+  machine affects all scenarios alike. The same file gives the same order.
 - *Seeds*: a run's seed depends on the evaluation's seed, path, user agent, page and visit, not
-  on the transport or the back end. So transports that are compared meet the same random loss and jitter
-  (common random numbers), which narrows the interval of their difference.
+  on the transport or the back end. So compared transports have the same random loss and jitter
+  (common random numbers), and the interval of their difference is narrower.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 BackendName = Literal["testbed", "simulator"]
 PageResolver = Callable[[str, Path, str], PageRef]
 Rehearse = Callable[[Sequence[tuple[Path, tuple[int, int]]]], list[Path]]
-"""Gives, for the folders of pages and the view ports of their visits, those of the rehearsed pages."""
+"""Maps the folders of pages, with the view ports of their visits, to folders of the rehearsed pages."""
 Trust = Callable[[Sequence[Path]], bool]
-"""Says whether these C files, which an evaluation names, may be compiled and run."""
+"""Whether these C files of an evaluation may be compiled and run."""
 
 
 class Scenario(Levels):
@@ -88,8 +88,8 @@ class ResolvedRun(Levels):
 class Plan:
     """All runs of an evaluation in the order in which they are carried out.
 
-    ``resolved`` is the evaluation with defaults filled in and references replaced by what they
-    name, as JSON: two plans with the same ``resolved`` have the same runs.
+    ``resolved`` is the evaluation as JSON, with defaults filled in and references resolved:
+    two plans with the same ``resolved`` have the same runs.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class Plan:
     stop: Stop | None
     resolved: dict[str, Any]
     cannot_count: dict[str, str]
-    """Why no visit of a page can count, by its name."""
+    """Why no visit of a page can count, by page name."""
 
 
 def plan(
@@ -113,9 +113,9 @@ def plan(
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
-    the file's; errors name them as the options of the command line. ``rehearse`` is given every page that
-    a run may load. ``trust`` is asked before C files that the file names are compiled and run; they are
-    refused (NotTrusted) where it says no or is left out.
+    the file's; errors name the options of the command line. ``rehearse`` gets every page that
+    a run may load. ``trust`` decides whether C files named in the file are compiled and run; without its
+    consent they are refused (NotTrusted).
     """
     text = files.text(path, LARGEST_FILE, "a TOML file")
     data = parsed(text, path)
@@ -150,7 +150,7 @@ def plan(
 
 
 def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) -> None:
-    """Raises NotTrusted unless somebody agrees that the file's own C files are compiled and run."""
+    """Raises NotTrusted unless ``trust`` agrees to compile and run the file's own C files."""
     controls = enumerate(file.scenarios.values("congestion"))
     named = {
         f"{place}: scenarios.congestion[{i}]": name for i, c in controls if (name := congestions.own_file(c))
@@ -267,7 +267,7 @@ def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageR
 
 
 def _by_version(visitors: list[Visitor], versions: list[str]) -> list[Visitor]:
-    """Pages of plain http get their form by https where some scenario asks for HTTP/2."""
+    """Adds the https version of plain http pages if some scenario asks for HTTP/2."""
     from wirepaint.pages import secure
 
     def both(page: PageRef) -> PageRef:
@@ -302,7 +302,7 @@ def _viewport(agent: UserAgent, page: PageRef) -> tuple[int, int]:
 
 
 def _differ(names: list[str], places: list[str]) -> None:
-    """Refuses a name that comes twice, at its place: it would give two runs one key."""
+    """Refuses a repeated name, at its place: it would give two runs the same key."""
     seen: set[str] = set()
     for name, place in zip(names, places, strict=True):
         if name in seen:

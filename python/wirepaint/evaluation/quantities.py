@@ -1,4 +1,4 @@
-"""Quantities as a person writes them: ``"25 Mbit/s"``, ``"13 ms"``, ``"64 kB"``, ``"1 %"``.
+"""Reads quantities: ``"25 Mbit/s"``, ``"13 ms"``, ``"64 kB"``, ``"1 %"``.
 
 Prefixes are decimal (k = 1000) for rates and sizes; ``KiB`` and ``MiB`` are binary. Each reader
 returns an integer in the base unit (bit/s, ns, bytes) or, for a probability, a float of 0 to 1.
@@ -64,7 +64,7 @@ def share(value: object) -> float:
 
 
 def between(least: str, most: str, read: Callable[[object], int] = time) -> AfterValidator:
-    """Narrows ``Time``, or what ``read`` reads, to a range with both of its ends."""
+    """Restricts ``Time``, or another quantity of ``read``, to a range including both ends."""
     smallest, largest = read(least), read(most)
 
     def check(value: int) -> int:

@@ -1,4 +1,4 @@
-"""Kernel settings that an evaluation asks for: each back end must have them."""
+"""Checks the kernel settings of an evaluation: each back end must have them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Sysctls = Annotated[dict[str, int | str], Field(max_length=100), AfterValidator(
 
 
 def check(sysctls: Mapping[str, int | str], place: str, backends: Sequence[str]) -> None:
-    """Raises UsageError at ``place`` for a setting that a back end is known not to have."""
+    """Raises UsageError at ``place`` for a setting that a back end lacks."""
     if "testbed" in backends and (_KERNEL / "net").is_dir():
         for name in sysctls:
             _check_kernel(name, place)
@@ -44,7 +44,7 @@ def check(sysctls: Mapping[str, int | str], place: str, backends: Sequence[str])
 
 
 def _check_kernel(name: str, place: str) -> None:
-    """Those of new network namespaces are some of those that are here."""
+    """Checks against this namespace, which has all settings of a new network namespace."""
     path = _KERNEL / name.replace(".", "/")
     if _can_be_set(path):
         return
@@ -58,7 +58,7 @@ def _can_be_set(path: Path) -> bool:
 
 
 def _check_simulator(sysctls: Mapping[str, int | str], place: str) -> None:
-    """Has the data plane carry out one byte with them: it knows what its model has, and which values."""
+    """Lets the data plane simulate one byte with them: it checks the names and values of its model."""
     with tempfile.TemporaryDirectory(prefix="wirepaint-") as folder:
         run = {
             "format": 1,

@@ -1,4 +1,4 @@
-"""Results in the forms of other programs: CSV, Parquet, HAR 1.2."""
+"""Exports results in formats of other programs: CSV, Parquet, HAR 1.2."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from wirepaint.results.reader import Results
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 
 CONDITIONS = ("run_key", *journal.AXES, "visit")
-"""Columns that every exported table begins with."""
+"""First columns of every exported table."""
 
 
 def export(results_dir: Path, to: str, out: Path) -> list[Path]:
-    """Writes the results in the form ``to`` into the folder ``out`` and returns the files.
+    """Writes the results in the format ``to`` into the folder ``out`` and returns the files.
 
     ``csv`` and ``parquet``: one file per table of the trace with all runs that have a result, and
     ``metrics``, which explains the metrics' columns of ``page``. ``page`` has a row for every run
     that ended: the scenario's axes, ``valid``, ``verdict`` and ``reasons``, kind and cause of a failure,
     every metric, and the visit's instants. ``har``: one file per run.
 
-    Files of the same name are replaced. Raises UsageError where results are missing or damaged, before
-    anything is written.
+    Files of the same name are replaced. Raises UsageError before anything is written if results are missing
+    or damaged.
     """
     if to not in FORMS:
         raise UsageError("--to", repr(to), ", ".join(FORMS))
@@ -46,7 +46,7 @@ def export(results_dir: Path, to: str, out: Path) -> list[Path]:
 
 
 Write = Callable[[Path], list[Path]]
-"""Writes what was found whole into a folder."""
+"""Writes the checked results into a folder."""
 
 
 def _csv(results: Results) -> Write:
@@ -70,7 +70,7 @@ FORMS: dict[str, Callable[[Results], Write]] = {"csv": _csv, "parquet": _parquet
 
 
 def _tables(results: Results, suffix: str, sink: Callable[[pl.LazyFrame, Path], object]) -> Write:
-    """All tables; streamed from disk to disk, so that a trace of packets need not fit into memory."""
+    """All tables, streamed from disk to disk, so that a packet trace need not fit into memory."""
     frames = {
         name: pages(results).lazy() if name == "page" else _all_runs(results, name) for name in tables()
     } | {"metrics": _explained().lazy()}
@@ -90,7 +90,7 @@ def _tables(results: Results, suffix: str, sink: Callable[[pl.LazyFrame, Path], 
 
 
 def _all_runs(results: Results, table: str) -> pl.LazyFrame:
-    """One table of all runs that have a result, warm-ups and invalid ones included."""
+    """One table of all runs that have a result, including warm-ups and invalid runs."""
     runs = results.runs("done").select(CONDITIONS)
     own = [column for column in polars_schema(table) if column not in CONDITIONS]
     empty = pl.LazyFrame(schema=dict(runs.schema) | {name: polars_schema(table)[name] for name in own})
@@ -115,7 +115,7 @@ def pages(results: Results) -> pl.DataFrame:
 
 
 def _explained() -> pl.DataFrame:
-    """What the metrics' columns mean: column, title, unit, better, source, summary."""
+    """The meaning of the metrics' columns: column, title, unit, better, source, summary."""
     return pl.DataFrame(
         [
             {

@@ -1,11 +1,11 @@
-"""One run as HAR 1.2 (Odvarko et al., "HTTP Archive 1.2").
+"""Exports one run as HAR 1.2 (Odvarko et al., "HTTP Archive 1.2").
 
-Fields beyond the format begin with ``_``, as it asks for. Differences that a reader may meet:
+Fields beyond the format begin with ``_``, as it requires. Differences from other HAR files:
 
 - ``timings.dns`` is -1: names are mapped inside the browser, nothing is resolved.
-- ``timings.send`` is 0: the browser reports one instant for a request that was sent.
-- ``blocked`` is all time before the request was sent that is not ``connect``: waiting for a
-  connection, and for its handshake when another request opened it.
+- ``timings.send`` is 0: the browser reports one instant for a sent request.
+- ``blocked`` is all time before the request was sent, except ``connect``: waiting for a
+  connection, and for its handshake if another request opened it.
 - Bodies are not in the file; request headers are not recorded.
 """
 
@@ -30,7 +30,7 @@ _MIME_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", 
 _PAGE = "page_1"
 NS_PER_MS = 1e6
 TABLES = ("run", "page", "object", "connection")
-"""What an archive is made of."""
+"""The tables that an archive needs."""
 
 
 def write(results: Results, run: Row, path: Path) -> Path:
@@ -158,9 +158,9 @@ def _entry(row: Row, connection: Row | None, headers: dict[Any, Any], started: i
 
 
 def _timings(row: Row, connection: Row | None) -> dict[str, float]:
-    """Milliseconds from discovery to last byte; the parts without ``ssl``, which is in ``connect``, add up.
+    """Milliseconds of the parts from discovery to last byte. They add up without ``ssl`` (in ``connect``).
 
-    An instant that is not known (the request failed before it) is that of the part before.
+    An unknown instant (the request failed before it) is replaced by the previous one.
     """
     discovered = row["discovered"]
     sent = max(row["sent"] or discovered, discovered)
@@ -189,7 +189,7 @@ def _timings(row: Row, connection: Row | None) -> dict[str, float]:
 
 
 def _recorded_headers(run_file: Path | None) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Response headers that the replay server was asked to send, by method and address."""
+    """Response headers for the replay server, by method and address."""
     if run_file is None:
         return {}
     try:

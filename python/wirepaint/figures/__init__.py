@@ -5,7 +5,7 @@ A figure's file defines ``TITLE``, ``SOURCE``, ``data(evidence, ...)``, which gi
 values as a table, and ``chart(frame, style)``, which draws them; its docstring is the caption.
 Files that begin with ``_`` are machinery:
 
-``_evidence``   the runs that count, with the compared factor as ``series`` and the rest as ``condition``
+``_evidence``   the counted runs, with the compared factor as ``series`` and the rest as ``condition``
 ``_style``      colours, marks and type, the same in every figure and in the report
 ``_registry``   finds the files; draws, renders and saves
 

@@ -1,4 +1,4 @@
-"""The runs that a figure draws from."""
+"""The runs behind a figure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Evidence:
     """An evaluation's counted runs, split by one factor.
 
     ``series`` is the level of the compared factor (``cubic``, ``fld``), ``condition`` the levels of
-    all other axes that vary but the page (``lte``, or ``lte · h2``). Warm-up visits and runs of
-    another verdict than ``verdicts`` are left out. Tables are computed once.
+    all other axes that vary, except the page (``lte``, or ``lte · h2``). Warm-up visits and runs with
+    other verdicts than ``verdicts`` are left out. Tables are computed once.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Evidence:
         return self.table["condition"].unique(maintain_order=True).to_list()
 
     def distribution(self, metric: str) -> pl.DataFrame:
-        """Values inside the counted runs (connections, objects) of which a metric is a summary."""
+        """Values inside the counted runs (connections, objects) that a metric summarises."""
         items = metrics.distribution(metric, self.results, self.verdicts)
         return self.split(items) if items.width else items
 

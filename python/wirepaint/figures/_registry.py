@@ -37,7 +37,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure drawn: its data, and the validated Vega-Lite specification."""
+    """A drawn figure: its data, and the validated Vega-Lite specification."""
 
     figure: Figure
     frame: pl.DataFrame
@@ -47,7 +47,7 @@ class Drawing:
         return vl_convert.vegalite_to_svg(self.spec)
 
     def save(self, path: Path) -> Path:
-        """Saves as the suffix says: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite)."""
+        """Saves in the format of the suffix: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite)."""
         match path.suffix:
             case ".svg":
                 path.write_text(self.svg(), encoding="utf-8")
@@ -65,7 +65,7 @@ class Drawing:
 
 
 def png(spec: dict[str, Any]) -> bytes:
-    """A specification as a picture on white, so that it can be read on a dark page too."""
+    """A specification as a picture with a white background, readable on a dark page too."""
     return vl_convert.vegalite_to_png(spec | {"config": spec["config"] | {"background": "white"}}, scale=2)
 
 
@@ -90,7 +90,7 @@ def get(name: str) -> Figure:
 
 
 def draw(evidence: Evidence, name: str, **options: Any) -> Drawing | None:
-    """Draws a figure; None when the evidence holds nothing to draw."""
+    """Draws a figure; None if the evidence has nothing to draw."""
     figure = get(name)
     frame = figure.data(evidence, **options)
     if frame.is_empty():
@@ -100,10 +100,10 @@ def draw(evidence: Evidence, name: str, **options: Any) -> Drawing | None:
 
 
 def save(results: Results | Evidence, name: str, path: Path, **options: Any) -> Path:
-    """Saves a figure as its suffix says: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite).
+    """Saves a figure in the format of the suffix: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite).
 
-    ``options`` are the figure's own, such as ``metric="page-load-time"``; raises UsageError when
-    the suffix or an option is unknown or the results hold nothing to draw.
+    ``options`` are the figure's own, such as ``metric="page-load-time"``; raises UsageError if
+    the suffix or an option is unknown or the results have nothing to draw.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:

@@ -1,8 +1,8 @@
 """Colours, marks and type, the same in every figure.
 
-The series colours are those of Okabe and Ito, which stay apart for colour-blind readers; each series
+The series colours are those of Okabe and Ito, distinct for colour-blind readers. Each series
 also has its own point shape and dash, so nothing depends on colour alone. The report maps these
-colours to its own by style sheet, which is why each of them serves one purpose only.
+colours to its own by style sheet, so each colour serves only one purpose.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FONT = "Helvetica Neue, Helvetica, Liberation Sans, Arial, sans-serif"
 
 @dataclass(frozen=True)
 class Style:
-    """Gives each series its colour, shape and dash, and everything its order, by place in the lists."""
+    """Colour, shape and dash of each series, and the order of all items, by position in the lists."""
 
     series: Sequence[str]
     conditions: Sequence[str]

@@ -13,17 +13,17 @@ from wirepaint.figures._style import Style
 from wirepaint.metrics import Metric
 
 WIDTH = 1010
-"""Pixels that the plots of a row share."""
+"""Width of a row of plots in pixels."""
 MOST_COLUMNS = 4
 """Conditions side by side."""
 MOST_PAGES = 8
-"""With more pages than this a page has no plot of its own."""
+"""With more pages, a page has no plot of its own."""
 SHOWN = {"ms": (1000.0, "s"), "bytes": (1000.0, "kB"), "1": (1.0, ""), "": (1.0, "")}
 """Divisor and name of the unit that an axis shows, by the unit of the metric."""
 
 
 def scaled(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
-    """The values of a metric, one row per run, in the unit that is shown, with a label for each point."""
+    """The values of a metric, one row per run, in the shown unit, with a label for each point."""
     frame = table.filter(pl.col(metric.column).is_not_null()).select(
         "condition", "page", "series", "visit", value=pl.col(metric.column)
     )
@@ -33,14 +33,14 @@ def scaled(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
 
 
 def in_shown_unit(frame: pl.DataFrame, metric: Metric) -> pl.DataFrame:
-    """``value`` in the unit that is shown, with ``unit`` and the title of its ``axis``."""
+    """``value`` in the shown unit, with ``unit`` and the title of its ``axis``."""
     divisor, unit = SHOWN.get(metric.unit, (1.0, metric.unit))
     title = f"{metric.title}, {unit}" if unit else metric.title
     return frame.with_columns(pl.col("value") / divisor, unit=pl.lit(unit), axis=pl.lit(title))
 
 
 def cumulated(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """``frame`` with ``share``: that of its group's values at most as large; each group begins at share 0."""
+    """``frame`` with ``share``: the share of its group's values up to ``value``; each group begins at 0."""
     ranked = frame.sort("value", maintain_order=True).with_columns(
         share=pl.int_range(1, pl.len() + 1).over(by) / pl.len().over(by)
     )
@@ -55,7 +55,7 @@ def width_of(frame: pl.DataFrame) -> int:
 
 
 def by_condition(plot: Any, frame: pl.DataFrame, style: Style, height: int | alt.Step) -> Any:
-    """One plot per condition, side by side; of more than ``MOST_COLUMNS`` in rows of the same length."""
+    """One plot per condition, side by side; more than ``MOST_COLUMNS`` go into rows of equal length."""
     count = frame["condition"].n_unique()
     columns = math.ceil(count / math.ceil(count / MOST_COLUMNS))
     conditions = alt.Facet("condition:N", title=None, sort=list(style.conditions))

@@ -9,7 +9,7 @@ machinery:
 ``_table``      one row per run of a whole evaluation; distributions over all of its runs
 ``_page``, ``_receiving``, ``_bottleneck``   readings that several metrics share
 
-Start with :func:`table`. A metric that a trace cannot tell is null with a reason, never a guess.
+Start with :func:`table`. If a trace does not determine a metric, it is null with a reason, never a guess.
 """
 
 from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric

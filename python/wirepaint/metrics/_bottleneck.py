@@ -12,7 +12,7 @@ from wirepaint.metrics._page import NS_PER_MS, known, visit
 def samples(trace: Trace) -> Frame:
     """Samples of the page load: the last one before navigation start to the first after the load event.
 
-    Counters run from the start of the run, so a difference of two samples is what happened between.
+    Counters run from the start of the run; take differences of samples.
     """
     link = trace("link").filter(pl.col("direction") == "down").sort("time")
     if link["class"].n_unique() > 1:
@@ -37,14 +37,14 @@ def increase(part: Frame, column: str) -> int:
 def queueing_delays(trace: Trace) -> Frame:
     """One row per sample: ``value`` in ms, and the ``packets`` that arrived since the sample before.
 
-    ``value`` is how long the bottleneck needs to carry what is queued at the sample.
+    ``value`` is the time that the bottleneck needs for the queue at the sample.
     """
     part = samples(trace)
     if increase(part, "capacity_bytes") <= 0:
         raise Missing("the link could carry nothing during the page load")
     times = part["time"].to_numpy().astype(float)
     capacity = part["capacity_bytes"].to_numpy().astype(float)
-    # Beyond the last sample the capacity goes on at its mean.
+    # Beyond the last sample, the capacity continues at its mean.
     rate = (capacity[-1] - capacity[0]) / (times[-1] - times[0])
     queued = part["queue_bytes"].to_numpy()
     wanted = capacity + queued
@@ -56,7 +56,7 @@ def queueing_delays(trace: Trace) -> Frame:
     return pl.DataFrame(
         {
             "time": part["time"],
-            # During an outage the capacity stands still: an empty queue has no delay then either.
+            # During an outage the capacity does not grow, but an empty queue still has no delay.
             "value": np.where(queued > 0, np.maximum(carried - times, 0), 0) / NS_PER_MS,
             "packets": part["offered_packets"].diff().fill_null(0),
         }

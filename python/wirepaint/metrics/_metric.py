@@ -1,4 +1,4 @@
-"""What a metric declares."""
+"""The declaration of a metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Better: TypeAlias = Literal["lower", "higher"]
 
 
 class Missing(Exception):
-    """The trace does not tell the metric; the message says what it lacks."""
+    """The trace does not determine the metric; the message says what it lacks."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Reading:
 class Metric:
     """One metric; made by :func:`metric`.
 
-    ``function`` raises :class:`Missing` where the trace cannot tell the value. ``by_item`` gives
+    ``function`` raises :class:`Missing` if the trace does not determine the value. ``by_item`` gives
     the distribution inside one run: a frame with the column ``value`` and columns that split it.
     """
 
@@ -60,7 +60,7 @@ class Metric:
             return Reading(None, str(missing))
 
     def distribution(self, function: Callable[[Trace], Frame]) -> Callable[[Trace], Frame]:
-        """Decorator: ``function`` gives the values inside one run, of which the metric is a summary."""
+        """Decorator: ``function`` gives the values inside one run that the metric summarises."""
         self.by_item = function
         return function
 
@@ -76,10 +76,10 @@ def metric(
 ) -> Callable[[Callable[[Trace], float | str]], Metric]:
     """Declares the decorated function as the metric of its file.
 
-    ``unit`` is "1" for a bare number and "" for a label; ``better`` is the direction that a user
-    wishes for, None where there is none; ``source`` is the paper and section, or the standard,
-    that defines the metric; ``needs`` are the tables it reads. The function's name is the file's,
-    its docstring the summary.
+    ``unit`` is "1" for a bare number and "" for a label; ``better`` is the direction that users
+    prefer, None if there is none; ``source`` is the paper and section, or the standard,
+    that defines the metric; ``needs`` are the tables it reads. The function has the name of the file;
+    its docstring is the summary.
     """
 
     def declare(function: Callable[[Trace], float | str]) -> Metric:

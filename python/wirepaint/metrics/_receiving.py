@@ -1,4 +1,4 @@
-"""When objects are being received: from the first to the last byte of each (FLD section 4)."""
+"""Times in which objects are received: from the first to the last byte of each (FLD section 4)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wirepaint.metrics._page import known, visit
 def receiving(trace: Trace) -> Frame:
     """One row per object received through a connection: ``connection``, ``start``, ``end`` in ns.
 
-    Cut to the page load, [navigation start, load event]. What a cache answered is not received.
-    The last byte is that of the table ``chunk`` where the object has chunks (DevTools' events come
-    late by up to one TLS record), else that of the table ``object``.
+    Cut to the page load, [navigation start, load event]. Objects from a cache do not count.
+    The last byte comes from the table ``chunk`` if the object has chunks (DevTools' events are
+    late by up to one TLS record), else from the table ``object``.
     """
     row = visit(trace)
     navigation, load = known(row, "navigation_start"), known(row, "load_event")

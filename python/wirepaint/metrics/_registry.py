@@ -38,5 +38,5 @@ def measure(trace: Trace) -> dict[str, Reading]:
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:
-    """Every metric of one run by name; null where the trace cannot tell it."""
+    """Every metric of one run by name; None if the trace does not determine it."""
     return {name: reading.value for name, reading in measure(trace).items()}

@@ -14,7 +14,7 @@ from wirepaint.metrics._registry import get, measure, registry
 from wirepaint.results import Results, journal
 
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
-"""Columns that tell under which conditions a run was made; runs that agree in all are repetitions."""
+"""Columns with the conditions of a run; runs with equal conditions are repetitions."""
 
 IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict", "reasons", "cause")
 
@@ -22,10 +22,10 @@ IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict",
 def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
     """One row per run: its axes, ``visit``, ``warmup``, ``valid``, ``reasons``, and every metric.
 
-    The rows stand in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
+    The rows are in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
     object with the reason of every metric that is null. Warm-up visits are in the table and
     marked; :mod:`wirepaint.statistics` leaves them out. ``verdicts`` None takes every run that
-    ended; one that failed has its ``cause`` and no number.
+    ended; a failed run has its ``cause`` and no numbers.
     """
     runs = _ended(results, verdicts)
     schema = {m.column: pl.String() if m.label else pl.Float64() for m in registry().values()}
@@ -44,10 +44,10 @@ def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Fram
 
 
 def distribution(name: str, results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
-    """Values inside the runs, of which the metric ``name`` is a summary: one row per item of a run.
+    """Values inside the runs that the metric ``name`` summarises: one row per item of a run.
 
-    Columns are those that identify the run, then the metric's own with ``value``. Runs whose trace
-    cannot tell the values contribute no row. Empty for a metric without a distribution.
+    The first columns identify the run, then come the metric's own and ``value``. A run whose trace
+    lacks the values has no row. Empty for a metric without a distribution.
     """
     by_item = get(name).by_item
     if by_item is None:

@@ -76,7 +76,7 @@ class Site:
         """Number of files that nothing names and that exceed the limits."""
 
     def walk(self, start: str) -> None:
-        """Finds all files, beginning at the document ``start``, a path below the root; empty for the index."""
+        """Finds all files from the document ``start`` on, a path below the root; empty for the index."""
         self._document = f"{self._origin}/{quote(start)}"
         queue = deque([self._take(self._document, Cause(by=None, kind="navigation"))])
         while queue:

@@ -1,9 +1,9 @@
-"""Records a live page: loads it in Chromium and makes it a page archive.
+"""Records a live page: loads it in Chromium and makes a page archive of it.
 
-Start at ``command.record``. ``wish`` reads what the user asks for, ``visit`` loads the page,
-``wire`` reads headers and bodies from the browser's NetLog, ``log`` joins both to what a HAR would
-hold, ``queueing`` tells waiting behind other answers from the server's time, ``secrets`` takes the
-user's own cookies and headers out.
+Start at ``command.record``. ``wish`` reads the user's options, ``visit`` loads the page,
+``wire`` reads headers and bodies from the browser's NetLog, ``log`` joins both to the content of a
+HAR, ``queueing`` separates waiting behind other answers from the server's time, ``secrets`` removes the
+user's own cookies and headers.
 """
 
 from wirepaint.recording.command import record

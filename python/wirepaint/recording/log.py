@@ -1,4 +1,4 @@
-"""Joins what DevTools and the NetLog saw of a visit to what a HAR of it would hold."""
+"""Joins the records of DevTools and the NetLog of a visit to the content of a HAR."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TEXT = ("text/", "json", "javascript", "ecmascript", "xml", "svg", "manifest", 
 
 
 def har_log(visit: Visit, wire: Wire, secrets: Secrets) -> tuple[har.Log, list[str]]:
-    """The log, and what is to be noted of it."""
+    """The log, and its notes."""
     joiner = _Joiner(visit, wire, secrets)
     entries = [joiner.entry(place, exchange) for place, exchange in enumerate(visit.exchanges)]
     began = visit.exchanges[0].discovered
@@ -56,7 +56,7 @@ def _clock(visit: Visit, seconds: float) -> datetime:
 
 
 class _Joiner:
-    """Makes one entry after the other."""
+    """Makes the entries one by one."""
 
     def __init__(self, visit: Visit, wire: Wire, secrets: Secrets) -> None:
         self._visit, self._secrets = visit, secrets
@@ -111,14 +111,14 @@ class _Joiner:
 
     def _timings(self, exchange: Exchange, answer: Answer | None, first: float, last: float) -> har.Timings:
         sent = exchange.sent or (answer.sent_ms / 1000 if answer and answer.sent_ms else None)
-        # Also of a connection that was opened before this request: its handshake tells the round trip.
+        # Also for a connection that was opened before this request: its handshake gives the round trip.
         shook = self._handshakes.pop(exchange.connection, None) if exchange.connection else None
         connect = -1.0 if shook is None else max(float(shook), 0.5)
         if exchange.connect:
             begin, end = exchange.connect
             connect = (end - begin) * 1000
         return har.Timings(
-            connect=connect,  # TCP's alone: a HAR would add that of TLS, and name it as ssl
+            connect=connect,  # only TCP's: a HAR would add that of TLS, and name it ssl
             wait=max(0.0, (first - sent - self._queued.get(exchange.id, 0.0)) * 1000) if sent else -1.0,
             receive=(last - first) * 1000,
         )
@@ -153,12 +153,12 @@ class _Joiner:
 
 
 def _split(headers: dict[str, str]) -> list[tuple[str, str]]:
-    """DevTools joins headers of one name by newlines."""
+    """Splits headers of the same name, which DevTools joins by newlines."""
     return [(name, value) for name, values in headers.items() for value in values.split("\n")]
 
 
 def _pairs(exchanges: list[Exchange], answers: list[Answer]) -> dict[str, Answer]:
-    """The NetLog's answer of each exchange; of several to one address the nearest in time."""
+    """The NetLog's answer for each exchange; the nearest in time if an address has several."""
     waiting: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     for answer in answers:
         waiting[answer.method, urldefrag(answer.url).url].append(answer)

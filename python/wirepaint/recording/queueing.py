@@ -1,7 +1,7 @@
-"""How long an answer waited behind others on its HTTP/2 connection.
+"""Measures how long an answer waited behind others on its HTTP/2 connection.
 
-A server sends the answers on one connection one after the other, or in turns. The first byte of a
-small script may so come long after the server had it ready. A replay makes such queues anew, so
+A server sends the answers on one connection one after the other, or in turns. So the first byte of a
+small script may come long after the server had it ready. A replay creates such queues again, so
 they must not count as the server's time.
 """
 
@@ -16,11 +16,11 @@ MULTIPLEXED = "h2"
 
 
 def behind_others(exchanges: Iterable[Exchange], trips: Mapping[int, float]) -> dict[str, float]:
-    """Seconds, by exchange, in which other answers arrived on its connection while it was waited for.
+    """Seconds, by exchange, in which other answers arrived on its connection while it waited.
 
-    ``trips`` is the round trip of each connection in seconds: nothing can queue before a request has
-    reached the server and an answer come back. What a server computes while it sends something else
-    is taken for queueing. Answers without end, such as event streams, count for nothing.
+    ``trips`` is the round trip of each connection in seconds: nothing can queue before the request has
+    reached the server and an answer has come back. Computing of the server while it sends other answers
+    counts as queueing. Endless answers, such as event streams, are ignored.
     """
     together: dict[int, list[Exchange]] = defaultdict(list)
     for exchange in exchanges:

@@ -1,8 +1,8 @@
-"""Takes the user's own cookies and headers out of what is stored.
+"""Removes the user's own cookies and headers from the stored recording.
 
-A page often repeats a token that the request carried: in a link, a form, a script's settings. Each
-such value is overwritten by as many ``x``, everywhere alike, so that lengths and references stay.
-Values below :data:`SHORTEST` characters are left: they name nobody, and overwriting each ``1`` or
+A page often repeats a token of the request: in a link, a form, a script's settings. Each
+such value is overwritten by ``x`` of the same length everywhere, so that lengths and references stay valid.
+Values below :data:`SHORTEST` characters are kept: they identify nobody, and overwriting each ``1`` or
 ``en-GB`` would break the page.
 """
 
@@ -29,7 +29,7 @@ _NAMES = re.compile(
 
 
 class Secrets:
-    """The values to hide, and how often each has been found."""
+    """The values to hide, and how often each was found."""
 
     def __init__(self, wish: Wish) -> None:
         self._owner: dict[bytes, str] = {}
@@ -40,12 +40,12 @@ class Secrets:
                     self._add(secret, f"the value of header {name}")
         for cookie in wish.cookies:
             self._add(cookie["value"], f"the value of cookie {cookie['name']}")
-        # Longest first: a secret may hold another.
+        # Longest first: a secret may contain another.
         longest = sorted(self._owner, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, longest))) if longest else None
 
     def hidden(self, data: bytes) -> bytes:
-        """``data`` of the same length without secrets."""
+        """``data`` without secrets, with the same length."""
         if self._pattern is None:
             return data
         return self._pattern.sub(self._cover, data)
@@ -80,7 +80,7 @@ def suspects(urls: Iterable[str]) -> list[str]:
 
 
 def _of_header(name: str, value: str) -> set[str]:
-    """The value, and what within it may stand elsewhere alone."""
+    """The value, and its parts that may occur elsewhere alone."""
     secrets = {value, *value.split()}
     scheme, _, credentials = value.partition(" ")
     if name.lower() == "authorization" and scheme.lower() == "basic":

@@ -1,4 +1,4 @@
-"""Loads a live page once in a fresh browser and keeps what DevTools tells of it."""
+"""Loads a live page once in a fresh browser and keeps DevTools' records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REMEDIES = {
 
 @dataclass
 class Visit:
-    """What one load showed. Times are seconds of CLOCK_MONOTONIC."""
+    """The records of one load. Times are seconds of CLOCK_MONOTONIC."""
 
     browser: str
     """Product and version."""
@@ -44,13 +44,13 @@ class Visit:
 
 
 def visit(wish: Wish, folder: Path, netlog: Path) -> Visit:
-    """Loads the page; the browser may write in ``folder`` and has ended when this returns.
+    """Loads the page; the browser may write in ``folder`` and has ended on return.
 
-    Raises ``RunFailed`` that says what to do when there is no page to record.
+    Raises ``RunFailed`` with advice if there is no page to record.
     """
     browser = _Browser(wish)
     rules = [f"MAP {host} {address}" for host, address in sorted(wish.resolve.items())]
-    # A round trip is measured on TCP's handshake.
+    # TCP's handshake gives the round trip.
     more = ["--disable-quic", *(["--ignore-certificate-errors"] if wish.insecure else [])]
     argv = chromium.command_line(folder, netlog, wish.viewport, rules=rules, capture="Everything", more=more)
     running = Running(argv, chromium.environment(folder), folder / "log.txt", process.spawn, browser.on_event)
@@ -61,7 +61,7 @@ def visit(wish: Wish, folder: Path, netlog: Path) -> Visit:
 
 
 class _Browser(Watching):
-    """What a running browser has told so far."""
+    """A running browser and its events so far."""
 
     def __init__(self, wish: Wish) -> None:
         super().__init__(wish.url)
@@ -138,7 +138,7 @@ class _Browser(Watching):
         return RunFailed(f"{url}: {remedy.format(host=url.split('/')[2])} ({error})")
 
     def on_event(self, method: str, params: dict[str, Any], session: str | None) -> None:
-        """Takes what DevTools tells."""
+        """Handles a DevTools event."""
         super().on_event(method, params, session)
         match method:
             case "Network.requestWillBeSent" if self._wall_clock is None:
@@ -150,13 +150,13 @@ class _Browser(Watching):
 
     def _attached(self, kind: str, session: str) -> None:
         if kind == "service_worker":
-            # Without running it asks for nothing.
+            # It must not run, so that it sends no requests.
             self._noted.append(("service workers were not let run", ""))
         else:
             super()._attached(kind, session)
 
     def _with_headers(self, paused: dict[str, Any]) -> dict[str, Any]:
-        """Adds the wished headers for the page's own host, and takes them off a redirect that leaves it."""
+        """Adds the user's headers for the page's own host, and removes them from redirects to other hosts."""
         names = {name.lower() for name, _ in self._own_headers}
         asked = paused["request"]["headers"]
         headers = [(name, value) for name, value in asked.items() if name.lower() not in names]

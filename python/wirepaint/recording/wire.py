@@ -1,8 +1,8 @@
-"""What went over the wire, from a NetLog of capture mode ``Everything``.
+"""Reads headers and bodies from a NetLog of capture mode ``Everything``.
 
-DevTools hands bodies out as text in a guessed encoding, forgets those of documents that were left,
+DevTools gives bodies as text in a guessed encoding, forgets bodies of documents after a navigation,
 and has none of redirects. The NetLog has the bytes of every body, before and after content-encoding,
-whoever asked for it. The log is read line by line, since it holds all bytes several times over.
+for all requests. The log is read line by line, since it holds all bytes several times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wirepaint.errors import RunFailed
 
 LARGEST_BODY = 64 * 2**20
 LARGEST_PAGE = 256 * 2**20
-"""Bytes of bodies that are kept; what comes beyond is only counted."""
+"""Bytes of bodies that are kept; further bytes are only counted."""
 
 _TAIL = re.compile(
     rb'"source":\{"id":(\d+),"start_time":"\d+","type":\d+\},"time":"(\d+)","type":(\d+)\}[\],]*\s*$'
@@ -28,7 +28,7 @@ _TAIL = re.compile(
 
 @dataclass
 class Answer:
-    """One request and its answer; each hop of a redirect is one. Times in ms of CLOCK_MONOTONIC."""
+    """One request and its answer; each hop of a redirect has its own. Times in ms of CLOCK_MONOTONIC."""
 
     url: str
     method: str
@@ -40,11 +40,11 @@ class Answer:
     headers: list[tuple[str, str]] = field(default_factory=list)
     request_headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
-    """After decoding."""
+    """The decoded body."""
     decoded_bytes: int = 0
     encoded_bytes: int = 0
     coded: bool = False
-    """True where the browser undid a content-encoding."""
+    """True if the browser decoded a content-encoding."""
 
     @property
     def wire_bytes(self) -> int:
@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def kept(self) -> bool:
-        """True when ``body`` is all that arrived."""
+        """True if ``body`` is complete."""
         return len(self.body) == self.decoded_bytes
 
 
@@ -66,7 +66,7 @@ class Wire:
 
 
 def read(path: Path) -> Wire:
-    """Reads a log, also one that was cut off; raises ``RunFailed`` when there is none."""
+    """Reads a log, also one that was cut off; raises ``RunFailed`` if there is none."""
     try:
         with path.open("rb") as file:
             constants = json.loads(file.readline().strip().rstrip(b",") + b"}")["constants"]

@@ -1,4 +1,4 @@
-"""What a user asks of a recording, read from options and files."""
+"""Reads the user's wishes for a recording from options and files."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _FORBIDDEN = {"host", "content-length", "connection", "transfer-encoding", "upgr
 
 @dataclass(frozen=True)
 class Wish:
-    """One recording."""
+    """The options of one recording."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with requests to the page's own host; see :meth:`own`."""
     cookies: tuple[dict[str, Any], ...] = ()
-    """As DevTools' Network.setCookies takes them."""
+    """In the form of DevTools' Network.setCookies."""
     viewport: tuple[int, int] = DESKTOP
     mobile: bool = False
     wait_s: float = 0.0
-    """How long to go on after the network has become quiet."""
+    """How long to continue after the network has become quiet."""
     timeout_s: float = 60.0
-    """A page that has not fired its load event by then has failed."""
+    """A page that has not fired its load event by then fails."""
     insecure: bool = False
     """Accepts any certificate."""
     resolve: dict[str, str] = field(default_factory=dict)
-    """Where some hosts live: ``host:port`` to ``address:port``; all others are looked up."""
+    """Addresses of some hosts: ``host:port`` to ``address:port``; all others are looked up."""
 
     @property
     def user_agent(self) -> str | None:
-        """What ``headers`` say of the browser."""
+        """The User-Agent in ``headers``."""
         return next((value for name, value in self.headers if name.lower() == "user-agent"), None)
 
     @property
@@ -67,7 +67,7 @@ def read(
     insecure: bool = False,
     resolve: Sequence[str] = (),
 ) -> Wish:
-    """The wish that the options of ``page record`` state; raises :class:`UsageError`."""
+    """The wish in the options of ``page record``; raises :class:`UsageError`."""
     url = _address(url)
     headers = tuple(map(_header, header))
     cookies = _cookies(cookie_file) if cookie_file else []
@@ -102,7 +102,7 @@ def _address(text: str) -> str:
         raise UsageError("URL", f"a space in {text[:100]!r}", accepted)
     if parts.username is not None:
         raise UsageError("URL", "a user's name in it", "it by --header 'Authorization: Basic ...'")
-    # Non-ASCII names and paths are the browser's to encode.
+    # The browser encodes non-ASCII names and paths.
     return parts._replace(path=parts.path or "/", fragment="").geturl()
 
 
@@ -132,7 +132,7 @@ def _seconds(option: str, value: float, least: float, most: float) -> float:
 
 
 def _place(text: str) -> tuple[str, str]:
-    """``host:port:address`` as curl has it, and with another port at the end."""
+    """Parses ``host:port:address`` as in curl, or with another port at the end."""
     accepted = "host:port:address or host:port:address:port, an IPv6 address in brackets"
     found = re.fullmatch(r"([^:,\s]+):(\d{1,5}):(\[[0-9a-fA-F:.]+\]|[^:,\s]+)(?::(\d{1,5}))?", text)
     if not found:
@@ -148,7 +148,7 @@ def _place(text: str) -> tuple[str, str]:
 
 
 def _cookies(path: Path) -> list[dict[str, Any]]:
-    """Cookies of a Netscape cookies.txt; those that have expired are left out."""
+    """Cookies of a Netscape cookies.txt, without expired ones."""
     accepted = "a cookies.txt as curl -c and wget --save-cookies write it"
     try:
         lines = path.read_text("utf-8").splitlines()

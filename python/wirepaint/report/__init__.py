@@ -1,13 +1,13 @@
 """The report: one HTML file that works offline.
 
-``render``    the way in: ``build(results_dir, out)`` and ``save_figures(results_dir, folder)``
-``gather``    what the report says, taken from results, metrics, statistics and figures
+``render``    start here: ``build(results_dir, out)`` and ``save_figures(results_dir, folder)``
+``gather``    the content of the report, from results, metrics, statistics and figures
 ``answer``    the verdicts as one sentence
 ``words``     numbers, verdicts and reasons in words
 ``visits``    traces of the visits that the waterfall shows, packed
-``svg``       figures made safe to stand inside the page
+``svg``       figures made safe for inclusion in the page
 ``templates`` Jinja2, autoescaped: page names and URLs come from recordings that nobody has vetted
-``static``    style sheet and scripts, plain files that are put into the page as they are
+``static``    style sheet and scripts, plain files that are included in the page unchanged
 """
 
 from wirepaint.report.render import build, save_figures

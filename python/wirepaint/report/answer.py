@@ -1,4 +1,4 @@
-"""The answer in words: what the verdicts say of one metric."""
+"""The answer in words: the verdicts on one metric."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wirepaint.report import words
 from wirepaint.statistics import Comparison, Interval
 
 MOST_CLAUSES = 4
-"""With more conditions than this, those of one verdict are told together."""
+"""With more conditions, those with the same verdict share a clause."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a sentence: plain text, a level of the factor, what matters, or the numbers behind it."""
+    """A piece of a sentence: plain text, a level of the factor, emphasised text, or numbers."""
 
     kind: Literal["text", "level", "strong", "evidence"]
     text: str
@@ -23,7 +23,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Clause:
-    """What one verdict says of one condition or several, with the numbers behind it."""
+    """One verdict on one or several conditions, with its numbers."""
 
     verdict: str
     amount: str
@@ -36,7 +36,7 @@ class Clause:
 
 
 def clauses(comparisons: Sequence[Comparison]) -> list[Clause]:
-    """One clause per condition, differences first; of many conditions one per verdict.
+    """One clause per condition, differences first; for many conditions one per verdict.
 
     ``comparisons`` are all rows of one metric and candidate.
     """
@@ -68,13 +68,13 @@ def together(rows: Sequence[Comparison]) -> Clause:
     if verdict in ("same", "undecided"):
         return Clause(verdict, "no different" if verdict == "same" else "not told apart", where, "")
     known = sorted((row.shift_rel for row in rows if row.shift_rel), key=lambda shift: abs(shift.value))
-    # Of one condition, or of sizes that read alike, once.
+    # Equal texts only once.
     ends = dict.fromkeys(percent(shift) for shift in known[:1] + known[-1:])
     return Clause(verdict, f"{' to '.join(ends)} {verdict}".lstrip(), where, "")
 
 
 def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part]:
-    """The clauses of the page load time as a sentence, and a second one where the visits do not tell."""
+    """The clauses of the page load time as a sentence, and a second one for undecided conditions."""
     if not said:
         return [Part("text", "The page load times cannot be compared.")]
     parts: list[Part] = []
@@ -106,7 +106,7 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part
 
 
 def plain(level: str, times: Mapping[str, Interval]) -> list[Part]:
-    """How long the pages of one series take on each condition, in ms, when there is nothing to compare."""
+    """A sentence on the load times of a single series by condition, in ms."""
     parts = [Part("level", level), Part("text", " loads these pages in ")]
     for number, (condition, time) in enumerate(times.items()):
         parts += [Part("text", ", ")] if number else []

@@ -1,4 +1,4 @@
-"""What the report says, taken from results, metrics, statistics and figures. It computes nothing itself."""
+"""Gathers the content of the report from results, metrics, statistics and figures, without computing."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ FIGURES = (
 """Figures that show one thing for the whole evaluation, in the order of the FLD paper."""
 AGREEMENT = "agreement"
 MOST_PACKED = 1_800_000
-"""Characters of packed visits; what is beyond stays in the results folder."""
+"""Limit for packed visits in characters; further visits are left out."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval drawn in a row of the verdict table; lengths in pixels of a box 190 wide."""
+    """An interval for a row of the verdict table; lengths in pixels of a box 190 wide."""
 
     low: float | None
     value: float
@@ -51,7 +51,7 @@ class Bar:
 
     @classmethod
     def of(cls, row: Comparison, reach: float) -> Bar | None:
-        """``reach`` is the share that lies at the edge; beyond it a bar is cut off."""
+        """``reach`` is the share at the edge of the box; longer bars are cut off."""
         if row.shift_rel is None:
             return None
 
@@ -74,7 +74,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Everything said of one level of the factor against the baseline."""
+    """The comparison of one level of the factor with the baseline."""
 
     level: str
     baseline: str
@@ -85,7 +85,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as SVG, ready to stand in the page."""
+    """A figure as SVG, ready for the page."""
 
     title: str
     caption: str
@@ -103,7 +103,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Visits:
-    """The visits of the waterfall: an index and the packed traces; ``left_out`` did not fit."""
+    """The visits of the waterfall: an index and the packed traces; ``left_out`` visits did not fit."""
 
     index: list[dict[str, Any]]
     packed: list[str]
@@ -128,14 +128,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """All that the templates print."""
+    """The input of the templates."""
 
     title: str
     question: str
     factor: str
     series: list[str]
     condition: str
-    """Heading of the conditions: Network, when nothing else varies."""
+    """Heading of the conditions: Network if nothing else varies."""
     conditions: list[str]
     pages: list[str]
     margin: float
@@ -148,15 +148,15 @@ class Report:
     cannot_count: dict[str, str]
     """Why visits were skipped, by page."""
     fidelity: str | None
-    """How true the simulator was on each page in its rehearsals."""
+    """The simulator's error on each page in its rehearsals."""
     losses: list[losses.Losses]
     """How the visits of each level ended."""
     uneven: list[str]
-    """Which levels lost different shares of their visits, a sentence each."""
+    """Levels that lost different shares of their visits, one sentence each."""
     panels: list[Panel]
     figures: list[Drawn]
     agreement: list[agreement.Agreement]
-    """Of the simulator with the testbed, by metric; empty without both."""
+    """Agreement of the simulator with the testbed, by metric; empty without both."""
     agreement_figure: Drawn | None
     visits: Visits
     calibrations: dict[str, dict[str, Any]]
@@ -168,17 +168,17 @@ class Report:
 
     @property
     def made_by(self) -> str:
-        """Which back end made the results, as the report's first line says it."""
+        """The back end that made the results, for the report's first line."""
         return MADE_BY[self.manifest["backend"]]
 
     @property
     def agreement_missing(self) -> str:
-        """What the agreement does not count, as a sentence; empty where it counts all."""
+        """A sentence on the points that the agreement does not count; empty if it counts all."""
         return agreement.missing(self.agreement)
 
     @property
     def flagged_first(self) -> list[Run]:
-        """Runs with those first that do not count."""
+        """Runs, first those that do not count."""
         order = {"invalid": 0, "failed": 1, "timed out": 2, "cannot count": 3, "suspect": 4, "valid": 5}
         return sorted(self.runs, key=lambda run: order.get(run.verdict, 6))
 
@@ -236,7 +236,7 @@ def question(evidence: Evidence) -> str:
 
 
 def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
-    """What the statistics say of each candidate; none, and why, when there is nothing to compare."""
+    """The comparison of each candidate; empty, with the reason, if there is nothing to compare."""
     if evidence.table.is_empty():
         return [], nothing_counted(evidence)
     table = losses.with_timeouts(evidence.results, evidence.table)
@@ -258,7 +258,7 @@ def visits_ended(evidence: Evidence) -> pl.DataFrame:
 
 
 def unevenly(evidence: Evidence, candidates: list[Candidate]) -> list[str]:
-    """Which levels, and which back ends, lost different shares of their visits, a sentence each."""
+    """Levels and back ends that lost different shares of their visits, one sentence each."""
     rows = [row for one in candidates for table in one.tables for row, _ in table.conditions]
     said = [row.uneven for row in rows if row.uneven]
     if evidence.factor != "backend" and len(evidence.levels["backend"]) > 1:
@@ -269,7 +269,7 @@ def unevenly(evidence: Evidence, candidates: list[Candidate]) -> list[str]:
 
 
 def load_times(evidence: Evidence) -> list[Part]:
-    """The page load times of a single series as a sentence; empty when there is none or there are several."""
+    """The page load times of a single series as a sentence; empty for no or several series."""
     table = evidence.table.filter(pl.col("page_load_time").is_not_null())
     if table["series"].n_unique() != 1:
         return []
@@ -281,7 +281,7 @@ def load_times(evidence: Evidence) -> list[Part]:
 
 
 def nothing_counted(evidence: Evidence) -> str:
-    """Why there is nothing to compare, and what the reader may do."""
+    """The reason why there is nothing to compare, and what the reader can do."""
     measured = evidence.every_run.filter(~pl.col("warmup"))
     if measured.is_empty():
         return "No visit is done yet, so there is nothing to compare. The same command goes on with them."
@@ -310,7 +310,7 @@ def candidate(rows: list[Comparison]) -> Candidate:
 
 
 def drawings(evidence: Evidence) -> dict[str, figures.Drawing]:
-    """All figures of the report that have something to draw, by name: two per metric, then the others."""
+    """All non-empty figures of the report by name: two per metric, then the others."""
     if evidence.table.is_empty():
         return {}
     wanted = {
@@ -330,7 +330,7 @@ def inlined(name: str, drawing: figures.Drawing) -> Drawn:
 
 
 def agreements(evidence: Evidence) -> list[agreement.Agreement]:
-    """The agreement of the two back ends, where the evaluation asked for both and both have counted runs."""
+    """The agreement of the two back ends; empty unless both have counted runs."""
     if set(evidence.table["backend"]) != {agreement.REAL, agreement.SIMULATED}:
         return []
     return agreement.agree(losses.with_timeouts(evidence.results, evidence.table), HEADLINE)
@@ -387,12 +387,12 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """How a run stands: a verdict, "cannot count" or a state."""
+    """The standing of a run: a verdict, "cannot count" or a state."""
     return journal.standing(row["state"], row["verdict"], row["cause"], row["kind"])
 
 
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:
-    """Kernel settings by the runs that had them: "all runs", or the number of runs and an example."""
+    """Kernel settings with their runs: "all runs", or the number of runs and an example."""
     groups: dict[str, list[str]] = {}
     for key in results.runs("done")["run_key"]:
         for text in results.trace(key, "run")["sysctls"].drop_nulls():

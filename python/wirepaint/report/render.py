@@ -1,4 +1,4 @@
-"""Renders the report: templates, style sheet, scripts and data become one file that loads nothing."""
+"""Renders the report: templates, style sheet, scripts and data become one self-contained file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "report.js")
 def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: bool = False) -> Path:
     """Writes the report of a results folder to ``out`` and returns it.
 
-    Compares the levels of ``factor``, or of the first axis that varies; ``suspect`` counts suspect
-    runs beside the valid ones, and the report says so. Works for results that are incomplete too:
-    it says what is missing. Raises UsageError when the folder holds no results.
+    Compares the levels of ``factor``, by default the first axis that varies. ``suspect`` also counts suspect
+    runs, and the report says so. Incomplete results are accepted:
+    the report says what is missing. Raises UsageError if the folder holds no results.
     """
     report = gather(_evidence(results_dir, factor, suspect))
     page = _environment().get_template("report.html.j2").render(report=report)
@@ -72,5 +72,5 @@ def _environment() -> Environment:
 
 
 def _static(name: str) -> Markup:
-    """One of our own files, put into the page as it is."""
+    """One of our own files, included in the page unchanged."""
     return Markup(resources.files("wirepaint.report").joinpath("static", name).read_text("utf-8"))

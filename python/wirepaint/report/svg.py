@@ -1,4 +1,4 @@
-"""Drawings from the figure folder, made safe to stand inside the report."""
+"""Makes figures safe for inclusion in the report."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ REFERENCE = re.compile(r"(?:url\()?#")
 
 
 def inline(text: str, title: str, prefix: str) -> str:
-    """The drawing with a title, without anything that could run or load, ids made unique by ``prefix``.
+    """The drawing with a title, without active or loading elements, with ids made unique by ``prefix``.
 
-    Raises ValueError when it holds an element that a plain drawing does not need.
+    Raises ValueError for an element that a plain drawing does not need.
     """
     ElementTree.register_namespace("", NAMESPACE)
     root = ElementTree.fromstring(text)

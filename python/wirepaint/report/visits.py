@@ -1,7 +1,7 @@
 """The visits that the report's waterfall shows, as compact JSON.
 
 Times are integers in units of 10 µs from navigation start (``TICK``), sizes are bytes, windows are
-segments. Long series are thinned so that no extreme and no change of state is lost.
+segments. Long series are thinned, but keep all extremes and changes of state.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ OBJECT_TIMES = {"queued", "sent", "first_byte", "last_byte"}
 
 
 class Traces(Protocol):
-    """What is needed of the results: one table of one run."""
+    """The required interface of the results: one table of one run."""
 
     def trace(self, run_key: str, table: str) -> pl.DataFrame: ...
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A visit to embed, and why it was chosen."""
+    """A visit to embed, with its role."""
 
     run_key: str
     levels: dict[str, str | int]
@@ -67,7 +67,7 @@ class Choice:
         )
 
     def entry(self) -> dict[str, Any]:
-        """What the report's index of visits holds."""
+        """Its entry in the report's index of visits."""
         levels = {name: self.levels[name] for name in ("scenario", "network", "user_agent", "page")}
         return {
             "key": self.run_key,
@@ -81,8 +81,8 @@ class Choice:
 def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Choice]:
     """The median and the first visit of every scenario and page, medians first.
 
-    ``runs`` is :func:`wirepaint.metrics.table` of all runs. Visits with one of ``verdicts`` are
-    taken where a group has any, else all. The median visit is the one whose value of the column
+    ``runs`` is :func:`wirepaint.metrics.table` of all runs. A group is reduced to visits with one of
+    ``verdicts`` if it has any. The median visit is the one whose value of the column
     ``metric`` is nearest to the median of its group.
     """
     medians: list[Choice] = []
@@ -100,7 +100,7 @@ def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Cho
 
 
 def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
-    """Everything that the waterfall needs of one visit; None when the run has no page row."""
+    """The data of one visit for the waterfall; None if the run has no page row."""
     pages = traces.trace(choice.run_key, "page")
     if not pages.height or pages["navigation_start"][0] is None:
         return None
@@ -142,7 +142,7 @@ def object_rows(objects: pl.DataFrame, start: int) -> list[list[Any]]:
 
 
 def chunk_series(objects: pl.DataFrame, chunks: pl.DataFrame, start: int) -> list[list[int]]:
-    """Per object: time, bytes, time, bytes, ... with times as differences; arrivals within 1 ms are one."""
+    """Per object: time, bytes, time, bytes, ... with times as differences; merges arrivals within 1 ms."""
     millisecond = (pl.col("time") // 1_000_000).alias("ms")
     merged = (
         chunks.group_by("request", millisecond)
@@ -164,10 +164,10 @@ def chunk_series(objects: pl.DataFrame, chunks: pl.DataFrame, start: int) -> lis
 
 
 def group_hosts(groups: pl.DataFrame) -> dict[int, int]:
-    """By connection the hosts that its group spanned; the most where it was in several.
+    """By connection, the number of hosts of its group; the largest if it was in several.
 
-    ``groups`` is the table ``group``, empty where nothing is shared. Of results that do not say which
-    server a group is of, nothing.
+    ``groups`` is the table ``group``, empty if no state is shared. Returns nothing for results without
+    the servers of groups.
     """
     if "server" not in groups.columns:
         return {}
@@ -188,7 +188,7 @@ def connection_rows(connections: pl.DataFrame, start: int, hosts: Mapping[int, i
 
 
 def tcp_series(tcp: pl.DataFrame, start: int, end: int) -> dict[str, dict[str, list[Any]]]:
-    """Per connection the sender's window over time, thinned, and the times of its retransmissions."""
+    """Per connection: the sender's window over time, thinned, and the times of its retransmissions."""
     series: dict[str, dict[str, list[Any]]] = {}
     sender = tcp.filter((pl.col("side") == "server") & (pl.col("time") <= end)).sort("time")
     for (connection,), frame in sender.group_by("connection", maintain_order=True):
@@ -207,7 +207,7 @@ def tcp_series(tcp: pl.DataFrame, start: int, end: int) -> dict[str, dict[str, l
 
 
 def thin(frame: pl.DataFrame) -> list[int]:
-    """Row numbers to keep: per bucket of time the ends and the extremes, and every change of state."""
+    """Row numbers to keep: the ends and extremes of each time bucket, and every change of state."""
     if frame.height <= 2 * CONNECTION_BUCKETS:
         return list(range(frame.height))
     time = frame["time"].to_numpy()

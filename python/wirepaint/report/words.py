@@ -1,4 +1,4 @@
-"""Numbers, verdicts and reasons in words, as the templates print them."""
+"""Numbers, verdicts and reasons in words, for the templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirepaint.statistics.wording import MINUS, number, signed
 
 THIN = "\N{THIN SPACE}"
 NOTHING = "\N{EN DASH}"
-"""Stands where there is no value."""
+"""Text for a missing value."""
 
 CHECKS = {
     "congestion": "The kernel reports another congestion control for a server socket than the one asked for.",
@@ -62,7 +62,7 @@ CHECKS = {
     "frames_above_the_MTU": "The kernel sent packets larger than the path carries: offloading was not off.",
     "unfinished_checksums": "The kernel left checksums of packets to a device: offloading was not off.",
 }
-"""What it means that a check found something, by the name of the check."""
+"""The meaning of a check's finding, by the name of the check."""
 
 VERDICTS = {
     "faster": "smaller, and by more than chance explains",
@@ -89,7 +89,7 @@ RUN_VERDICTS = {
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit, in the size that reads best: ms or s, bytes or kB or MB."""
+    """A value in a suitable unit: ms or s, bytes or kB or MB."""
     if value is None:
         return NOTHING
     if unit == "ms":
@@ -106,7 +106,7 @@ def change(interval: Interval, unit: str) -> str:
 
 
 def span(interval: Interval, unit: str) -> str:
-    """The interval from low to high without unit, or why there is none."""
+    """The interval from low to high without unit, or the reason for none."""
     if interval.low is None or interval.high is None:
         return "too few visits"
     return f"{shifted(interval.low, unit)} … {shifted(interval.high, unit)}"

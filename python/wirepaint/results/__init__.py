@@ -1,9 +1,10 @@
 """Results: one folder per evaluation. Readers start at ``Results.open(folder)``.
 
 ``store`` writes a folder (one command at a time: ``lock``), ``journal`` keeps the state of every
-run, ``manifest`` what was asked and on what it was carried out, ``trace`` the tables of a run.
+run, ``manifest`` the evaluation, the machine and the versions, ``trace`` the tables of a run.
 
-``names`` checks what becomes a path, ``sealed`` and ``contents`` find what was damaged, ``verify`` all of it.
+``names`` checks names before they become paths, ``sealed`` and ``contents`` find damaged files, ``verify``
+checks a whole folder.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Results"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the reader, and with it Polars, only for those who read."""
+    """Imports the reader, and with it Polars, only when it is used."""
     if name == "Results":
         from wirepaint.results.reader import Results
 

@@ -1,6 +1,6 @@
-"""The files of calibration/: what the networks were measured to give, as the journal has it too.
+"""The files of calibration/: copies of the networks' calibrations in the journal.
 
-The journal comes first. A file that a crash kept from being written is written by the next command.
+The journal is written first. If a crash comes before the file, the next command writes the file.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ FOLDER = "calibration"
 
 
 def path(folder: Path, network: str) -> Path:
-    """The file of a network in a results folder; raises UsageError where it would lead out of it."""
+    """The file of a network in a results folder; raises UsageError if it would lead out of the folder."""
     return names.inside(folder, FOLDER, f"{names.network(network, str(folder))}.json")
 
 
 def fault(folder: Path, network: str, text: str) -> Fault | None:
-    """What is wrong with the file of a network that the journal knows as ``text``."""
+    """The fault of a network's file whose text in the journal is ``text``; None if there is none."""
     file, asked = path(folder, network), text.encode()
     try:
         if files.content(file, len(asked), "") == asked:

@@ -1,4 +1,4 @@
-"""The files of a run: their digests are taken when the run is kept, and checked when it is read."""
+"""The files of a run: digests are computed when the run is stored, and checked when it is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ACCEPTED = "the results as they were kept (`wirepaint verify` says what to do)"
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a file or folder of the results, ``found`` in words."""
+    """A fault of a file or folder of the results; ``found`` describes it."""
 
     path: Path
     kind: Literal["damaged", "missing", "foreign"]
@@ -30,7 +30,7 @@ class Fault:
 
 
 def digest(path: Path) -> str:
-    """Size in bytes and SHA-256 of a file; raises OSError, also for what is no regular file."""
+    """Size in bytes and SHA-256 of a file; raises OSError, also if it is no regular file."""
     mode = path.lstat().st_mode
     if not S_ISREG(mode):
         raise OSError(errno.EINVAL, "a symbolic link" if S_ISLNK(mode) else "no regular file", str(path))
@@ -48,16 +48,16 @@ class Contents:
     """The files of one run that is done. Each is checked once."""
 
     def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
-        """``digests`` are those of the journal; raises UsageError where one of its names leads elsewhere."""
+        """``digests`` come from the journal; raises UsageError if a name leads out of ``folder``."""
         self.folder = folder
         self._digests = {names.file(name, str(folder)): digest for name, digest in digests.items()}
         self._whole: set[str] = set()
         self._listed = False
 
     def path(self, name: str) -> Path | None:
-        """Path of a file that is what it was when the run was kept; None where the run had none.
+        """Path of an unchanged file of the run; None if the run had no such file.
 
-        Raises UsageError where the file is not what it was, or a file of the run is missing or one too many.
+        Raises UsageError if the file has changed, or if files of the run are missing or added.
         """
         if not self._listed:
             for fault in self._names():
@@ -72,12 +72,12 @@ class Contents:
         return self.folder / name
 
     def check(self) -> None:
-        """Raises UsageError for the first file that is not what it was."""
+        """Raises UsageError for the first file that has changed."""
         for name in self._digests:
             self.path(name)
 
     def faults(self) -> Iterator[Fault]:
-        """Everything that is wrong."""
+        """All faults of the run's files."""
         found = list(self._names())
         yield from found
         missing = {fault.path for fault in found}
@@ -86,7 +86,7 @@ class Contents:
                 yield fault
 
     def _names(self) -> Iterator[Fault]:
-        """Files that are missing or too many."""
+        """Files that are missing or added."""
         if self.folder.is_symlink() or self.folder.parent.is_symlink():
             yield Fault(self.folder, "foreign", "a symbolic link")
             return
@@ -105,7 +105,7 @@ class Contents:
         size, _, sha256 = str(self._digests[name]).partition(" ")
         try:
             there = path.lstat()
-            # A file that is far larger takes long to read.
+            # A far larger file would take long to read.
             other_size = S_ISREG(there.st_mode) and str(there.st_size) != size
             found = str(there.st_size) if other_size else digest(path)
         except OSError as error:
@@ -118,7 +118,7 @@ class Contents:
 
 
 def _listed(folder: Path) -> Iterator[str]:
-    """Relative paths of all that is no folder, symbolic links among them."""
+    """Relative paths of all entries that are not folders, including symbolic links."""
     for parent, folders, files in os.walk(folder):
         links = [name for name in folders if Path(parent, name).is_symlink()]
         for name in (*files, *links):

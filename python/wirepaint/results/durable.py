@@ -1,4 +1,4 @@
-"""Files that are on the disk when the call returns, whole or not at all."""
+"""Writes files durably and atomically: they are on the disk when the call returns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 def write(path: Path, content: bytes) -> None:
     """Writes a file: after a crash it holds the old content or the new, never a part.
 
-    Where ``path`` is a symbolic link, the file takes its place.
+    If ``path`` is a symbolic link, the file replaces it.
     """
     scratch = path.with_name(f".{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -42,7 +42,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def of_system(said: str, path: Path | None = None) -> OSError | None:
-    """The system's error within the words of a program in Rust, ``... (os error 28)``; None without one."""
+    """The OSError in a message of a Rust program, ``... (os error 28)``; None without one."""
     found = re.search(r"\(os error (\d+)\)", said)
     if found is None:
         return None

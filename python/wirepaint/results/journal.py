@@ -7,11 +7,11 @@ planned ──begin──► running ──done──► done          has a res
 planned ──skip──► skipped                           not needed: the interval is narrow enough
                                                     or the page cannot count: the next command decides again
 ```
-A failed run has a ``kind``. One that timed out has ended and is never carried out again: repeated until it is
-quick, it would make the load times of a slow condition too good.
+A failed run has a ``kind``. A run that timed out is never carried out again: repeating it until it is
+quick would make the load times of a slow condition too good.
 
-A row of ``run`` and of ``calibration`` carries the SHA-256 of its cells (``seal``), and a done run those of
-the files in its folder (``files``, a JSON object), so that a reader sees what was damaged.
+A row of ``run`` and of ``calibration`` has the SHA-256 of its cells (``seal``). A done run also has those of
+the files in its folder (``files``, a JSON object), so that a reader detects damage.
 
 WAL with synchronous=FULL: in power cuts that combination lost no acknowledged row.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
 FORMAT = 4
-"""Version of the tables, kept in ``user_version``; another one is refused."""
+"""Version of the tables, stored in ``user_version``; other versions are refused."""
 NAME = "journal.sqlite"
 State = Literal["planned", "running", "done", "failed", "skipped"]
 Kind = Literal["timeout", "page", "network", "crash"]
@@ -48,7 +48,7 @@ Kind = Literal["timeout", "page", "network", "crash"]
 or a part of the run broke."""
 
 CANNOT_COUNT = "the page cannot count: "
-"""The cause of a run that was skipped for its page begins so; others were not needed."""
+"""Begin of the cause of a run that was skipped for its page; other skipped runs were not needed."""
 
 AXES: dict[str, type[str] | type[int]] = {
     "scenario": str,
@@ -57,10 +57,10 @@ AXES: dict[str, type[str] | type[int]] = {
     "user_agent": str,
     "page": str,
 }
-"""Columns that tell which condition a run belongs to, and what they hold."""
+"""Columns that identify the condition of a run, and their types."""
 
 _FROM_WORST = ("failed", "invalid", "suspect", "valid")
-"""Ends of an attempt; one that was stopped or interrupted is none."""
+"""Ends of an attempt; attempts that were stopped or interrupted do not count."""
 
 _AXES_SQL = ", ".join(f"{name} {'INTEGER' if of is int else 'TEXT'} NOT NULL" for name, of in AXES.items())
 _TABLES = f"""
@@ -102,7 +102,7 @@ COLUMNS = (
     *("key", "position", *AXES, "visit", "warmup", "seed", "state", "verdict", "reasons", "cause", "kind"),
     *("attempts", "duration_ns", "files"),
 )
-"""Of the table ``run``, as its seal takes them."""
+"""Columns of the table ``run``, in the order of its seal."""
 _RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
 _RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
 _CALIBRATIONS = "SELECT network, measured, seal FROM calibration ORDER BY network"
@@ -119,9 +119,9 @@ class Row:
     cause: str | None
     kind: Kind | None
     outcome: Outcome | None
-    """Of a done run, without its duration."""
+    """For a done run, without its duration."""
     files: dict[str, str] | None
-    """Of a done run: digests by path within its folder."""
+    """For a done run: digests by path within its folder."""
 
 
 class Journal:
@@ -146,14 +146,14 @@ class Journal:
         self._db.close()
 
     def in_place(self) -> bool:
-        """False when the file was removed or replaced: what is written would be lost."""
+        """False if the file was removed or replaced, so that writes would be lost."""
         try:
             return os.path.samestat(self.path.stat(), self._file)
         except OSError:
             return False
 
     def plan(self, runs: Iterable[ResolvedRun]) -> None:
-        """Adds the runs of a new evaluation, all or none."""
+        """Adds the runs of a new evaluation in one transaction."""
         rows = [
             {
                 "key": run.key,
@@ -173,7 +173,7 @@ class Journal:
                 _seal(db, str(row["key"]))
 
     def rows(self) -> list[Row]:
-        """All runs in their order."""
+        """All runs in order."""
         with self._guarded():
             return [
                 Row(
@@ -190,7 +190,7 @@ class Journal:
             ]
 
     def repeats(self) -> tuple[int, int]:
-        """Number of attempts after a run's first, and of those that ended no better than the one before."""
+        """Number of repeated attempts, and how many of them ended no better than the one before."""
         marks = ", ".join("?" * len(_FROM_WORST))
         query = f"SELECT key, outcome FROM attempt WHERE outcome IN ({marks}) ORDER BY key, number"
         with self._guarded():
@@ -199,7 +199,7 @@ class Journal:
         return len(again), sum(_FROM_WORST.index(b) <= _FROM_WORST.index(a) for a, b in again)
 
     def begin(self, key: str) -> int:
-        """A new attempt; returns its number, 1 for the first."""
+        """Begins an attempt and returns its number, 1 for the first."""
         with self._transaction() as db:
             highest = db.execute("SELECT coalesce(max(number), 0) FROM attempt WHERE key = ?", (key,))
             number = highest.fetchone()[0] + 1
@@ -211,7 +211,7 @@ class Journal:
         return number
 
     def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:
-        """The run has its result; ``files`` are the digests of all files of its folder."""
+        """Stores the result of a run; ``files`` are the digests of all files of its folder."""
         reasons = json.dumps(outcome.reasons)
         with self._transaction() as db:
             self._end(db, key, number, outcome.verdict, reasons)
@@ -219,7 +219,7 @@ class Journal:
             _change(db, key, state="done", **ended, files=json.dumps(files))
 
     def forget(self, key: str) -> None:
-        """The folder of a done run is gone: it is planned again."""
+        """Plans a done run again whose folder is gone."""
         with self._transaction() as db:
             gone = "UPDATE attempt SET outcome = 'removed' WHERE key = ? AND outcome = ?"
             (verdict,) = db.execute("SELECT verdict FROM run WHERE key = ?", (key,)).fetchone()
@@ -228,25 +228,25 @@ class Journal:
             _change(db, key, state="planned", **ended)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:
-        """The attempt counts for nothing and the run is planned again."""
+        """Discards the attempt and plans the run again."""
         with self._transaction() as db:
             self._end(db, key, number, outcome, detail)
             _change(db, key, state="planned")
 
     def failed(self, key: str, number: int | None, cause: str, kind: Kind) -> None:
-        """The last attempt failed; ``number`` None: nothing was attempted, as it would be in vain."""
+        """Marks a run as failed; ``number`` is its last attempt, None if an attempt would be useless."""
         with self._transaction() as db:
             if number is not None:
                 self._end(db, key, number, "failed", cause)
             _change(db, key, state="failed", cause=cause, kind=kind)
 
     def skip(self, key: str, why: str) -> None:
-        """A planned run is not needed, or its page cannot count (``why`` begins with ``CANNOT_COUNT``)."""
+        """Skips a run that is not needed, or whose page cannot count (``why`` has ``CANNOT_COUNT``)."""
         with self._transaction() as db:
             _change(db, key, state="skipped", cause=why, kind=None)
 
     def calibrated(self, network: str, measured: str) -> None:
-        """What a network was measured to give, as the text of its file."""
+        """Stores the calibration of a network, as the text of its file."""
         with self._transaction() as db:
             row = (network, measured, sealed.digest((network, measured)))
             db.execute("INSERT OR REPLACE INTO calibration (network, measured, seal) VALUES (?, ?, ?)", row)
@@ -276,7 +276,7 @@ class Journal:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Turns what SQLite says of disk and file into a clear stop."""
+        """Turns SQLite's errors of disk and file into clear errors."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -288,7 +288,7 @@ class Journal:
 
 
 def _change(db: sqlite3.Connection, key: str, **cells: Any) -> None:
-    """Changes cells of a run's row, and its seal with them."""
+    """Changes cells of a run's row, and updates its seal."""
     columns = ", ".join(f"{name} = :{name}" for name in cells)
     db.execute(f"UPDATE run SET {columns} WHERE key = :key", cells | {"key": key})
     _seal(db, key)
@@ -300,9 +300,9 @@ def _seal(db: sqlite3.Connection, key: str) -> None:
 
 
 def runs(db: sqlite3.Connection, path: Path) -> list[dict[str, Any]]:
-    """All rows of the table ``run``, ``reasons`` and ``files`` parsed.
+    """All rows of the table ``run``, with ``reasons`` and ``files`` parsed.
 
-    Raises UsageError for a row that is not as it was written.
+    Raises UsageError for a damaged row.
     """
     found = []
     for *cells, seal in db.execute(_RUNS):
@@ -318,7 +318,7 @@ def runs(db: sqlite3.Connection, path: Path) -> list[dict[str, Any]]:
 def calibrations(db: sqlite3.Connection, path: Path) -> dict[str, str]:
     """The texts of the files in calibration/ by network.
 
-    Raises UsageError for a row that is not as it was written.
+    Raises UsageError for a damaged row.
     """
     found = {}
     for network, measured, seal in db.execute(_CALIBRATIONS):
@@ -351,7 +351,7 @@ def kind_of(failure: RunFailed) -> Kind:
 
 
 def standing(state: str, verdict: str | None, cause: str | None, kind: str | None = None) -> str:
-    """How a run stands: the verdict of a done run, ``timed out``, ``cannot count``, else the state."""
+    """The standing of a run: the verdict of a done run, ``timed out``, ``cannot count``, else the state."""
     if state == "skipped" and (cause or "").startswith(CANNOT_COUNT):
         return "cannot count"
     return "timed out" if kind == "timeout" else verdict or state
@@ -365,13 +365,13 @@ def condition(run: ResolvedRun) -> dict[str, str | int]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """The journal and its path, for reading without changing anything, also in a folder of another user.
+    """The journal and its path, read-only, also in a folder of another user.
 
-    Within it, what is wrong with the file is a UsageError.
+    In the body, errors of the file become UsageErrors.
     """
     path = _path(folder)
-    # A WAL that was closed in order is gone; then no writer is at work and no lock is needed, which
-    # SQLite could not take in a folder that this user may not write.
+    # Without a WAL file there is no writer, so no lock is needed. SQLite could not take one in a folder
+    # that this user may not write.
     more = "" if path.with_name(f"{NAME}-wal").exists() else "&immutable=1"
     if not path.is_file():
         raise UsageError(str(path), "no such file", "the journal of a results folder")
@@ -387,7 +387,7 @@ def reading(folder: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
 
 
 def damaged(path: Path, error: Exception) -> UsageError:
-    """The error for a file that is no journal or no longer one."""
+    """The error for a file that is no journal, or a damaged one."""
     found = f"a journal that cannot be read ({error})"
     return UsageError(str(path), found, "the journal of a results folder")
 

@@ -1,4 +1,4 @@
-"""One command at a time: on a results folder, on the testbed of a machine."""
+"""A lock that admits one command at a time to a results folder, or to the testbed of a machine."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from wirepaint.errors import UsageError
 from wirepaint.results import provenance
 
 _PATIENCE_S = 1.0
-"""How long to wait for a lock: what a killed command left running ends within milliseconds."""
+"""How long to wait for a lock: leftover processes of a killed command end within milliseconds."""
 
 
 class Lock:
-    """The right to work on something; the kernel takes it back when the process dies."""
+    """An exclusive lock; the kernel releases it when the process dies."""
 
     def __init__(self, path: Path, place: str, accepted: str) -> None:
-        """Takes the file ``path`` as lock of ``place``.
+        """Locks the file ``path`` for ``place``.
 
-        Raises UsageError naming the owner, and what is ``accepted``, when another command has the lock.
+        Raises UsageError, with the owner and ``accepted``, if another command has the lock.
         """
         self._path = path
-        # A link in its place would have another file emptied.
+        # Through a link, another file would be emptied.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(path, flags, 0o644)
         patience = time.monotonic() + _PATIENCE_S
@@ -43,7 +43,7 @@ class Lock:
         os.pwrite(self._descriptor, json.dumps(owner).encode(), 0)
 
     def in_place(self) -> bool:
-        """False when the file was removed or replaced, so that another command can take it as well."""
+        """False if the file was removed or replaced, so that another command can lock it as well."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
         except OSError:

@@ -1,6 +1,6 @@
-"""The manifest of a results folder: what was asked, and by whom and on what it was carried out.
+"""The manifest of a results folder: the evaluation, the commands, the machine and the versions.
 
-It carries the SHA-256 of its own content, and that of the evaluation file beside it.
+It contains the SHA-256 of its own content and that of the evaluation file beside it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = 3
 
 
 class _Read(BaseModel):
-    """A part of the manifest, of which readers need these keys; others may be there."""
+    """A part of the manifest, with the keys that readers need; there may be others."""
 
     model_config = ConfigDict(strict=True)
 
@@ -117,7 +117,7 @@ def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The manifest; raises UsageError when there is none or it is damaged or of another format."""
+    """The manifest; raises UsageError if it is missing, damaged or of another format."""
     path, accepted = names.inside(folder, NAME), "the manifest of a results folder"
     if not folder.is_dir():
         raise UsageError(str(path), "no such folder", accepted)
@@ -135,7 +135,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def pages(folder: Path) -> frozenset[str]:
-    """SHA-256 of the pages that a folder's evaluation began with; none where it has not begun."""
+    """SHA-256 of the pages that a folder's evaluation began with; empty if it has not begun."""
     if not (folder / NAME).exists():
         return frozenset()
     agents = read(folder)["evaluation"]["user_agents"]
@@ -145,7 +145,7 @@ def pages(folder: Path) -> frozenset[str]:
 
 
 def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
-    """The evaluation file of a results folder; raises UsageError where it is not what was carried out."""
+    """The evaluation file of a results folder; raises UsageError if it was changed."""
     path = names.inside(folder, EVALUATION)
     content = files.content(path, sealed.LARGEST, "the evaluation file as it was")
     if hashlib.sha256(content).hexdigest() != manifest["evaluation_sha256"]:
@@ -155,7 +155,7 @@ def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
 
 
 def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
-    """Adds a session; raises UsageError when the evaluation or a version is not that of the folder."""
+    """Adds a session; raises UsageError if the evaluation or a version differs from the folder's."""
     manifest = read(folder)
     differences = list(_differences(manifest["evaluation"], json.loads(json.dumps(plan.resolved))))
     if differences:
@@ -179,7 +179,7 @@ def _write(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _differences(was: Any, now: Any, path: str = "") -> list[str]:
-    """What differs, a sentence each."""
+    """The differences, one sentence each."""
     if isinstance(was, dict) and isinstance(now, dict):
         found = []
         for key in dict.fromkeys([*was, *now]):

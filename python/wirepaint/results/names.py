@@ -1,7 +1,7 @@
-"""Names that become paths, checked before a path is made of them.
+"""Checks names before they become paths.
 
-A results folder may come from somebody else, and whoever resumes it may be root. Neither a key in its
-journal nor a symbolic link in it may lead out of it.
+A results folder may come from somebody else, and the user who resumes it may be root. Neither a key in its
+journal nor a symbolic link may lead out of the folder.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from wirepaint.errors import UsageError, show
 
 LONGEST = 230
-"""Bytes. A file name has at most 255, and ``.partial-`` and the number of the attempt come with it."""
+"""Bytes. A file name has at most 255, with ``.partial-`` and the number of the attempt."""
 _KEY = re.compile(r"[a-z0-9_][a-z0-9._-]*\.v[0-9]{2,}")
 
 
 def run_key(key: Any, place: str) -> str:
-    """``key``; raises UsageError at ``place`` where it is no key of a run."""
+    """``key``; raises UsageError at ``place`` if it is no key of a run."""
     if isinstance(key, str) and len(key) <= LONGEST and _KEY.fullmatch(key):
         return key
     accepted = f"a run key: at most {LONGEST} of a-z, 0-9, '.', '_' and '-', and .v and the visit at its end"
@@ -26,7 +26,7 @@ def run_key(key: Any, place: str) -> str:
 
 
 def network(name: Any, place: str) -> str:
-    """``name``; raises UsageError at ``place`` where no file of calibration/ can have this name."""
+    """``name``; raises UsageError at ``place`` if no file of calibration/ can have this name."""
     named = isinstance(name, str) and name != "" and "/" not in name and name.isprintable()
     if named and len(name.encode()) <= LONGEST:
         return name
@@ -35,7 +35,7 @@ def network(name: Any, place: str) -> str:
 
 
 def file(name: Any, place: str) -> str:
-    """``name``; raises UsageError at ``place`` where it leads out of the folder of its run."""
+    """``name``; raises UsageError at ``place`` if it leads out of the folder of its run."""
     if isinstance(name, str) and name and "\0" not in name:
         path = PurePosixPath(name)
         if not path.is_absolute() and ".." not in path.parts and str(path) == name:
@@ -44,7 +44,7 @@ def file(name: Any, place: str) -> str:
 
 
 def inside(folder: Path, *parts: str) -> Path:
-    """``folder`` / ``parts``; raises UsageError where one of the parts is a symbolic link."""
+    """``folder`` / ``parts``; raises UsageError if one of the parts is a symbolic link."""
     path = folder
     for part in parts:
         path /= part

@@ -1,4 +1,4 @@
-"""What a carried-out run says of itself."""
+"""The outcome of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine and the programs are that made a result."""
+"""The machine and the versions of the programs that made a result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from wirepaint import __version__
 
 _CLOCK_MONOTONIC_COARSE = 6
-"""Of linux/time.h: advances with the tick, so its resolution tells HZ."""
+"""Clock id in linux/time.h: the clock advances with the tick, so its resolution is 1 / HZ."""
 
 
 def command_line() -> str:
@@ -28,7 +28,7 @@ def now() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what every result depends on; one results folder holds results of one version of each."""
+    """Versions of the programs that every result depends on; a results folder has one version of each."""
     return {
         "wirepaint": __version__,
         "kernel": platform.release(),

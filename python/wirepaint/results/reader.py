@@ -1,4 +1,4 @@
-"""A results folder for reading: the one way in for metrics, statistics, report and export."""
+"""Reads a results folder: the only access for metrics, statistics, report and export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RUNS_SCHEMA = {
 
 
 class Results:
-    """The results of an evaluation, as far as they are done."""
+    """The results of an evaluation so far."""
 
     def __init__(self, folder: Path, described: dict[str, Any]) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Results:
 
     @classmethod
     def open(cls, folder: Path | str) -> Results:
-        """Opens a results folder; raises UsageError when it is none, damaged or of another format."""
+        """Opens a results folder; raises UsageError if it is none, damaged or of another format."""
         folder = Path(folder)
         return cls(folder, manifest.read(folder))
 
@@ -54,7 +54,7 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        """The journal's rows; raises UsageError where they are not the runs of the manifest."""
+        """The journal's rows; raises UsageError if they differ from the runs of the manifest."""
         with journal.reading(self.folder) as (db, path):
             rows = journal.runs(db, path)
         planned = self.manifest["runs"]
@@ -84,7 +84,7 @@ class Results:
 
     @cached_property
     def _contents(self) -> dict[str, Contents | None]:
-        """The files of each run; None of one that is not done."""
+        """The files of each run; None for a run that is not done."""
         folder = self.folder / "runs"
         return {
             row["key"]: None if row["files"] is None else Contents(folder / row["key"], row["files"])
@@ -97,19 +97,19 @@ class Results:
         Columns: run_key, position, the axes (``journal.AXES``), visit, warmup, seed, state (planned,
         running, done, failed, skipped), verdict (of a done run), reasons (JSON list), cause (of a
         failed or skipped run), kind (of a failed run: ``journal.Kind``), attempts, duration_ns. ``states``
-        keeps only those states.
+        selects rows by state.
         """
         return self._all_runs.filter(pl.col("state").is_in(states)) if states else self._all_runs
 
     def cannot_count(self) -> dict[str, str]:
-        """Why runs were skipped, by the page that cannot count; the first reason of each."""
+        """The pages that cannot count, each with the first reason."""
         skipped = self.runs("skipped").filter(pl.col("cause").str.starts_with(journal.CANNOT_COUNT))
         first = skipped.unique("page", keep="first", maintain_order=True)
         causes = first["cause"].str.strip_prefix(journal.CANNOT_COUNT)
         return dict(zip(first["page"], causes, strict=True))
 
     def fidelity(self) -> str | None:
-        """How true the simulator was on each page in its rehearsals; None without simulated runs."""
+        """The simulator's error on each page in its rehearsals, in words; None without simulated runs."""
         if self.manifest["backend"] == "testbed":
             return None
         agents = self.manifest["evaluation"]["user_agents"]
@@ -146,9 +146,9 @@ class Results:
         return names.inside(self.folder, "runs", names.run_key(run_key, str(self.folder)))
 
     def file(self, run_key: str, name: str) -> Path | None:
-        """A file of a run as it was when the run was kept; None where the run had none.
+        """Path of an unchanged file of a run; None if the run had no such file.
 
-        Raises UsageError where it was damaged, or a file of the run is missing or one too many.
+        Raises UsageError if it has changed, or if files of the run are missing or added.
         """
         if run_key not in self._contents:
             raise UsageError(str(self.folder), f"no run {show(run_key)}", "a run key of these results")
@@ -156,19 +156,19 @@ class Results:
         return contents and contents.path(name)
 
     def check(self, run_key: str) -> None:
-        """Checks all files of a done run; raises UsageError for the first that is not as it was."""
+        """Checks all files of a done run; raises UsageError for the first that has changed."""
         if contents := self._contents[run_key]:
             contents.check()
 
     def trace(self, run_key: str, table: str) -> pl.DataFrame:
-        """One table of one run; empty, with all columns, when the run had none.
+        """One table of one run; empty, with all columns, if the run had none.
 
-        Raises UsageError where the table is not what the run left.
+        Raises UsageError if the table has changed.
         """
         return trace.read_file(self.file(run_key, f"{table}.parquet"), table)
 
     def scan(self, run_key: str, table: str) -> pl.LazyFrame | None:
-        """The same, to be read when it is needed; None when the run had none."""
+        """The same table as a lazy frame; None if the run had none."""
         path = self.file(run_key, f"{table}.parquet")
         return None if path is None else trace.scan_file(path, table)
 
@@ -177,7 +177,7 @@ class Results:
     ) -> pl.DataFrame:
         """One table of all done runs with one of ``verdicts``, with the columns run_key, the axes and visit.
 
-        Columns of the table keep their names; those that the axes already hold come once.
+        Columns of the table keep their names; columns that are also axes occur once.
         """
         chosen = self.runs("done").filter(pl.col("verdict").is_in(verdicts))
         if not warmup:
@@ -194,7 +194,7 @@ class Results:
         return pl.DataFrame(schema=empty | dict(trace.polars_schema(table)) | empty)
 
     def calibrations(self) -> dict[str, dict[str, Any]]:
-        """What was measured of each network before its first run, by name."""
+        """The calibration of each network before its first run, by name."""
         with journal.reading(self.folder) as (db, path):
             texts = journal.calibrations(db, path)
         for network, text in texts.items():

@@ -1,4 +1,4 @@
-"""JSON that carries the SHA-256 of its own content: a flipped bit shows, and so does a hasty edit."""
+"""JSON with the SHA-256 of its own content, to detect flipped bits and edits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wirepaint.errors import UsageError
 
 KEY = "sha256"
 LARGEST = 64 * 2**20
-"""Bytes of a document; the manifest of 100,000 runs has a tenth."""
+"""Largest document in bytes; the manifest of 100,000 runs has a tenth of it."""
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, whatever the spaces and the escapes of its text."""
+    """SHA-256 of a JSON value, independent of spaces and escapes in its text."""
     text = json.dumps(value, separators=(",", ":"), sort_keys=True, default=lambda other: other.hex())
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -28,7 +28,7 @@ def dumps(value: dict[str, Any]) -> bytes:
 
 
 def parse(path: Path, accepted: str) -> dict[str, Any]:
-    """The document in a file, its seal not yet checked; raises UsageError where it is none."""
+    """The document in a file, without a check of its seal; raises UsageError if it is none."""
     try:
         value = json.loads(files.content(path, LARGEST, accepted))
         json.dumps(value, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
@@ -40,7 +40,7 @@ def parse(path: Path, accepted: str) -> dict[str, Any]:
 
 
 def check(value: dict[str, Any], path: Path) -> None:
-    """Raises UsageError where the content is not what was sealed."""
+    """Raises UsageError if the content does not match the seal."""
     content = {key: inner for key, inner in value.items() if key != KEY}
     if value.get(KEY) != digest(content):
         raise UsageError(

@@ -11,10 +11,10 @@ RESULTS/
 └── set-aside/           attempts that failed or were repeated, for a look at their logs
 ```
 A run's folder is filled under another name, synced, renamed, and only then journalled, with the digests of
-its files. A command that is killed between the last two is made good by the next: the folder holds its
-outcome.
+its files. If a command is killed between the last two steps, the next one completes them: the folder holds
+the outcome.
 
-No path is made of a name in the folder before ``names`` has checked it.
+``names`` checks each name from the folder before it becomes a path.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ _BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURN
     f".{manifest.EVALUATION}.new",
     ".manifest.json.new",
 }
-"""What a command that was killed while it began a folder may have left there."""
+"""Files that a command may leave if it is killed before the manifest is written."""
 
 
 class Store:
     """A results folder that this process may write. A context manager."""
 
     def __init__(self, folder: Path, plan: Plan, versions: dict[str, str]) -> None:
-        """Begins the folder or resumes it; raises UsageError when it belongs to something else.
+        """Begins the folder or resumes it; raises UsageError if it has other content.
 
         ``versions`` are those of the back end.
         """
         self.folder = folder
         self.notes: list[str] = []
-        """What was found when the folder was resumed, to be told."""
+        """Messages for the user about the resumed folder."""
         self._contents: dict[str, Contents] = {}
         for run in plan.runs:
             names.run_key(run.key, str(plan.path))
@@ -92,7 +92,7 @@ class Store:
 
     @contextmanager
     def mishaps(self) -> Iterator[None]:
-        """Words the ends of a command that are no run's fault: a full disk, a folder that is gone."""
+        """Turns errors that are no run's fault (a full disk, a missing folder) into clear ones."""
         try:
             yield
         except (OSError, RunFailed) as error:
@@ -102,11 +102,11 @@ class Store:
             raise
 
     def check_place(self) -> None:
-        """Raises Incomplete where the folder was removed or replaced under way: results would be lost."""
+        """Raises Incomplete if the folder was removed or replaced meanwhile: results would be lost."""
         if self._lock.in_place() and self._journal.in_place():
             return
         if not (self.folder / _LOCK).exists():
-            # A simulator that was under way makes its own folder again.
+            # A running simulator makes its own folder again.
             with suppress(OSError):
                 self._runs.rmdir()
                 self.folder.rmdir()
@@ -120,11 +120,11 @@ class Store:
         return self._journal.rows()
 
     def repeats(self) -> tuple[int, int]:
-        """Number of attempts after a run's first, and of those that were in vain."""
+        """Number of repeated attempts, and how many of them ended no better than the one before."""
         return self._journal.repeats()
 
     def begin(self, key: str) -> tuple[int, Path]:
-        """A new attempt at a run: its number and the folder to fill."""
+        """Begins an attempt at a run; returns its number and the folder to fill."""
         self.check_place()
         number = self._journal.begin(key)
         folder = self._partial(key, number)
@@ -133,7 +133,7 @@ class Store:
         return number, folder
 
     def done(self, key: str, number: int, outcome: Outcome) -> None:
-        """Keeps the run for good; on return it is on the disk and in the journal."""
+        """Stores the run; on return it is on the disk and in the journal."""
         self.check_place()
         folder = self._partial(key, number)
         with disk_errors(folder):
@@ -146,7 +146,7 @@ class Store:
         self._contents[key] = Contents(self._run(key), files)
 
     def table(self, key: str, name: str) -> pl.DataFrame:
-        """One table of a done run; raises UsageError where it is not what the run left."""
+        """One table of a done run; raises UsageError if it has changed."""
         return trace.read_file(self._contents[key].path(f"{name}.parquet"), name)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:
@@ -160,7 +160,7 @@ class Store:
         self._set_aside(key, number)
 
     def unattempted(self, key: str, cause: str, kind: journal.Kind) -> None:
-        """The run has no result, and an attempt would be in vain."""
+        """Marks a run as failed without an attempt, which would be useless."""
         self._journal.failed(key, None, cause, kind)
 
     def dropped(self, key: str, number: int) -> None:
@@ -170,11 +170,11 @@ class Store:
         self._journal.repeat(key, number, "stopped", "")
 
     def skip(self, key: str, why: str) -> None:
-        """A planned run is not needed, or its page cannot count (``why`` begins with ``CANNOT_COUNT``)."""
+        """Skips a run that is not needed, or whose page cannot count (``why`` has ``CANNOT_COUNT``)."""
         self._journal.skip(key, why)
 
     def keep_calibration(self, network: str, measured: dict[str, Any]) -> Path:
-        """Stores what the emulated path of a network really gave."""
+        """Stores the calibration of a network."""
         text = json.dumps(measured, indent=1) + "\n"
         self._journal.calibrated(names.network(network, str(self.folder)), text)
         return self._write_calibration(network, text)
@@ -206,7 +206,7 @@ class Store:
         manifest.create(self.folder, plan, versions)
 
     def _recover(self, plan: Plan) -> None:
-        """Makes good what a killed command left: adopts whole runs, removes parts of runs."""
+        """Repairs the folder after a killed command: adopts complete runs, removes partial ones."""
         rows = self.rows()
         if [row.key for row in rows] != [run.key for run in plan.runs]:
             odd = {row.key for row in rows} ^ {run.key for run in plan.runs}
@@ -242,7 +242,7 @@ class Store:
                 self._write_calibration(network, text)
 
     def _set_aside(self, key: str, number: int) -> None:
-        """For a look at the logs only, so a full disk is no error here."""
+        """Keeps an attempt only for its logs, so a full disk is no error here."""
         aside = self.folder / _ASIDE / f"{key}-{number}"
         with suppress(OSError):
             aside.parent.mkdir(exist_ok=True)
@@ -251,7 +251,7 @@ class Store:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turns a full or failing disk into a clear stop that the same command resumes."""
+    """Turns a full or failing disk into ``Incomplete``: the same command resumes."""
     try:
         yield
     except OSError as error:
@@ -271,7 +271,7 @@ def _disk_error(error: OSError, path: Path) -> Incomplete:
 
 
 def _remove(path: Path) -> None:
-    """Removes a folder, or whatever stands in its place."""
+    """Removes a folder, or a file or link of that name."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -279,7 +279,7 @@ def _remove(path: Path) -> None:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """A folder with other content is not ours to fill."""
+    """Raises UsageError for a folder with other content."""
     if not folder.is_dir() or (folder / manifest.NAME).exists():
         return
     for entry in folder.iterdir():

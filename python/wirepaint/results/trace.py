@@ -1,4 +1,4 @@
-"""Reading and writing the tables of a trace by the one schema that the data plane declares."""
+"""Reads and writes the tables of a trace, by the schema of the data plane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirepaint.errors import UsageError
 from wirepaint.results import durable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-"""What Polars raises for a file that is no table."""
+"""Exceptions of Polars for a file that is no table."""
 _TYPES: dict[str, type[pl.DataType]] = {
     "int64": pl.Int64,
     "float64": pl.Float64,
@@ -27,7 +27,7 @@ _TYPES: dict[str, type[pl.DataType]] = {
 
 @cache
 def tables() -> dict[str, dict[str, Any]]:
-    """Tables of the trace by name, as the data plane declares them (schema/trace.json)."""
+    """Tables of the trace by name, from the data plane's schema (schema/trace.json)."""
     text = resources.files("wirepaint").joinpath("schema/trace.json").read_text("utf-8")
     return {table["name"]: table for table in json.loads(text)}
 
@@ -40,7 +40,7 @@ def polars_schema(name: str) -> pl.Schema:
 def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Writes ``folder/name.parquet`` and syncs it to disk.
 
-    A column that a row lacks is null; a column that the table lacks raises ``KeyError``.
+    Missing columns of a row are null; raises ``KeyError`` for a column that the table lacks.
     """
     schema = polars_schema(name)
     rows = [dict(row) for row in rows]
@@ -52,7 +52,7 @@ def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> P
 
 
 def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
-    """Writes a frame that has the columns of the table, in any order."""
+    """Writes a frame with the columns of the table, in any order."""
     path = folder / f"{name}.parquet"
     columns = [pl.col(column).cast(dtype) for column, dtype in polars_schema(name).items()]
     try:
@@ -65,7 +65,7 @@ def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
 
 
 def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """One table of a run, or some of its columns; empty when the run has none."""
+    """One table of a run, or some of its columns; empty if the run has none."""
     path = folder / f"{name}.parquet"
     if path.exists():
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
@@ -73,9 +73,9 @@ def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
 
 
 def read_file(path: Path | None, name: str) -> pl.DataFrame:
-    """The table ``name`` in a file; empty without one.
+    """The table ``name`` in a file; empty without a file.
 
-    Raises UsageError where the file cannot be read or has other columns than the table.
+    Raises UsageError if the file cannot be read or has other columns than the table.
     """
     if path is None:
         return pl.DataFrame(schema=polars_schema(name))
@@ -88,7 +88,7 @@ def read_file(path: Path | None, name: str) -> pl.DataFrame:
 
 
 def scan_file(path: Path, name: str) -> pl.LazyFrame:
-    """The same, to be read when it is needed."""
+    """The table ``name`` in a file as a lazy frame; raises UsageError as :func:`read_file`."""
     try:
         frame = pl.scan_parquet(path, glob=False)
         _check_columns(path, name, frame.collect_schema())

@@ -16,7 +16,7 @@ from wirepaint.results.contents import Contents, Fault
 
 @dataclass
 class Verified:
-    """What was found of one results folder; ``whole`` and ``done`` are numbers of runs."""
+    """The findings on one results folder; ``whole`` and ``done`` are numbers of runs."""
 
     folder: Path
     faults: list[Fault] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Verified:
     runs: list[Path] = field(default_factory=list)
     """Folders of the runs that are not whole."""
     resumed_by: str | None = None
-    """The command that goes on with the folder."""
+    """The command that resumes the folder."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -59,9 +59,9 @@ def command(folders: Sequence[Path], json: bool) -> None:
 
 
 def verify(folder: Path) -> Verified:
-    """Everything that is wrong with a results folder. Attempts that were set aside are not looked at."""
+    """Finds all faults of a results folder, without the attempts that were set aside."""
     found = Verified(folder)
-    # Listed before the journal is read: a run that ends in between is then known to the journal.
+    # Listed before the journal is read, so that the journal knows a run that ends in between.
     there = _entries(folder / "runs")
     try:
         described = manifest.read(folder)
@@ -92,7 +92,7 @@ def verify(folder: Path) -> Verified:
             _check_run(found, folder / "runs" / row["key"], row["files"])
     known = {row["key"] for row in rows if row["state"] in ("done", "running")}
     for name in there:
-        # A run under way, or what a killed command left: the next one removes it.
+        # ``.partial-``: a run in progress, or the rest of a killed command, which the next one removes.
         if name not in known and not name.startswith(".partial-"):
             found.faults.append(Fault(folder / "runs" / name, "foreign", "no run that is done"))
     return found
@@ -149,5 +149,5 @@ def _lines(found: Verified) -> Iterator[str]:
 
 
 def _text(path: Path) -> str:
-    """A path that can be printed, whatever bytes its name holds."""
+    """A path that can be printed, with any bytes in its name."""
     return str(path).encode("utf-8", "backslashreplace").decode()

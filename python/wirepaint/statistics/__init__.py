@@ -2,12 +2,12 @@
 
 ``intervals``   median and mean with 95 % BCa bootstrap intervals; :func:`narrow_enough`
 ``ranks``       the rank tests, the shift that they estimate, and its interval
-``compare``     two levels of a factor, all else equal: one word and the numbers behind it
-``losses``      how many visits of each level count, and what the others were lost to
+``compare``     two levels of a factor, all else equal: a verdict and its numbers
+``losses``      how many visits of each level count, and why the others do not
 ``agreement``   the simulator against the testbed
 ``terminal``    the comparison as a table on the terminal
 
-docs/guide/statistics.md says which method is used when and why. Everything is deterministic: the
+docs/guide/statistics.md explains the choice of methods. Everything is deterministic: the
 same values give the same numbers.
 """
 

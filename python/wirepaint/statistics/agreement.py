@@ -1,15 +1,15 @@
-"""How near the simulator comes to the testbed: the two back ends of one evaluation, metric by metric.
+"""Agreement of simulator and testbed: the two back ends of one evaluation, metric by metric.
 
 A *point* is one page in one set of conditions (network, congestion control, ...), with the median
 over its visits on each back end. Over the points:
 
-- *rank correlation*: Spearman's rho. It tells whether the simulator puts pages and conditions into
-  the testbed's order. A visit that timed out is longer than all that loaded; where the median of a point is
+- *rank correlation*: Spearman's rho. It shows whether the simulator puts pages and conditions into
+  the testbed's order. A visit that timed out ranks behind all that loaded. If the median of a point is
   such a visit, the point has a rank and no error.
-- *relative error* of a point: (simulator - testbed) / testbed. Its median and 90th percentile by
-  size, and its median with the sign, which tells a bias.
-- *direction*: of the differences between two levels of a compared axis that the testbed decided
-  (its 95 % interval has one sign), the share in which the simulator's difference has that sign.
+- *relative error* of a point: (simulator - testbed) / testbed. Median and 90th percentile of its absolute
+  value, and its signed median, the bias.
+- *direction*: the differences between two levels of a compared axis that the testbed decided
+  (its 95 % interval has one sign); the share of them in which the simulator's difference has that sign.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from wirepaint.statistics.wording import MINUS, number
 REAL, SIMULATED = "testbed", "simulator"
 NOTHING = "\N{EN DASH}"
 LARGE = 0.02
-"""Share of the baseline from which a difference counts as large: the margin of compare."""
+"""A difference is large from this share of the baseline on: the margin of compare."""
 FEWEST_POINTS = 3
-"""A rank correlation of fewer points says nothing."""
+"""Fewer points have no meaningful rank correlation."""
 
 
 @dataclass(frozen=True)
 class Agreement:
     """One metric over all points. Errors are shares of the testbed's value.
 
-    ``rho`` is None with fewer than three points or where one side is constant; ``left_out`` counts
-    points whose testbed value is 0, which have no relative error, ``one_sided`` those that one back end
-    has no value of (failed or invalid runs), ``timed_out`` those that timed out in the median on a back end,
-    which only ``rho`` takes. ``decided`` and ``same_sign`` count differences between levels of compared axes,
+    ``rho`` is None with fewer than three points or if one side is constant. ``left_out`` counts
+    points without a relative error (testbed value 0), ``one_sided`` points with values of only one back end
+    (failed or invalid runs), ``timed_out`` points whose median timed out on a back end; only ``rho`` includes
+    these. ``decided`` and ``same_sign`` count differences between levels of compared axes,
     ``large`` and ``large_same_sign`` those of 2 % or more.
     """
 
@@ -89,7 +89,7 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        """The same in words, without what is not known."""
+        """The agreement in words, without unknown values."""
         points, rho, median, p90, _, sign = self.cells
         said = [f"Simulator beside testbed over {points} points, {self.title.lower()}"]
         if self.median_error is not None:
@@ -102,9 +102,9 @@ class Agreement:
 
 
 def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
-    """The points of a metric: the axes but the back end, ``testbed`` and ``simulator`` (medians, null where
-    that back end has none or timed out in the median), ``testbed_late`` and ``simulator_late`` (it timed out
-    in the median), and ``error``, null where it has no meaning."""
+    """The points of a metric. Columns: the axes except the back end; ``testbed`` and ``simulator`` (medians,
+    null if missing or timed out); ``testbed_late`` and ``simulator_late`` (the median timed out);
+    ``error`` (null if undefined)."""
     axes = [axis for axis in measured.AXES if axis != "backend"]
     value = pl.col(metric.column).cast(pl.Float64)
     if metric.name in losses.UNTIL_LOAD and losses.LIMIT in frame.columns:
@@ -126,8 +126,8 @@ def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
 def read(
     results: Results, simulated: Results | None = None, verdicts: Sequence[str] = ("valid",)
 ) -> pl.DataFrame:
-    """What :func:`agree` takes, of one folder with both back ends; the simulator's runs from ``simulated``
-    where that is given, the same pages and conditions simulated again."""
+    """The table for :func:`agree`, from one folder with both back ends. If ``simulated`` is given, the
+    simulator's runs come from there: the same pages and conditions simulated again."""
 
     def table(of: Results) -> pl.DataFrame:
         return losses.with_timeouts(of, measured.table(of, verdicts))
@@ -138,7 +138,7 @@ def read(
 def ended(
     results: Results, simulated: Results | None = None, verdicts: Sequence[str] = ("valid",)
 ) -> list[losses.Losses]:
-    """How the visits of each back end ended, of the folders that :func:`read` takes."""
+    """How the visits of each back end ended, in the folders of :func:`read`."""
     again = losses.visits(simulated, verdicts) if simulated else None
     return losses.by_level(_replaced(losses.visits(results, verdicts), again), "backend", (REAL, SIMULATED))
 
@@ -204,9 +204,9 @@ def _rho(points: pl.DataFrame) -> float | None:
 
 
 def _directions(frame: pl.DataFrame, metric: str) -> list[tuple[bool, bool]]:
-    """For each difference that the testbed decided: the simulator's has its sign, it is large.
+    """For each difference that the testbed decided: does the simulator's have its sign, is it large.
 
-    Levels of which one back end has no run are left out, so that both compare with the same baseline.
+    Levels without runs on one back end are left out, so that both compare with the same baseline.
     """
     same = []
     sides = [frame.filter(~pl.col("warmup") & (pl.col("backend") == each)) for each in (REAL, SIMULATED)]
@@ -237,7 +237,7 @@ def _key(row: Comparison) -> tuple[Any, ...]:
 
 
 def _sign(row: Comparison) -> int:
-    """1 or -1 where the interval of the shift has one sign, else 0."""
+    """1 or -1 if the interval of the shift has one sign, else 0."""
     low, high = row.shift.low, row.shift.high
     if low is None or high is None or low <= 0 <= high:
         return 0
@@ -296,7 +296,7 @@ def show(found: Sequence[Agreement], lost: Sequence[losses.Losses] = ()) -> None
 
 
 def missing(found: Sequence[Agreement]) -> str:
-    """How many points are not counted because one back end has none, or timed out; empty where all are."""
+    """A sentence on points that are not counted, since one back end has no value or timed out; else empty."""
     points = max((row.one_sided for row in found), default=0)
     late = max((row.timed_out for row in found), default=0)
     said = []

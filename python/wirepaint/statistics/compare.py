@@ -1,4 +1,4 @@
-"""Two levels of a factor compared, everything else equal: one word and the numbers behind it."""
+"""Compares two levels of a factor, everything else equal: a verdict and its numbers."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def compare(
 ) -> list[Comparison]:
     """Compares every level of ``factor`` with the baseline level, for each metric.
 
-    ``frame`` is :func:`wirepaint.metrics.table`, of which warm-up visits are left out. The baseline
-    is the first level in the frame unless it is named. Per metric and level there is a row for each
-    combination of the other axes over all pages, one over all combinations where there are
-    several, and with ``by_page`` one for each page. Only pages with values at both levels enter.
-    ``margin`` is the share within which two levels count as the same. Rows with ``losses.LIMIT`` are visits
-    that timed out; ``visits`` (``losses.visits``) tells what was lost.
+    ``frame`` is :func:`wirepaint.metrics.table`; warm-up visits are left out. The default baseline
+    is the first level in the frame. Per metric and level there is a row for each
+    combination of the other axes over all pages, one over all combinations if there are
+    several, and with ``by_page`` one for each page. Only pages with values at both levels are used.
+    Two levels count as the same within the share ``margin``. Rows with ``losses.LIMIT`` are visits
+    that timed out; ``visits`` (``losses.visits``) gives the lost visits.
 
-    Holm's correction takes together all rows over all pages, and for each metric its rows of
-    single pages. What was measured and what was simulated are never taken together.
+    Holm's correction has one family of all rows over all pages, and one per metric of its rows of
+    single pages. Measured and simulated rows are always separate families.
     """
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
     axes = [axis for axis in measured.AXES if axis in frame.columns]
@@ -81,7 +81,7 @@ def compare(
 _Key = tuple[str, ...]
 """A stratum: the levels of the other axes, then the page."""
 _Ends = Mapping[tuple[str, _Key, str | None], Counter[str]]
-"""Numbers of visits by how they ended: of a level, under levels of other axes or all, of a page or all."""
+"""Numbers of visits by end, for a level, levels of the other axes (or all), and a page (or all)."""
 
 
 def _ends(visits: pl.DataFrame, factor: str, others: Sequence[str]) -> _Ends:
@@ -123,7 +123,7 @@ class _Pair:
         return {tuple(row[:-1]): tuple(row[-1]) for row in grouped.iter_rows()}
 
     def rows(self, by_page: bool) -> Iterator[Comparison]:
-        """Each set of conditions over its pages, with its pages; then all conditions together."""
+        """A row for each set of conditions, with rows of its pages; then one for all conditions."""
         groups = list(dict.fromkeys(key[:-1] for key in self.both))
         for group in groups:
             keys = [key for key in self.both if key[:-1] == group]
@@ -135,7 +135,7 @@ class _Pair:
             yield self._row(self.both, {})
 
     def _row(self, keys: Sequence[_Key], conditions: dict[str, str], page: str | None = None) -> Comparison:
-        """The comparison over these strata, not yet judged."""
+        """The comparison over these strata, still without a verdict."""
 
         def label(key: _Key) -> str:
             return key[-1] if conditions else " / ".join(key)
@@ -232,7 +232,7 @@ def _judged(rows: list[Comparison]) -> list[Comparison]:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P values corrected for their number by Holm's step-down method (Holm 1979)."""
+    """P values corrected for multiple tests by Holm's step-down method (Holm 1979)."""
     corrected, largest = [1.0] * len(p), 0.0
     for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
         largest = max(largest, min(1.0, (len(p) - rank) * p[index]))
@@ -241,10 +241,10 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def _verdict(row: Comparison) -> tuple[str, tuple[str, ...]]:
-    """The one word, and the strata that speak against it.
+    """The verdict, and the strata that contradict it.
 
-    Same when the whole interval lies within the margin and no stratum lies wholly outside it; else
-    the direction, when the test finds one; else undecided.
+    Same, if the whole interval lies within the margin and no stratum lies wholly outside it; else
+    the direction, if the test finds one; else undecided.
     """
     share = row.shift_rel is not None
     middle = row.baseline.median
@@ -273,7 +273,7 @@ HEADLINE = (
     "effective-concurrency",
     "connection-duration",
 )
-"""Metrics that are compared unless others are asked for."""
+"""Metrics that are compared by default."""
 
 
 def compare_results(
@@ -288,8 +288,8 @@ def compare_results(
 ) -> list[Comparison]:
     """:func:`compare` over the valid runs of a results folder, with ``suspect`` over suspect ones too.
 
-    The baseline is the first level in the evaluation file unless it is named. ``metrics`` are names,
-    ``["all"]`` for every one that is a number, None for ``HEADLINE``.
+    The default baseline is the first level in the evaluation file. ``metrics`` are names,
+    ``["all"]`` for all numeric metrics, None for ``HEADLINE``.
     """
     if metrics and "all" in metrics:
         metrics = [name for name, metric in measured.registry().items() if not metric.label]

@@ -1,4 +1,4 @@
-"""A candidate level beside the baseline: the numbers, and in a sentence."""
+"""A comparison of a candidate level with the baseline: its numbers, and a sentence."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Level:
     """All values of a metric at one level of the factor.
 
     ``values`` holds every value by stratum: by page, or "network / page" over several networks.
-    ``median`` and ``mean`` are means over the strata, so that each page weighs alike, of those with values at
-    both levels where there are any; None without a value. ``timed_out`` visits have no value, but a rank.
+    ``median`` and ``mean`` are means over the strata, so that each page has the same weight; strata with
+    values at both levels if there are any; None without a value. ``timed_out`` visits have a rank, no value.
     """
 
     level: str
@@ -43,16 +43,16 @@ class Level:
 class Comparison:
     """A candidate level against the baseline level, under one set of conditions.
 
-    ``conditions`` are the other axes that vary in the results, of which ``network`` is one; it is
-    empty and ``network`` None over all of them. ``page`` is None over all pages. ``shift`` is in the
-    metric's unit, ``shift_rel`` a share of the baseline (None where a value is not positive);
-    negative when the candidate is lower. ``by_stratum`` has the same of each stratum by itself,
-    relative where ``shift_rel`` is; ``dissent`` names those that speak against the verdict, by their
-    own interval. ``p_holm`` is corrected for ``family`` comparisons. ``losses`` says how the visits of
-    baseline and candidate ended, where that is known.
+    ``conditions`` are the other axes that vary in the results, such as ``network``. Over all
+    conditions it is empty and ``network`` is None. ``page`` is None over all pages. ``shift`` is in the
+    metric's unit, ``shift_rel`` a share of the baseline (None if a value is not positive);
+    negative if the candidate is lower. ``by_stratum`` has the shift of each stratum,
+    relative if ``shift_rel`` is; ``dissent`` names the strata whose interval contradicts the
+    verdict. ``p_holm`` is corrected for ``family`` comparisons. ``losses`` has the ends of the visits of
+    baseline and candidate, if known.
 
-    A visit that timed out ranks behind all that loaded. In the shift its limit stands for it, so a shift or a
-    bound that rests on it is at least as large as it says.
+    A visit that timed out ranks behind all that loaded. In the shift its limit replaces its value, so a shift
+    or a bound that depends on it is a lower bound.
     """
 
     metric: str
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def uneven(self) -> str:
-        """That the two levels lost different shares of their visits, in words; empty where they did not."""
+        """A sentence if the two levels lost different shares of their visits; else empty."""
         if self.losses is None or not losses.uneven(*self.losses):
             return ""
         where = " / ".join([*self.conditions.values(), *([self.page] if self.page else [])])
@@ -104,7 +104,7 @@ class Comparison:
 
 
 def sentence(row: Comparison) -> str:
-    """A comparison in one sentence, complete by itself."""
+    """A comparison in one self-contained sentence."""
     where = row.stratum if row.conditions else "all conditions"
     scope = f"page {row.page}" if row.page else count(len(row.pages), "page")
     relation = f"{row.candidate.level} is {_RELATION[row.verdict]} {row.baseline.level}"
@@ -137,7 +137,7 @@ def _shown(row: Comparison, shift: float) -> str:
 
 
 def difference(row: Comparison) -> str:
-    """The shift with its interval, relative where that is defined."""
+    """The shift with its interval, relative if defined."""
     if row.shift_rel is not None:
         return f"{_shown(row, row.shift_rel.value)} ({bounds(row.shift_rel, percent)})"
     return f"{_shown(row, row.shift.value)} ({bounds(row.shift)})"

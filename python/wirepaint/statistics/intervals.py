@@ -14,12 +14,12 @@ from scipy import stats
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 FEWEST = 3
-"""Fewest values from which an interval is made."""
+"""Fewest values for an interval."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95 % interval; a bound is None where the values are too few for one."""
+    """An estimate with its 95 % interval; the bounds are None if there are too few values."""
 
     value: float
     low: float | None = None
@@ -35,19 +35,19 @@ class Interval:
 
 
 def median(*strata: Sequence[float], seed: int = 0) -> Interval:
-    """Median of the values; of several strata (pages) the mean of their medians."""
+    """Median of the values; for several strata (pages) the mean of their medians."""
     return _bootstrap(np.median, tuple(tuple(sorted(values)) for values in strata), seed)
 
 
 def mean(*strata: Sequence[float], seed: int = 0) -> Interval:
-    """Mean of the values; of several strata (pages) the mean of their means, each weighing alike."""
+    """Mean of the values; for several strata (pages) the mean of their means, with equal weights."""
     return _bootstrap(np.mean, tuple(tuple(sorted(values)) for values in strata), seed)
 
 
 def narrow_enough(values: Sequence[float], relative_width: float, seed: int = 0) -> bool:
-    """The 95 % interval of the mean is narrower than ``relative_width`` times the mean.
+    """Whether the 95 % interval of the mean is narrower than ``relative_width`` times the mean.
 
-    False while there are fewer than three values: no interval can be made of them.
+    False for fewer than three values: they have no interval.
     """
     if len(values) < FEWEST:
         return False
@@ -63,8 +63,8 @@ def narrow_enough(values: Sequence[float], relative_width: float, seed: int = 0)
 def _bootstrap(statistic: Callable[..., Any], strata: tuple[tuple[float, ...], ...], seed: int) -> Interval:
     """BCa interval; each stratum is resampled by itself.
 
-    The values come sorted, so that their order does not matter. Where BCa is not defined (the
-    jackknife values do not differ, as with most values tied) the percentile interval stands in.
+    The values come sorted, so that their order does not matter. If BCa is not defined (equal
+    jackknife values, as with most values tied), the percentile interval is used.
     """
 
     def averaged(*samples: np.ndarray, axis: int = -1) -> Any:

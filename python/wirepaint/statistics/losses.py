@@ -1,8 +1,8 @@
-"""How the visits of each level ended: how many count, and how many were lost to what.
+"""How the visits of each level ended: how many count, and why the others do not.
 
-What counts is a fair sample only where the levels lost visits alike. A congestion control whose slow visits
-time out looks fast by those that are left. So levels that lost different shares are named, and ranks take a
-visit that timed out as longer than its limit (``compare``, ``agreement``).
+The counted visits are a fair sample only if the levels lost equal shares. If slow visits of a congestion
+control time out, it looks fast by the remaining ones. So levels that lost different shares are named, and in
+ranks a visit that timed out is longer than its limit (``compare``, ``agreement``).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wirepaint import metrics as measured
 from wirepaint.results import Results, journal
 
 LIMIT = "timed_out_ms"
-"""Column of a table of visits: the limit that a visit did not keep, in ms; null for one that loaded."""
+"""Column of a table of visits: the limit that a visit exceeded, in ms; null for a visit that loaded."""
 UNTIL_LOAD = frozenset({"page-load-time"})
-"""Metrics that end with the load event: a visit that timed out has more than the limit. Of its paints, nobody
-knows: they may have come early."""
+"""Metrics that end with the load event: for a visit that timed out they exceed the limit. Its paints are
+unknown; they may have come early."""
 UNEVEN_SHARE, UNEVEN_VISITS = 0.10, 2
-"""Levels lost unevenly when their shares differ by so much, and by so many visits. A test would be blind with
+"""Losses are uneven if the shares differ by this much, and by this many visits. A test has no power with
 the few visits of an evaluation: Fisher's exact test does not find 4 of 15 against 0 of 15 (p = 0.10), yet the
-median of the 11 that are left may be the 6th fastest of 15, not the 8th."""
+median of the remaining 11 may be the 6th fastest of 15, not the 8th."""
 _ENDS = ("timed out", "failed", "suspect", "invalid", "cannot count")
 _OPEN = ("planned", "running", "skipped")
 """Not carried out yet, or not needed: no loss."""
@@ -33,9 +33,9 @@ _OPEN = ("planned", "running", "skipped")
 
 @dataclass(frozen=True)
 class Losses:
-    """How the visits of one level ended, those apart that are not carried out or not needed.
+    """How the visits of one level ended, without visits that are not carried out or not needed.
 
-    ``left_out`` are suspect and invalid ones, and those of pages that cannot count, by these names.
+    ``left_out`` has the numbers of suspect and invalid visits, and of visits of pages that cannot count.
     """
 
     level: str
@@ -54,7 +54,7 @@ class Losses:
 
     @property
     def causes(self) -> str:
-        """What the lost ones were lost to, such as ``2 timed out, 1 invalid``; empty where none was."""
+        """Why visits were lost, such as ``2 timed out, 1 invalid``; empty if none was."""
         numbers = {"timed out": self.timed_out, "failed": self.failed} | self.left_out
         return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
 
@@ -70,15 +70,15 @@ class Losses:
 
 
 def of(level: str, ends: Mapping[str, int]) -> Losses:
-    """The losses of a level from numbers of visits by how they ended (``visits``)."""
+    """The losses of a level, from numbers of visits by end (``visits``)."""
     left_out = {name: ends.get(name, 0) for name in _ENDS[2:] if ends.get(name)}
     return Losses(level, ends.get("counted", 0), ends.get("timed out", 0), ends.get("failed", 0), left_out)
 
 
 def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
-    """One row per visit that ended: its axes, and as ``end`` ``counted`` or why it does not count.
+    """One row per visit that ended: its axes, and ``end``: ``counted`` or why it does not count.
 
-    Warm-ups are left out, and so is what is not carried out yet or not needed.
+    Without warm-ups and visits that are not carried out yet or not needed.
     """
     runs = results.runs().filter(~pl.col("warmup"))
     standings = (
@@ -98,7 +98,7 @@ def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_level(visits: pl.DataFrame, factor: str, order: Sequence[str]) -> list[Losses]:
-    """The losses of each level of ``factor``, in this order; of several back ends those of each by itself."""
+    """The losses of each level of ``factor`` in ``order``; separately for each of several back ends."""
     axes = [factor]
     if factor != "backend" and visits["backend"].n_unique() > 1:
         axes.append("backend")
@@ -110,7 +110,7 @@ def by_level(visits: pl.DataFrame, factor: str, order: Sequence[str]) -> list[Lo
 
 
 def uneven(first: Losses, second: Losses) -> bool:
-    """True where the two lost such different shares that the visits that are left may not be alike."""
+    """True if the lost shares differ so much that the remaining visits may not be comparable."""
     if not first.ended or not second.ended:
         return False
     shares = first.lost / first.ended - second.lost / second.ended
@@ -118,7 +118,7 @@ def uneven(first: Losses, second: Losses) -> bool:
 
 
 def sentence(first: Losses, second: Losses, where: str = "") -> str:
-    """That two levels lost different shares, in words."""
+    """A sentence that two levels lost different shares."""
 
     def part(one: Losses) -> str:
         return f"{one.level} lost {one.lost} of {one.ended} visits" + (f" ({one.causes})" if one.lost else "")

@@ -1,7 +1,7 @@
 """Rank tests of a candidate against a baseline, and the shift between them with its interval.
 
-Visits are replicates within a page, so a page is a stratum: values are ranked against values of
-the same page only, and one page's size never meets another's.
+Visits are replicates within a page, so a page is a stratum: values are ranked only against values of
+the same page, so page sizes do not matter.
 
 - Two or more visits of a page: van Elteren's stratified Mann-Whitney test (van Elteren 1960). With
   one page it is the Mann-Whitney test.
@@ -9,9 +9,9 @@ the same page only, and one page's size never meets another's.
 
 The shift is the Hodges-Lehmann estimate that belongs to the test (Hodges and Lehmann 1963): the
 weighted median of all differences within pages, or the median of the Walsh averages. Its interval
-holds the shifts that the test would not refuse, so test and interval agree. The null distribution
+holds the shifts that the test would not reject, so test and interval agree. The null distribution
 is exact up to ``EXACT_PAIRS`` pairs of values (ties included), and normal beyond. No distribution
-of the values is assumed; that visits were made in random order is what makes the test valid.
+of the values is assumed; the test is valid because the visits are in random order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Stratum = tuple[np.ndarray, np.ndarray]
 class RankTest:
     """``effect`` is Cliff's delta (of the ranks, averaged over pages) or the rank-biserial correlation.
 
-    It is the share of pairs in which the candidate is larger minus the share in which it is smaller.
+    It is the share of pairs with a larger candidate minus the share with a smaller one.
     """
 
     name: str
@@ -67,7 +67,7 @@ def _single_visits(strata: Sequence[Stratum]) -> bool:
     return len(strata) > 1 and all(a.size == 1 and b.size == 1 for a, b in strata)
 
 
-# Null distributions: of a statistic that takes the values 0, 1, ..., size - 1.
+# Null distributions of a statistic with the values 0, 1, ..., size - 1.
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class _Exact:
         return float(self.pmf[value:].sum())
 
     def lower_tail(self, alpha: float) -> int:
-        """Largest value which, with all below it, has at most the probability ``alpha``; -1 for none."""
+        """Largest value with a cumulative probability of at most ``alpha``; -1 for none."""
         return int(np.searchsorted(np.cumsum(self.pmf), alpha * (1 + 1e-12), "right")) - 1
 
 
@@ -108,7 +108,7 @@ def _two_sided(null: _Distribution, value: int) -> float:
 
 
 def _van_elteren(strata: Sequence[Stratum]) -> RankTest:
-    """The statistic counts twice the weighted pairs in which the baseline is larger; ties count half."""
+    """The statistic is twice the weighted number of pairs with a larger baseline; ties count half."""
     weights = _weights(strata)
     larger = 0
     for (baseline, candidate), weight in zip(strata, weights, strict=True):
@@ -122,7 +122,7 @@ def _van_elteren(strata: Sequence[Stratum]) -> RankTest:
 def _weights(strata: Sequence[Stratum]) -> list[int]:
     """Van Elteren's 1 / (values of the page + 1) as small whole numbers, so that exact sums stay small.
 
-    The test is exact with any fixed weights; these matter for its power only.
+    The test is exact with any fixed weights; they only affect its power.
     """
     sizes = [baseline.size + candidate.size + 1 for baseline, candidate in strata]
     weights = [max(1, round(10 * min(sizes) / size)) for size in sizes]
@@ -133,7 +133,7 @@ def _weights(strata: Sequence[Stratum]) -> list[int]:
 def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _Distribution:
     """Distribution of the weighted count of pairs under random labels within each page.
 
-    ``tied`` takes the values' own ties into account and counts half pairs; without, the values
+    ``tied`` includes the values' ties and counts half pairs; without it, the values
     count as all different, and whole pairs are counted.
     """
     unit = 2 if tied else 1
@@ -162,7 +162,7 @@ def _doubled_ranks(stratum: Stratum, tied: bool) -> np.ndarray:
 
 def _rank_sum_null(doubled: np.ndarray, chosen: int) -> np.ndarray:
     """Distribution of twice the Mann-Whitney count when ``chosen`` of the doubled ranks are drawn."""
-    # The table grows with the side that is drawn; the other side's count is what is left of all pairs.
+    # The table grows with the drawn side, so draw the smaller one; the counts add up to all pairs.
     if 2 * chosen > doubled.size:
         return _rank_sum_null(doubled, doubled.size - chosen)[::-1]
     ways = np.zeros((chosen + 1, int(doubled.sum()) + 1))
@@ -197,9 +197,9 @@ def _signed_rank_null(ranks: np.ndarray) -> _Distribution:
 
 
 def _invert(values: np.ndarray, weights: np.ndarray, null: _Distribution) -> Interval:
-    """Weighted median of the values, and the shifts that the test with this null would not refuse.
+    """Weighted median of the values, and the shifts that the test with this null would not reject.
 
-    A shift is refused when the weight of the values below it, or above it, is in the test's tail.
+    A shift is rejected if the weight of the values below it, or above it, is in the test's tail.
     """
     order = np.argsort(values, kind="stable")
     values, below = values[order], np.cumsum(weights[order])

@@ -29,8 +29,8 @@ def show(
 ) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
-    ``without`` names the metrics that were asked for and have no values to compare, ``cannot_count`` gives
-    by page why visits were skipped, ``fidelity`` says how true the simulator is on the pages, ``lost`` how
+    ``without`` names the requested metrics without values to compare, ``cannot_count`` the reasons for
+    skipped visits by page, ``fidelity`` describes the simulator's error on the pages, ``lost`` how
     the visits of each level ended.
     """
     out = file or sys.stdout

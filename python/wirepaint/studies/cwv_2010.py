@@ -1,14 +1,14 @@
 """Biswas et al. 2010: bursty flows restart after an idle or application-limited period.
 
-The topology is the paper's Figure 2. Sender and receiver of each flow hang on access links of their
-own; between them lies the wide path, or after the change the narrow one of the same delay::
+The topology is the paper's Figure 2. Sender and receiver of each flow have access links of their
+own. Between them is the wide path, or after the change the narrow one with the same delay::
 
     S1 ─ access ─┐              wide: 100 Mbit/s            ┌─ access ─ R1
     S2 ─ access ─┼─ n0 ══════════════════════════════ n3 ─┼─ access ─ R2
     …            ┘              narrow: 2 Mbit/s            └ …
 
-Each flow writes segments at a constant rate. All that the paper does in ns-2 and we by Linux's TCP:
-no timestamps, TLP or F-RTO; SACK is on. Links count IP bytes: 1500 for a full segment, as in the paper.
+Each flow writes segments at a constant rate. The paper uses ns-2, we use Linux's TCP without
+timestamps, TLP and F-RTO, with SACK. Links count IP bytes: 1500 for a full segment, as in the paper.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wirepaint.studies.model import Point, Study
 from wirepaint.studies.running import Measure
 
 PERIODS = {"idle": 5, "limited": 10}
-"""Round trips that are monitored after the event (Tables 1 and 2)."""
+"""Monitored round trips after the event (Tables 1 and 2)."""
 DECAYS = {"rto": 0, "rtt": 1}
 """Values of the parameter ``cwv_unit``."""
 SYSCTLS = {
@@ -58,9 +58,9 @@ class Asked(Table):
     period: quantities.Time
     path: Literal["changes", "stays"] = "changes"
     one_way: quantities.Time | None = None
-    """One-way delay of both paths; that of the set-up when left out."""
+    """One-way delay of both paths; default: that of the set-up."""
     after: quantities.Time | None = None
-    """How long the run goes on after the last restart; a round trip more than is monitored when left out."""
+    """Length of the run after the last restart; default: the monitored time and one round trip."""
 
     @model_validator(mode="after")
     def _halves(self) -> Asked:
@@ -76,7 +76,7 @@ class Scene:
     series: tuple[str, ...]
     """Congestion control of each flow."""
     shifts: tuple[int, ...]
-    """How much later than the first possible time each flow starts, stops and restarts."""
+    """Delay of each flow's start, stop and restart after the first possible time."""
     event: str
     interrupt: int
     period: int
@@ -96,11 +96,11 @@ class Scene:
 
     @property
     def monitored(self) -> int:
-        """How long a flow is watched after it restarts."""
+        """Monitored time of a flow after its restart."""
         return PERIODS[self.event] * self.rtt
 
     def restart(self, flow: int) -> int:
-        """When a flow goes on at its full rate."""
+        """Time when a flow continues at its full rate."""
         return self.interrupt + self.period + self.shifts[flow]
 
     def rates(self, flow: int) -> list[tuple[int, int]]:
@@ -114,7 +114,7 @@ class Scene:
 
 
 def scene(study: Study, parameters: Mapping[str, str], point: Point, seed: int) -> Scene:
-    """The point in numbers; the same seed gives the same shifts to every congestion control."""
+    """The point in numbers; the shifts depend only on the seed, not on the congestion control."""
     asked = validate(Asked, point, "sweeps")
     given = {name: entry.value for name, entry in study.setup.items()}
     chance = random.Random(seed)
@@ -127,7 +127,7 @@ def scene(study: Study, parameters: Mapping[str, str], point: Point, seed: int) 
     interrupt = quantities.time(given["interrupt"])
     change = None
     if asked.path == "changes":
-        # Half-way between the last flow that stops and the first that goes on.
+        # Half-way between the stop of the last flow and the restart of the first.
         half_way = interrupt + (shifts[-1] + asked.period + shifts[0]) // 2
         at_end = asked.event == "limited" and parameters["cwvx_change"] == "end"
         change = interrupt + asked.period + shifts[0] if at_end else half_way
@@ -214,8 +214,8 @@ def _product(rate: int, rtt: int, packet: int) -> int:
 
 
 def _rto_min(parameters: Mapping[str, str], rtt: int) -> int:
-    """Linux's minimum. DEVIATION for the floor: Linux adds its minimum to the smoothed RTT, so the RTO
-    is the floor on an empty path and longer by the queueing delay on a full one."""
+    """Linux's minimum of the RTO. DEVIATION for the floor: Linux adds its minimum to the smoothed RTT. So the
+    RTO is the floor on an empty path, and longer by the queueing delay on a full one."""
     minimum = quantities.time(parameters["cwvx_rto_min"])
     return max(minimum - rtt, 0) if parameters["cwvx_rto"] == "floor" else minimum
 
@@ -233,13 +233,13 @@ def _route(sender: str, receiver: str, path: str) -> dict[str, list[str]]:
     return {"down": [sender, path, receiver], "up": [f"{receiver}-back", f"{path}-back", f"{sender}-back"]}
 
 
-# What is measured. Connections are numbered in the order of their starts, which is that of the flows.
+# Measures. Connections are numbered in the order of their starts, like the flows.
 
 
 def restart(now: Scene, folder: Path) -> pl.DataFrame:
-    """``received_kbit_s``: bytes that arrive in the monitored time after each flow's own restart, over
-    that time, averaged over the flows of a series. ``dropped_percent``: packets dropped of those offered
-    at the bottleneck from the first restart to the end of the last flow's monitored time."""
+    """``received_kbit_s``: rate of arriving bytes in the monitored time after each flow's own restart,
+    averaged over the flows of a series. ``dropped_percent``: share of the packets offered
+    at the bottleneck that it drops, from the first restart to the end of the last monitored time."""
     packets = _data_packets(now, folder)
     flow, offered = packets["connection"].to_numpy(), packets["time_in"].to_numpy()
     arrived = packets["arrived"].fill_null(-1).to_numpy()
@@ -257,28 +257,28 @@ def restart(now: Scene, folder: Path) -> pl.DataFrame:
 
 
 def packet_delay(now: Scene, folder: Path) -> pl.DataFrame:
-    """``delay_ms`` of each ``packet`` (0: the first that is written at the restart), from the
-    application's write to its arrival in order at the receiver, averaged over the flows."""
+    """``delay_ms`` of each ``packet`` (0: the first one after the restart), from the
+    application's write to the arrival in order at the receiver, averaged over the flows."""
     means = _delays(now, folder).group_by("series", "packet").agg(pl.col("delay_ms").mean())
     return means.sort("series", "packet")
 
 
 def restart_delay(now: Scene, folder: Path) -> pl.DataFrame:
-    """``delay_ms``: as above, averaged over the packets that are written in the monitored time."""
+    """``delay_ms``: as above, averaged over the packets written in the monitored time."""
     delays = _delays(now, folder).filter(pl.col("written").is_between(0, now.monitored))
     means = delays.group_by("series").agg(pl.col("delay_ms").mean())
     return means.sort("series").with_columns(period_s=pl.lit(now.period / 1e9))
 
 
 def window(now: Scene, folder: Path) -> pl.DataFrame:
-    """``cwnd`` at ``time_s``: the window of the first flow as each ACK finds it."""
+    """``cwnd`` at ``time_s``: the window of the first flow at each ACK."""
     acks = _acks(folder)
     return acks.select(series=pl.lit(now.series[0]), time_s=pl.col("time") / 1e9, cwnd="cwnd")
 
 
 def restart_window(now: Scene, folder: Path) -> pl.DataFrame:
-    """``cwnd_before`` and ``cwnd_after``: the window of the first flow as the last ACK before the event
-    and the first after the restart find it."""
+    """``cwnd_before`` and ``cwnd_after``: the window of the first flow at the last ACK before the event
+    and at the first ACK after the restart."""
     acks = _acks(folder)
     before = acks.filter(pl.col("time") < now.interrupt + now.shifts[0])["cwnd"][-1]
     after = acks.filter(pl.col("time") > now.restart(0))["cwnd"][0]
@@ -302,14 +302,14 @@ MEASURES = {
 
 
 def _acks(folder: Path) -> pl.DataFrame:
-    """What the sender of the first flow was sampled at."""
+    """The samples of the first flow's sender at ACKs."""
     return trace.read_table(folder, "tcp").filter(
         pl.col("connection") == 0, pl.col("side") == "server", pl.col("event") == "ack"
     )
 
 
 def _data_packets(now: Scene, folder: Path) -> pl.DataFrame:
-    """Packets with payload at the bottleneck; ``arrived`` is when they reach the receiver, null when
+    """Packets with payload at the bottleneck; ``arrived`` is their arrival at the receiver, null if
     dropped. The access link behind the bottleneck is never busy: it adds its delay and a packet time."""
     columns = ("connection", "sequence", "payload_bytes", "wire_bytes", "time_in", "time_out")
     packets = trace.read_table(folder, "packet", columns)
@@ -323,8 +323,8 @@ def _data_packets(now: Scene, folder: Path) -> pl.DataFrame:
 
 
 def _delays(now: Scene, folder: Path) -> pl.DataFrame:
-    """One row per packet that was delivered: ``series``, ``packet`` and ``written`` (ns) counted from the
-    restart, ``delay_ms``. Every write is one segment, so its number follows from its first byte."""
+    """One row per delivered packet: ``series``, ``packet`` and ``written`` (ns) counted from the
+    restart, ``delay_ms``. Every write is one segment, so its first byte gives its number."""
     packets = _data_packets(now, folder).filter(pl.col("arrived").is_not_null())
     arrived = packets["arrived"].to_numpy()
     number = (packets["sequence"].to_numpy() - 1) // now.mss
@@ -335,7 +335,7 @@ def _delays(now: Scene, folder: Path) -> pl.DataFrame:
         first = np.full(len(written), np.inf)
         own = (flows == flow) & (number < len(written))
         np.minimum.at(first, number[own], arrived[own])
-        # What comes early waits for what is before it.
+        # A packet that arrives early waits for those before it.
         in_order = np.maximum.accumulate(first)
         columns = {
             "packet": np.arange(len(written)) - np.searchsorted(written, now.restart(flow)),
@@ -347,7 +347,7 @@ def _delays(now: Scene, folder: Path) -> pl.DataFrame:
 
 
 def _writes(now: Scene, flow: int) -> np.ndarray:
-    """When the application of a flow writes, until the monitored time is over."""
+    """Times of the writes of a flow's application, until the monitored time is over."""
     rates = now.rates(flow)
     ends = [at for at, _ in rates[1:]] + [now.restart(flow) + now.monitored]
     interval = 8 * 10**9 * now.mss

@@ -16,7 +16,7 @@ from wirepaint.studies.verdicts import select
 
 SIZE = {"width": 480, "height": 270}
 MOST_POINTS = 40
-"""With more points than this on a curve, it is drawn without marks and intervals."""
+"""A curve with more points has no marks and intervals."""
 
 
 def data(figure: Figure, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What a study's file holds."""
+"""The content of a study's file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirepaint.errors import UsageError
 from wirepaint.reading import Table, nearest, read_toml, refused, show, validate
 
 Point = dict[str, Any]
-"""One point of a sweep: what the study's code varies, by name."""
+"""One point of a sweep: the values of the varied names."""
 
 
 class Given(Table):

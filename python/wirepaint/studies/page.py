@@ -1,4 +1,4 @@
-"""What a study leaves: one HTML page, its figures as SVG, its data as CSV, its verdicts as JSON."""
+"""Writes the output of a study: one HTML page, figures as SVG, data as CSV, verdicts as JSON."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from wirepaint.studies.model import Study
 from wirepaint.studies.verdicts import Verdict
 
 CLASSES = {"reproduced": "ok", "not reproduced": "off", "undecided": "undecided", "not comparable": "not"}
-"""Style of the report for each word."""
+"""Style class of the report for each verdict."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A study carried out."""
+    """The result of a study."""
 
     name: str
     study: Study
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def answer(self) -> str:
-        """How many claims were reproduced, as a sentence; what follows from other claims does not count."""
+        """A sentence on how many claims were reproduced, without derived statements."""
         own = self.verdicts[: len(self.study.claims)]
         counts = {word: sum(one.word == word for one in own) for word in CLASSES}
         parts = [f"{count} {word}" for word, count in counts.items() if count]
@@ -68,7 +68,7 @@ def write(finding: Finding, folder: Path) -> Path:
 
 
 def as_json(finding: Finding) -> dict[str, Any]:
-    """The verdicts and all that they depend on."""
+    """The verdicts and everything that they depend on."""
     return {
         "study": finding.name,
         "command": finding.command,

@@ -1,4 +1,4 @@
-"""The points of a study through the simulator: every seed, on all cores, measured as they end."""
+"""Simulates the points of a study: every seed, on all cores; measures each run as it ends."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from wirepaint.studies.model import Point, Study
 
 RUNS = "runs.jsonl"
 REMOVE_AT_END = 'cat >/dev/null; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$0" && exit; sleep 1; done'
-"""A shell that removes the folder ``$0`` once its input ends; a simulator may write until it is killed."""
+"""Shell command that removes the folder ``$0`` when its input ends; it retries while a simulator writes."""
 Rows = pl.DataFrame
 Progress = Callable[[int, int], None]
-"""Called with the number of runs done and of all runs."""
+"""Called with the number of finished runs and of all runs."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What is read from the trace of a run.
+    """A measure of a run's trace.
 
-    ``tables`` and ``packet_links`` are what the trace must hold; ``read`` takes the scene (the point in
+    The trace must have ``tables`` and ``packet_links``. ``read`` takes the scene (the point in
     numbers, made by the study's code) and the trace's folder, and gives rows with the column ``series``.
     """
 
@@ -50,7 +50,7 @@ class Job:
 
 
 def jobs(study: Study, quick: bool) -> list[Job]:
-    """All runs of a study; every point has the same seeds, so that points are compared pair by pair."""
+    """All runs of a study; every point has the same seeds, for paired comparisons."""
     planned = []
     for name, sweep in study.sweeps.items():
         seeds = study.quick_seeds if quick else study.seeds
@@ -64,7 +64,7 @@ def carry_out(
 ) -> dict[str, Rows]:
     """The measured rows of every sweep, with the columns of its points and ``seed``.
 
-    The rows do not depend on the number of cores. Raises RunFailed where a run fails or breaks a
+    The rows do not depend on the number of cores. Raises RunFailed if a run fails or violates a
     check of the simulator.
     """
     code = study.module()
@@ -94,7 +94,7 @@ def carry_out(
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """A temporary folder that goes when this process ends, even by kill -9."""
+    """A temporary folder that is removed when this process ends, even by kill -9."""
     folder = Path(tempfile.mkdtemp(prefix="wirepaint-study-"))
     argv = ["sh", "-c", REMOVE_AT_END, folder]
     # A session of its own: Ctrl-C and a closed terminal do not reach it.
@@ -104,13 +104,13 @@ def _scratch() -> Iterator[Path]:
         yield folder
     finally:
         remover.stdin.close()
-    # Not awaited after an interruption: one that came while the simulator was being started leaves it running
-    # until this process ends.
+    # Not awaited after an interruption: if it comes while the simulator starts, the simulator runs until this
+    # process ends.
     remover.wait()
 
 
 def _traces(folder: Path, planned: list[Job]) -> Iterator[int]:
-    """Number of each run as it ends, its trace written."""
+    """Yields the number of each run as it ends, with its trace written."""
     argv = [dataplane.program(), "simulate", "--workers", str(len(os.sched_getaffinity(0))), folder / RUNS]
     parent = os.getpid()
     process = subprocess.Popen(

@@ -1,19 +1,19 @@
-"""Claims against what was measured.
+"""Checks claims against the measurements.
 
 Runs of the same seed share their random start times, so two series are compared seed by seed: their
-difference as a share of the mean of both at that point (in percentage points where the column is in
-per cent), with a 95 % bootstrap interval of its mean. A kind is reproduced
+difference as a share of the mean of both at that point (in percentage points if the column is in
+per cent), with a 95 % bootstrap interval of its mean. A claim of a kind is reproduced
 
-``more``    when the mean over all points lies beyond the margin with its whole interval, so does that of
+``more``    if the whole interval of the mean over all points lies beyond the margin, so does that of
             more than half of the points, and none lies beyond the margin on the other side; undecided
-            when no point speaks against it and the interval of the mean holds the margin. "Many more" has
-            a ``factor``: the mean over all points is then that of the first minus so many times the second
-``same``    when the interval of the mean over all points lies within the margin, and that of no point
-            outside it; undecided when it is wider than that
-``rises``   when, from the smallest to the largest x, the growth lies beyond the margin with its whole
-            interval, and the means never fall by more than the margin; undecided when they do not and the
-            interval holds the margin (``falls`` the other way)
-``incomparable``  never: it says why there is nothing to compare
+            if no point contradicts it and the interval of the mean contains the margin. "Many more" has
+            a ``factor``: the difference is then the first minus ``factor`` times the second
+``same``    if the interval of the mean over all points lies within the margin, and that of no point
+            outside it; undecided if it is wider
+``rises``   if the whole interval of the growth from the smallest to the largest x lies beyond the margin,
+            and the means never fall by more than the margin; undecided if they do not and the
+            interval contains the margin (``falls``: the other way)
+``incomparable``  never: the claim says why there is nothing to compare
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Word = Literal["reproduced", "not reproduced", "undecided", "not comparable"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim judged: ``ours`` is what was found, in words."""
+    """The verdict on a claim; ``ours`` is our result in words."""
 
     id: str
     item: str
@@ -50,7 +50,7 @@ def judge(study: Study, sweeps: Mapping[str, pl.DataFrame]) -> list[Verdict]:
 
 
 def select(selection: Selection, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The rows that a figure or claim is about."""
+    """The rows of a figure or claim."""
     rows = sweeps[selection.sweep]
     tests = [pl.col(column) == value for column, value in selection.where.items()]
     tests += [pl.col(column).is_between(*bounds) for column, bounds in selection.between.items()]
@@ -91,7 +91,7 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
 
 
 def _differences(claim: Claim, rows: pl.DataFrame, factor: float = 1.0) -> dict[float, list[float]]:
-    """First minus ``factor`` times second by point and seed, in shares; for per cent, in points of 100 %."""
+    """First minus ``factor`` times second by point and seed, as shares; for per cent, points / 100."""
     by = [claim.x] if claim.x else []
     wide = (
         rows.group_by(*by, "seed", "series")
@@ -177,7 +177,7 @@ def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:
 
 
 def _in_points(claim: Claim) -> bool:
-    """Whether differences are percentage points, because the column is in per cent."""
+    """Whether differences are percentage points: the column is in per cent."""
     return claim.y.endswith("_percent")
 
 
