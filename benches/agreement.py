@@ -105,7 +105,7 @@ def batches(flows: Iterable[Flow]) -> Iterator[list[Flow]]:
 
 
 class Linux:
-    """What Linux did with each flow, kept in a folder."""
+    """Linux's results for each flow, cached in a folder."""
 
     def __init__(self, cells: Cells, folder: Path) -> None:
         self._cells, self._folder = cells, folder
@@ -116,7 +116,7 @@ class Linux:
         return self._folder / f"{count}{flow.name.replace(' ', '-')}{rate}-seed{flow.seed}" / str(repeat)
 
     def carry_out(self, flows: Iterable[Flow], repeats: int) -> None:
-        """Carries out what is not kept yet."""
+        """Carries out the flows that are not cached yet."""
         for repeat in range(repeats):
             due = [flow for flow in flows if not self._place(flow, repeat).exists()]
             done = 0
@@ -128,7 +128,7 @@ class Linux:
                 print(f"Linux, repeat {repeat + 1}: {done} of {len(due)} flows", file=sys.stderr, flush=True)
 
     def seen(self, flow: Flow, repeats: int) -> list[Seen]:
-        """What Linux did, as far as it is worth comparing."""
+        """Linux's results that are usable for a comparison."""
         return arms.worth_comparing(Seen.kept(flow, self._place(flow, repeat)) for repeat in range(repeats))
 
 
@@ -164,7 +164,7 @@ def overlay(linux: Sequence[Seen], simulated: Sequence[Seen]) -> str:
 
 
 def beside(linux: Sequence[Seen], simulated: Sequence[Seen]) -> dict[str, Any]:
-    """Compares what the arms showed of a flow; prints a line."""
+    """Compares the arms' results for a flow; prints a line."""
     flow = linux[0].flow
     findings = compare(linux, simulated)
     times = [statistics.median(seen.completion_ns for seen in arm) / 1e9 for arm in (linux, simulated)]

@@ -158,7 +158,7 @@ def visit(ask: dict[str, Any]) -> dict[str, Any]:
 
 
 def features(page: pages.PreparedPage, connections: int) -> list[float]:
-    """What the visit had of each of ``FEATURES``."""
+    """The visit's value of each of ``FEATURES``."""
     kib = {"html": 0.0, "css": 0.0, "js": 0.0, "image": 0.0, "comment": 0.0}
     for resource in page.resources:
         kib[resource["type"]] += resource["decoded_bytes"] / KIB

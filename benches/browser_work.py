@@ -78,7 +78,7 @@ def work(events: list[dict[str, Any]]) -> dict[str, Any]:
     here = [e for e in events if (e["pid"], e["tid"]) == (load["pid"], load["tid"])]
     here.sort(key=lambda event: (event["ts"], -event.get("dur", 0)))
     spans = [event for event in here if event.get("ph") == "X" and event["ts"] < load["ts"]]
-    # Of the category "blink" only what is named: its other spans are parts of those above.
+    # In the category "blink" only these names count: its other spans are parts of those above.
     spans = [span for span in spans if "devtools.timeline" in span["cat"] or span["name"] == KINDS["ask"]]
     used: Counter[str] = Counter()
     stack: list[tuple[float, str]] = []

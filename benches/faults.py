@@ -61,7 +61,7 @@ class Visit:
     found: list[str] = field(default_factory=list)
     load_ms: float | None = None
     why: list[str] = field(default_factory=list)
-    """What each check found."""
+    """The findings of each check."""
 
 
 def main() -> None:

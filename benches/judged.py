@@ -120,7 +120,7 @@ class File:
 
 
 class Site:
-    """What a recipe's page asks for, found without running its scripts."""
+    """The requests of a recipe's page, found without running its scripts."""
 
     def __init__(self, recipe: dict[str, Any], packages: Packages) -> None:
         self._recipe = recipe
@@ -301,7 +301,7 @@ def write_table() -> None:
 
 
 def main() -> int:
-    """Makes what was asked for."""
+    """Makes the requested pages."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="these pages; all without a name")
     cache = Path("~/.cache/wirepaint/npm").expanduser()

@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def kill(folder: Path, drawn: random.Random) -> tuple[str, str]:
-    """Name of the process that was killed, and what was left."""
+    """Name of the killed process, and what it left behind."""
     shutil.rmtree(folder / "results", ignore_errors=True)
     before = bpf.struct_ops()
     program = Path(sys.executable).with_name("wirepaint")
@@ -97,7 +97,7 @@ def kill(folder: Path, drawn: random.Random) -> tuple[str, str]:
 
 
 def name_of(pid: int) -> str:
-    """What a process is called, in one or two words."""
+    """Name of a process, in one or two words."""
     try:
         words = (
             Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").replace("\0", " ").split(" ")

@@ -140,7 +140,7 @@ def _share(kind: str, seed: int, numbers: list[int], originals: Path, work: Path
 
 
 def _mutant(kind: str, seed: int, number: int, originals: Path, folder: Path) -> Path:
-    """Writes a mutant into ``folder``; returns what is to be read."""
+    """Writes a mutant into ``folder``; returns the path to read."""
     random = Random(f"{kind} {seed} {number}")
     original = random.choice(sorted(originals.iterdir()))
     folder.mkdir(parents=True)
@@ -166,7 +166,7 @@ class Reader:
     """CPU seconds and MiB of the last mutant that came to an end."""
 
     def read(self, path: Path) -> tuple[str, str]:
-        """Outcome of a mutant, and what was said."""
+        """Outcome of a mutant, and its message."""
         if self.process is None:
             self._start()
         assert self.process is not None and self.process.stdin is not None

@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def visited(cells: Cells, function: str, page: pages.PreparedPage, http: str, trace: Path) -> Any:
-    """What ``function``, which a cell imports by name, answers of one visit traced into ``trace``."""
+    """The answer of ``function`` (a cell imports it by name) for one visit traced into ``trace``."""
     trace.mkdir()
     ask = {
         "http": http,

@@ -135,7 +135,7 @@ def text(
 
 
 def check(guide: Path, readme: Path) -> str:
-    """What keeps the README from quoting the guide; empty where it does."""
+    """Why the README does not quote the guide; empty if it does."""
     if not guide.is_file():
         return f"{guide}: no such file; `make agreement` writes it"
     quoted = re.findall(r"^> (.+)$", guide.read_text(), re.M)

@@ -112,7 +112,7 @@ def measure(folder: Path, loads: int) -> dict[str, Any]:
 
 
 def wish_of(url: str, port: int) -> recording.Wish:
-    """What both arms ask for."""
+    """The requests of both arms."""
     where = {f"{host}:{port}": f"127.0.0.1:{port}" for host in HOSTS}
     return replace(recording.read(url, insecure=True), resolve=where)
 
@@ -269,7 +269,7 @@ def require_programs() -> None:
 
 
 def configuration(folder: Path, root: Path, port: int, backend: int, address: str = "127.0.0.1") -> str:
-    """nginx's configuration: each host, and a log of what was served in JSON lines."""
+    """nginx's configuration: each host, and a log of the served answers in JSON lines."""
     listen = f"listen {address}:{port} ssl http2; ssl_certificate {folder}/cert.pem;"
     listen += f" ssl_certificate_key {folder}/key.pem;"
     user = "user root;" if os.geteuid() == 0 else ""

@@ -69,7 +69,7 @@ def built(*package_and_example: str) -> Path:
 
 
 def ns3_version() -> str | None:
-    """Version of Debian's ns-3 where it is installed."""
+    """Version of Debian's ns-3 if it is installed."""
     if shutil.which("dpkg-query") is None or shutil.which("g++") is None:
         return None
     command = ["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"]
@@ -127,7 +127,7 @@ def print_dumbbell(row: dict[str, Any]) -> None:
 
 
 def windows(speed: Path) -> list[dict[str, float]]:
-    """What a packet-hop costs one flow by its window, with the losses after slow start."""
+    """Cost of a packet-hop of one flow by its window, with the losses after slow start."""
     rows = []
     for window in WINDOWS:
         rtt_ms = window * WIRE_BITS // (WINDOW_MBIT * 1000)

@@ -1,4 +1,4 @@
-"""What the tests across rooms share."""
+"""Fixtures that the tests of the whole project share."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def root() -> None:
-    """Skips, by name and aloud, where the testbed cannot run."""
+    """Skips visibly, with the reason, if the testbed cannot run."""
     if os.geteuid() != 0:
         pytest.skip("needs root: network namespaces cannot be made without it")

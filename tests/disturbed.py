@@ -1,9 +1,9 @@
 """Tests in real time, on a machine that others use too.
 
-A test marked ``timed`` that fails while the machine was disturbed, or that saw so itself (``Disturbed``),
-says nothing. It is repeated, with all its fixtures, once the machine is calm. One that is never decided
-is *undecided*: it is told with its failure, and more than ``MOST_UNDECIDED`` fail the run. A failure on a
-calm machine is a failure, and so is every failure of a test without the mark.
+If a test marked ``timed`` fails while the machine was disturbed, or reports this itself (``Disturbed``),
+it decides nothing. It is repeated, with all its fixtures, once the machine is calm. If it is never decided
+it is *undecided*: it is reported with its failure, and more than ``MOST_UNDECIDED`` fail the run. A failure
+on a calm machine is a failure, and so is every failure of a test without the mark.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MOST_UNDECIDED = 3
 PATIENCE_S = 60.0
 """How long one test waits for a calm machine, all its repeats together."""
 LOOK_S = 2.0
-"""The machine is calm when nothing disturbed it for so long."""
+"""The machine is calm after this time without a disturbance."""
 REPEATED, UNDECIDED = "repeated", "undecided"
 
 
 class Disturbed(Exception):
-    """What a test saw says nothing: the machine was too busy."""
+    """The test's result means nothing: the machine was too busy."""
 
 
 class Watch:
@@ -39,12 +39,12 @@ class Watch:
         self._witness = Witness({"tests": os.getpid()})
 
     def disturbance(self) -> str | None:
-        """What disturbed the machine since; None where it was calm."""
+        """The disturbance of the machine since then; None if it was calm."""
         return disturbance(self._witness.stop())
 
 
 def disturbance(counters: Counters) -> str | None:
-    """What would make a run suspect (``validity``): CPU time that was stolen, or that others used."""
+    """Causes of a suspect run (``validity``): CPU time that was stolen, or that others used."""
     others = counters.tasks - counters.parts["tests"]
     for used, share, how in (
         (counters.steal, STEAL_SHARE, "stolen"),
@@ -57,7 +57,7 @@ def disturbance(counters: Counters) -> str | None:
 
 _watch = pytest.StashKey[Watch]()
 _shared = pytest.StashKey[dict[pytest.FixtureDef[object], str | None]]()
-"""What disturbed the machine while a fixture that tests share was made."""
+"""Disturbances of the machine while a shared fixture was made."""
 _undecided = pytest.StashKey[list[pytest.TestReport]]()
 
 
@@ -99,7 +99,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         if not again:
             break
         repeats -= 1
-        # What tests share is measured anew, too.
+        # Shared fixtures are measured again, too.
         item.session._setupstate.teardown_exact(None)
         patience = wait_until_calm(patience)
     undecided += found
@@ -108,7 +108,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def wait_until_calm(patience: float) -> float:
-    """Waits, at most so many seconds, and returns what is left of them."""
+    """Waits at most N seconds, and returns the rest of them."""
     while patience > 0:
         watch = Watch()
         time.sleep(LOOK_S)

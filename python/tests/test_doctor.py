@@ -102,7 +102,7 @@ def test_an_ordinary_user_is_told_what_is_missing():
 
 
 def _owned(then: str) -> subprocess.Popen[bytes]:
-    """A command that claims what it starts, starts a sleeper, prints its pid and goes on with ``then``."""
+    """A command that claims its child processes, starts a sleeper, prints its pid and runs ``then``."""
     code = (
         "import subprocess, time; from wirepaint.runners import ownership\n"
         "ownership.claim()\n"

@@ -1,4 +1,4 @@
-"""What an error says: one line of bounded length that any terminal can show."""
+"""An error message is one line of bounded length that any terminal can show."""
 
 from __future__ import annotations
 

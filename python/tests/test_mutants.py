@@ -45,7 +45,7 @@ def test_a_mutant_is_accepted_or_refused_in_one_line(mutate, kind: str, tmp_path
     ],
 )
 def test_what_goes_wrong_is_seen(mutate, code: str, outcome: str, tmp_path: Path, monkeypatch) -> None:
-    """A reader that carries out what it reads."""
+    """A reader that executes what it reads."""
     program = tmp_path / "reader.py"
     program.write_text(
         f"import sys\nsys.path.insert(0, {str(BENCHES)!r})\nimport mutate\n"

@@ -1,4 +1,4 @@
-"""What strangers recorded is read by an ordinary user, also where root runs the command."""
+"""An ordinary user reads strangers' recordings, even if root runs the command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def who() -> str:
 
 
 def tell(*_: Any, **__: Any) -> Any:
-    """Stands in for code that reads what was recorded."""
+    """Replaces code that reads a recording."""
     raise RunFailed(who())
 
 

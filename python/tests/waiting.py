@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def holds_within(seconds: float, condition: Callable[[], object]) -> bool:
-    """Whether a condition comes to hold in time."""
+    """Whether a condition becomes true in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -1,7 +1,7 @@
-"""What wirepaint assumes of Linux about congestion controls and initial windows.
+"""wirepaint's assumptions about congestion controls and initial windows in Linux.
 
-Each test states one assumption. A kernel on which one fails makes runs wrong in the way that the
-test's name says; `wirepaint doctor` sends its users here.
+Each test states one assumption. If it fails on a kernel, runs there are wrong in the way of the
+test's name; `wirepaint doctor` sends its users here.
 """
 
 from __future__ import annotations

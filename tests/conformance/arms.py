@@ -1,15 +1,15 @@
 """One body, two arms: the same flows on the same path in Linux over the emulator and in the simulator.
 
-A ``Flow`` is described once. Both arms write the same tables, and all that is compared is computed
-from those by the same lines. Time counts from the arrival of the first data segment at the bottleneck,
-so that it does not matter when the server's process was woken.
+A ``Flow`` is described once. Both arms write the same tables, and the same code computes the compared
+values from them. Time counts from the arrival of the first data segment at the bottleneck,
+so that the wake-up of the server's process does not matter.
 
-Neither arm is one number. A host takes some tens of microseconds for a packet, TCP's clocks tick in
-milliseconds (timestamps, and with them the receiver's round-trip time) and in jiffies, and the flow
-begins somewhere between two ticks: a segment more or less in the first round trips decides much later
-things. bbr draws the phase in which it begins to probe. So the simulator carries out a flow for several
-phases of the clocks, delays of the hosts and random numbers (``MEMBERS``), Linux several times. Where loss
-is random, all members draw as the flow's seed says: the same packets are lost in both arms.
+The result of each arm is a distribution. A host takes some tens of microseconds for a packet, TCP's clocks
+tick in milliseconds (timestamps, and with them the receiver's round-trip time) and in jiffies, and the flow
+begins at a random phase between two ticks. One segment more or less in the first round trips has large
+effects later. bbr draws the phase in which it begins to probe. So the simulator runs a flow with several
+phases of the clocks, delays of the hosts and random numbers (``MEMBERS``), and Linux runs it several times.
+Random loss depends on the flow's seed: all members, in both arms, lose the same packets.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from wirepaint.runners.simulator import BASELINE_SYSCTLS
 from wirepaint.runners.testbed.cells import Cells
 
 FRAME = 1514
-"""What a full segment takes of the bottleneck, in bytes."""
+"""Bytes of a full segment at the bottleneck."""
 MS = 1_000_000
 PHASES_NS = (0, 9_300_000, 22_600_000)
 """Where between two ticks the simulated flow begins: of 1 ms, of a jiffy of 4 ms, and of the 32 ms in which
 timers beyond a quarter of a second go off."""
 HOST_DELAYS_NS = (10_000, 60_000, 120_000)
-"""What two hosts and the emulator add to a direction of the path; measured: 40 to 150 us a round trip."""
+"""Delay that two hosts and the emulator add to one direction; measured: 40 to 150 us per round trip."""
 WAKES_NS = (0, 250_000, 700_000)
 """How long after the handshake the server's application writes; measured: 0.2 to 1 ms."""
 MEMBERS = [
@@ -49,7 +49,7 @@ MEMBERS = [
     for j, delay in enumerate(HOST_DELAYS_NS)
 ]
 CONNECT_NS = 100_000
-"""What a client takes for one of many connections; measured: 3.2 ms for 32."""
+"""Time of a client for one of many connections; measured: 3.2 ms for 32."""
 LATE_NS = 200_000
 """p99 lateness of the emulator beyond which a transfer is repeated once, or a 500th of the round trip."""
 ATTEMPTS = 4
@@ -131,7 +131,7 @@ class Messages:
 
 @dataclass(frozen=True)
 class Flow:
-    """What both arms carry out: over each of ``count`` connections the server sends so many bytes, as fast
+    """A flow for both arms: over each of ``count`` connections the server sends N bytes, as fast
     as TCP lets it or as messages."""
 
     link: Link
@@ -162,7 +162,7 @@ class Flow:
         return {"algorithm": self.sender.algorithm, "name": name, "parameters": self.sender.parameters}
 
     def application(self, write_ns: int) -> dict[str, Any]:
-        """The simulated server: what it writes, from a time on."""
+        """The simulated server: its writes from a time on."""
         if self.messages is None:
             rates = [{"at_ns": write_ns, "bit_per_s": 1}, {"at_ns": write_ns + 1, "bit_per_s": 0}]
             return {"kind": "cbr", "write_bytes": self.bytes, "rates": rates}
@@ -179,7 +179,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a flow showed once. Times in ns from the arrival of the first data segment."""
+    """The observations of one run of a flow. Times in ns from the arrival of the first data segment."""
 
     flow: Flow
     packets: pl.DataFrame
@@ -200,7 +200,7 @@ class Seen:
 
     @property
     def counts(self) -> bool:
-        """Unseen ACKs spoil what a BPF congestion control does; of Linux's own only samples are missing."""
+        """Unseen ACKs change a BPF congestion control; for Linux's own ones only samples are missing."""
         return not self.unseen or self.flow.sender.built_in is not None
 
     @classmethod
@@ -236,7 +236,7 @@ class Seen:
         return seen
 
     def delays_from(self, written_ns: int, messages: Messages) -> tuple[int, ...]:
-        """Of messages of which the first was written at a time, by when all bytes up to the last of each
+        """For messages, the first written at a given time: when all bytes up to the last of each
         had reached the client."""
         ends = pl.DataFrame({"end": range(messages.bytes, self.flow.bytes + 1, messages.bytes)})
         arrived = self.arrivals.sort("offset").select(
@@ -249,7 +249,7 @@ class Seen:
         return tuple(complete.select(pl.col("read") - written)["read"].to_list())
 
     def keep(self, folder: Path) -> None:
-        """Writes what was seen into a folder of its own, whole or not at all."""
+        """Writes the observations into a folder of their own, atomically."""
         part = folder.with_name(folder.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
@@ -261,7 +261,7 @@ class Seen:
 
     @classmethod
     def kept(cls, flow: Flow, folder: Path) -> Seen:
-        """What ``keep`` wrote."""
+        """Reads the observations that ``keep`` wrote."""
         packets, tcp = (pl.read_parquet(folder / f"{name}.parquet") for name in ("packets", "tcp"))
         said = json.loads((folder / "seen.json").read_text())
         return cls(flow, packets, tcp, said["late_ns"], said["unseen"], tuple(said["delays_ns"]))
@@ -321,7 +321,7 @@ class Seen:
 
     @property
     def slow_start(self) -> tuple[int, int]:
-        """Until when the first slow start lasted, and cwnd where it ended without a loss, else 0."""
+        """End of the first slow start, and cwnd then if it ended without a loss, else 0."""
         end = (self.episodes or [self.completion_ns])[0]
         left = self.tcp.filter(
             (pl.col("event") == "ack") & (pl.col("time") < end) & (pl.col("ssthresh") <= pl.col("cwnd"))
@@ -346,7 +346,7 @@ class Seen:
         return [series[-1] if len(series) else 0 for series in found]
 
     def grown(self, delivered: Iterable[int]) -> list[int]:
-        """cwnd once so many segments had been delivered."""
+        """cwnd after N delivered segments."""
         found = [self._acks.filter(pl.col("delivered") >= count)["cwnd"] for count in delivered]
         return [series[0] if len(series) else self._acks["cwnd"][-1] for series in found]
 
@@ -406,10 +406,10 @@ def _written_ns(flow: Flow, member: int) -> int:
 
 
 def in_linux(cells: Cells, flows: Iterable[Flow], folder: Path) -> list[Seen]:
-    """Carries flows out in Linux, at the same time, each on a path of its own.
+    """Carries out flows in Linux, at the same time, each on a path of its own.
 
-    What says nothing about Linux is repeated: a transfer with unseen ACKs, and once a transfer whose
-    packets were late; of the two the less late one counts.
+    Repeats transfers that say nothing about Linux: those with unseen ACKs, and once those with late
+    packets; the less late one of the two counts.
     """
     found: dict[int, Seen] = {}
     flows = list(flows)
@@ -425,8 +425,7 @@ def in_linux(cells: Cells, flows: Iterable[Flow], folder: Path) -> list[Seen]:
 
 
 def worth_comparing(seen: Iterable[Seen]) -> list[Seen]:
-    """Without transfers that had ACKs which no BPF program saw, and without those whose packets were late
-    where there are others."""
+    """The transfers without unseen ACKs and, if some remain, without late packets."""
     counted = [one for one in seen if one.counts]
     return [one for one in counted if not one.late] or counted
 

@@ -1,6 +1,6 @@
 """A transfer without a browser: server to client over the emulator, by an exact timetable.
 
-``carry_out`` runs inside a cell. The server's application writes so many segments at such a time;
+``carry_out`` runs inside a cell. The server's application writes N segments at each time of the timetable;
 the congestion control is chosen on the listener and read back on the accepted socket.
 """
 

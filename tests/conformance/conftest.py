@@ -19,7 +19,7 @@ from wirepaint.runners.testbed.cells import Cells
 
 HERE = Path(__file__).parent
 ALGORITHMS = HERE.parents[1] / "congestion/algorithms"
-"""What is loaded; other names are the kernel's own."""
+"""Congestion controls to load; other names are the kernel's own."""
 MS = 1_000_000
 ATTEMPTS, LATE = 4, 25 * MS
 """The timetable must be kept, or the sender does something else; then the transfer is repeated. So it
@@ -28,7 +28,7 @@ is when the kernel ran no BPF program for some ACKs (docs/guide/congestion.md, "
 
 @dataclass(frozen=True)
 class Transfer:
-    """What one transfer showed. Times in ns from the timetable's zero."""
+    """The observations of one transfer. Times in ns from the timetable's zero."""
 
     answer: dict[str, Any]
     tcp: pl.DataFrame
@@ -40,7 +40,7 @@ class Transfer:
         return self.tcp.filter(pl.col("event") == "ack").with_columns(acked=pl.col("delivered") - 1)
 
     def windows_at(self, *acked: int) -> list[int | None]:
-        """cwnd once so many data segments had been acknowledged."""
+        """cwnd after N acknowledged data segments."""
         samples = self.acks()
         found = [samples.filter(pl.col("acked") == count)["cwnd"] for count in acked]
         return [series[-1] if len(series) else None for series in found]

@@ -1,7 +1,7 @@
 """Several connections from one server to clients of different addresses, by an exact timetable.
 
-``carry_out`` runs inside a cell. All hooks of one congestion control see the connections beside each
-other; what its groups hold is read while they are open and after they have closed.
+``carry_out`` runs inside a cell. All hooks of one congestion control see the connections
+together; its groups are read while they are open and after they have closed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SETTLED_S = 0.4
 
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
-    """Carries out the connections and returns what ``cc groups`` said and each part reported.
+    """Carries out the connections and returns the output of ``cc groups`` and the reports of the parts.
 
-    ``asked``: ``run`` (description without what only the cell can know), ``congestion`` (name at the
+    ``asked``: ``run`` (description without the parts that only the cell knows), ``congestion`` (name at the
     server), ``flows`` (triples of name, client address and initial window), ``steps`` (triples of
     nanoseconds, name and segments to write, 0 to close), all in order of time.
     """
@@ -47,7 +47,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _groups(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """What ``cc groups`` says of this run's instance."""
+    """The output of ``cc groups`` for this run's instance."""
     return [group for group in dataplane.call("cc", "groups") if group["congestion"] == asked["congestion"]]
 
 

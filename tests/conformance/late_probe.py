@@ -1,4 +1,4 @@
-"""A probe that is attached to a connection in mid-life: what it did not see is known."""
+"""A probe that is attached to an existing connection counts the packets that it missed."""
 
 from __future__ import annotations
 

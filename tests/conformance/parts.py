@@ -1,4 +1,4 @@
-"""What a cell of these tests starts around a transfer: emulator, probe, congestion controls."""
+"""The parts that a cell of these tests starts for a transfer: emulator, probe, congestion controls."""
 
 from __future__ import annotations
 

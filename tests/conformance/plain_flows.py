@@ -35,13 +35,13 @@ else the machine does. Less than the emulator's."""
 
 
 def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Carries out flows and returns what the emulator and the probe of each reported, and ``delays_ns`` of
+    """Carries out flows and returns, for each, the reports of emulator and probe, and ``delays_ns`` of
     its messages.
 
     ``asked``: ``folder``, ``congestion`` (instances to load) and ``flows``, each with ``run`` (description
-    without what only the cell can know), ``congestion`` (name at the server, read back), ``count``
-    (connections), ``bytes`` of each, ``limit_s`` and ``messages`` (``bytes``, ``interval_ns``), or None where
-    the server writes as much as goes.
+    without the parts that only the cell knows), ``congestion`` (name at the server, read back), ``count``
+    (connections), ``bytes`` of each, ``limit_s`` and ``messages`` (``bytes``, ``interval_ns``), or None if
+    the server writes as much as possible.
     """
     folder = Path(asked["folder"])
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
@@ -69,7 +69,7 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Path:
-    """Namespaces, emulator, probe, and a server that sends to whoever connects."""
+    """Namespaces, emulator, probe, and a server that sends to every client."""
 
     def __init__(self, asked: dict[str, Any], log: IO[str], stack: ExitStack) -> None:
         self._asked = asked
@@ -132,7 +132,7 @@ class _Path:
 
 
 class _Client:
-    """Reads whatever comes."""
+    """Reads all arriving data."""
 
     def __init__(self, sock: socket.socket, expected: int, poll: select.epoll) -> None:
         self.client, self.missing, self._expected = sock, expected, expected
@@ -155,7 +155,7 @@ class _Client:
 
 
 class _Server:
-    """Writes as much as goes whenever there is room."""
+    """Writes as much as possible whenever there is room."""
 
     def __init__(self, sock: socket.socket, total: int, poll: select.epoll) -> None:
         self._sock, self._unsent = sock, total
@@ -177,7 +177,7 @@ class _Server:
 
 
 class _Writer:
-    """Writes messages at their times, whatever has become of those before, in a thread of its own."""
+    """Writes messages at their times, independent of earlier ones, in a thread of its own."""
 
     def __init__(self, sock: socket.socket, total: int, messages: dict[str, int]) -> None:
         self._sock, self._count, self._messages = sock, total // messages["bytes"], messages

@@ -25,7 +25,7 @@ LATE, ATTEMPTS = 25 * MS, 4
 
 @dataclass(frozen=True)
 class Together:
-    """What several connections showed. Times in ns from the timetable's zero."""
+    """The observations of several connections. Times in ns from the timetable's zero."""
 
     answer: dict[str, Any]
     group: pl.DataFrame

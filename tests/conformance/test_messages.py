@@ -13,7 +13,7 @@ from wirepaint.runners.testbed.cells import Cells
 
 REPEATS = 3
 ATTEMPTS = 3
-"""The wake-ups of the machine are part of a delay: Linux is asked again where it was too busy."""
+"""The wake-ups of the machine are part of a delay: Linux runs again if the machine was too busy."""
 
 
 @pytest.mark.timed

@@ -1,7 +1,7 @@
 """A page whose computing is known, in Chromium over the emulator and in the simulator.
 
-Images alone: what a browser does for a request and a byte is in the page model's ``Compute``, and no
-script or style rule has a say. The queue drops nothing, so that chance does not either.
+It has only images: the page model's ``Compute`` has the browser's cost of a request and a byte, and scripts
+and style rules play no part. The queue drops nothing, so that chance plays no part either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the sampling of the kernel's TCP says of itself."""
+"""The summary of the sampling of the kernel's TCP."""
 
 from __future__ import annotations
 

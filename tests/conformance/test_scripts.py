@@ -1,7 +1,7 @@
 """Every acknowledgement script holds in the running kernel: the same windows at the same acknowledgements.
 
-The kernel's arm is wirepaint.cc.kernel. What a path cannot carry out is named there with its reason. A
-window may be only near, because growth and sampling overlap (``Outcome.nearly``), but few may.
+The kernel's arm is wirepaint.cc.kernel. It names steps that a path cannot carry out, with the reason. A
+few windows may be only near, because growth and sampling overlap (``Outcome.nearly``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "congestion/scripts"
 GUIDE = ROOT / "docs/guide/write-a-congestion-control.md"
 NATIVE_ALONE = {"bbr1-1-startup", "bbr1-2-losses", "cubic9438-linux", "fld-local-drop"}
-"""Scripts of which a path can carry out nothing; each transfer of them says why."""
+"""Scripts that a path cannot carry out at all; each of their transfers gives the reason."""
 
 
 def scripts() -> list[Any]:
@@ -55,8 +55,8 @@ class Played:
 
 
 def in_both_arms(*paths: Path) -> dict[str, Played]:
-    """Plays scripts natively, then together in the kernel: the longest first, so that what runs side by
-    side lasts alike."""
+    """Plays scripts natively, then together in the kernel: the longest first, so that parallel
+    transfers take equally long."""
     native = {path.name: testing.play(str(path)) for path in paths}
     playable = {name: timetable for name, (timetable, outcome) in native.items() if outcome.passed}
     watch = Watch()
@@ -148,7 +148,7 @@ def test_a_difference_on_a_path_that_stalled_says_nothing(
 
 @pytest.mark.timed
 def test_a_wrong_expectation_is_found_in_the_kernel(root: None, tmp_path: Path) -> None:
-    """The arm can fail: natively this script holds, because the native value is put in its place."""
+    """The kernel arm can fail: natively this script passes, because it has the native value."""
     script = tmp_path / "std-1.ack"
     script.write_text("cc std\nopen iw=10 after_idle=0\nwrite bulk\nround => cwnd 20\nround => cwnd 40\n")
     timetable, native = testing.play(str(script))

@@ -1,4 +1,4 @@
-"""What a packet costs the simulator, in instructions: they repeat on any machine, seconds do not."""
+"""The simulator's cost of a packet in instructions, which are equal on any machine, unlike seconds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def description(folder: Path, seconds: int) -> dict[str, Any]:
 
 
 def counted(folder: Path, seconds: int) -> tuple[int, int]:
-    """Instructions of the whole program, and packet-hops, of so many simulated seconds."""
+    """Instructions of the whole program, and packet-hops, for N simulated seconds."""
     run = folder / f"{seconds}.json"
     run.write_text(json.dumps(description(folder, seconds)))
     argv = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]

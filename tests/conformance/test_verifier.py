@@ -1,7 +1,7 @@
-"""What a congestion control may write: the kernel's verifier and cc_native.h agree, field by field.
+"""The fields that a congestion control may write: the kernel's verifier and cc_native.h agree on each.
 
-Each case is a small C file of a user's own. What the verifier refuses stays refused, what it allows
-loads, and the host's compiler refuses the same writes, because the fields are const there.
+Each case is a small C file of a user's own. The verifier still refuses or allows the same writes, and the
+host's compiler refuses the same ones, because the fields are const there.
 """
 
 from __future__ import annotations

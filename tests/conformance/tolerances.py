@@ -107,7 +107,7 @@ def _compare_windows(linux: Sequence[Seen], simulated: Sequence[Seen]) -> list[F
         what = "mean window after the first loss"
         means = [[statistics.fmean(seen.after_loss()) for seen in arm] for arm in both]
         if flow.sender.name == "fld":
-            # Its window is what as many losses left of it: a few of 200 more or less are much of the rest.
+            # Its window is small after so many losses: a few of 200 more or less change it much.
             whole = max(max(seen.after_loss()) for seen in linux)
             means = [[100 * mean / whole for mean in arm] for arm in means]
             findings.append(Finding.of(what, means, 10, " %"))

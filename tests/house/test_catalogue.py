@@ -1,4 +1,4 @@
-"""Everything that the catalogue ships loads, and says what it is and where it is from."""
+"""Every file of the catalogue loads, and has a description and a source."""
 
 import re
 

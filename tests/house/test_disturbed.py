@@ -1,4 +1,4 @@
-"""What a failure counts for while others use the machine."""
+"""The meaning of a failure while others use the machine."""
 
 from __future__ import annotations
 

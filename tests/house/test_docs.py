@@ -1,4 +1,4 @@
-"""What README and guides show is what the program accepts."""
+"""The program accepts the commands and files in README and guides."""
 
 from __future__ import annotations
 

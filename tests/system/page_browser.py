@@ -89,7 +89,7 @@ def serving(page: PreparedPage) -> Iterator[Server]:
 
 
 def load(page: PreparedPage, work_dir: Path) -> tuple[Server, PageLoad]:
-    """Loads ``page`` once; whatever it asks for reaches the server here and nothing else."""
+    """Loads ``page`` once; all its requests reach the server here and nothing else."""
     with serving(page) as server:
 
         def spawn(

@@ -1,4 +1,4 @@
-"""Faults in every part of a run, by a shell command or another value in what a part is told."""
+"""Faults in every part of a run, by a shell command or another value in the run description."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Fault:
     what: str
     plant: list[dict[str, Any]]
     page: str | None = None
-    """What is done to the page's folder: a function of this module."""
+    """The change of the page's folder: a function of this module."""
     fails: bool = field(default=False)
     """The run ends without a result."""
 

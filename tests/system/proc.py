@@ -1,4 +1,4 @@
-"""What /proc tells of processes that a test started."""
+"""Information from /proc on processes that a test started."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """What a path answers with."""
+    """The answer of a path."""
 
     body: bytes = b""
     type: str = "text/plain"
@@ -23,7 +23,7 @@ class Answer:
     think_s: float = 0.0
     gzip: bool = False
     close_after: int | None = None
-    """Closes the connection after so many bytes of the body."""
+    """Closes the connection after N bytes of the body."""
 
 
 @dataclass

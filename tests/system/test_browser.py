@@ -1,4 +1,4 @@
-"""The real browser against a small server of the test's own: what it reports is what the server saw."""
+"""The real browser with a small server of the test: its reports agree with the server's records."""
 
 from __future__ import annotations
 

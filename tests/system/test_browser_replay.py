@@ -1,4 +1,4 @@
-"""Browser and replay server on the loopback: both tell the same story, and it is joined."""
+"""Browser and replay server on the loopback: their records agree and are joined."""
 
 from __future__ import annotations
 

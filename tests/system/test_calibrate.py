@@ -1,4 +1,4 @@
-"""Calibration finds what a path really gives, and notices when it is not what was asked."""
+"""Calibration measures a path, and notices if it differs from what was asked."""
 
 from __future__ import annotations
 

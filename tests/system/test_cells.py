@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 
 def crowd(marker: str) -> None:
-    """Runs inside a cell: fills it with all that a run has, under a name that the test can find."""
+    """Runs inside a cell: fills it with all parts of a run, under a name that the test can find."""
     paths = namespaces.Namespaces.create()
     namespaces.build(paths, ["10.65.0.1"], initial_window=10)
     (SCRATCH / marker).write_text("temporary")

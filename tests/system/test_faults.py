@@ -43,7 +43,7 @@ CHECKS = {
     "TLS 1.2": "tls_version",
     "the renderer stopped for 300 ms": "browser_pause",
 }
-"""What finds it, by the words of the fault."""
+"""The checks that find a fault, by its description."""
 
 
 class Lab:

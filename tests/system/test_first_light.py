@@ -40,7 +40,7 @@ def wirepaint(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def leftovers() -> list[str]:
-    """What the doctor finds of commands that are dead."""
+    """The doctor's findings on dead commands."""
     checks = {check["name"]: check for check in json.loads(wirepaint("doctor", "--json").stdout)["checks"]}
     return [checks["leftovers"]["found"]] if checks["leftovers"]["level"] != "ok" else []
 

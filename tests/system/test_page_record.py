@@ -1,4 +1,4 @@
-"""Recording a live page: what the archive holds is what the servers sent, and nothing stays behind."""
+"""Recording a live page: the archive has the servers' answers, and no files are left behind."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_requests_come_after_their_causes_and_no_later_than_the_load_event(name:
     for resource in page.resources[1:]:
         cause = page.resources[resource["cause"]["by"]]
         assert position[cause["method"], cause["url"]] < position[resource["method"], resource["url"]]
-    # What a script fetches last does not hold up the load event: it may start as the event fires.
+    # A script's last fetch does not delay the load event: it may start as the event fires.
     late = [e.url for e in seen.exchanges if e.sent and seen.ns(e.sent) > seen.load_event + 100_000_000]
     assert late == []
 

@@ -1,4 +1,4 @@
-"""Rehearsals in the real browser: what a recording cannot tell is found out. No root is needed."""
+"""Rehearsals in the real browser find what a recording lacks. No root is needed."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_what_scripts_ask_for_without_credentials_has_connections_of_its_own(tmp
 
 @pytest.mark.slow
 def test_a_page_whose_scripts_ask_for_other_things_each_time_becomes_a_shape(tmp_path: Path):
-    # Asynchronous scripts run as they come, and hold the load event back.
+    # Asynchronous scripts run when they arrive, and delay the load event.
     last = "order.push('%s'); if (order.length === 3) new Image().src = '/' + order.join('') + '.png';"
     document = "<html><head><script>const order = [];</script>"
     document += "".join(f"<script async src='/{name}.js'></script>" for name in "abc")

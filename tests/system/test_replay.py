@@ -94,7 +94,7 @@ def responses(folder: Path, base: str, other: str) -> list[dict[str, Any]]:
 
 
 class Replay:
-    """A running replay server; ``stop`` ends it and reads what it left."""
+    """A running replay server; ``stop`` ends it and reads its records."""
 
     def __init__(self, folder: Path, *, http: Literal["h1", "h2"], encrypted: bool) -> None:
         scheme, port = ("https", 8443) if encrypted else ("http", 8080)
@@ -136,7 +136,7 @@ class Replay:
 
 
 def dump_dom(url: str, http: Literal["h1", "h2"], profile: Path, authority: str) -> str:
-    """What the page looks like to its own scripts once it has loaded."""
+    """The view of the page's own scripts once it has loaded."""
     done = subprocess.run(
         [
             BROWSER,

@@ -1,4 +1,4 @@
-"""What ``cc show --plot`` draws: senders on 10 Mbit/s and 100 ms, whose product is 83 packets."""
+"""The plots of ``cc show --plot``: senders on 10 Mbit/s and 100 ms, a product of 83 packets."""
 
 from __future__ import annotations
 

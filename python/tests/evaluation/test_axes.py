@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(folder: Path, program: str, *arguments: str) -> str:
-    """What a program prints that runs on the copy."""
+    """The output of a program that runs on the copy."""
     argv = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Quantities mean what a person means."""
+"""Quantities are read as users mean them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def folder(results_folder):
 
 
 def kept(folder, key):
-    """The run, as if it had been kept with what its folder holds now."""
+    """Journals the run again with the present content of its folder."""
     journal_of = journal.Journal(folder)
     journal_of.done(key, 1, Outcome("valid"), contents.record(folder / "runs" / key))
     journal_of.close()

@@ -1,4 +1,4 @@
-"""What an import makes of what recorders write."""
+"""Imports of the output of recorders."""
 
 from __future__ import annotations
 

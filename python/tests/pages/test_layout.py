@@ -1,4 +1,4 @@
-"""What the first view port of a recorded document shows."""
+"""The estimated first view port of a recorded document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a browser ask for each resource."""
+"""The causes of requests in the load graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load graph holds what is asked for, each cause before its effects."""
+"""A load graph has only wanted resources, each cause before its effects."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_prepared_page_can_be_read_by_other_users(tmp_path: Path) -> None:
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[Path, tuple[int, int]]:
-    """What root, called by the user 1234 of the group 567 through sudo, gives to whom."""
+    """Calls of chown by root, which the user 1234 of the group 567 called through sudo."""
     owners: dict[Path, tuple[int, int]] = {}
 
     def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:

@@ -1,4 +1,4 @@
-"""Every format of recordings is read, or refused with what it is and what to do."""
+"""Every format of recordings is read, or refused with its name and advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shape made from rehearsals asks for what the bodies asked for, in the same way."""
+"""A shape made from rehearsals makes the same requests as the bodies, in the same way."""
 
 from __future__ import annotations
 

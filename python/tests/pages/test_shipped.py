@@ -1,4 +1,4 @@
-"""What comes with wirepaint."""
+"""The shipped pages."""
 
 from __future__ import annotations
 

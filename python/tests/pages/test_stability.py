@@ -1,4 +1,4 @@
-"""Recorded bodies are kept only where they ask for what was recorded."""
+"""Recorded bodies are kept only if they ask for the recorded resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer waited behind others is not the server's time."""
+"""The time that an answer waits behind others is not the server's time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user gave for the request is nowhere in what is stored."""
+"""The stored recording contains no headers and cookies of the user."""
 
 from __future__ import annotations
 

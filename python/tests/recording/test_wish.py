@@ -1,4 +1,4 @@
-"""What the options of ``page record`` accept, and what they say of what they do not."""
+"""Accepted and refused options of ``page record``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recording lacks gets a stored answer, and addresses that vary a pattern."""
+"""Unrecorded requests get a stored answer, and varying addresses a pattern."""
 
 from __future__ import annotations
 

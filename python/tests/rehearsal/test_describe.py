@@ -1,4 +1,4 @@
-"""What rehearsals say of each request, and how they draw delays."""
+"""Findings of rehearsals on each request, and their random delays."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_own_figure_is_the_larger_middle_error_and_none_where_the_simulator_
 
 
 def painted(*seen: tuple[float, float, str]) -> tuple[list[int], float] | None:
-    """What the largest paint follows; each take has the end of image 1, the largest paint and its address."""
+    """The cause of the largest paint; each take has the end of image 1, the largest paint and its address."""
     takes = []
     for end, largest, shown in seen:
         one = take([request(0, 0, 10), request(1, 20, end), request(2, 20, 60)])

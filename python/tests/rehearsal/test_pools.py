@@ -1,4 +1,4 @@
-"""Which requests share connections: what the rehearsals showed counts, not what elements say."""
+"""The rehearsals decide which requests share connections, not the elements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_two_connections_of_a_host_are_with_and_without_credentials():
 
 def test_a_script_that_asks_without_credentials_is_seen():
     assert found("sfs", (5, 6, 6)) == [0, 1, 1]
-    # What began first has them, where elements say nothing.
+    # If the elements leave it open, the earliest request has credentials.
     assert found("ss", (5, 6), (8, 7)) == [0, 1]
 
 

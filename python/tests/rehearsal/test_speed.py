@@ -1,4 +1,4 @@
-"""A machine that is much faster or slower rehearses anew."""
+"""A much faster or slower machine rehearses again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page's scripts, styles and handlers take, read from a trace."""
+"""CPU time of the page's scripts, styles and handlers, from a trace."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def described(tmp_path: Path) -> list[Rehearsed]:
         evaluated(30, 40.0, 3, 26),
         event("v8.evaluateModule", 80, 2.0, worldId=0),
         event("RunMicrotasks", 82.5, 15.0, microtask_count=3),
-        # What promises lead to long after belongs to no script.
+        # Microtasks long after a script belong to no script.
         event("RunMicrotasks", 110, 30.0, microtask_count=1),
         event("EventDispatch", 150, 6.0, data={"type": "DOMContentLoaded"}),
         mark("MarkDOMContent", 156),

@@ -1,4 +1,4 @@
-"""What the report says of several conditions."""
+"""The report's answer for several conditions."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def browser() -> Iterator[Any]:
 
 
 class Shown:
-    """A report opened, with all that the browser complained about or asked for."""
+    """An opened report, with all complaints and requests of the browser."""
 
     def __init__(self, browser: Any, page: Path, **options: Any) -> None:
         self.page = browser.new_page(**{"viewport": {"width": 1280, "height": 1000}, **options})

@@ -1,4 +1,4 @@
-"""The report as a file: it says what the statistics say, loads nothing, and lets nothing in."""
+"""The report as a file: it agrees with the statistics, loads nothing, and admits no foreign code."""
 
 from __future__ import annotations
 

@@ -249,11 +249,11 @@ OF_TABLES = {
         f"{PAGE}: column more: found the type Int32; accepted: a column of",
     ),
 }
-"""What hashing cannot find."""
+"""Damage that hashing cannot find."""
 
 
 def refused(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line with which a command refuses the folder; whatever it prints comes before it."""
+    """The line with which a command refuses the folder; other output comes before it."""
     command, *options = arguments
     before = sorted(path for path in folder.rglob("*") if ".sqlite-" not in path.name)
     code = cli.invoke([command, str(folder), *options])

@@ -1,4 +1,4 @@
-"""``wirepaint verify``: what is whole, and what to do about the rest."""
+"""``wirepaint verify``: undamaged results, and advice for the others."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def planned(folder: Path, text: str = EVALUATION) -> Plan:
 
 
 class Fake:
-    """A back end that writes a table and some bytes; ``outcomes`` by attempt decides what comes of a run."""
+    """A back end that writes a table and some bytes; ``outcomes`` sets a run's outcomes by attempt."""
 
     def __init__(self, seconds: float = 0.0, size: int = 100) -> None:
         self.seconds, self.size = seconds, size

@@ -16,7 +16,7 @@ from . import plans
 from .plans import EVALUATION, KEYS, Fake, carry_out
 
 FOUR = EVALUATION.replace('["cubic", "reno"]', '["cubic", "reno", {name = "cubic", title = "c"}, "bbr"]')
-"""Four scenarios: 24 runs, and 4 for warm-up, of which each page has two."""
+"""Four scenarios: 24 runs and 4 warm-ups, two for each page."""
 
 
 class By(Fake):
@@ -84,7 +84,7 @@ def test_a_page_that_counts_in_one_scenario_is_tried_in_all(tmp_path: Path):
     fake = By(lambda run: invalid() if run.page_name == "two" and run.scenario in bad else None)
     text = FOUR.replace("[scenarios]", 'order = "sequential"\n[scenarios]')
     tally = carry_out(tmp_path, tmp_path / "r", fake, text.replace("visits = 3", "visits = 2"))
-    # The warm-ups of page two are in these scenarios, so the others are in vain, too.
+    # The warm-ups of page two are in these scenarios, so its other visits are skipped, too.
     assert tally.counts == {"valid": 2 + 8, "invalid": 2, "cannot count": 8}
     one_bad = By(lambda run: invalid() if run.page_name == "two" and run.scenario == "fast-reno-h2" else None)
     tally = carry_out(tmp_path, tmp_path / "s", one_bad, text.replace("visits = 3", "visits = 2"))

@@ -1,4 +1,4 @@
-"""The DevTools client against a browser of two pipes that says what the test wants."""
+"""The DevTools client with two pipes in place of a browser; the test writes its messages."""
 
 from __future__ import annotations
 

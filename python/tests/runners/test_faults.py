@@ -1,4 +1,4 @@
-"""What the parts are told when a run is to go wrong."""
+"""The run description of the parts with planted faults."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ while time.process_time() < 0.3: pass
 print(flush=True)
 sys.stdin.read()
 """
-# A parent that ends its child when it is told to.
+# A parent that ends its child on request.
 PARENT = f"""
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""The pool and the store under it: nothing lost, nothing twice, whatever kills the command."""
+"""The pool and its store: however the command is killed, no run is lost or done twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command says of the time left."""
+"""The remaining time that a command prints."""
 
 from __future__ import annotations
 

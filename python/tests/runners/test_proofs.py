@@ -1,4 +1,4 @@
-"""Each way in which a run's own records contradict what was asked has its own check."""
+"""For each possible contradiction between a run's records and what was asked there is a check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATE = 12_000_000
 
 
 class Observed:
-    """What one undisturbed run recorded; tests disturb one thing of it."""
+    """The records of one undisturbed run; each test changes one of them."""
 
     def __init__(self) -> None:
         side = {

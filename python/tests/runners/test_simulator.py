@@ -239,7 +239,7 @@ def test_the_description_in_the_guide_runs_and_has_rows_in_its_tables(tmp_path: 
 
 
 def a_program(folder: Path, text: str) -> str:
-    """A data plane that says what it is and then does as ``text``."""
+    """A data plane that prints its version and then runs ``text``."""
     file = folder / "program"
     file.write_text(f'#!/bin/sh\nif [ "$1" = simulate ]; then\n{text}\nfi\nexec {dataplane.program()} "$@"\n')
     file.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A run that is what was asked is valid; each way in which it is not has its own check."""
+"""A run that matches what was asked is valid; for each possible mismatch there is a check."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def page_load(**other: Any) -> PageLoad:
 
 
 def asked() -> dict[str, Any]:
-    """What the run was asked to be."""
+    """The request for the run."""
     return {
         "run": {"server": {"congestion": "cubic", "initial_window": 10}},
         "own_initial_window": False,

@@ -1,4 +1,4 @@
-"""Visits that do not count: how many, of which level, and what they do to a comparison."""
+"""Visits that do not count: their numbers by level, and their effect on a comparison."""
 
 from __future__ import annotations
 

@@ -121,9 +121,9 @@ def test_swapping_the_levels_mirrors_everything(seed):
 
 
 def simulate(repetitions, pages, visits, shift):
-    """Refusals of no difference, and intervals that hold the truth, over seeded evaluations.
+    """Rejections of no difference, and intervals that contain the truth, over seeded evaluations.
 
-    Visits as page loads are: multiplicative noise with a heavy tail, another size and another
+    Visits resemble page loads: multiplicative noise with a heavy tail, another size and another
     noise for each page.
     """
     random = np.random.default_rng(3)

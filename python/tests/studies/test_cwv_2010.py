@@ -67,7 +67,7 @@ def test_a_path_that_carries_all_delivers_the_rate_and_drops_nothing() -> None:
 def test_standard_tcp_restarts_with_one_segment_and_doubles() -> None:
     point = {"flows": 1, "mix": "std", "event": "idle", "period": "1.5 s"}
     frame = measured("restart", point)
-    # 1, 2, 4, 8 and what the application has written of 16 in the fifth round trip, half of which arrives.
+    # 1, 2, 4, 8 and, in the fifth round trip, the written part of 16; half of it arrives.
     segments = value(frame, "std", "received_kbit_s") * 1.02 / SEGMENT_KBIT
     assert 15 <= segments <= 31
 

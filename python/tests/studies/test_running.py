@@ -1,4 +1,4 @@
-"""What a study leaves behind: nothing, however it ends."""
+"""A study leaves no files behind, however it ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ small = study.model_copy(update={"sweeps": {"s": model.Sweep(measure="restart", 
 jobs = [running.Job("s", point, seed) for seed in range(1, 401)]
 running.carry_out(small, study.chosen({}), jobs, lambda done, total: None)
 """
-"""A study that goes on for longer than a test looks at it."""
+"""A study that takes longer than the test."""
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
