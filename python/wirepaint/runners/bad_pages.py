@@ -143,7 +143,7 @@ class BadPages:
         return not self._cell(run).counts and self.why_skipped(run) is None
 
     def pages(self, runs: Iterable[ResolvedRun]) -> dict[str, str]:
-        """The pages that cannot count in some scenario, with the reason and, unless in all, where."""
+        """The pages that cannot count in some scenario, with the reason and the scenarios unless all."""
         scenarios: dict[str, dict[str, str | None]] = defaultdict(dict)
         for run in runs:
             if run.scenario not in (found := scenarios[run.page_name]):

@@ -1,4 +1,4 @@
-"""Cells: where everything that a run starts lives and dies.
+"""Cells: isolate all processes of a run, and end them with it.
 
 ```
 CLI ── launcher ── middle ── cell (PID 1 of its own PID namespace) ── emulator, server, browser ...
