@@ -10,7 +10,7 @@
 //!     record, summary ── what is kept of it
 //! ```
 //!
-//! A run is one thread with one seed: it repeats byte for byte, whatever runs beside it.
+//! A run has one thread and one seed. Its results repeat byte for byte, whatever else runs on the machine.
 //! Start at [`Engine`].
 
 pub mod agenda;
