@@ -31,7 +31,7 @@ enum Stage {
     Done,
     /// The deadline passed first.
     ///
-    /// DEVIATION: the connections stay open, and what their servers have written still crosses the path. A
+    /// DEVIATION: the connections stay open, and data that their servers have written still cross the path. A
     /// browser that exits resets them; here no endpoint sends a reset.
     GivenUp,
 }

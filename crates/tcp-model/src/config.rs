@@ -1,4 +1,4 @@
-//! What a connection is set to: Linux 6.18's sysctls and socket options, with their defaults.
+//! Settings of a connection: Linux 6.18's sysctls and socket options, with their defaults.
 
 use crate::shared::SharedWindows;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wirepaint_congestion_native::{Groups, Instance};
 
-/// How lost segments are told from late ones, on a connection with SACK.
+/// How a connection with SACK tells lost segments from late ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossDetection {
     /// RACK-TLP (RFC 8985): by the time at which segments were sent. Linux 6.18 knows no other.
@@ -138,7 +138,7 @@ impl Config {
         }
     }
 
-    /// Payload of a full segment in bytes where both sides are set so.
+    /// Payload of a full segment in bytes, if both sides have these settings.
     pub fn full_segment(&self) -> u32 {
         self.mss - if self.timestamps { 12 } else { 0 }
     }
@@ -169,9 +169,9 @@ pub struct Peer {
     pub host: u32,
     /// Seed of the congestion control's random numbers.
     pub seed: u64,
-    /// What the run's connections know in common; `None` leaves this one alone.
+    /// State that the run's connections share; `None` shares nothing.
     pub groups: Option<Rc<Groups>>,
-    /// The run's shared windows, and what they call this side.
+    /// The run's shared windows, and this side's id there.
     pub windows: Option<(Rc<SharedWindows>, u32)>,
 }
 
