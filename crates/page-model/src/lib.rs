@@ -1,5 +1,5 @@
-//! Browsers and their servers above byte streams: which connections a page load opens, what it asks
-//! for and when, and in which order the answers come.
+//! Browsers and their servers above byte streams: the connections that a page load opens, its requests and
+//! their times, and the order of the answers.
 //!
 //! Reads no clock, does no I/O, starts no thread, never sees a segment: lengths go in and out.
 //!
