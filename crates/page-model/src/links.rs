@@ -1,4 +1,4 @@
-//! How the resources of a page hang together.
+//! The relations between a page's resources.
 
 use crate::page::{Cause, Element, Kind, Page};
 

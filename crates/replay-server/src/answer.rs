@@ -1,4 +1,4 @@
-//! From a request to what is sent back, whatever the HTTP version.
+//! From a request to its response, for any HTTP version.
 
 use crate::headers::Fields;
 use crate::matching::{Group, Matched, Target};
@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::HeaderMap;
 use std::rc::Rc;
 
-/// What of a request decides its answer.
+/// The parts of a request that decide its answer.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
     /// HTTP method.
@@ -195,7 +195,7 @@ impl Recording {
     }
 }
 
-/// Everything that was recorded.
+/// The whole recorded response.
 fn whole(number: usize, recorded: &Recorded) -> Answer {
     let bodiless = matches!(recorded.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let body = if bodiless { Bytes::new() } else { recorded.body.clone() };
@@ -212,7 +212,7 @@ fn whole(number: usize, recorded: &Recorded) -> Answer {
     }
 }
 
-/// `part` of a recorded 206; everything, as 200, when nobody asked for a range.
+/// `part` of a recorded 206; without a range in the request, the whole as 200.
 fn cut(number: usize, recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
     if !ranged {
         return Answer { status: StatusCode::OK, content_range: None, ..whole(number, recorded) };
