@@ -81,7 +81,7 @@ impl Port {
         if socket < 0 {
             return Err(Error::last("socket AF_PACKET"));
         }
-        // SAFETY: the descriptor was just made and is nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let packet = libc::SOL_PACKET;
         set(

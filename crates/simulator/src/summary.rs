@@ -40,7 +40,7 @@ pub struct FlowSummary {
     pub ended: Option<u64>,
     /// Payload bytes received.
     pub received_bytes: u64,
-    /// For a constant-rate flow of which a message was read.
+    /// For a constant-rate flow, once a message was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_delay: Option<MessageDelay>,
 }

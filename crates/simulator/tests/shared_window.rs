@@ -153,7 +153,7 @@ fn three_at_12(more: &[u64]) -> (Hosts, [EndpointId; 3]) {
 #[test]
 fn a_loss_halves_the_window_of_all_once_for_each_flight() {
     let (mut hosts, ends) = three_at_12(&[1, 5]);
-    // INT-1: 4 each of the 12, of which the first of two connections are lost.
+    // INT-1: each may send 4 of the 12; the first segments of two connections are lost.
     ends.iter().for_each(|&end| hosts.write(end, 4 * SEGMENT));
     assert_eq!(hosts.flights(&ends), [4, 4, 4]);
     ends.iter().for_each(|&end| hosts.write(end, BULK));
