@@ -1,8 +1,7 @@
 //! Several script senders at the same time.
 //!
-//! Each [`Sender`] has a clock of its own; those of a script share a [`Wire`](crate::wire::Wire). These
-//! functions advance all of them together: events happen in order of time, at equal times in the order of the
-//! list.
+//! Each [`Sender`] has its own clock; those of a script share a [`Wire`](crate::wire::Wire). These functions
+//! advance all of them together: events happen in order of time, at equal times in the order of the list.
 
 use crate::sender::Sender;
 

@@ -79,7 +79,7 @@ struct Sysctl {
     value: *const c_char,
 }
 
-/// One congestion control: what its file registers.
+/// One congestion control, as its file registers it.
 #[repr(C)]
 pub struct Algorithm {
     name: *const c_char,

@@ -9,14 +9,14 @@
 //! round          => cwnd 30, flight 30
 //! lose 3 at 5                         # three segments in flight vanish, from the 5th on
 //! round x2       => cwnd 27, ssthresh 27, state Open
-//! +1.2s write 40 => flight 10         # time passes first; what arrives meanwhile is acknowledged
+//! +1.2s write 40 => flight 10         # time passes first; arrivals meanwhile are acknowledged
 //! ```
 //!
-//! Events: `write N|NkB|bulk|nothing`, `round`, `ack N [ece]` (the next N segments arrive, one ACK
-//! each), `stretch N [ece]` (one ACK for N), `lose N [at K]`, `hold N [at K]` and `arrive` (they
-//! come late), `rtt TIME` (of what is sent from now on), `rwnd N` (the receiver's window),
-//! `native REASON` (not for the kernel), `rto`, `tlp`, `local-drop`, `idle TIME`, `finish` (rounds until all is acknowledged),
-//! `switch NAME [parameter=value...]`, `close`. Suffix `xN` repeats an event. Checks: `cwnd`, `ssthresh` (or `inf`),
+//! Events: `write N|NkB|bulk|nothing`, `round`, `ack N [ece]` (the next N segments arrive, one ACK each),
+//! `stretch N [ece]` (one ACK for N), `lose N [at K]`, `hold N [at K]` and `arrive` (they arrive late), `rtt
+//! TIME` (of what is sent from now on), `rwnd N` (the receiver's window), `native REASON` (not for the
+//! kernel), `rto`, `tlp`, `local-drop`, `idle TIME`, `finish` (rounds until all is acknowledged), `switch
+//! NAME [parameter=value...]`, `close`. Suffix `xN` repeats an event. Checks: `cwnd`, `ssthresh` (or `inf`),
 //! `flight`, `state`, `lost`, `retransmitted`, `sent_kb`, `rounds`, `cc`.
 //!
 //! Several connections have names and run at the same time; those of one `cc` line share its groups:
@@ -78,7 +78,7 @@ pub struct Played {
 
 /// A look at a group.
 pub struct Look {
-    /// Place in the order of all that happened.
+    /// Place in the order of all events.
     pub order: u64,
     /// The script's clock.
     pub at_us: u64,
@@ -128,7 +128,7 @@ pub struct Check {
     pub connection: usize,
     /// Entries of the connection's journal by then.
     pub entries: usize,
-    /// Place in the order of all that happened.
+    /// Place in the order of all events.
     pub order: u64,
     /// The script's clock.
     pub at_us: u64,

@@ -246,7 +246,7 @@ impl Forwarder {
         })
     }
 
-    /// Writes the tables `link` and, when asked for, `packet`.
+    /// Writes the table `link` and, if requested, `packet`.
     pub fn write_tables(&self, folder: &Path) -> Result<(), Error> {
         self.shared.recorder.write(folder).map_err(Error::Trace)
     }

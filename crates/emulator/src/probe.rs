@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// What is measured, as one JSON object.
+/// A measurement request, as one JSON object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {

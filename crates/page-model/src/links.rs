@@ -5,9 +5,9 @@ use crate::page::{Cause, Element, Kind, Page};
 /// Relations of one resource.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// What it causes, alone or beside others.
+    /// Resources that it causes, alone or with others.
     pub children: Vec<u32>,
-    /// What it redirects to.
+    /// Target of its redirect.
     pub redirect: Option<u32>,
     /// First of the redirects that lead to it; itself without redirects.
     pub root: u32,

@@ -16,7 +16,7 @@ pub enum Thread {
     Network,
     /// The servers and what carries packets.
     Server,
-    /// All others: the browser process, helper threads of pages and network, the compositor. Nothing waits
+    /// All others: the browser process, helpers of pages and network, the process that paints. Nothing waits
     /// for them, but they use CPU time.
     Aside(u8),
 }
@@ -78,7 +78,8 @@ impl<E> Machine<E> {
         line.start(self.progress);
     }
 
-    /// The same, but at most `ahead` waiting jobs stay in front of it, beside all others given this way.
+    /// The same, but at most `ahead` waiting jobs stay in front of it, besides all earlier jobs given this
+    /// way.
     pub fn give_behind(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>, ahead: u64) {
         self.advance(now);
         let line = &mut self.lines[thread.index()];

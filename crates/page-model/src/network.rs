@@ -120,7 +120,7 @@ struct Group {
 #[derive(Clone, Debug)]
 pub struct Transfer {
     priority: Priority,
-    /// Urgency that the server knows of.
+    /// Urgency known to the server.
     urgency: u8,
     group: usize,
     /// Bytes of the body that have not arrived.

@@ -89,8 +89,8 @@ impl<T: Copy> Pipe<T> {
         self.written - before
     }
 
-    /// `bytes` more have arrived in order. Calls `seen` for each piece that they belong to, with their
-    /// number.
+    /// `bytes` more have arrived in order. Calls `seen` for each piece that they belong to, with the number
+    /// of its bytes.
     pub fn arrive(&mut self, bytes: u64, mut seen: impl FnMut(T, u64)) {
         let mut at = self.arrived;
         self.arrived += bytes;

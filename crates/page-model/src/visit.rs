@@ -93,7 +93,7 @@ pub struct Visit {
     /// Work of other threads, not yet given to them.
     beside: Duration,
     noise: Noise,
-    /// A script or stylesheet was asked for.
+    /// A script or stylesheet was requested.
     code: bool,
     done: bool,
 }

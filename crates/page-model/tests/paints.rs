@@ -71,7 +71,7 @@ fn last_byte(carried: &Carried, resource: u32) -> Time {
     object.last_byte.unwrap()
 }
 
-/// From the last byte of a resource to the largest contentful paint, without the time that a layout takes to
+/// Time from the last byte of a resource to the largest contentful paint, without the time from layout to
 /// pixels, in ms.
 fn lag_ms(carried: &Carried, resource: u32) -> i64 {
     let painted = carried.rows.page.largest_contentful_paint.unwrap();

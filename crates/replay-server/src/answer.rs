@@ -54,7 +54,7 @@ pub struct Answer {
     pub allow_origin: Option<String>,
     /// `content-length`; `None` where the status forbids it.
     pub content_length: Option<u64>,
-    /// Bytes that follow the headers; none for HEAD.
+    /// Bytes behind the headers; empty for HEAD.
     pub body: Bytes,
     /// Nanoseconds to wait before the first byte.
     pub think_ns: u64,

@@ -15,7 +15,7 @@ pub fn monotonic() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Waits for instants of [`monotonic`]; one timerfd, made at the first wait.
+/// Waits for instants of [`monotonic`] with one timerfd, created at the first wait.
 #[derive(Default)]
 pub struct Timer {
     fd: Option<AsyncFd<OwnedFd>>,

@@ -1,7 +1,7 @@
 //! HTTP/1.1 on one connection (RFC 9112).
 //!
-//! It is strict about the boundaries of messages: a request of ambiguous length gets 400 and the connection
-//! closes.
+//! It is strict about message boundaries, so that two parties cannot see different numbers of messages in the
+//! same bytes: a request of ambiguous length gets 400 and the connection closes.
 
 use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};

@@ -72,7 +72,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     std::future::poll_fn(|cx| session.poll(cx)).await
 }
 
-/// A request whose body is still coming in.
+/// A request whose body has not arrived in full.
 struct Upload {
     head: request::Parts,
     body: RecvStream,

@@ -14,7 +14,7 @@ use wirepaint_run::Origin;
 /// State that all connections share.
 pub struct Site {
     pub(crate) recording: Recording,
-    /// What happened.
+    /// Records of connections and requests.
     pub records: Records,
 }
 

@@ -121,7 +121,7 @@ impl Packet for Parcel {
 pub struct Arrival<B> {
     /// For whom.
     pub to: EndpointId,
-    /// What was sent.
+    /// The body that was sent.
     pub body: B,
     /// A link set Congestion Experienced.
     pub marked: bool,
@@ -284,7 +284,7 @@ impl<B: Copy> Fabric<B> {
         self.slots.len() - self.free.len()
     }
 
-    /// What happened on a link until `now`.
+    /// The counters of a link until `now`.
     pub fn counters(&mut self, link: LinkId, now: Time) -> Counters {
         // Links later in the series fetch from this one too.
         self.fetch(self.lanes[link].last, now);

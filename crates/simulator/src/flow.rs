@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use wirepaint_run::simulation::{Flow as Asked, FlowKind, RateFrom, Side};
 use wirepaint_units::{BitRate, Duration, Time};
 
-/// A flow while the run goes on.
+/// A flow during a run.
 pub struct Flow {
     dial: Dial,
     start: Time,

@@ -9,7 +9,7 @@ use wirepaint_units::Time;
 
 pub mod rows;
 
-/// A page visit while the run goes on.
+/// A page visit during a run.
 pub struct Load {
     user_agent: String,
     name: String,

@@ -17,7 +17,7 @@ pub type ConnectionId = u32;
 /// Index of an application: a flow or a visit.
 pub type AppId = u32;
 
-/// What an event of the agenda is about.
+/// An event of the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A packet leaves a link.
@@ -61,7 +61,7 @@ impl Event {
     }
 }
 
-/// The routes of a group of connections, as they are now.
+/// The present routes of a group of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Group for reroutes; empty for none.

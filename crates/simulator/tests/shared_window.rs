@@ -340,7 +340,8 @@ proptest! {
             let now = hosts.outstanding();
             let sent = ends.iter().map(|&end| hosts.world.tcp(end).sock().data_segs_out).sum();
             let timed_out = ends.iter().map(|&end| hosts.timeouts(end)).sum();
-            // A timeout repeats a segment whatever the window is; an undo brings segments back and sends nothing.
+            // A timeout repeats a segment regardless of the window; an undo brings segments back and sends
+            // nothing.
             let (prior_sent, prior_timed_out) = std::mem::replace(&mut counted, (sent, timed_out));
             let limit = c.max(before) + u64::from(timed_out - prior_timed_out);
             prop_assert!(

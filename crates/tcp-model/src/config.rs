@@ -20,9 +20,9 @@ pub enum LossDetection {
 pub enum Ecn {
     /// 0: refused.
     Off,
-    /// 1: asked for when connecting, accepted when asked.
+    /// 1: requested when connecting, accepted on request.
     On,
-    /// 2: accepted when asked; Linux's default.
+    /// 2: accepted on request; Linux's default.
     Passive,
 }
 
@@ -150,15 +150,15 @@ impl Config {
         space.ilog2().saturating_sub(15).min(14)
     }
 
-    /// Memory that a received segment takes (`skb->truesize`): a buffer of a power of two and
-    /// `struct sk_buff` of 256 bytes. A segment of 1448 bytes takes 2304, as on a virtual Ethernet pair
-    /// that a packet socket writes to.
+    /// Memory that a received segment takes (`skb->truesize`): a buffer of a power of two and `struct
+    /// sk_buff` of 256 bytes. A segment of 1448 bytes takes 2304, as on a virtual Ethernet pair written by a
+    /// packet socket.
     pub(crate) fn truesize(&self, len: u32) -> u64 {
         u64::from((len + self.receive_overhead).next_power_of_two()) + 256
     }
 }
 
-/// Whose connection it is.
+/// The ends of a connection, and the state that it shares.
 #[derive(Clone)]
 pub struct Peer {
     /// Address and port of this side.

@@ -234,7 +234,7 @@ impl Endpoint {
 
     // ---- the path -----------------------------------------------------------------------------
 
-    /// The next segment to put on the path; call until it says `None`.
+    /// The next segment to put on the path; call until it returns `None`.
     pub fn transmit(&mut self, _now: Time) -> Option<Segment> {
         self.out.pop_front()
     }

@@ -73,7 +73,7 @@ impl Endpoint {
         self.sample(Event::Retransmit);
     }
 
-    /// What the other side's SYN or SYN-ACK allows.
+    /// Sets the options that the other side's SYN or SYN-ACK allows.
     fn agree(&mut self, syn: &Segment) {
         let config = &self.config;
         self.agreed = Agreed {

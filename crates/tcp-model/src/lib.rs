@@ -11,7 +11,7 @@
 //! Bytes have no contents: [`write`](Endpoint::write) and [`read`](Endpoint::read) take numbers of bytes. The
 //! congestion control is one of `congestion/`, called as the kernel calls it.
 //!
-//! * [`Config`]: sysctls and socket options; [`Segment`]: what travels;
+//! * [`Config`]: sysctls and socket options; [`Segment`]: a segment on the path;
 //! * `endpoint` (the application's side), `handshake`, `input` (an ACK from arrival to answer), `sacks` and
 //! `scoreboard` (what is known of each segment), `recovery` (state machine, undo, PRR), `loss` (RACK, RFC
 //! 6675, NewReno), `output` (sending), `timers`, `receiver` and `reassembly` (the other half), `shared`

@@ -17,7 +17,7 @@ const TSO_RTT_LOG: u32 = 9;
 const TSO_WINDOW_DIVISOR: u64 = 3;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// How far tcp_write_xmit goes.
+/// How much tcp_write_xmit sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Push {
     /// As far as the windows allow.

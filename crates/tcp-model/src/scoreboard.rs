@@ -29,7 +29,7 @@ pub(crate) mod tag {
     pub const APP_LIMITED: u8 = 16;
     /// It ends the stream.
     pub const FIN: u8 = 32;
-    /// It takes part in the order of transmission.
+    /// It is in the list of the order of transmission.
     pub const LISTED: u8 = 64;
     /// It is the last of a burst of the device (one skb of Linux).
     pub const BURST_END: u8 = 128;

@@ -1,4 +1,4 @@
-//! What travels: a segment without its bytes.
+//! A segment without its bytes.
 
 /// TCP's flags and the ECN field of IP, as bits of [`Segment::flags`].
 pub mod flags {

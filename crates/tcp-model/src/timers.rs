@@ -12,7 +12,7 @@ pub(crate) const TIMEOUT_MIN_US: u64 = 2_000;
 /// TCP_RTO_MIN in jiffies.
 const RTO_MIN: u64 = 50;
 
-/// What the retransmission timer is set for (ICSK_TIME_*).
+/// Purpose of the retransmission timer (ICSK_TIME_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pending {
     #[default]

@@ -110,7 +110,7 @@ fn the_first_segments_are_acknowledged_one_by_one_and_later_ones_in_pairs() {
 fn a_lone_segment_in_an_interactive_session_is_acknowledged_after_40_ms() {
     let mut path = open(50);
     for _ in 0..3 {
-        // Request and answer: the client's next request says that the session is interactive.
+        // Request and answer: the client's next request makes the session interactive.
         path.client.write(path.now, 300);
         path.collect();
         path.advance(50 * MS);

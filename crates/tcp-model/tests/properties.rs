@@ -23,7 +23,7 @@ struct Case {
     /// Mbit/s and packets of queue; 0 for no bottleneck.
     rate: u64,
     queue: usize,
-    /// What the server writes: pause in ms, bytes.
+    /// The server's writes: pause in ms, bytes.
     writes: [(u64, u64); 4],
     /// Bytes that the client reads every 50 ms; 0 reads everything at once.
     slow_reader: u64,

@@ -105,7 +105,7 @@ fn a_timeout_that_a_delay_caused_is_undone() {
     assert_eq!(path.server.info().timeouts, 1);
 }
 
-/// Ten segments of 40 come late by `late` ms; timestamps or not.
+/// Ten of 40 segments arrive `late` ms late, with or without timestamps.
 fn late_segments(late: u64, timestamps: bool) -> Path {
     let mut server = linux("std");
     server.timestamps = timestamps;

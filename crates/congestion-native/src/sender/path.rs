@@ -26,7 +26,7 @@ pub(super) struct Found {
 pub(super) struct Ack {
     /// First segment that has not arrived.
     pub next: u64,
-    /// Segments beyond it that have.
+    /// Segments beyond it that have arrived.
     pub sacked: Vec<u64>,
     /// Number of segments that had arrived before (DSACK).
     pub duplicates: u32,
@@ -37,7 +37,7 @@ pub(super) struct Ack {
 pub(super) struct Receiver {
     /// First segment that has not arrived.
     next: u64,
-    /// Segments beyond it that have.
+    /// Segments beyond it that have arrived.
     beyond: BTreeSet<u64>,
 }
 

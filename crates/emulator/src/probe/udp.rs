@@ -25,7 +25,7 @@ const WAKE_EARLY_NS: u64 = 60_000;
 /// then sleeps half of the remaining time until this is left, and spins the rest.
 const SPIN_NS: u64 = 5_000;
 
-/// What is sent.
+/// The packets to send.
 pub struct Plan {
     packets: u64,
     payload_bytes: usize,
@@ -62,7 +62,7 @@ pub struct StreamResult {
     ip_bytes_after_first: u64,
     /// One-way delay: from before the send call to the arrival at the far interface.
     delay: Quantiles,
-    /// Time of every arrival, when asked for.
+    /// Time of every arrival, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     arrivals: Option<Vec<u64>>,
 }

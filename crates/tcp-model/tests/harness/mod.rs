@@ -30,7 +30,7 @@ pub enum Side {
     Server,
 }
 
-/// What happens to a segment on its way.
+/// The fate of a segment on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Arrive,
@@ -239,7 +239,7 @@ impl Path {
     }
 }
 
-/// A connection of `std` whose sender takes any write.
+/// A connection of `std` with an unlimited send buffer.
 pub fn open(delay_ms: u64) -> Path {
     let mut server = linux("std");
     server.sndbuf = Some(u64::MAX);
