@@ -4,9 +4,9 @@
 //! answers "when next?". The emulator drives it with the real clock, the simulator with a virtual one.
 //!
 //! A packet passes, in this order: random loss ([`config::Loss`]) and the script of single packets
-//! ([`config::Scripted`]), the queue discipline ([`mod@queue`]), the bottleneck ([`config::Capacity`]), the delay with its jitter. The bottleneck
-//! is evaluated lazily on the times that are passed in, so a caller that wakes late gets the same
-//! departures as one that is punctual.
+//! ([`config::Scripted`]), the queue discipline ([`mod@queue`]), the bottleneck ([`config::Capacity`]), the
+//! delay with its jitter. The bottleneck is evaluated lazily on the times that are passed in, so a caller
+//! that wakes late gets the same departures as one that is punctual.
 //!
 //! Start at [`Link`]; [`config`] is its part of a run description.
 

@@ -99,8 +99,8 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// A visit that has not begun, with settings that [`Settings::check`] accepts. The same seed, page, settings
-    /// and arrivals give the same visit.
+    /// A visit that has not begun, with settings that [`Settings::check`] accepts. The same seed, page,
+    /// settings and arrivals give the same visit.
     pub fn new(prepared: &Prepared, settings: Settings, seed: u64) -> Visit {
         let Prepared { page, headers, links } = prepared.clone();
         let noise = |stream| Noise::new(seed, stream, settings.compute_noise_percent);

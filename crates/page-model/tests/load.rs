@@ -223,8 +223,8 @@ fn a_connection_that_is_given_up_while_its_name_is_looked_up_is_none() {
         let after_ns = Duration::from_millis(after_ms);
         resource(Kind::Data, origin, bytes, Some(Cause::Script { by: 0, after_ns }))
     };
-    // The second request's look-up is under way when the first one's connection turns out to speak HTTP/2; the
-    // last one's, to another host, begins then.
+    // The second request's look-up is under way when the first one's connection turns out to speak HTTP/2;
+    // the last one's, to another host, begins then.
     let resources = vec![script(1, 1_000, 10), script(1, 1_001, 300), script(2, 1_002, 320)];
     let dns_ns = Duration::from_millis(500);
     let carried = load(page(3, 0, resources), Settings { dns_ns, ..settings(Http::H2) }, lte());

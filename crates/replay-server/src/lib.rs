@@ -5,12 +5,12 @@
 //! it shares a small machine with the browser and the emulator.
 //!
 //! ```text
-//! server ─► recording ─► matching, headers, ranges     what is answered
+//! server ─► recording ─► matching, headers, ranges     the response
 //!    │  └─► tls                                        the run's own certificate authority
 //!    ├────► http1 ──────────────┐
-//!    └────► http2 ─► priority   ├─► answer             how it is sent
+//!    └────► http2 ─► priority   ├─► answer             its sending
 //!              └───► tap        │
-//!           socket, clock, records, rights             what the kernel says, when, for whom, as whom
+//!           socket, clock, records, rights             the kernel, time, results, user
 //! ```
 //!
 //! Start at [`server`].

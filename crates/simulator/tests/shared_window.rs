@@ -136,8 +136,8 @@ impl Hosts {
     }
 }
 
-/// Three connections with C = 12 in congestion avoidance and nothing in flight. `more` data segments are lost,
-/// counted from here.
+/// Three connections with C = 12 in congestion avoidance and nothing in flight. From here on the data
+/// segments numbered `more` are lost.
 fn three_at_12(more: &[u64]) -> (Hosts, [EndpointId; 3]) {
     // Of the first connection's 11 segments the first is lost, and repeated: 12 pass.
     let lost: Vec<u64> = [1].into_iter().chain(more.iter().map(|nth| nth + 12)).collect();

@@ -4,9 +4,9 @@
 //! `congestion/include/cc_native.h`). [`SharedWindows`] coordinates the sockets: it knows which one may send
 //! next, and which segments were overtaken by segments of other connections.
 //!
-//! An endpoint that may not send takes a place in the queue. When the window opens, or when three segments sent
-//! after one of its own were acknowledged, [`SharedWindows::next`] names it, and the owner of the endpoints
-//! calls [`Endpoint::take_turn`].
+//! An endpoint that may not send joins the queue. When the window opens, or when three segments sent after
+//! one of its own were acknowledged, [`SharedWindows::next`] names it, and the owner of the endpoints calls
+//! [`Endpoint::take_turn`].
 
 use crate::endpoint::{Endpoint, Stage};
 use crate::scoreboard::{NONE, Sent, tag};
