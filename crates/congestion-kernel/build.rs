@@ -17,7 +17,7 @@ fn main() {
         table += &format!("    ({name:?}, include_bytes!({object:?})),\n");
     }
     table += "];\n";
-    // What a user's own file needs at run time.
+    // Headers that a user's own file needs at run time.
     let libbpf = PathBuf::from(env::var_os("DEP_BPF_INCLUDE").expect("the crate depends on libbpf-sys"));
     let headers = ["bpf_core_read.h", "bpf_endian.h", "bpf_helper_defs.h", "bpf_helpers.h", "bpf_tracing.h"]
         .map(|file| libbpf.join("bpf").join(file));

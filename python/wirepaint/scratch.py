@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PREFIX = "wirepaint-"
+PREFIX = "wirepaint-scratch-"
+
+_LOCKED_WITHIN_S = 60
+"""A folder is locked after it is made; younger ones may not be locked yet."""
 
 _GUARD = """
-rounds=20 tries=300
+rounds=6 tries=300
 read -r ended && rounds=$ended
 while [ $rounds -gt 0 ] && [ $tries -gt 0 ]; do
   tries=$((tries - 1))
@@ -23,17 +28,21 @@ while [ $rounds -gt 0 ] && [ $tries -gt 0 ]; do
   [ -e "$0" ] || rounds=$((rounds - 1))
 done
 """
-"""Waits for a number of rounds, or until the other end of its standard input is closed. A dying browser
-makes its folders again, so then they must stay away for 2 s."""
+"""Reads a number of rounds, or nothing if its maker was killed. A dying browser makes its folders again, so
+then the folder must stay away for 0.6 s. After one second nothing may be left."""
 
 
 @contextmanager
 def scratch(*, browser: bool = False) -> Iterator[Path]:
     """A folder only for this user; ``browser``: a browser writes in it, and may still run at the end.
 
-    A small guard process removes the folder when this process ends, also by kill -9.
+    A small guard process removes the folder when this process ends, also by kill -9. If the guard was killed
+    too, the next call removes the folder: a folder in use is locked.
     """
+    _sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     reader, writer = os.pipe()
     guard = None
     try:
@@ -54,3 +63,18 @@ def scratch(*, browser: bool = False) -> Iterator[Path]:
         if guard is not None:
             guard.wait()
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _sweep() -> None:
+    """Removes folders of this user that nobody has locked for a minute."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                found = os.fstat(descriptor)
+                if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _LOCKED_WITHIN_S:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left)
+            finally:
+                os.close(descriptor)

@@ -1,21 +1,21 @@
-//! Compiles C with the machine's compilers: to BPF objects for build scripts, and at run time for a
-//! congestion control of the user's own.
+//! Compiles C with the machine's compilers: to BPF objects for build scripts, and at run time for the user's
+//! own congestion control.
 //!
-//! What ships is compiled when wirepaint is built and embedded in the program, so clang is not
-//! needed to run it. A crate whose build script calls [`compile`] must depend on libbpf-sys, whose
-//! build provides libbpf's headers.
+//! Sources that ship are compiled when wirepaint is built and embedded in the program, so running it needs no
+//! clang. A crate whose build script calls [`compile`] must depend on libbpf-sys, whose build provides
+//! libbpf's headers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Names under which clang is looked for; Debian's packages are clang and clang-14.
+/// Names of clang that are tried; Debian's packages are clang and clang-14.
 const CLANGS: [&str; 10] = [
     "clang", "clang-14", "clang-15", "clang-16", "clang-17", "clang-18", "clang-19", "clang-20", "clang-21",
     "clang-22",
 ];
 
-/// What a compiler is asked for.
+/// A request to a compiler.
 pub struct Compilation<'a> {
     /// The C file; messages name it as it is given here.
     pub source: &'a Path,
@@ -95,7 +95,7 @@ fn runs(name: &str) -> bool {
     Command::new(name).arg("--version").output().is_ok_and(|done| done.status.success())
 }
 
-/// The first clang that runs; where `$CLANG` is set, only that.
+/// The first clang that runs; if `$CLANG` is set, only that.
 fn clang() -> Option<String> {
     match env::var("CLANG") {
         Ok(chosen) => Some(chosen).filter(|name| runs(name)),

@@ -10,10 +10,10 @@ use wirepaint_run::{Congestion, Run};
 
 /// Loads all congestion controls of a run and holds them until SIGTERM or SIGINT.
 ///
-/// Prints `{"ready": true, "loaded": [{"algorithm", "name", "parameters"}]}` once they are
-/// registered, with the values of all parameters, and at the end `{"loaded", "hooks", "group_events",
-/// "group_events_lost"}`: how many they were; what each hook cost ([`HookCost`](crate::HookCost)), where
-/// the kernel kept statistics; rows written to the table `group`, and events that were not.
+/// Prints `{"ready": true, "loaded": [{"algorithm", "name", "parameters"}]}` once they are registered, with
+/// the values of all parameters, and at the end `{"loaded", "hooks", "group_events", "group_events_lost"}`:
+/// their number; the cost of each hook ([`HookCost`](crate::HookCost)), if the kernel kept statistics; rows
+/// written to the table `group`, and events lost.
 pub fn command(path: &Path) -> ExitCode {
     let signals = Signals::block();
     let run = match Run::read(path) {

@@ -1,4 +1,4 @@
-//! What the hooks of loaded congestion controls cost, where the kernel keeps BPF run-time statistics.
+//! Costs of the hooks of loaded congestion controls, if the kernel keeps BPF run-time statistics.
 
 use crate::Loaded;
 use libbpf_rs::Object;
@@ -12,9 +12,9 @@ pub struct HookCost {
     pub name: String,
     /// Name of the hook's program.
     pub hook: String,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// Time that it ran in nanoseconds, including the kernel's own measuring of it.
+    /// Run time in nanoseconds, including the kernel's own measurement.
     pub ns: u64,
 }
 

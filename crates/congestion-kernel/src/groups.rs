@@ -1,4 +1,4 @@
-//! Groups of connections in the kernel: what `congestion/include/cc_group.h` keeps in maps.
+//! Groups of connections in the kernel: the maps of `congestion/include/cc_group.h`.
 //!
 //! [`record`] writes their events as the table `group` of the trace while a run's congestion controls
 //! are loaded; [`command`] is the verb `cc groups`, which prints every group on this host.
@@ -25,7 +25,7 @@ const INSTANCE: &str = "cc_instance";
 /// Pause between two readings of the ring buffers, which hold 1 MiB: over 6,000 records each.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why the groups could not be read or their events not be written.
+/// Why the groups could not be read or their events could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     /// The kernel or libbpf refused.
@@ -36,7 +36,7 @@ pub enum GroupError {
     Trace(#[from] TraceError),
 }
 
-/// Which instance a map of groups belongs to: `struct cc_instance`.
+/// The instance of a map of groups: `struct cc_instance`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Instance {
@@ -63,7 +63,7 @@ fn map<'a>(object: &'a Object, name: &str) -> Option<libbpf_rs::Map<'a>> {
     object.maps().find(|map| map.name() == name)
 }
 
-/// Writes whose groups these are into a freshly loaded object; nothing where it has none.
+/// Writes the instance into the map of a newly loaded object; does nothing if it has no groups.
 pub(crate) fn label(object: &Object, congestion: &Congestion) -> Result<(), libbpf_rs::Error> {
     let Some(map) = map(object, INSTANCE) else { return Ok(()) };
     let fixed = |text: &str| {
@@ -71,13 +71,13 @@ pub(crate) fn label(object: &Object, congestion: &Congestion) -> Result<(), libb
         bytes.iter_mut().take(15).zip(text.bytes()).for_each(|(to, from)| *to = from);
         bytes
     };
-    // A user's own file goes by its stem.
+    // A user's own file is named by its stem.
     let algorithm = Path::new(&congestion.algorithm).file_stem().unwrap_or_default().to_string_lossy();
     let value = [fixed(&algorithm), fixed(&congestion.name), [0; 16]].concat();
     map.update(&0_u32.to_ne_bytes(), &value[..size_of::<Instance>()], MapFlags::ANY)
 }
 
-/// What `record` wrote.
+/// Counts of `record`.
 #[derive(Default)]
 pub(crate) struct Recorded {
     /// Rows of the table `group`.
@@ -86,8 +86,8 @@ pub(crate) struct Recorded {
     pub lost: u64,
 }
 
-/// Calls `ready`, then writes the events of all groups into the table `group` until SIGTERM or SIGINT.
-/// Without an algorithm that has groups it just waits, and there is no table.
+/// Calls `ready`, then writes the events of all groups into the table `group` until SIGTERM or SIGINT. If no
+/// algorithm has groups, it only waits, and there is no table.
 pub(crate) fn record(
     loaded: &Loaded,
     trace_dir: &Path,
@@ -103,7 +103,7 @@ pub(crate) fn record(
         return Ok(Recorded::default());
     }
     let mut table = TableWriter::create(trace_dir, "group")?;
-    // The callbacks cannot return an error of ours: the first one is kept and ends the loop.
+    // The callbacks cannot return our error: the first one is kept and ends the loop.
     let sink = RefCell::new((&mut table, 0_u64, None));
     let rings: Vec<_> =
         sharing.iter().map(|object| map(object, RECORDS).expect("beside the groups")).collect();
@@ -176,8 +176,8 @@ fn cells(record: &GroupRecord, epoch_ns: u64, algorithm: &str, name: &str) -> Ve
     .to_vec()
 }
 
-/// The verb `cc groups`: prints every group of every loaded congestion control on this host as JSON, a
-/// list of flat objects; with `each_line` in one line for each line on stdin.
+/// The verb `cc groups`: prints every group of every loaded congestion control on this host as JSON, a list
+/// of flat objects. With `each_line` it prints one line for each line on stdin.
 pub fn command(each_line: bool) -> ExitCode {
     let printed = if each_line {
         std::io::stdin().lines().map_while(Result::ok).try_for_each(|_| {
@@ -202,13 +202,13 @@ pub fn command(each_line: bool) -> ExitCode {
 fn all() -> Result<Vec<Described>, GroupError> {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
-        // Without the right to, iteration ends silently at once.
+        // Without the privilege, iteration ends silently at once.
         return Err(libbpf_rs::Error::from_raw_os_error(libc::EPERM).into());
     }
     let mut owners = BTreeMap::new();
     let mut maps = Vec::new();
     for info in MapInfoIter::default() {
-        // A map may end between the listing and the look.
+        // A map may be removed between the listing and this look-up.
         let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
         if info.name == INSTANCE && info.value_size as usize == size_of::<Instance>() {
             owners.insert(info.btf_id, Instance::read(&map)?);
@@ -222,7 +222,7 @@ fn all() -> Result<Vec<Described>, GroupError> {
     }
     let mut groups = Vec::new();
     for (btf, map) in maps {
-        // The maps of one object have their types in common.
+        // The maps of one object share their BTF.
         let Some(owner) = owners.get(&btf) else { continue };
         for key in map.keys() {
             let Some(value) = map.lookup(&key, MapFlags::LOCK)? else { continue };
@@ -253,7 +253,7 @@ struct Described {
     members: u32,
     cwnd_sum: u64,
     ssthresh_sum: u64,
-    /// 0 where the algorithm keeps none.
+    /// 0 if the algorithm keeps none.
     rtt_us: u32,
     /// Events so far.
     joins: u32,

@@ -1,10 +1,10 @@
 //! The congestion controls of `congestion/`, loaded into the running kernel.
 //!
-//! The same C sources as in crate congestion-native, compiled to BPF when wirepaint is built and
-//! embedded here. [`load`] registers instances under names of the caller's choice, each with its
-//! own parameters; they stay while the returned [`Loaded`] lives and vanish with the process,
-//! however it ends, because each is held by a BPF link and nothing is pinned. Sockets that use one
-//! keep it until they close. Names are global to the host; network namespaces share them.
+//! The same C sources as in crate congestion-native, compiled to BPF when wirepaint is built and embedded
+//! here. [`load`] registers instances under names of the caller's choice, each with its own parameters. They
+//! stay while the returned [`Loaded`] lives and end with the process, because a BPF link holds each and
+//! nothing is pinned. Sockets that use one keep it until they close. Names are global to the host; network
+//! namespaces share them.
 //!
 //! [`command`] is the verb `cc load RUN.json`, [`groups`] has the groups of connections.
 
@@ -27,7 +27,7 @@ use wirepaint_run::Congestion;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
-/// Longest name that the kernel takes, in bytes (TCP_CA_NAME_MAX less the final zero).
+/// Longest name that the kernel accepts, in bytes (TCP_CA_NAME_MAX less the final zero).
 pub const NAME_MAX: usize = 15;
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
@@ -41,7 +41,7 @@ pub enum LoadError {
         index: usize,
         /// `algorithm` or `parameters`.
         key: &'static str,
-        /// What was found and what is accepted.
+        /// The value found, and the accepted ones.
         refusal: Refusal,
     },
     /// The algorithm is the kernel's own.
@@ -57,7 +57,7 @@ pub enum LoadError {
         /// What can be loaded.
         accepted: String,
     },
-    /// The name is not one that the kernel takes, or is taken.
+    /// The kernel does not accept the name, or it is taken.
     #[error("congestion[{index}].name: found {found:?}, accepted: {accepted}")]
     Name {
         /// Place in the list.
@@ -74,7 +74,7 @@ pub enum LoadError {
         algorithm: String,
         /// Name to register under.
         name: String,
-        /// What libbpf or the verifier said.
+        /// The message of libbpf or the verifier.
         cause: String,
         /// True where the caller is root.
         root: bool,
@@ -82,7 +82,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// True where the run description is wrong, false where the machine refused.
+    /// True if the run description is wrong, false if the machine refused.
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, LoadError::Kernel { .. })
     }
@@ -116,13 +116,13 @@ pub fn load(wanted: &[Congestion]) -> Result<Loaded, LoadError> {
     Ok(loaded)
 }
 
-/// Names that the kernel offers now: its own and those that are loaded.
+/// Names that the kernel offers now: its own and loaded ones.
 pub fn available() -> Vec<String> {
     let text = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Refuses what can be refused before the kernel is asked.
+/// Refuses bad input before the kernel is asked.
 fn check(wanted: &[Congestion]) -> Result<(), LoadError> {
     let taken = available();
     for (index, congestion) in wanted.iter().enumerate() {
@@ -230,7 +230,7 @@ fn set_parameters(open: &mut OpenObject, congestion: &Congestion) {
     }
 }
 
-/// What libbpf printed while one object was loaded; errors are explained by its last line.
+/// The output of libbpf while one object was loaded. Its last line explains an error.
 struct Log;
 
 static LOG: Mutex<String> = Mutex::new(String::new());
@@ -244,7 +244,7 @@ impl Log {
         Log
     }
 
-    /// The verifier's own sentence where there is one, else libbpf's last.
+    /// The verifier's message if there is one, else libbpf's last line.
     fn last_line() -> String {
         let log = LOG.lock().expect("no holder panics");
         let useful = |line: &&str| {

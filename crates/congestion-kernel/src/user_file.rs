@@ -1,4 +1,4 @@
-//! A congestion control of the user's own, compiled to BPF when it is loaded.
+//! The user's own congestion control, compiled to BPF when it is loaded.
 //!
 //! The machine needs clang; the headers, libbpf's included, are embedded here.
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use wirepaint_bpf_build::{Compilation, bpf_object};
 use wirepaint_congestion_native::external::{Unpacked, name_of};
 
-/// The BPF object of a C file, or the file, the place in it and the cause.
+/// The BPF object of a C file. An error has the file, the place in it and the cause.
 pub fn compile(path: &Path) -> Result<Vec<u8>, String> {
     let name = name_of(path)?;
     let folder = Unpacked::new()?;

@@ -1,7 +1,6 @@
-//! Nanoseconds per ACK of each congestion control, natively: the hooks of an ACK in the kernel's
-//! order, and nothing around them.
+//! Nanoseconds per ACK of each congestion control, natively: only the hooks of an ACK, in the kernel's order.
 //!
-//! Prints one JSON object: name of the algorithm to the least of several measurements.
+//! Prints one JSON object: per algorithm, the least of several measurements.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

@@ -25,7 +25,7 @@ fn entry(algorithm: &Algorithm) -> Value {
     })
 }
 
-/// `cc list [FILE.c...]`: prints the catalogue, or the entries of files of the user's own.
+/// `cc list [FILE.c...]`: prints the catalogue, or the entries of the user's own files.
 pub fn list(files: &[String]) -> ExitCode {
     let found: Result<Vec<&Algorithm>, Refusal> = match files {
         [] => Ok(algorithms().to_vec()),
@@ -69,8 +69,8 @@ pub fn scripts(paths: &[PathBuf]) -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// `cc script --timetable FILE...`: plays scripts natively and prints, as a JSON object by file,
-/// what happened (`exchange`, `checks`) and how the kernel can be asked the same (`connections`).
+/// `cc script --timetable FILE...`: plays scripts natively and prints a JSON object by file: the native
+/// results (`exchange`, `checks`) and instructions for the same run in the kernel (`connections`).
 pub fn timetables(paths: &[PathBuf]) -> ExitCode {
     let mut timetables = Map::new();
     for path in paths {

@@ -1,12 +1,11 @@
-//! Several script senders in one time.
+//! Several script senders at the same time.
 //!
-//! Each [`Sender`] has a clock of its own; those of a script share a [`Wire`](crate::wire::Wire). These functions let all of
-//! them live through the same time: what is due first happens first, at equal times in the order of the
-//! list.
+//! Each [`Sender`] has its own clock; those of a script share a [`Wire`](crate::wire::Wire). These functions
+//! advance all of them together: events happen in order of time, at equal times in the order of the list.
 
 use crate::sender::Sender;
 
-/// Time passes until `end_us`; what arrives within it is acknowledged.
+/// Time passes until `end_us`; segments that arrive within it are acknowledged.
 pub fn advance_to(senders: &mut [&mut Sender], end_us: u64) {
     while let Some(first) = earliest(senders, |_, sender| sender.due_us().is_some_and(|due| due <= end_us)) {
         senders[first].step(end_us);
@@ -16,8 +15,8 @@ pub fn advance_to(senders: &mut [&mut Sender], end_us: u64) {
     }
 }
 
-/// The next `arrivals[i]` segments of the `i`-th sender arrive, one ACK each, and meanwhile whatever
-/// else is due; false where so many were not in flight.
+/// The next `arrivals[i]` segments of the `i`-th sender arrive, one ACK each; other due events happen
+/// meanwhile. False if fewer were in flight.
 pub fn ack(senders: &mut [&mut Sender], mut arrivals: Vec<u64>, ece: bool) -> bool {
     while let Some(next) = earliest(senders, |index, _| arrivals[index] > 0) {
         let Some(due) = senders[next].due_us() else { return false };
@@ -33,7 +32,7 @@ pub fn ack(senders: &mut [&mut Sender], mut arrivals: Vec<u64>, ece: bool) -> bo
     true
 }
 
-/// The sender with the earliest due time among those asked for; one without anything due comes last.
+/// The sender with the earliest due time among those that `asked` selects; one without due events comes last.
 fn earliest(senders: &[&mut Sender], asked: impl Fn(usize, &Sender) -> bool) -> Option<usize> {
     (0..senders.len())
         .filter(|&index| asked(index, senders[index]))

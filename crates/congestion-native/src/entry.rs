@@ -1,11 +1,11 @@
-//! What happened to a sender, as a script plays it.
+//! Events of a sender in a script.
 
 use crate::Instance;
 use std::sync::Arc;
 
-/// Something that the application or the path did.
+/// An event of the application or the path, with the sender's state before it.
 pub struct Entry {
-    /// Place in the order of all that happened in the script.
+    /// Place in the order of all events of the script.
     pub order: u64,
     /// The sender's clock.
     pub at_us: u64,
@@ -15,19 +15,19 @@ pub struct Entry {
     pub sent: u32,
     /// Retransmissions before it.
     pub retransmitted: u32,
-    /// What it was.
+    /// The event.
     pub what: What,
 }
 
-/// What the application or the path did. Packets have the numbers of their transmissions, from 1.
+/// An event of the application or the path. Packets have the numbers of their transmissions, from 1.
 pub enum What {
     /// The connection is established and has its congestion control.
     Open,
-    /// The application wrote so many segments, or without end.
+    /// The application wrote N segments; `None` is endless.
     Write(Option<u64>),
-    /// The application has nothing more to write; what was not sent is forgotten.
+    /// The application stops writing; unsent segments are dropped.
     StopWriting,
-    /// Packets in flight vanished.
+    /// Packets in flight were lost.
     Lose(Vec<u32>),
     /// Packets in flight are late; their numbers and when they were due.
     Hold(Vec<(u32, u64)>),
@@ -40,11 +40,11 @@ pub enum What {
         /// The acknowledgement carries an ECN echo.
         ece: bool,
     },
-    /// This packet takes so much longer than the path's round-trip time.
+    /// A packet and its delay beyond the path's round-trip time, in microseconds.
     Delay(u32, u64),
     /// The receiver offers another window.
     ReceiveWindow,
-    /// A real path cannot do what the script says, for this reason.
+    /// A real path cannot carry out the script, for this reason.
     NativeOnly(String),
     /// The retransmission timer fires.
     Timeout,

@@ -1,8 +1,8 @@
-//! A congestion control of the user's own: a C file outside the program, compiled when it is asked
-//! for and loaded into this process.
+//! The user's own congestion control: a C file outside the program, compiled on request and loaded into this
+//! process.
 //!
-//! It includes `cc.h` and nothing else has to be installed but a C compiler: the headers are
-//! embedded here. The file's name is the algorithm's name, as in congestion/algorithms.
+//! It includes `cc.h`. Only a C compiler must be installed: the headers are embedded here. The file's name is
+//! the algorithm's name, as in congestion/algorithms.
 
 use crate::{Algorithm, Refusal};
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use wirepaint_bpf_build::{Compilation, shared_library};
 
 include!(concat!(env!("OUT_DIR"), "/texts.rs"));
 
-/// Longest name in bytes that the kernel takes.
+/// Longest name in bytes that the kernel accepts.
 const NAME_MAX: usize = 15;
 
-/// True where a name means a file, not one of the algorithms that ship.
+/// True if a name means a file, not an algorithm that ships.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".c")
 }
@@ -40,20 +40,20 @@ fn text(table: &[(&str, &'static str)], file: &str) -> &'static str {
     table.iter().find(|(name, _)| *name == file).expect("compiled from the same folder").1
 }
 
-/// Files that were loaded: their name and text, the full path of the first that held it.
+/// Files that were loaded: name and text, and the full path of the first with this text.
 static LOADED: Mutex<Loaded> = Mutex::new(BTreeMap::new());
 
 /// Path and algorithm by name and text.
 type Loaded = BTreeMap<(String, String), (PathBuf, &'static Algorithm)>;
 
-/// What finds an algorithm again: its name, or the full path of the user's own file.
+/// The key that finds an algorithm again: its name, or the full path of the user's own file.
 pub fn name_or_path(algorithm: &'static Algorithm) -> String {
     let loaded = LOADED.lock().expect("no holder panics");
     let file = loaded.values().find(|(_, found)| std::ptr::eq(*found, algorithm));
     file.map_or_else(|| algorithm.name().to_owned(), |(path, _)| path.display().to_string())
 }
 
-/// The algorithm of a C file. A text is compiled once per process; what is loaded stays.
+/// The algorithm of a C file. A text is compiled once per process and stays loaded.
 pub(crate) fn load(path: &Path) -> Result<&'static Algorithm, Refusal> {
     let refuse = |message: String| Refusal::File { message };
     let explain = |error: std::io::Error| refuse(format!("{}: {error}", path.display()));
@@ -77,7 +77,7 @@ pub(crate) fn load(path: &Path) -> Result<&'static Algorithm, Refusal> {
     Ok(algorithm)
 }
 
-/// The name of a file's algorithm: its stem, which is a part of C identifiers and a name in the kernel.
+/// The name of a file's algorithm: its stem. It becomes part of C identifiers and a name in the kernel.
 pub fn name_of(path: &Path) -> Result<&str, String> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let plain = stem.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -102,7 +102,7 @@ fn open(library: &Path, name: &str) -> Result<&'static Algorithm, String> {
     Ok(algorithm)
 }
 
-/// The headers in a temporary folder, which goes with this value.
+/// The headers in a temporary folder, which is removed with this value.
 pub struct Unpacked {
     /// The folder.
     pub path: PathBuf,

@@ -1,9 +1,9 @@
-//! What connections know in common: the groups of `congestion/include/cc_group.h`.
+//! State that connections share: the groups of `congestion/include/cc_group.h`.
 //!
-//! [`Groups`] is the native meaning of the kernel's group maps: one per simulated run, shared by its
-//! connections, with a table of [`Group`]s per instance of an algorithm. Iteration is in the order of
-//! keys, so what happens depends on the run alone. [`GroupRecord`] is one event of a group; the
-//! kernel's arm reads the same record from its ring buffer.
+//! [`Groups`] is the native counterpart of the kernel's group maps: one per simulated run, shared by its
+//! connections, with a table of [`Group`]s per instance of an algorithm. Iteration is in the order of keys,
+//! so it is deterministic. [`GroupRecord`] is one event of a group; the kernel's arm reads the same record
+//! from its ring buffer.
 
 use crate::Instance;
 use std::cell::{RefCell, UnsafeCell};
@@ -19,14 +19,14 @@ pub(crate) const AF_INET6: u16 = 10;
 
 /// Most groups of one instance (CC_GROUPS_MAX).
 pub const GROUPS_MAX: usize = 4096;
-/// Bits of a sender's address that its server has in common (CC_SERVER_PLEN4, CC_SERVER_PLEN6).
+/// Prefix length of a server's addresses (CC_SERVER_PLEN4, CC_SERVER_PLEN6).
 const SERVER_PLEN4: u8 = 24;
 const SERVER_PLEN6: u8 = 64;
 
-/// What happened to a group, in the order of C's enum.
+/// Kinds of events of a group, in the order of C's enum.
 pub const EVENTS: [&str; 5] = ["join", "loss", "leave", "delay", "undo"];
 
-/// Which connections are a group: `struct cc_group_key`.
+/// Identifies a group: `struct cc_group_key`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub struct GroupKey {
@@ -39,7 +39,7 @@ pub struct GroupKey {
     unused: u8,
     /// Network order; IPv4 in the first.
     prefix: [u32; 4],
-    /// As the prefix, of the senders' own addresses.
+    /// Prefix of the senders' own addresses, in the same form.
     server: [u32; 2],
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for GroupKey {
 pub struct GroupEvent {
     /// Events so far; wraps.
     pub count: u32,
-    /// What the algorithm says with it, in segments.
+    /// Value that the algorithm reports with it, in segments.
     pub cwnd: u32,
     /// As above.
     pub ssthresh: u32,
@@ -78,9 +78,9 @@ pub struct Group {
     lock: u32,
     /// Members.
     pub members: u32,
-    /// Round-trip time that the group stands for; 0 where the algorithm keeps none.
+    /// Round-trip time of the group; 0 if the algorithm keeps none.
     pub rtt_us: u32,
-    /// Times that a first member joined.
+    /// Number of times that a first member joined.
     pub generation: u32,
     /// Sum of the windows that the members contributed.
     pub cwnd_sum: u64,
@@ -88,7 +88,7 @@ pub struct Group {
     pub ssthresh_sum: u64,
     /// The last event of each kind, in the order of [`EVENTS`].
     pub events: [GroupEvent; EVENTS.len()],
-    /// The algorithm's own.
+    /// The algorithm's own state.
     pub own: [u64; 8],
 }
 
@@ -112,7 +112,7 @@ pub struct GroupRecord {
     pub cwnd_sum: u64,
     /// Sum of their slow-start thresholds.
     pub ssthresh_sum: u64,
-    /// What the algorithm says with the event, in segments.
+    /// Value that the algorithm reports with the event, in segments.
     pub cwnd: u32,
     /// As above.
     pub ssthresh: u32,
@@ -145,12 +145,12 @@ fn address(family: u8, words: [u32; 4]) -> IpAddr {
 /// The groups of a run, by instance. Connections of a run share one.
 #[derive(Default)]
 pub struct Groups {
-    // A store stays where it is: connections hold its address.
+    // A store must not move: connections hold its address.
     stores: RefCell<Vec<(Arc<Instance>, Box<Store>)>>,
     records: Rc<RefCell<Vec<(usize, GroupRecord)>>>,
 }
 
-/// What the hooks call: `struct cc_group_store`.
+/// The store that the hooks use: `struct cc_group_store`.
 #[repr(C)]
 pub struct Store {
     find: extern "C" fn(*const Store, *const GroupKey) -> *mut Group,
@@ -159,7 +159,7 @@ pub struct Store {
     groups: RefCell<BTreeMap<GroupKey, Box<UnsafeCell<Group>>>>,
     /// Place among the stores.
     place: usize,
-    /// Of all stores, each with the place of its own.
+    /// Records of all stores, each with the place of its store.
     records: Rc<RefCell<Vec<(usize, GroupRecord)>>>,
 }
 
@@ -169,7 +169,7 @@ impl Groups {
         Rc::default()
     }
 
-    /// The table of an instance. It lives as long as self, which the connection therefore holds.
+    /// The table of an instance. It lives as long as self, so the connection holds self.
     pub(crate) fn store(&self, instance: &Arc<Instance>) -> *const Store {
         let mut stores = self.stores.borrow_mut();
         if let Some((_, store)) = stores.iter().find(|(known, _)| Arc::ptr_eq(known, instance)) {

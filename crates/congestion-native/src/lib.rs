@@ -1,19 +1,18 @@
 //! The congestion controls of `congestion/`, compiled for the host.
 //!
-//! The C sources are the ones that the kernel runs as BPF (crate congestion-kernel). Here they
-//! serve the simulator, the acknowledgement scripts and everybody who asks which congestion
-//! controls and parameters exist.
+//! The C sources are the ones that the kernel runs as BPF (crate congestion-kernel). Here they serve the
+//! simulator, the acknowledgement scripts and the catalogue of congestion controls and parameters.
 //!
-//! * [`algorithms`] and [`find`]: what exists, with summary and [`Parameter`]s;
+//! * [`algorithms`] and [`find`]: the catalogue, with summaries and [`Parameter`]s;
 //! * [`Algorithm::instance`]: a parameter set; [`Connection`]: one connection's socket under an
 //!   instance, with one method per hook;
-//! * [`groups`]: what connections share;
+//! * [`groups`]: state that connections share;
 //! * [`sender`]: a small sender that calls the hooks in the kernel's order, and [`script`], the
 //!   `.ack` scripts that drive it; [`timetable`] prepares them for the kernel;
 //! * [`command`]: the verbs `cc list` and `cc script`.
 //!
-//! A [`Connection`] does nothing by itself: its owner plays the kernel, keeps the fields of
-//! [`TcpSock`] true and calls the hooks in the kernel's order.
+//! A [`Connection`] does nothing by itself. Its owner plays the kernel: it maintains the fields of
+//! [`TcpSock`] and calls the hooks in the kernel's order.
 
 pub mod command;
 pub mod concurrent;
@@ -43,14 +42,14 @@ const PARAMETERS_MAX: usize = 32;
 #[repr(C)]
 pub struct Parameter {
     name: *const c_char,
-    /// Value where nothing else is asked for.
+    /// Default value.
     pub default: u64,
     /// Smallest value that is accepted.
     pub min: u64,
     /// Largest value that is accepted.
     pub max: u64,
     doc: *const c_char,
-    /// The kernel knows the default only.
+    /// The kernel supports only the default.
     pub simulated: bool,
 }
 
@@ -80,7 +79,7 @@ struct Sysctl {
     value: *const c_char,
 }
 
-/// One congestion control: what its file registers.
+/// One congestion control, as its file registers it.
 #[repr(C)]
 pub struct Algorithm {
     name: *const c_char,
@@ -148,19 +147,19 @@ pub enum Refusal {
         /// What the parameter is.
         doc: &'static str,
     },
-    /// Only the simulator can do what a parameter asks for.
+    /// Only the simulator supports the parameter's value.
     #[error("{parameter}: found {found}, accepted in the kernel: {default} ({doc})")]
     Simulated {
         /// Name of the parameter.
         parameter: &'static str,
         /// The value asked for.
         found: u64,
-        /// The value that the kernel knows.
+        /// The value that the kernel supports.
         default: u64,
         /// What the parameter is.
         doc: &'static str,
     },
-    /// A file of the user's own cannot be read or compiled.
+    /// The user's own file cannot be read or compiled.
     #[error("{message}")]
     File {
         /// The file, the place in it and the cause.
@@ -190,19 +189,19 @@ impl Algorithm {
         text(self.name)
     }
 
-    /// One line that says what it is.
+    /// A summary in one line.
     pub fn summary(&self) -> &'static str {
         text(self.summary)
     }
 
-    /// The sysctl without which the algorithm is not itself, and its value.
+    /// The sysctl that the algorithm needs, and its value.
     pub fn sysctl(&self) -> Option<(&'static str, &'static str)> {
         // SAFETY: points to a constant of the C source; one that needs none has no name.
         let sysctl = unsafe { &*self.sysctl };
         (!sysctl.name.is_null()).then(|| (text(sysctl.name), text(sysctl.value)))
     }
 
-    /// Whether it has what the kernel asks of every congestion control.
+    /// Whether it has the hooks that the kernel requires.
     fn complete(&self) -> Result<(), String> {
         let ops = &self.ops;
         let hooks = [
@@ -216,7 +215,7 @@ impl Algorithm {
         }
     }
 
-    /// True where the algorithm sets the window of a new connection itself, whatever the route says.
+    /// True if the algorithm sets the window of a new connection itself and ignores the route's.
     pub fn own_initial_window(&self) -> bool {
         // SAFETY: points to a constant of the C source.
         unsafe { *self.own_initial_window }
@@ -231,7 +230,7 @@ impl Algorithm {
             .take_while(|parameter| !parameter.name.is_null())
     }
 
-    /// The values of all parameters in the order of the source, `given` where it names one.
+    /// The values of all parameters in the order of the source; those in `given` override the defaults.
     pub fn resolve(&'static self, given: &BTreeMap<String, i64>) -> Result<Vec<u64>, Refusal> {
         if let Some(found) = given.keys().find(|name| self.parameters().all(|p| p.name() != *name)) {
             let known: Vec<_> =
@@ -259,7 +258,7 @@ impl Algorithm {
             .collect()
     }
 
-    /// As [`resolve`](Self::resolve), without what only the simulator can do.
+    /// Like [`resolve`](Self::resolve), but refuses values that only the simulator supports.
     pub fn resolve_for_kernel(&'static self, given: &BTreeMap<String, i64>) -> Result<Vec<u64>, Refusal> {
         let values = self.resolve(given)?;
         let beyond =
@@ -296,7 +295,7 @@ impl PartialEq for Instance {
 
 /// The socket of one connection under an instance of a congestion control.
 pub struct Connection {
-    /// What the hooks read and write; the owner keeps it true.
+    /// Fields that the hooks read and write; the owner maintains them.
     pub tp: TcpSock,
     instance: Arc<Instance>,
     groups: Rc<Groups>,
@@ -309,9 +308,9 @@ impl Connection {
         Connection::among(instance, Groups::new())
     }
 
-    /// As [`new`](Self::new), together with the other connections of `groups` that have the same
-    /// instance. The owner also sets the addresses and, where there are several sending hosts,
-    /// `tp.cc_netns` before `init`, and calls [`release`](Self::release) when the connection ends.
+    /// Like [`new`](Self::new), but sharing `groups` with other connections of the same instance. The owner
+    /// also sets the addresses and, where there are several sending hosts, `tp.cc_netns` before `init`, and
+    /// calls [`release`](Self::release) when the connection ends.
     pub fn among(instance: Arc<Instance>, groups: Rc<Groups>) -> Connection {
         let tp = TcpSock {
             cc_parameters: instance.parameters.as_ptr(),
@@ -326,8 +325,8 @@ impl Connection {
         self.instance.algorithm
     }
 
-    /// The group whose window the connection shares segment by segment, as a name that lasts as long as the
-    /// groups. Such a connection asks [`cc_room`](Self::cc_room) in place of the window.
+    /// Id of the group whose window the connection shares segment by segment, valid as long as the groups.
+    /// Such a connection asks [`cc_room`](Self::cc_room) instead of using the window.
     pub fn shared_window(&self) -> Option<usize> {
         let group = self.tp.cc_shared;
         (!group.is_null()).then_some(group as usize)
@@ -361,13 +360,13 @@ macro_rules! hooks {
 }
 
 hooks! {
-    /// The connection is established, or the algorithm was chosen on a living one.
+    /// The connection is established, or the algorithm was chosen on an open one.
     init();
     /// The connection ends or changes its algorithm.
     release();
     /// The new ssthresh at a loss, an ECN echo or a timeout.
     ssthresh() -> u32, or unreachable!("the kernel refuses an algorithm without ssthresh");
-    /// The window after the proof that a reduction was needless.
+    /// The window after the proof that a reduction was unnecessary.
     undo_cwnd() -> u32, or unreachable!("the kernel refuses an algorithm without undo_cwnd");
     /// An ACK lets the window grow: its number and the segments newly acked or SACKed.
     cong_avoid(ack: u32, acked: u32);
@@ -381,22 +380,22 @@ hooks! {
     min_tso_segs() -> u32, or 2;
     /// Windows for which the send buffer must have room.
     sndbuf_expand() -> u32, or 2;
-    /// The flight has changed: segments that the group may still send. For a connection with
+    /// The flight size has changed. Returns the segments that the group may still send. For a connection with
     /// [`shared_window`](Connection::shared_window).
     cc_room() -> u32, or 0;
-    /// A segment that left at `sent_us` was found lost; before [`ssthresh`](Connection::ssthresh). For the same.
+    /// A segment that left at `sent_us` was found lost; before [`ssthresh`](Connection::ssthresh). For such
+    /// connections only.
     cc_lost(sent_us: u64);
 }
 
 impl Connection {
-    /// True where [`cong_control`](Self::cong_control) takes the place of `cong_avoid`, PRR and
-    /// both idle rules.
+    /// True if [`cong_control`](Self::cong_control) replaces `cong_avoid`, PRR and both idle rules.
     pub fn has_cong_control(&self) -> bool {
         self.instance.algorithm.ops.cong_control.is_some()
     }
 
-    /// The end of an ACK, for algorithms that set window and pacing rate themselves; `flag` as in
-    /// tcp_input.c, which no algorithm here reads.
+    /// The end of an ACK, for algorithms that set window and pacing rate themselves. `flag` is as in
+    /// tcp_input.c; no algorithm here reads it.
     pub fn cong_control(&mut self, ack: u32, flag: i32, sample: RateSample) {
         if let Some(hook) = self.instance.algorithm.ops.cong_control {
             // SAFETY: as for the other hooks; the sample outlives the call.

@@ -1,6 +1,6 @@
-//! Acknowledgement scripts: what the path does goes in, what the window does comes out.
+//! Acknowledgement scripts: events of the path, and the windows that must follow.
 //!
-//! One line is one event, its checks follow `=>`; `#` starts a comment.
+//! One line is one event; its checks follow `=>`; `#` starts a comment.
 //!
 //! ```text
 //! cc fld fld_threshold=50000          # first: the algorithm and its parameters; or a file: cc mine.c
@@ -9,17 +9,17 @@
 //! round          => cwnd 30, flight 30
 //! lose 3 at 5                         # three segments in flight vanish, from the 5th on
 //! round x2       => cwnd 27, ssthresh 27, state Open
-//! +1.2s write 40 => flight 10         # time passes first; what arrives meanwhile is acknowledged
+//! +1.2s write 40 => flight 10         # time passes first; arrivals meanwhile are acknowledged
 //! ```
 //!
-//! Events: `write N|NkB|bulk|nothing`, `round`, `ack N [ece]` (the next N segments arrive, one ACK
-//! each), `stretch N [ece]` (one ACK for N), `lose N [at K]`, `hold N [at K]` and `arrive` (they
-//! come late), `rtt TIME` (of what is sent from now on), `rwnd N` (the receiver's window),
-//! `native REASON` (not for the kernel), `rto`, `tlp`, `local-drop`, `idle TIME`, `finish` (rounds until all is acknowledged),
-//! `switch NAME [parameter=value...]`, `close`. Suffix `xN` repeats an event. Checks: `cwnd`, `ssthresh` (or `inf`),
+//! Events: `write N|NkB|bulk|nothing`, `round`, `ack N [ece]` (the next N segments arrive, one ACK each),
+//! `stretch N [ece]` (one ACK for N), `lose N [at K]`, `hold N [at K]` and `arrive` (they arrive late), `rtt
+//! TIME` (of what is sent from now on), `rwnd N` (the receiver's window), `native REASON` (not for the
+//! kernel), `rto`, `tlp`, `local-drop`, `idle TIME`, `finish` (rounds until all is acknowledged), `switch
+//! NAME [parameter=value...]`, `close`. Suffix `xN` repeats an event. Checks: `cwnd`, `ssthresh` (or `inf`),
 //! `flight`, `state`, `lost`, `retransmitted`, `sent_kb`, `rounds`, `cc`.
 //!
-//! Several connections have names and live in one time; those of one `cc` line share its groups:
+//! Several connections have names and run at the same time; those of one `cc` line share its groups:
 //!
 //! ```text
 //! open a to=10.1.2.3                  # a receiver, for algorithms that group by address
@@ -42,16 +42,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What stopped a script: a line that could not be read, or a check that did not hold.
+/// Why a script stopped: a line that could not be read, or a check that did not hold.
 #[derive(Debug, thiserror::Error)]
 pub struct ScriptError {
     /// The script.
     pub path: PathBuf,
     /// Line from 1; 0 where the whole file is meant.
     pub line: usize,
-    /// What was found and what was accepted or expected.
+    /// The text found, and the text accepted or expected.
     pub message: String,
-    /// True where the script was understood and the algorithm did something else.
+    /// True if the script was read and the algorithm behaved differently.
     pub differs: bool,
 }
 
@@ -61,14 +61,14 @@ impl fmt::Display for ScriptError {
     }
 }
 
-/// A script as it went: every connection, every event and every check.
+/// A played script: every connection, every event and every check.
 #[derive(Default)]
 pub struct Played {
     /// The connections in the order of `open`, as they ended.
     pub connections: Vec<Opened>,
     /// Events with the sender after them.
     pub exchange: Vec<Exchange>,
-    /// Checks in order, also those that did not hold.
+    /// Checks in order, including those that did not hold.
     pub checks: Vec<Check>,
     /// Looks at groups, in order.
     pub looks: Vec<Look>,
@@ -78,11 +78,11 @@ pub struct Played {
 
 /// A look at a group.
 pub struct Look {
-    /// Place in the order of all that happened.
+    /// Place in the order of all events.
     pub order: u64,
     /// The script's clock.
     pub at_us: u64,
-    /// Whose group it is.
+    /// Instance of the group.
     pub instance: Arc<Instance>,
     /// The group's prefix.
     pub prefix: String,
@@ -96,11 +96,11 @@ pub struct Look {
 pub struct Opened {
     /// Line of its `open`.
     pub line: usize,
-    /// Its name; empty where it has none.
+    /// Its name; empty if it has none.
     pub name: String,
     /// True until its `close`, and for one without a name until the next `open`.
     pub lives: bool,
-    /// What it was opened with; `switch` may have changed the sender's.
+    /// The instance at its `open`; `switch` may have changed the sender's.
     pub instance: Arc<Instance>,
     /// Its path and settings.
     pub config: Config,
@@ -112,13 +112,13 @@ pub struct Opened {
 pub struct Exchange {
     /// Line of the script.
     pub line: usize,
-    /// The event as it is written there.
+    /// The event, as written there.
     pub event: String,
     /// The sender in words.
     pub sender: String,
 }
 
-/// What a script expects of the sender at one point.
+/// A script's expectation of the sender at one point.
 pub struct Check {
     /// Line of the script.
     pub line: usize,
@@ -128,7 +128,7 @@ pub struct Check {
     pub connection: usize,
     /// Entries of the connection's journal by then.
     pub entries: usize,
-    /// Place in the order of all that happened.
+    /// Place in the order of all events.
     pub order: u64,
     /// The script's clock.
     pub at_us: u64,
@@ -140,22 +140,22 @@ pub struct Check {
     pub sent: u32,
     /// Retransmissions alone.
     pub retransmitted: u32,
-    /// What is looked at.
+    /// The value that is checked.
     pub key: String,
-    /// What the script says.
+    /// The script's value.
     pub expected: String,
-    /// What the native sender shows.
+    /// The native sender's value.
     pub found: String,
 }
 
 impl Check {
-    /// True where the native sender did as expected.
+    /// True if the native sender's value is the expected one.
     pub fn holds(&self) -> bool {
         self.found == self.expected
     }
 }
 
-/// Runs a script file; the number of checks that held.
+/// Runs a script file. Returns the number of checks that held.
 pub fn run(path: &Path) -> Result<usize, ScriptError> {
     let played = play(path)?;
     match played.checks.iter().find(|check| !check.holds()) {
@@ -169,8 +169,8 @@ pub fn run(path: &Path) -> Result<usize, ScriptError> {
     }
 }
 
-/// Plays a script to its end, also where checks do not hold. A file name alone may also be that of a
-/// script that ships.
+/// Plays a script to its end, even if checks do not hold. A bare file name may be that of a script that
+/// ships.
 pub fn play(path: &Path) -> Result<Played, ScriptError> {
     let error = |line, message| ScriptError { path: path.to_owned(), line, message, differs: false };
     let shipped = external::scripts().iter().find(|(file, _)| path == Path::new(file) && !path.exists());

@@ -1,18 +1,16 @@
 //! A small TCP sender that calls the hooks in the kernel's order.
 //!
-//! It follows Linux 6.18 (net/ipv4/tcp_input.c, tcp_output.c, tcp_recovery.c): SACK tagging,
-//! queue cleaning, `pkts_acked`, `in_ack_event`, tail-loss probe, the state machine with RACK
-//! (RFC 8985) and undo by DSACK, PRR (RFC 9937) or `cong_avoid`, retransmissions, new data. It
-//! exists for the acknowledgement scripts: one connection, full segments, a path that delivers
-//! everything after one constant round-trip time unless told to lose or hold it, and a receiver
-//! that answers each segment at once.
+//! It follows Linux 6.18 (net/ipv4/tcp_input.c, tcp_output.c, tcp_recovery.c): SACK tagging, queue cleaning,
+//! `pkts_acked`, `in_ack_event`, tail-loss probe, the state machine with RACK (RFC 8985) and undo by DSACK,
+//! PRR (RFC 9937) or `cong_avoid`, retransmissions, new data. It exists for the acknowledgement scripts: one
+//! connection, full segments, a path that delivers every segment after a constant round-trip time unless the
+//! script loses or holds it, and a receiver that acknowledges each segment at once.
 //!
-//! DEVIATION: no F-RTO (as with tcp_frto=0), no timestamps (undo only by DSACK), no pacing, whatever
-//! sk_pacing_rate says; the receiver's window only changes, and timeouts and tail-loss probes only
-//! happen, when the script says so.
+//! DEVIATION: no F-RTO (as with tcp_frto=0), no timestamps (undo only by DSACK), no pacing (sk_pacing_rate is
+//! ignored). Changes of the receiver's window, timeouts and tail-loss probes happen only by the script.
 //!
-//! Here is what a script does to the sender. `path` carries its segments, `input` takes the ACKs, which go
-//! to `rack` (loss detection), `recovery` (the state machine) and `reduction` (PRR), `output` sends.
+//! This file has the events of a script. `path` carries its segments, `input` takes the ACKs, which go to
+//! `rack` (loss detection), `recovery` (the state machine) and `reduction` (PRR), `output` sends.
 
 mod input;
 mod output;
@@ -36,12 +34,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// When time begins. Not zero: jiffies and times of "never" must differ from the start.
+/// Start of time. Not zero, because zero jiffies mean "never".
 pub const START_US: u64 = 1_000_000;
 /// Microseconds of a jiffy: HZ is 250.
 const JIFFY_US: u64 = 4_000;
 
-/// What a connection starts with.
+/// Settings of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Initial window in segments.
@@ -56,7 +54,7 @@ pub struct Config {
     pub after_idle: bool,
     /// The receiver.
     pub to: SocketAddr,
-    /// Number of the sender's server: those of one number share groups.
+    /// Number of the sender's server; senders of one server share groups.
     pub server: u8,
 }
 
@@ -77,7 +75,7 @@ impl Default for Config {
 /// The address of a server towards a receiver.
 fn local_address(server: u8, to: SocketAddr) -> IpAddr {
     match to {
-        // An IPv4 address in an IPv6 socket stays one.
+        // A mapped IPv4 address stays IPv4.
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => {
             Ipv4Addr::new(10, 0, server, 1).to_ipv6_mapped().into()
         }
@@ -86,7 +84,7 @@ fn local_address(server: u8, to: SocketAddr) -> IpAddr {
     }
 }
 
-/// The network of a server's addresses, as groups name it.
+/// The network of a server's addresses, as in the names of groups.
 pub(crate) fn network(server: u8, ipv6: bool) -> String {
     if ipv6 {
         let network = Ipv6Addr::new(0xfd00, 0, 0, server.into(), 0, 0, 0, 0);
@@ -95,7 +93,7 @@ pub(crate) fn network(server: u8, ipv6: bool) -> String {
     format!("10.0.{server}.0/24")
 }
 
-/// A segment that is not acknowledged by number.
+/// A segment that is not cumulatively acknowledged.
 #[derive(Default)]
 struct Segment {
     sent_us: u64,
@@ -113,12 +111,12 @@ pub struct Sender {
     pub connection: Connection,
     config: Config,
     now_us: u64,
-    /// Round-trip time of the path from now on.
+    /// Round-trip time of segments sent now.
     rtt_us: u64,
     queue: VecDeque<Segment>,
     /// Number of the queue's first segment.
     first: u64,
-    /// Segments that the application wrote and TCP has not sent; `None` never ends.
+    /// Segments written and not sent; `None` is endless.
     unsent: Option<u64>,
     path: VecDeque<Transmission>,
     held: Vec<Transmission>,
@@ -134,9 +132,9 @@ pub struct Sender {
     timeouts: u32,
     /// Round trips that [`round`](Self::round) has passed.
     pub rounds: u64,
-    /// What the application and the path did so far, for a timetable.
+    /// Events of the application and the path so far, for a timetable.
     pub journal: Vec<Entry>,
-    /// Place of each transmission in the order of all that happened.
+    /// Place of each transmission in the order of all events.
     pub transmissions: Vec<u64>,
     /// True once the kernel's own restart after idle has changed a window.
     pub restarted: bool,
@@ -144,12 +142,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A connection that has just been established and has nothing to send.
+    /// A new, established connection with nothing to send.
     pub fn open(instance: Arc<Instance>, config: Config) -> Sender {
         Sender::open_among(instance, config, Groups::new(), Rc::default(), START_US)
     }
 
-    /// As [`open`](Self::open), at a time and together with the other connections of `groups` and `wire`.
+    /// Like [`open`](Self::open), but at a given time and with the other connections of `groups` and `wire`.
     pub fn open_among(
         instance: Arc<Instance>,
         config: Config,
@@ -202,7 +200,7 @@ impl Sender {
         sender
     }
 
-    /// The application writes `segments`, or without end.
+    /// The application writes `segments`; `None` is endless.
     pub fn write(&mut self, segments: Option<u64>) {
         self.note(What::Write(segments));
         let own_rule = self.connection.has_cong_control();
@@ -221,7 +219,7 @@ impl Sender {
         self.send();
     }
 
-    /// The application has nothing more to write; what waits is forgotten.
+    /// The application stops writing; unsent segments are dropped.
     pub fn stop_writing(&mut self) {
         self.note(What::StopWriting);
         self.unsent = Some(0);
@@ -233,7 +231,7 @@ impl Sender {
         self.now_us
     }
 
-    /// Round-trip time of what is sent now.
+    /// Round-trip time of segments sent now.
     pub fn rtt_us(&self) -> u64 {
         self.rtt_us
     }
@@ -244,7 +242,7 @@ impl Sender {
         self.connection.release();
     }
 
-    /// All that is in flight arrives, one ACK each.
+    /// All segments in flight arrive, one ACK each.
     pub fn round(&mut self) {
         self.rounds += 1;
         match self.on_the_way() {
@@ -273,8 +271,7 @@ impl Sender {
         self.connection.tp.icsk_rto *= 2;
     }
 
-    /// The tail-loss probe fires after two round trips: new data where there is some, else the
-    /// last segment again.
+    /// The tail-loss probe fires after two round trips: it sends new data, or else the last segment again.
     pub fn probe(&mut self) {
         self.set_clock(self.now_us + 2 * self.rtt_us);
         self.note(What::Probe);
@@ -288,7 +285,7 @@ impl Sender {
         self.tlp.high_seq = Some(self.connection.tp.snd_nxt);
     }
 
-    /// The receiver offers a window of so many segments.
+    /// The receiver offers a window of `segments` segments.
     pub fn set_receive_window(&mut self, segments: u32) {
         self.note(What::ReceiveWindow);
         let tp = &mut self.connection.tp;
@@ -296,7 +293,7 @@ impl Sender {
         self.send();
     }
 
-    /// What follows is for this sender alone: a real path would do something else.
+    /// The rest of the script is for this sender only; a real path would behave differently.
     pub fn native_only(&mut self, reason: String) {
         self.note(What::NativeOnly(reason));
     }
@@ -307,7 +304,7 @@ impl Sender {
         self.enter_cwr();
     }
 
-    /// Changes the congestion control of the living connection.
+    /// Changes the congestion control of the open connection.
     pub fn switch(&mut self, instance: Arc<Instance>) {
         self.note(What::Switch(instance.clone()));
         self.connection.switch(instance);

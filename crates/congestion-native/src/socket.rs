@@ -24,7 +24,7 @@ pub mod ack_flags {
 pub enum CaState {
     /// Nothing unusual.
     Open = 0,
-    /// SACKs arrived, nothing is held for lost yet.
+    /// SACKs arrived, nothing is marked lost yet.
     Disorder = 1,
     /// The window shrinks after an ECN echo or a drop in the local queue.
     Cwr = 2,
@@ -52,7 +52,7 @@ pub enum CaEvent {
     EcnIsCe,
 }
 
-/// What an ACK took off the retransmission queue.
+/// Segments that an ACK removed from the retransmission queue.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AckSample {
@@ -64,7 +64,7 @@ pub struct AckSample {
     pub in_flight: u32,
 }
 
-/// Delivery rate as an ACK shows it (draft-cheng-iccrg-delivery-rate-estimation; tcp_rate.c).
+/// Delivery rate sample of an ACK (draft-cheng-iccrg-delivery-rate-estimation; tcp_rate.c).
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct RateSample {
@@ -72,7 +72,7 @@ pub struct RateSample {
     pub prior_delivered: u32,
     /// Segments delivered since then; -1 without a valid sample.
     pub delivered: i32,
-    /// Time in which they were; -1 without a valid sample.
+    /// Time of their delivery; -1 without a valid sample.
     pub interval_us: i64,
     /// Round-trip time of this ACK; -1 without one.
     pub rtt_us: i64,
@@ -113,7 +113,7 @@ tcp_sock! {
     skc_dport: u16 = "inet_conn.icsk_inet.sk.__sk_common.skc_dport",
     /// Address family: 2 IPv4, 10 IPv6 (Linux).
     skc_family: u16 = "inet_conn.icsk_inet.sk.__sk_common.skc_family",
-    /// The sending host, which the kernel tells by its network namespace.
+    /// The sending host; in the kernel, its network namespace.
     cc_netns: u32 = "inet_conn.icsk_inet.sk.__sk_common.cc_netns",
     /// Address of the receiver in network order, for IPv6.
     skc_v6_daddr: [u32; 4] = "inet_conn.icsk_inet.sk.__sk_common.skc_v6_daddr",
@@ -121,7 +121,7 @@ tcp_sock! {
     skc_v6_rcv_saddr: [u32; 4] = "inet_conn.icsk_inet.sk.__sk_common.skc_v6_rcv_saddr",
     /// Pacing rate in bytes per second.
     sk_pacing_rate: u64 = "inet_conn.icsk_inet.sk.sk_pacing_rate",
-    /// 0 none, 1 asked for.
+    /// 0 none, 1 requested.
     sk_pacing_status: u32 = "inet_conn.icsk_inet.sk.sk_pacing_status",
     /// The clock in jiffies.
     cc_jiffies: u32 = "inet_conn.icsk_inet.sk.cc_jiffies",
@@ -161,13 +161,13 @@ tcp_sock! {
     prior_ssthresh: u32 = "prior_ssthresh",
     /// End of the last reduction's window.
     high_seq: u32 = "high_seq",
-    /// Segments sent and not acknowledged by number.
+    /// Segments sent and not cumulatively acknowledged.
     packets_out: u32 = "packets_out",
-    /// The most of them in the last window.
+    /// Maximum of `packets_out` in the last window.
     max_packets_out: u32 = "max_packets_out",
     /// Segments SACKed.
     sacked_out: u32 = "sacked_out",
-    /// Segments held for lost and not acknowledged.
+    /// Segments marked lost and not acknowledged.
     lost_out: u32 = "lost_out",
     /// Retransmissions in flight.
     retrans_out: u32 = "retrans_out",
@@ -189,7 +189,7 @@ tcp_sock! {
     snd_una: u32 = "snd_una",
     /// Next byte to send.
     snd_nxt: u32 = "snd_nxt",
-    /// End of what the application wrote.
+    /// End of the application's data.
     write_seq: u32 = "write_seq",
     /// Receiver's window in bytes.
     snd_wnd: u32 = "snd_wnd",
@@ -197,7 +197,7 @@ tcp_sock! {
     mss_cache: u32 = "mss_cache",
     /// Smoothed round-trip time, in eighths of a microsecond.
     srtt_us: u32 = "srtt_us",
-    /// Clock of the ACK at hand in microseconds.
+    /// Clock of the current ACK in microseconds.
     tcp_mstamp: u64 = "tcp_mstamp",
     /// Jiffies at which the last data segment was sent.
     lsndtime: u32 = "lsndtime",
@@ -215,7 +215,8 @@ tcp_sock! {
     cc_rtt_min_us: u32 = "cc_rtt_min_us",
     /// Variation of the round-trip time in the scale of Linux's rttvar_us; the owner keeps it.
     cc_rttvar_us: u32 = "cc_rttvar_us",
-    /// What the hook `init` wants the connection to go on with, in the scale of `srtt_us`; 0 for nothing.
+    /// Round-trip time with which the hook `init` seeds the connection, in the scale of `srtt_us`; 0 for
+    /// none.
     cc_seed_srtt_us: u32 = "cc_seed_srtt_us",
     /// The variation with it.
     cc_seed_rttvar_us: u32 = "cc_seed_rttvar_us",

@@ -1,17 +1,16 @@
-//! Timetables: an acknowledgement script as a real path and a real application can carry it out.
+//! Timetables: acknowledgement scripts for a real path and a real application.
 //!
-//! A script is played natively first ([`crate::script::play`]). What its sender wrote, and what the
-//! path did to which data packet, are noted in a journal; [`timetable`] turns the journal into
-//! instructions for the running kernel behind the emulator, where nothing can be told to the sender:
+//! A script is played natively first ([`crate::script::play`]). A journal notes the sender's writes and the
+//! path's actions on each data packet. [`timetable`] turns the journal into instructions for the running
+//! kernel behind the emulator, where the sender cannot be controlled:
 //!
-//! * connections that know of each other share a path, on which data leaves in the order in which it was
-//!   sent;
-//! * applications open, write, switch and close once so many segments have been delivered and sent on
-//!   each of these connections, and so long after that;
+//! * connections that share groups share a path, on which data leave in the order of sending;
+//! * applications open, write, switch and close a given time after given numbers of segments have been
+//! delivered and sent on each of these connections;
 //! * packets are dropped, held or marked by their number, and acknowledgements by theirs;
-//! * each check says at which point of the connection it is to be observed.
+//! * each check states the point of the connection at which to observe.
 //!
-//! What a path cannot be told (a drop in the sender's own queue) is listed under `impossible`.
+//! Events that a path cannot carry out (a drop in the sender's own queue) are listed under `impossible`.
 
 use crate::entry::{Entry, What};
 use crate::script::{Check, Exchange, Look, Opened, Played};
@@ -23,12 +22,11 @@ use std::sync::Arc;
 /// Real time that a connection may take in the kernel.
 const LONGEST_TRANSFER_US: u64 = 60_000_000;
 
-/// Long enough to be seen by an application that looks each millisecond, short enough for RACK.
+/// Longest pause: long enough for an application that polls each millisecond, short enough for RACK.
 const LONGEST_PAUSE_US: u64 = 5_000;
 
-/// A played script, as JSON: `exchange` (the events with the sender after them) and `transfers`, each
-/// with the connections that know of each other, what applications and the path are to do, and the
-/// checks.
+/// A played script, as JSON: `exchange` (the events with the sender after them) and `transfers`. A transfer
+/// has connections that share groups, the actions of applications and path, and the checks.
 pub fn timetable(played: &Played) -> Value {
     let transfers = together(played).into_iter().map(|members| Transfer::new(played, members).described());
     let exchange = played
@@ -41,7 +39,7 @@ pub fn timetable(played: &Played) -> Value {
     })
 }
 
-/// Connections by places, those that were in groups of one prefix together.
+/// Places of connections; those in groups of one prefix are together.
 fn together(played: &Played) -> Vec<Vec<usize>> {
     let mut transfer: Vec<usize> = (0..played.connections.len()).collect();
     let same = |one: &Membership, other: &Membership| Arc::ptr_eq(&one.1, &other.1) && one.2 == other.2;
@@ -58,7 +56,7 @@ fn together(played: &Played) -> Vec<Vec<usize>> {
     transfers.into_values().collect()
 }
 
-/// Connections that know of each other, on one path.
+/// Connections that share groups, on one path.
 struct Transfer<'a> {
     opened: Vec<&'a Opened>,
     /// Events of all until the last check is seen, each with the place of its connection.
@@ -68,9 +66,9 @@ struct Transfer<'a> {
     looks: BTreeMap<usize, &'a Look>,
     /// Each connection's data packets, by their numbers on the path.
     numbers: Vec<Vec<u32>>,
-    /// Of the path; single connections may be longer.
+    /// Round-trip time of the path; single connections may have a longer one.
     rtt_us: u64,
-    /// The time that this takes.
+    /// Duration of the transfer.
     takes_us: u64,
 }
 
@@ -81,7 +79,7 @@ impl<'a> Transfer<'a> {
             let groups = || played.memberships.iter();
             let in_it =
                 |member: &&Membership| Arc::ptr_eq(&member.1, &look.instance) && member.2 == look.prefix;
-            // Where nobody was ever in the group the check goes with its connection.
+            // If no connection was ever in the group, the check belongs to its connection's transfer.
             groups().find(in_it).map(|member| members.contains(&member.0))
         };
         let mut checks = Vec::new();
@@ -101,7 +99,7 @@ impl<'a> Transfer<'a> {
         }
         journal.sort_by_key(|(_, entry)| entry.order);
         let (begin, end) = (journal[0].1.at_us, opened.iter().map(|opened| opened.sender.now_us()).max());
-        // The ACKs that show what the last check is about are the last that matter.
+        // Events after the ACKs that the last check observes do not matter.
         let last = checks.last().map_or((0, 0), |(_, check)| (check.order, check.at_us + 2 * rtt_us));
         journal.retain(|(_, entry)| entry.order < last.0 || entry.at_us <= last.1);
         let takes_us = end.unwrap_or(begin).min(last.1).saturating_sub(begin);
@@ -144,8 +142,8 @@ impl<'a> Transfer<'a> {
         self.opened.len() > 1
     }
 
-    /// Several connections are established before they are opened and must not be idle by then, so the
-    /// kernel's restart is off where it changed nothing.
+    /// Several connections are established before they are opened and must not count as idle by then. So the
+    /// kernel's restart after idle is off if it changed nothing.
     fn after_idle(&self) -> bool {
         let restarted = || self.opened.iter().any(|opened| opened.sender.restarted);
         self.opened[0].config.after_idle && (!self.several() || restarted())
@@ -188,7 +186,7 @@ impl<'a> Transfer<'a> {
         why.into_iter().map(str::to_owned).collect()
     }
 
-    /// Segments delivered and sent by each connection when something happened.
+    /// Segments delivered and sent by each connection before the event of this order.
     fn reached(&self, order: u64) -> Vec<(u32, u32)> {
         let last = self.journal.last().map_or(0, |(_, entry)| entry.order);
         let reached = |opened: &&Opened| {
@@ -199,14 +197,14 @@ impl<'a> Transfer<'a> {
         self.opened.iter().map(reached).collect()
     }
 
-    /// What applications do, and looks at groups, in order. Each act comes once each connection has
-    /// `reached` so many segments delivered and sent, and `after_us` later.
+    /// Acts of applications, and looks at groups, in order. Each act happens `after_us` after each connection
+    /// has `reached` its numbers of segments delivered and sent.
     fn acts(&self) -> Vec<Value> {
         let mut acts = BTreeMap::new();
         let mut written = vec![0; self.opened.len()];
         for (at, (place, entry)) in self.journal.iter().enumerate() {
             let mut act = match &entry.what {
-                // The first is opened by the listener's congestion control.
+                // The listener's congestion control opens the first.
                 What::Open if at > 0 => {
                     json!({"kind": "open", "congestion": described(&self.opened[*place].instance)})
                 }
@@ -237,7 +235,7 @@ impl<'a> Transfer<'a> {
         act
     }
 
-    /// What happens to which data packet on the way down, and to which acknowledgement on the way up.
+    /// Actions on data packets on the way down, and on acknowledgements on the way up.
     fn path(&self) -> (Vec<Value>, Vec<Value>) {
         let mut held: BTreeMap<u32, u64> = self.pauses();
         let mut dropped = BTreeSet::new();
@@ -250,7 +248,7 @@ impl<'a> Transfer<'a> {
                 *held.entry(*number).or_default() += longer_us;
             }
         }
-        // The acknowledgement that ends the handshake counts as the first.
+        // The handshake's last acknowledgement counts as the first.
         let mut acknowledgements = 1;
         for (place, entry) in &self.journal {
             let on_path = |number: &u32| self.number(*place, *number);
@@ -279,7 +277,7 @@ impl<'a> Transfer<'a> {
                 _ => {}
             }
         }
-        // What is never released is lost.
+        // Packets that are never released are lost.
         dropped.extend(waiting.into_iter().map(|(number, _)| number));
         let numbers: BTreeSet<u32> = held.keys().chain(&dropped).chain(&marked).copied().collect();
         let down = numbers.iter().filter(|number| **number > 0).map(|number| {
@@ -293,14 +291,14 @@ impl<'a> Transfer<'a> {
         (down.collect(), up)
     }
 
-    /// The number on the path of a connection's data packet; 0 where the path counts none.
+    /// A data packet's number on the path; 0 if the path does not count it.
     fn number(&self, place: usize, number: u32) -> u32 {
         self.numbers[place][number as usize - 1]
     }
 
-    /// How much later packets arrive, by their numbers, so that what natively takes no time is over
-    /// before them: an act between two arrivals of one flight, and the sending of what an
-    /// acknowledgement of several segments allows, which TCP Small Queues stretch.
+    /// Additional delays of packets, by their numbers. They make room for actions that take no time natively:
+    /// an act between two arrivals of one flight, and the burst after an acknowledgement of several segments,
+    /// which TCP Small Queues spread out.
     fn pauses(&self) -> BTreeMap<u32, u64> {
         let flight_us = self.rtt_us / 4;
         let pause_us = LONGEST_PAUSE_US.min(self.rtt_us / 6);
@@ -333,9 +331,9 @@ impl<'a> Transfer<'a> {
         pauses
     }
 
-    /// Distance between packets on the real path. Natively they are a microsecond apart; in the kernel
-    /// each acknowledgement needs some time to be answered before the next one comes, and the longest
-    /// flight must still be short beside a round trip.
+    /// Distance between packets on the real path. Natively they are a microsecond apart. The kernel needs
+    /// time to handle each acknowledgement before the next one, and the longest flight must be short relative
+    /// to a round trip.
     fn spacing_us(&self) -> u64 {
         let longest = |opened: &&Opened| {
             let journal = opened.sender.journal.iter();
@@ -345,10 +343,10 @@ impl<'a> Transfer<'a> {
         (self.rtt_us / 5 / flights.max(1)).clamp(10, 60)
     }
 
-    /// A check, and when it is to be looked at. `until` says what natively happened next: `arrival` (the
-    /// sender as the `repeat`-th acknowledgement after so many deliveries finds it, from 0), `act` or
-    /// `timer` (as it is before that), or `end`. `acts` is the number of writes and switches before it.
-    /// Of a group it is the look with the number `look`.
+    /// A check, and when to observe it. `until` is the next native event: `arrival` (the sender's state when
+    /// the `repeat`-th acknowledgement, from 0, at this number of deliveries arrives), `act` or `timer` (its
+    /// state before that), or `end`. `acts` is the number of writes and switches before it. A check of a
+    /// group has the number of its look in `look`.
     fn observation(&self, place: usize, check: &Check) -> Value {
         let mut value = json!({
             "line": check.line,
@@ -401,7 +399,7 @@ fn is_ipv4(opened: &Opened) -> bool {
     opened.config.to.ip().is_ipv4() || opened.config.to.ip().to_canonical().is_ipv4()
 }
 
-/// Each connection's data packets by their numbers on the path, which counts those of IPv4.
+/// Numbers on the path of each connection's data packets; the path counts only IPv4.
 fn numbers(opened: &[&Opened]) -> Vec<Vec<u32>> {
     let mut sent: Vec<(u64, usize)> = Vec::new();
     for (place, opened) in opened.iter().enumerate().filter(|(_, opened)| is_ipv4(opened)) {
@@ -418,7 +416,7 @@ fn numbers(opened: &[&Opened]) -> Vec<Vec<u32>> {
     numbers
 }
 
-/// How many segments a write is, after `written` before it: what is written without end is what was sent
+/// Number of segments of a write, after `written` earlier ones. An endless write counts the segments sent
 /// until the application stopped, or more than will be sent.
 fn segments(opened: &Opened, write: &Entry, amount: Option<u64>, written: u64) -> u64 {
     let sent = |sent: u32, repeated: u32| u64::from(sent - repeated).saturating_sub(written);
@@ -439,7 +437,7 @@ fn described(instance: &Instance) -> Value {
     })
 }
 
-/// True for what can be seen from outside: time is measured from there.
+/// True for events that are visible from outside; time is measured from them.
 fn advances(what: &What) -> bool {
     !matches!(
         what,
@@ -454,7 +452,8 @@ fn advances(what: &What) -> bool {
     )
 }
 
-/// A delay in packets of a flight, and in round trips, on the real path: behind the same packet.
+/// Converts a native delay (packets of a flight, round trips) to the real path, so that it ends behind the
+/// same packet.
 fn real_delay_us(native_us: u64, rtt_us: u64, spacing_us: u64) -> u64 {
     let packets = native_us % rtt_us;
     let within_flight = packets < rtt_us / 4;

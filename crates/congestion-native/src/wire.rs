@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// What the senders of a script share beside their groups: a bottleneck, behind which segments of one
-/// round-trip time arrive in the order in which they were sent, and the order of all that happens.
+/// State that the senders of a script share beside their groups: a bottleneck, behind which segments of one
+/// round-trip time arrive in the order of sending, and the order of all events.
 #[derive(Default)]
 pub struct Wire {
     /// When the last transmission of each round-trip time is due.
@@ -13,8 +13,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// When the ACK of a segment comes that is sent now. ACKs come at least a microsecond apart, as RACK
-    /// tells transmissions apart by their times.
+    /// When the ACK of a segment sent now arrives. ACKs are at least a microsecond apart, because RACK
+    /// distinguishes transmissions by their times.
     pub(crate) fn due_us(&self, now_us: u64, rtt_us: u64) -> u64 {
         let mut last_due_us = self.last_due_us.borrow_mut();
         let last = last_due_us.entry(rtt_us).or_default();
@@ -22,7 +22,7 @@ impl Wire {
         *last
     }
 
-    /// The place of what happens next, among all senders.
+    /// The place of the next event, among all senders.
     pub(crate) fn next(&self) -> u64 {
         self.order.replace(self.order.get() + 1)
     }

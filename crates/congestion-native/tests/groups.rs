@@ -1,4 +1,4 @@
-//! What holds for groups whatever their members do: sums, numbers, and nothing left at the end.
+//! Properties of groups under any behaviour of their members: sums, numbers, and no members at the end.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use wirepaint_congestion_native::{Connection, Group, GroupKey, Groups, Instance,
 const MEMBERS_MAX: usize = 64;
 const RTT_US: u64 = 50_000;
 
-/// Something that happens to all connections, or to one, chosen by a number modulo how many there are.
+/// An event of all connections, or of one, chosen by a number modulo their count.
 #[derive(Clone, Debug)]
 enum Event {
     Open { host: u8, ipv6: bool, initial_window: u32 },
@@ -60,7 +60,7 @@ fn address(host: u8, ipv6: bool) -> IpAddr {
     }
 }
 
-/// The server that talks to a host: one of two.
+/// The server of a host: one of two.
 fn server(to: IpAddr) -> u8 {
     match to {
         IpAddr::V4(v4) => v4.octets()[3] % 2,
@@ -82,7 +82,7 @@ fn member(connection: &Connection) -> Member {
     Member { cwnd: word(0), ssthresh: word(4), slot: bytes[28], in_group: bytes[29] != 0 }
 }
 
-/// The connections of one run under one instance, and the host that each talks to.
+/// The connections of one run under one instance, each with its host.
 struct World {
     instance: Arc<Instance>,
     groups: Rc<Groups>,
@@ -136,7 +136,7 @@ impl World {
         concurrent::advance_to(&mut self.senders(), now);
     }
 
-    /// Members and sums that the groups should have, by their names and slots, from the members themselves.
+    /// Expected members and sums of the groups, by their names and slots, from the members themselves.
     fn expected(&self, plen4: u8, plen6: u8) -> BTreeMap<(String, u8), (u32, u64, u64)> {
         let mut expected = BTreeMap::new();
         for (to, sender) in &self.members {
@@ -170,7 +170,7 @@ fn do_it(sender: &mut Sender, deed: &Deed) {
     }
 }
 
-/// Server and prefix of the group of those that talk to an address.
+/// Server and prefix of the group of connections to an address.
 fn name(address: IpAddr, plen4: u8, plen6: u8) -> String {
     let server = server(address);
     match address {
@@ -196,7 +196,7 @@ fn found(groups: &[(GroupKey, Group)]) -> BTreeMap<(String, u8), (u32, u64, u64)
         .collect()
 }
 
-/// An algorithm with groups, the bits of their prefixes, and parameters that lead elsewhere.
+/// An algorithm with groups, the prefix lengths (IPv4, IPv6), and parameters that change its behaviour.
 type Case = (&'static str, u8, u8, &'static [(&'static str, i64)]);
 
 const CASES: &[Case] = &[

@@ -1,4 +1,4 @@
-//! What holds for every algorithm whatever the application and the path do.
+//! Properties of every algorithm under any behaviour of the application and the path.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use wirepaint_congestion_native::sender::{Config, Sender};
 use wirepaint_congestion_native::{Algorithm, CaState, Connection, Instance, algorithms, find};
 
-/// Segments that the receiver takes at most, which keeps flights small.
+/// The receiver's window in segments, which keeps flights small.
 const RECEIVE_WINDOW: u32 = 60;
 const RTT_US: u64 = 50_000;
 
-/// Something that the application or the path does. Counts beyond what is in flight do nothing.
+/// An event of the application or the path. Counts beyond the flight size do nothing.
 #[derive(Clone, Debug)]
 enum Event {
     Write(u64),
@@ -79,7 +79,7 @@ fn defaults(algorithm: &'static Algorithm) -> Arc<Instance> {
     algorithm.instance(&BTreeMap::new()).unwrap()
 }
 
-/// Names of those that the sender can play: it has no rate samples for `cong_control`.
+/// Names of the algorithms that the sender supports: it has no rate samples for `cong_control`.
 fn playable() -> Vec<&'static str> {
     let all = algorithms().iter();
     let plays = |algorithm: &&&'static Algorithm| !Connection::new(defaults(algorithm)).has_cong_control();
@@ -106,7 +106,7 @@ fn open(instance: Arc<Instance>, initial_window: u32, after_idle: bool) -> Sende
     sender
 }
 
-/// ssthresh that a reduction leaves at least: two segments (RFC 5681), and newCWV's own recovery one.
+/// Least ssthresh after a reduction: two segments (RFC 5681), one in newCWV's own recovery.
 fn least_ssthresh(algorithm: &Algorithm) -> u32 {
     if algorithm.name() == "newcwv" { 1 } else { 2 }
 }
@@ -187,6 +187,6 @@ proptest! {
     }
 }
 
-/// Algorithms that do not grow by a single segment in flight. std and newcwv grow by what RFC 5681
-/// says, and Vegas by what Linux does.
+/// Algorithms that do not grow with a single segment in flight. std and newcwv grow as in RFC 5681, Vegas as
+/// in Linux.
 const GATED: &[&str] = &["bic", "cubic9438", "cwv", "fld", "hybla", "westwood"];

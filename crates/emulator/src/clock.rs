@@ -6,11 +6,11 @@ use wirepaint_units::Time;
 /// Age at which the offset between the clocks is measured again. A clock that is slewed by the
 /// largest rate that Linux allows (500 ppm) drifts 0.5 µs in this time.
 const OFFSET_AGE_NS: u64 = 1_000_000;
-/// A change of the offset by more than slewing explains is a step of the wall clock.
+/// A change of the offset by more than this, which slewing cannot explain, is a step of the wall clock.
 const STEP_NS: i64 = 50_000;
 /// A reading of both clocks that took longer was interrupted and is repeated,
 const LONGEST_READING_NS: u64 = 2_000;
-/// at most so often; of a clock that is always slow to read the tightest reading counts.
+/// at most this often. If a clock is always slow to read, the tightest reading counts.
 const MOST_READINGS: usize = 20;
 
 fn read(clock: libc::clockid_t) -> u64 {
@@ -31,7 +31,7 @@ pub(crate) struct StampConverter {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
     offset: i64,
     measured: u64,
-    /// How often the wall clock was set during the run: stamps around it may be wrong.
+    /// Number of steps of the wall clock during the run; stamps near a step may be wrong.
     pub steps: u64,
 }
 
@@ -55,7 +55,7 @@ impl StampConverter {
         self.measured = now;
     }
 
-    /// A stamp in nanoseconds of CLOCK_REALTIME, on CLOCK_MONOTONIC.
+    /// Converts a stamp of CLOCK_REALTIME (ns) to CLOCK_MONOTONIC.
     pub fn monotonic(&self, realtime: u64) -> u64 {
         realtime.saturating_add_signed(-self.offset)
     }
@@ -71,8 +71,8 @@ fn measure_offset() -> i64 {
     }))
 }
 
-/// The first offset that was read without interruption, else the tightest, of readings
-/// `(time that it took, offset)`.
+/// Of readings `(duration, offset)`, the first offset read without interruption, else the one of the shortest
+/// reading.
 fn tightest(readings: impl Iterator<Item = (u64, i64)>) -> i64 {
     let mut best = (u64::MAX, 0);
     for reading in readings.take(MOST_READINGS) {
@@ -106,13 +106,13 @@ impl RunClock {
         self.stamps.refresh(monotonic());
     }
 
-    /// Time of an arrival that was stamped with CLOCK_REALTIME: never in the future, where a stamp
-    /// from before a step of the wall clock may lie.
+    /// Time of an arrival stamped with CLOCK_REALTIME. Never in the future, although a stamp from before a
+    /// step of the wall clock may be.
     pub fn arrival(&self, stamp: u64) -> Time {
         Time(self.stamps.monotonic(stamp).saturating_sub(self.epoch_ns)).min(self.now())
     }
 
-    /// How often the wall clock was set.
+    /// Number of steps of the wall clock.
     pub fn steps(&self) -> u64 {
         self.stamps.steps
     }

@@ -3,7 +3,7 @@ use wirepaint_link_model::ConfigError;
 use wirepaint_run::RunError;
 use wirepaint_trace::TraceError;
 
-/// Why a verb of this crate gave up.
+/// Why a verb of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The run description was refused.
@@ -22,12 +22,12 @@ pub enum Error {
     /// The command line has a value that is not accepted.
     #[error("{0}")]
     Usage(String),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{attempt}: {source}")]
     System {
         /// What was attempted.
         attempt: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A table could not be written.

@@ -1,4 +1,4 @@
-//! The loop: read what came in, send what is due, sleep until the next departure.
+//! The loop: read arrivals, send frames that are due, sleep until the next departure.
 
 use crate::Error;
 use crate::clock::RunClock;
@@ -16,33 +16,33 @@ use wirepaint_run::Network;
 use wirepaint_run::signals::Signals;
 use wirepaint_units::{Duration, Time};
 
-/// The thread means to be awake at most this long before a departure.
+/// The thread aims to wake at most this long before a departure.
 const SPIN_NS: u64 = 5_000;
-/// How much earlier than that the timer is set at most: a wake-up takes 2 to 50 µs, depending on
-/// how deeply the processor sleeps.
+/// Most by which the timer is set earlier than that. A wake-up takes 2 to 50 µs, depending on the processor's
+/// idle state.
 const LONGEST_LEAD_NS: u64 = 50_000;
-/// Step by which the lead grows after a late wake-up, and by half of which it shrinks after an
-/// early one: two wake-ups out of three are to be in time.
+/// Step by which the lead grows after a late wake-up. It shrinks by half a step after an early one, so that
+/// two wake-ups out of three are in time.
 const LEAD_STEP_NS: u64 = 400;
-/// Period over which the rest is counted.
+/// Window over which the thread's rest (sleep) is counted.
 const REST_WINDOW_NS: u64 = 10_000_000;
 /// The thread spins only while it has rested a fifth of the present window so far.
 const SPIN_REST_SHARE: u64 = 5;
-/// Of a sleep this much is no rest: falling asleep and waking take it, and leave others nothing.
+/// Part of each sleep that does not count as rest: the time to fall asleep and wake.
 const SWITCH_NS: u64 = 5_000;
-/// Rest that the thread takes in every window, however much there is to do: a tenth. Linux takes
-/// 50 ms at once from a real-time thread that leaves the others less than 50 ms of a second, and
-/// once it began it goes on each second until the processor has been idle (`fair_server` of 6.18).
+/// Rest that the thread always takes in every window: a tenth. If a real-time thread leaves others less than
+/// 50 ms per second, Linux takes 50 ms from it at once, and again each second until the processor has been
+/// idle (`fair_server` of 6.18).
 const LEAST_REST_NS: u64 = REST_WINDOW_NS / 10;
-/// A sample is taken at most this much later than the time it is of.
+/// Longest delay of a sample after its nominal time.
 const LONGEST_GRACE: Duration = Duration::from_millis(5);
-/// A pause that is worth telling, and how many are.
+/// Shortest pause that is reported, and most pauses reported.
 const SHORTEST_PAUSE_NS: u64 = 2_000_000;
 const MOST_PAUSES: usize = 1000;
-/// Longest sleep, and how often the thread looks for a stop signal.
+/// Longest sleep, which is also the interval of checks for a stop signal.
 const LONGEST_SLEEP_NS: u64 = 10_000_000;
 
-/// What the rings and the slots hold beside the kernel's header.
+/// Largest MTU that fits into rings and slots beside the kernel's header.
 const LARGEST_MTU: u32 = 1900;
 const _: () = assert!(SLOT_BYTES >= LARGEST_MTU as usize + ETHERNET_BYTES);
 
@@ -55,12 +55,12 @@ pub(crate) struct Forwarder {
     shared: Shared,
     sample_interval: Duration,
     next_sample: Time,
-    /// Samples are taken this much later than the time they are of, so that a frame that is still
-    /// unread in the ring finds the queue as it was at its arrival.
+    /// Delay of samples after their nominal time, so that a frame still unread in the ring meets the queue of
+    /// its arrival time.
     sample_grace: Duration,
     rest: Rest,
     pauses: Vec<Pause>,
-    /// When it last looked.
+    /// When the thread last woke.
     awake: Time,
     started: Time,
 }
@@ -68,11 +68,11 @@ pub(crate) struct Forwarder {
 /// Index of the port that each lane reads.
 const INPUTS: [usize; 2] = [1, 0];
 
-/// How much time the thread leaves to others.
+/// Time that the thread leaves to others.
 struct Rest {
     /// Begin of the present window.
     window: Time,
-    /// What it left of it so far, in nanoseconds.
+    /// Rest in this window so far, in nanoseconds.
     rested: u64,
     /// How much before a departure the timer is set.
     lead: u64,
@@ -104,7 +104,7 @@ impl Forwarder {
             })?;
             Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes))
         };
-        // The directions have seeds of their own; the second is the bitwise opposite.
+        // Each direction has its own seed; the second is the bitwise complement of the first.
         let lanes = [lane("down", &network.down, seed)?, lane("up", &network.up, !seed)?];
         let ports = [Port::open(&network.client_interface)?, Port::open(&network.server_interface)?];
         let shared = Shared {
@@ -160,7 +160,7 @@ impl Forwarder {
         self.shared.clock.now()
     }
 
-    /// Takes the samples that fell due.
+    /// Takes the samples that are due.
     fn sample(&mut self) {
         let now = self.now();
         while self.next_sample + self.sample_grace <= now {
@@ -175,10 +175,11 @@ impl Forwarder {
         }
     }
 
-    /// Sleeps until something comes in or is due.
+    /// Sleeps until a frame arrives or is due.
     fn sleep(&mut self) -> Result<(), Error> {
         let now = self.now();
-        // Stopped here or in the sleep below, it misses what nobody may have sent: packets do not tell.
+        // A pause here or in the sleep below shows in no packet if none was sent, so it is measured by the
+        // clock.
         self.see_pause(self.awake, now);
         self.rest.take(now);
         let now = self.now();
@@ -191,7 +192,7 @@ impl Forwarder {
             self.awake = now;
             return Ok(());
         }
-        // Of a short wait at least an eighth is slept, so that the lead never becomes one long spin.
+        // At least an eighth of a short wait is slept, so that the lead never becomes one long spin.
         let lead = if may_spin { self.rest.lead.min(left - left / 8) } else { 0 };
         let full_lead = lead == self.rest.lead;
         let left = (left - lead).min(LONGEST_SLEEP_NS);
@@ -222,7 +223,7 @@ impl Forwarder {
         }
     }
 
-    /// The books of the run.
+    /// The summary of the run.
     pub fn summary(&mut self, conditions: &Conditions) -> Result<Summary, Error> {
         let mut faults = Vec::new();
         let mut directions = Vec::new();
@@ -245,7 +246,7 @@ impl Forwarder {
         })
     }
 
-    /// Writes the tables `link` and, when asked for, `packet`.
+    /// Writes the table `link` and, if requested, `packet`.
     pub fn write_tables(&self, folder: &Path) -> Result<(), Error> {
         self.shared.recorder.write(folder).map_err(Error::Trace)
     }
@@ -268,7 +269,7 @@ impl Rest {
         self.rested >= now.since(self.window).0 / SPIN_REST_SHARE
     }
 
-    /// Learns from a wake-up by the timer.
+    /// Adapts the lead after a wake-up by the timer.
     fn adapt(&mut self, due: Time, awake: Time) {
         if awake > due {
             self.lead = (self.lead + LEAD_STEP_NS).min(LONGEST_LEAD_NS + SPIN_NS);

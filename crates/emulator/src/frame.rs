@@ -1,4 +1,4 @@
-//! Frames in memory, and what their headers say.
+//! Frames in memory, and their headers.
 
 use std::net::Ipv4Addr;
 use wirepaint_link_model::Packet;
@@ -7,9 +7,9 @@ use wirepaint_units::Time;
 
 /// Length of an Ethernet header.
 pub(crate) const ETHERNET_BYTES: usize = 14;
-/// Room for one frame; a longer one is oversized anyway.
+/// Memory of one frame; a longer frame is oversized anyway.
 pub(crate) const SLOT_BYTES: usize = 2048;
-/// Slots that the store grows by: 128 KiB, so that locking fresh memory takes microseconds.
+/// Slots by which the store grows: 128 KiB, so that locking new memory takes microseconds.
 const CHUNK_SLOTS: usize = 64;
 /// Slots reserved at the start.
 const RESERVED_SLOTS: usize = 4096;
@@ -98,7 +98,7 @@ impl Store {
         self.free.extend((first..first + CHUNK_SLOTS as u32).rev());
     }
 
-    /// Copies a frame of at most `SLOT_BYTES` in; `None` when the memory for frames is used up.
+    /// Stores a copy of a frame of at most `SLOT_BYTES`; `None` when the memory for frames is used up.
     pub fn put(&mut self, data: &[u8]) -> Option<u32> {
         if self.free.is_empty() {
             if self.chunks.len() * CHUNK_SLOTS >= MOST_SLOTS {
@@ -144,7 +144,7 @@ pub(crate) struct Transport {
     pub tcp: Option<Tcp>,
 }
 
-/// What a TCP header says beyond its ports.
+/// Fields of a TCP header beyond its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tcp {
     pub sequence: u32,
@@ -218,7 +218,7 @@ impl Transport {
     }
 }
 
-/// Sets Congestion Experienced in an IPv4 frame and mends its header checksum (RFC 1624).
+/// Sets Congestion Experienced in an IPv4 frame and updates its header checksum (RFC 1624).
 pub(crate) fn mark_congestion(frame: &mut [u8]) {
     let ip = &mut frame[ETHERNET_BYTES..];
     let old = u16::from_be_bytes([ip[0], ip[1]]);
@@ -236,7 +236,7 @@ pub(crate) fn mark_congestion(frame: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// A TCP segment with four bytes of payload, ECT(0), and a right header checksum.
+    /// A TCP segment with four bytes of payload, ECT(0), and a correct header checksum.
     fn segment() -> Vec<u8> {
         let mut frame = vec![0_u8; 12];
         frame.extend(ETHERTYPE_IPV4);

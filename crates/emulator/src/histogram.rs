@@ -1,4 +1,4 @@
-/// Parts of an octave: values are kept to 1/32.
+/// Buckets per octave: the resolution is 1/32.
 const PARTS: usize = 32;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 
@@ -30,8 +30,7 @@ impl Histogram {
         self.max
     }
 
-    /// The value that a share of all lie at or below, rounded up to its bucket's end; `None` of an
-    /// empty histogram.
+    /// The quantile of `share`, rounded up to its bucket's end; `None` for an empty histogram.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((share * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -43,7 +42,7 @@ impl Histogram {
     }
 }
 
-/// Below `PARTS` every value has its own bucket, above an octave has `PARTS`.
+/// Values below `PARTS` each have a bucket; above, each octave has `PARTS` buckets.
 fn index(value: u64) -> usize {
     if value < PARTS as u64 {
         return value as usize;

@@ -10,23 +10,22 @@ use std::collections::VecDeque;
 use wirepaint_link_model::{Counters, Link, LinkModel, Packet};
 use wirepaint_units::{Duration, Time};
 
-/// Frames that are read before a batch is sent: twice as many, so that under overload they wait here,
-/// where there is room, and not in the ring, which overflows.
+/// Frames read before a batch is sent: two batches, so that under overload they wait here, where there is
+/// room, and not in the ring, which would overflow.
 const READ_BUDGET: usize = 2 * BATCH;
-/// When the far end has no room it is tried again after this: in that time its CPU takes some tens of
-/// packets in.
+/// Time before a retry when the far end has no room. Its CPU accepts some tens of packets in that time.
 const RETRY: Duration = Duration::from_micros(50);
-/// Frames that found no room for so long are given up.
+/// Time after which frames that find no room are dropped.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Why the table `packet` says that a frame which the model delivered did not arrive.
+/// Cause in the table `packet` for frames that the model delivered and the far end refused.
 const REFUSED: &str = "host";
 
-/// What both directions share.
+/// State that both directions share.
 pub(crate) struct Shared {
     pub clock: RunClock,
     pub store: Store,
     pub recorder: Recorder,
-    /// Departure in fact minus departure due.
+    /// Actual departure minus due departure.
     pub lateness: Histogram,
     /// Largest frame with its Ethernet header.
     pub largest_frame: usize,
@@ -37,7 +36,7 @@ pub(crate) struct Lane {
     pub name: &'static str,
     pub link: Link<Frame>,
     overhead_bytes: u32,
-    /// Frames arrive in the order of the ring, each no earlier than the last.
+    /// Arrival of the last frame; frames arrive in the order of the ring.
     last_arrival: Time,
     /// Frames that are due and not sent yet, with their due times; at most a batch.
     outbox: VecDeque<(Time, Frame)>,
@@ -73,7 +72,7 @@ impl Lane {
         }
     }
 
-    /// Pushes what came in, at most a budget of it.
+    /// Pushes at most `READ_BUDGET` frames that arrived.
     pub fn read(&mut self, port: &mut Port, shared: &mut Shared) {
         for _ in 0..READ_BUDGET {
             let more = port.receive(|frame| {
@@ -87,7 +86,7 @@ impl Lane {
                     self.no_memory += 1;
                     return;
                 };
-                // A sender whose core is taken away between a frame's stamp and the ring is passed by others.
+                // A sender that is preempted between a frame's stamp and the ring is overtaken by others.
                 let arrival = shared.clock.arrival(frame.stamp).max(self.last_arrival);
                 self.last_arrival = arrival;
                 self.link.push(arrival, Frame::new(slot, frame.data, arrival));
@@ -99,7 +98,7 @@ impl Lane {
         self.bury(shared);
     }
 
-    /// Sends what is due and finds room, at most a batch.
+    /// Sends at most a batch of frames that are due, as far as there is room.
     pub fn send(&mut self, port: &Port, shared: &mut Shared) {
         let now = shared.clock.now();
         if now < self.retry_at {
@@ -143,7 +142,7 @@ impl Lane {
         }
     }
 
-    /// Books frames that left one after the other between two times.
+    /// Records frames that left one after the other between two times.
     fn depart(&mut self, count: usize, before: Time, after: Time, shared: &mut Shared) {
         let each = after.since(before).0 / count as u64;
         for (place, (due, frame)) in self.outbox.drain(..count).enumerate() {
@@ -155,7 +154,7 @@ impl Lane {
         }
     }
 
-    /// Gives frames up that the far interface does not take.
+    /// Drops frames that the far interface does not accept.
     fn refuse(&mut self, count: usize, shared: &mut Shared) {
         for (_, frame) in self.outbox.drain(..count) {
             self.refused += 1;
@@ -164,7 +163,7 @@ impl Lane {
         }
     }
 
-    /// Books dropped packets and gives their memory back.
+    /// Records dropped packets and frees their memory.
     fn bury(&mut self, shared: &mut Shared) {
         while let Some(dropped) = self.link.take_dropped() {
             let outcome = Outcome::Dropped(dropped.cause.name());
@@ -172,7 +171,7 @@ impl Lane {
         }
     }
 
-    /// When there is something to do unless something arrives.
+    /// When the lane must act, unless a frame arrives before.
     pub fn next_departure(&self) -> Option<Time> {
         if self.outbox.is_empty() { self.link.next_departure() } else { Some(self.retry_at) }
     }
@@ -188,8 +187,8 @@ impl Lane {
         }
     }
 
-    /// The model's counters; what it delivered and the far interface did not take yet is inside, what
-    /// that refused is not delivered.
+    /// The model's counters. Frames that the far interface has not accepted yet count as inside; those that
+    /// it refused do not count as delivered.
     fn counters(&self) -> Counters {
         let mut counters = self.link.counters();
         let waiting_bytes: u64 =
@@ -200,7 +199,7 @@ impl Lane {
         counters
     }
 
-    /// The books of the run; `input` is the port that the lane reads.
+    /// The summary of the run; `input` is the port that the lane reads.
     pub fn summary(&self, input: &mut Port) -> Result<DirectionSummary, crate::Error> {
         Ok(DirectionSummary {
             counters: self.counters(),
@@ -216,7 +215,7 @@ impl Lane {
 }
 
 impl Shared {
-    /// Records what became of a frame and gives its memory back.
+    /// Records a frame's fate and frees its memory.
     fn end(&mut self, direction: &'static str, overhead_bytes: u32, frame: &Frame, outcome: Outcome) {
         let data = self.store.frame_mut(frame);
         self.recorder.packet(|| PacketRecord {

@@ -1,12 +1,11 @@
 //! The path in real time: moves Ethernet frames between two interfaces through the link model.
 //!
-//! One thread, both directions. Frames come in through memory-mapped receive rings with the
-//! kernel's arrival stamps, pass a [`wirepaint_link_model::Link`] per direction and leave through
-//! `sendmmsg` when they are due. The thread sleeps between departures and says of every packet how
-//! late it left.
+//! One thread, both directions. Frames arrive through memory-mapped receive rings with the kernel's stamps,
+//! pass a [`wirepaint_link_model::Link`] per direction and leave through `sendmmsg` when they are due. The
+//! thread sleeps between departures and records the lateness of every packet.
 //!
-//! Start at [`command`] (the verb `emulate`), then `forward.rs` (the loop) and `lane.rs` (one direction). [`probe`] measures what a path
-//! really gives.
+//! Start at [`command`] (the verb `emulate`), then `forward.rs` (the loop) and `lane.rs` (one direction).
+//! [`probe`] measures a path.
 
 mod clock;
 mod error;

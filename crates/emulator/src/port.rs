@@ -12,10 +12,10 @@ const RING_FRAMES: u32 = 16_384;
 /// Room per frame, with the kernel's header before it.
 const RING_FRAME_BYTES: u32 = 2048;
 const RING_BLOCK_BYTES: u32 = 64 * 1024;
-/// Half of what may wait at the far end (Linux doubles it and counts a full frame as 2304 bytes: 113
-/// frames; a sent frame belongs to its socket until the far end's IP takes it). The far end's receive
-/// backlog holds 1000 packets of a CPU, the user's senders on that CPU need it too, and what finds it
-/// full is lost: with 8 MiB here, a bulk transfer filled it and lost 1 % of its own packets.
+/// Half of the memory for frames waiting at the far end (Linux doubles it and counts a full frame as 2304
+/// bytes: 113 frames; a sent frame belongs to its socket until the far end's IP takes it). The far end's
+/// receive backlog holds 1000 packets per CPU, which the user's senders on that CPU share; a packet that
+/// finds it full is lost. With 8 MiB here, a bulk transfer filled it and lost 1 % of its own packets.
 const SEND_BUFFER_BYTES: c_int = 128 << 10;
 /// Most frames of one `sendmmsg`.
 pub(crate) const BATCH: usize = 32;
@@ -34,13 +34,13 @@ pub(crate) struct Port {
 /// Why a frame was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotSent {
-    /// As much as may wait at the far end does; later there is room.
+    /// The far end is full; there will be room later.
     NoRoom,
-    /// The interface does not take it.
+    /// The interface refused it.
     Refused,
 }
 
-/// A frame as it lies in the ring.
+/// A frame in the ring.
 pub(crate) struct Received<'a> {
     pub data: &'a [u8],
     /// Length on the wire; longer than `data` when the frame did not fit.
@@ -81,7 +81,7 @@ impl Port {
         if socket < 0 {
             return Err(Error::last("socket AF_PACKET"));
         }
-        // SAFETY: the descriptor was just made and is nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let packet = libc::SOL_PACKET;
         set(
@@ -153,7 +153,7 @@ impl Port {
         }
     }
 
-    /// Hands the next frame of the ring to `take` and gives its place back; false when there is none.
+    /// Passes the next frame of the ring to `take` and frees its place; false when there is none.
     pub fn receive(&mut self, take: impl FnOnce(Received<'_>)) -> bool {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
@@ -199,7 +199,7 @@ impl Port {
         }
     }
 
-    /// Frames that the ring had no room for, since it was opened.
+    /// Frames that found the ring full since it was opened.
     pub fn ring_drops(&mut self) -> Result<u64, Error> {
         // SAFETY: an all-zero tpacket_stats is valid and is filled by the call.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };

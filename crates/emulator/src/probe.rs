@@ -1,8 +1,8 @@
-//! The verb `probe`: measures what a path really gives.
+//! The verb `probe`: measures a path.
 //!
-//! One process has both ends: it opens a socket in each network namespace, so one clock stamps
-//! departures and arrivals and a one-way delay needs no synchronisation. Arrivals are the kernel's
-//! stamps, so the receiver's wake-up does not count.
+//! One process opens a socket in each network namespace, so one clock stamps departures and arrivals, and
+//! one-way delays need no synchronisation. Arrivals are stamped by the kernel, so the receiver's wake-up does
+//! not count.
 
 mod tcp;
 mod udp;
@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// What is measured, as one JSON object.
+/// A measurement request, as one JSON object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -54,7 +54,7 @@ pub enum Measure {
         /// What is sent.
         probes: Probes,
     },
-    /// One TCP connection that sends as much as it can.
+    /// One TCP bulk transfer.
     Tcp {
         /// How long.
         duration_ns: u64,
@@ -130,7 +130,7 @@ pub fn command(request: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Calls `open` in the network namespace of an end. A thread of its own enters it and ends there.
+/// Calls `open` in the network namespace of an end, in a new thread.
 fn inside<T: Send>(end: &End, open: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     let attempt = || format!("entering namespace {}", end.namespace.display());
     let namespace =
@@ -147,7 +147,7 @@ fn inside<T: Send>(end: &End, open: impl FnOnce() -> Result<T, Error> + Send) ->
     })
 }
 
-/// Refuses a value of the request that is outside of what is accepted.
+/// Refuses a value of the request outside the accepted range.
 fn accept(key: &str, found: u64, accepted: RangeInclusive<u64>) -> Result<(), Error> {
     if accepted.contains(&found) {
         return Ok(());
@@ -156,7 +156,7 @@ fn accept(key: &str, found: u64, accepted: RangeInclusive<u64>) -> Result<(), Er
     Err(Error::Usage(format!("probe request: {key}: found {found}, accepted: {least} to {most}")))
 }
 
-/// Runs `finish` when it goes out of scope, also by a panic: another thread waits for it.
+/// Runs `finish` when it goes out of scope, even by a panic, because another thread waits for it.
 struct Finally<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for Finally<F> {

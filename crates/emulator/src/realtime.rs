@@ -1,11 +1,11 @@
-//! What the thread asks of the kernel so that it wakes on time.
+//! Kernel settings that let the thread wake on time.
 
 use serde::Serialize;
 
 /// Priority under SCHED_FIFO: above every ordinary task, below the kernel's own threads.
 const PRIORITY: i32 = 50;
 
-/// Under which conditions the emulator runs; a missing right makes it later, not wrong.
+/// Conditions of the emulator. A missing right makes it late, not wrong.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Conditions {
     /// SCHED_FIFO was granted.

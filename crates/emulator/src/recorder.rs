@@ -6,7 +6,7 @@ use wirepaint_link_model::Counters;
 use wirepaint_trace::{TableWriter, TraceError, row};
 use wirepaint_units::{Duration, Time};
 
-/// Rows of one allocation: small, so that locking its memory delays no packet.
+/// Rows per allocation: few, so that locking its memory delays no packet.
 const CHUNK_ROWS: usize = 1024;
 /// Letters of the TCP flags from the lowest bit: FIN SYN RST PSH ACK URG ECE CWR.
 const FLAG_LETTERS: &[u8; 8] = b"FSRPAUEW";
@@ -20,7 +20,7 @@ pub(crate) struct LinkSample {
     pub lateness_max: Duration,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Delivered {
@@ -41,7 +41,7 @@ pub(crate) struct PacketRecord {
     pub header: Option<Header>,
 }
 
-/// Appends without moving what it holds.
+/// A list that appends without moving its items.
 #[derive(Debug)]
 struct Chunks<T>(Vec<Vec<T>>);
 
@@ -54,7 +54,7 @@ impl<T> Chunks<T> {
     }
 }
 
-/// Keeps what the trace wants to know.
+/// Keeps the rows of the trace.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     links: Chunks<LinkSample>,

@@ -3,7 +3,7 @@ use crate::realtime::Conditions;
 use serde::Serialize;
 use wirepaint_link_model::Counters;
 
-/// What the emulator says at the end of a run. Times are nanoseconds.
+/// The emulator's summary of a run. Times are nanoseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     pub conditions: Conditions,
@@ -13,26 +13,26 @@ pub(crate) struct Summary {
     pub cpu_time: u64,
     pub down: DirectionSummary,
     pub up: DirectionSummary,
-    /// Departure in fact minus departure due, over both directions.
+    /// Actual departure minus due departure, over both directions.
     pub lateness: Lateness,
-    /// How often the wall clock was set: arrival stamps around it may be wrong.
+    /// Number of steps of the wall clock; arrival stamps near a step may be wrong.
     pub clock_steps: u64,
     /// Pauses of the emulator itself.
     pub pauses: Vec<Pause>,
-    /// Why the run is not what was asked for; empty when nothing is wrong.
+    /// Failed checks; empty when nothing is wrong.
     pub faults: Vec<Fault>,
 }
 
-/// What happened in one direction. `offered_packets = accounted_packets() + send_failures`, and
-/// `received_packets = offered_packets + oversized + no_memory`.
+/// Summary of one direction. `offered_packets = accounted_packets() + send_failures`, and `received_packets =
+/// offered_packets + oversized + no_memory`.
 #[derive(Debug, Serialize)]
 pub(crate) struct DirectionSummary {
-    /// What the link did; what the far interface refused is not delivered.
+    /// The link's counters; frames that the far interface refused do not count as delivered.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Frames that came out of the receive ring.
+    /// Frames read from the receive ring.
     pub received_packets: u64,
-    /// Frames that the receive ring had no room for.
+    /// Frames that found the receive ring full.
     pub ring_drops: u64,
     /// Frames that Linux dropped before the receive ring: the receive backlog of a CPU was full.
     pub backlog_drops: u64,
@@ -40,7 +40,7 @@ pub(crate) struct DirectionSummary {
     pub send_failures: u64,
     /// Frames above the MTU.
     pub oversized: u64,
-    /// Frames that found no memory.
+    /// Frames for which there was no memory.
     pub no_memory: u64,
     /// Frames whose sender left the checksum to a device.
     pub unfinished_checksums: u64,
@@ -55,16 +55,16 @@ pub(crate) struct Lateness {
     pub max: u64,
 }
 
-/// A time in which the thread did not come round although it wanted to.
+/// A time in which the thread did not run although it was due.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Pause {
-    /// Nanoseconds beyond what it had asked for.
+    /// Nanoseconds beyond the requested sleep.
     pub length: u64,
     /// When it ended, nanoseconds since the run's epoch.
     pub at: u64,
 }
 
-/// Something that must not happen in a run.
+/// A failed check.
 #[derive(Debug, Serialize)]
 pub(crate) struct Fault {
     pub check: &'static str,
@@ -84,7 +84,7 @@ impl Lateness {
 }
 
 impl DirectionSummary {
-    /// Packets that the books do not account for; zero unless the emulator has a bug.
+    /// Packets that the counters do not account for; zero unless the emulator has a bug.
     fn unaccounted(&self) -> u64 {
         let c = &self.counters;
         let before_model = c.offered_packets + self.oversized + self.no_memory;
@@ -92,7 +92,7 @@ impl DirectionSummary {
             + self.received_packets.abs_diff(before_model)
     }
 
-    /// What went wrong in this direction.
+    /// Failed checks of this direction.
     pub fn faults(&self, direction: &'static str) -> impl Iterator<Item = Fault> + use<> {
         [
             ("packet conservation", self.unaccounted()),

@@ -9,7 +9,7 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Work is counted in bit nanoseconds, so that `rate x time` is exact in integers.
 pub(crate) const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
 
-/// The serving side of the capacity: how much work fits into which time.
+/// The serving side of the capacity: the work that fits into a time.
 #[derive(Debug)]
 pub(crate) enum Bottleneck {
     Unlimited,
@@ -29,7 +29,7 @@ impl Bottleneck {
         }
     }
 
-    /// Work that a packet costs.
+    /// Work of a packet.
     pub fn work(&self, ip_bytes: u32, overhead_bytes: u32) -> u64 {
         let extra = match self {
             Bottleneck::Trace(_) => TUN_HEADER_BYTES,
@@ -39,10 +39,10 @@ impl Bottleneck {
     }
 }
 
-/// Work that one opportunity of a trace does.
+/// Work done by one opportunity of a trace.
 pub(crate) const OPPORTUNITY_WORK: u64 = OPPORTUNITY_BYTES * WORK_PER_BYTE;
 
-/// First instant at which `work`, begun at `since`, is done at a rate.
+/// When `work` that begins at `since` is done at a rate.
 pub(crate) fn done_at(rate: BitRate, since: Time, work: u64) -> Time {
     if rate.0 == 0 { Time::MAX } else { since + Duration(work.div_ceil(rate.0)) }
 }
@@ -56,14 +56,14 @@ pub(crate) fn work_done(rate: BitRate, span: Duration) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     ms: Vec<u64>,
-    /// Begin of the present round, `offset` later: a trace that is under way began before time 0.
+    /// Begin of the present round plus `offset`, because a trace with an offset began before time 0.
     start: Time,
     offset: Duration,
     index: usize,
 }
 
 impl Opportunities {
-    /// A trace that is `offset` milliseconds under way at `now`; the opportunity of that millisecond is still to come.
+    /// A trace that is at millisecond `offset` at `now`. That millisecond's opportunity is unused.
     fn new(ms: Vec<u64>, offset: u64, now: Time) -> Opportunities {
         let offset = ms.last().map_or(0, |last| offset % last);
         let index = ms.partition_point(|ms| *ms < offset);

@@ -6,10 +6,10 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Bits per byte times nanoseconds per second.
 const WORK_PER_BYTE: u128 = 8_000_000_000;
 
-/// How much a bottleneck could have carried, had it always had something to send.
+/// Bytes that a bottleneck could have carried if its queue had never been empty.
 #[derive(Debug)]
 pub(crate) struct Carriable {
-    /// The capacity from each time on, in order of time.
+    /// Capacities with their start times, in order of time.
     pieces: Vec<(Time, Capacity)>,
 }
 
@@ -20,7 +20,7 @@ impl Carriable {
         Carriable { pieces: std::iter::once((Time::ZERO, config.capacity.clone())).chain(changed).collect() }
     }
 
-    /// Bytes until `now`; none when the capacity was unlimited at any time before.
+    /// Bytes until `now`; `None` if the capacity was ever unlimited.
     pub fn bytes(&self, now: Time) -> Option<u64> {
         let ends = self.pieces.iter().skip(1).map(|(start, _)| *start).chain([Time::MAX]);
         self.pieces
@@ -32,7 +32,7 @@ impl Carriable {
     }
 }
 
-/// Bytes of one capacity in its first `span` nanoseconds.
+/// Bytes that one capacity carries in its first `span` nanoseconds.
 fn bytes(capacity: &Capacity, span: u64) -> Option<u64> {
     match capacity {
         Capacity::Unlimited => None,

@@ -7,7 +7,7 @@ use wirepaint_units::{Duration, Time};
 
 /// Longest delay, jitter or AQM time that is accepted: an hour.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// Highest rate: beyond it a packet's time is less than a nanosecond.
+/// Highest rate; above it a packet takes less than a nanosecond.
 const HIGHEST_RATE: u64 = 1_000_000_000_000;
 
 /// Most service classes of a queue.
@@ -45,7 +45,7 @@ fn at_least_one(key: &str, value: u64) -> Result<(), ConfigError> {
 }
 
 impl Direction {
-    /// Refuses what the model cannot carry out with IP packets of at most `mtu` bytes.
+    /// Refuses values that the model does not support, for IP packets of at most `mtu` bytes.
     pub(crate) fn check(&self, mtu: u32) -> Result<(), ConfigError> {
         self.capacity.check()?;
         time("delay_ns", self.delay_ns, true)?;
@@ -158,7 +158,7 @@ impl Loss {
 
 fn limits(key: &str, packets: Option<u64>, bytes: Option<u64>, full_frame: u32) -> Result<(), ConfigError> {
     at_least_one(&format!("{key}.packets"), packets.unwrap_or(u64::MAX))?;
-    // A packet that can never enter is a link that is down.
+    // If a full packet never fits, the link is down.
     match bytes {
         Some(bytes) if bytes < u64::from(full_frame) => {
             refuse(&format!("{key}.bytes"), bytes, format!("at least {full_frame}, a full frame"))
@@ -207,7 +207,7 @@ impl Queue {
                 if !(1..=65_536).contains(&flows) {
                     return refuse("queue.flows", flows, "1 to 65536");
                 }
-                // Deficits are counted against whole packets: a tiny quantum would loop long.
+                // A deficit pays for whole packets, so a tiny quantum would loop for long.
                 if !(64..=1_000_000).contains(&quantum) {
                     return refuse("queue.quantum", quantum, "64 to 1000000 bytes");
                 }

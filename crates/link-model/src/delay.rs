@@ -4,7 +4,7 @@ use crate::random::Stream;
 use std::collections::VecDeque;
 use wirepaint_units::{Duration, Time};
 
-/// Deviations at which normal jitter is cut.
+/// Standard deviations at which normal jitter is cut.
 const CUT: f64 = 4.0;
 
 impl Jitter {
@@ -19,7 +19,7 @@ impl Jitter {
     }
 }
 
-/// Smallest delay that a packet can meet at any time of the run.
+/// Smallest delay of any packet at any time of the run.
 pub(crate) fn least_delay(config: &Direction) -> Duration {
     let (mut delay, mut jitter) = (config.delay_ns, config.jitter);
     let mut least = jitter.least(delay);
@@ -38,7 +38,7 @@ pub(crate) struct Delay<P> {
     pub jitter: Jitter,
     stream: Stream,
     under_way: VecDeque<(Time, Queued<P>)>,
-    /// Due time of the packet that entered last: the next may not overtake it.
+    /// Due time of the packet that entered last; the next must not overtake it.
     last_due: Time,
 }
 
@@ -47,8 +47,7 @@ impl<P> Delay<P> {
         Delay { delay, jitter, stream, under_way: VecDeque::new(), last_due: Time::ZERO }
     }
 
-    /// A packet leaves the bottleneck at `now`; one that is held comes out that much later
-    /// than it would, and holds up no other.
+    /// A packet leaves the bottleneck at `now`. A hold delays this packet only.
     pub fn enter(&mut self, now: Time, packet: Queued<P>) {
         let (offset, reorder) = match self.jitter {
             Jitter::None => (0, false),
@@ -70,7 +69,7 @@ impl<P> Delay<P> {
             self.under_way.push_back((due, packet));
             return;
         }
-        // It overtakes; few packets lie behind its place.
+        // It overtakes others; few packets are due after it.
         let place = self.under_way.iter().rposition(|(other, _)| *other <= due).map_or(0, |at| at + 1);
         self.under_way.insert(place, (due, packet));
     }

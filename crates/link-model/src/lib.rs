@@ -4,11 +4,11 @@
 //! answers "when next?". The emulator drives it with the real clock, the simulator with a virtual one.
 //!
 //! A packet passes, in this order: random loss ([`config::Loss`]) and the script of single packets
-//! ([`config::Scripted`]), the queue discipline ([`mod@queue`]), the bottleneck ([`config::Capacity`]), the delay with its jitter. The bottleneck
-//! is evaluated lazily on the times that are passed in, so a caller that wakes late gets the same
-//! departures as one that is punctual.
+//! ([`config::Scripted`]), the queue discipline ([`mod@queue`]), the bottleneck ([`config::Capacity`]), the
+//! delay with its jitter. The bottleneck is evaluated lazily on the times that are passed in, so a caller
+//! that wakes late gets the same departures as one that is punctual.
 //!
-//! Start at [`Link`]; [`config`] is what a run description asks for.
+//! Start at [`Link`]; [`config`] is its part of a run description.
 
 mod bottleneck;
 mod carriable;
@@ -36,14 +36,14 @@ use wirepaint_units::Time;
 /// popping late only delays the caller, never changes a due time. Departures that are due at the
 /// time of an arrival happen before it.
 pub trait LinkModel<P> {
-    /// A packet arrives at `now`. A `now` before something that already happened at the queue
-    /// counts as that thing's time ([`Counters::largest_shift`]).
+    /// A packet arrives at `now`. If `now` precedes the latest event at the queue, that event's time counts
+    /// instead ([`Counters::largest_shift`]).
     fn push(&mut self, now: Time, packet: P);
 
     /// The next packet that is due by `now`, with its due time; due times never run back.
     fn pop(&mut self, now: Time) -> Option<(Time, P)>;
 
-    /// Nothing departs before this time unless something is pushed; `None`: the link is empty.
-    /// It may be early, in which case `pop` returns nothing and the next answer is later.
+    /// Nothing departs before this time unless something is pushed; `None`: the link is empty. It may be too
+    /// early: `pop` then returns nothing and the next answer is later.
     fn next_departure(&self) -> Option<Time>;
 }

@@ -24,27 +24,26 @@ pub struct Link<P> {
     overhead_bytes: u32,
     loss: LossModel,
     script: Script,
-    /// Stands for the queue, the bottleneck and the delay where they are simple enough.
+    /// Replaces the queue, the bottleneck and the delay if they are simple enough.
     plain: Option<Plain<P>>,
     queue: Box<dyn Discipline<P>>,
     bottleneck: Bottleneck,
     transmission: Option<Transmission<P>>,
     delay: Delay<P>,
-    /// Smallest delay of the run: the bottleneck is evaluated that far behind the clock, so that an
-    /// arrival which is read late still finds it in the state of its own time.
+    /// Smallest delay of the run. The bottleneck is evaluated that far behind the clock, so that an arrival
+    /// that is read late still meets the state of its own time.
     lag: Duration,
     changes: VecDeque<Change>,
-    /// Time of the latest thing that happened at the queue or the bottleneck; no arrival is earlier.
+    /// Time of the latest event at the queue or the bottleneck; no arrival is earlier.
     latest: Time,
     largest_shift: Duration,
     fates: Fates<P>,
     offered: Backlog,
     delivered: Backlog,
     carriable: Carriable,
-    /// Time that the queue and the bottleneck were brought to.
+    /// Time up to which the queue and the bottleneck were evaluated.
     evaluated: Time,
-    /// Time that a plain link is still to be brought to before anything else happens: it was popped
-    /// that far.
+    /// Time up to which a plain link was popped; it must be evaluated up to then before any other event.
     popped: Time,
 }
 
@@ -59,8 +58,8 @@ struct Transmission<P> {
     done: Time,
 }
 
-/// What happened on a link so far. Bytes are wire bytes: IP bytes plus the link's overhead; times are
-/// nanoseconds. Summaries of runs print all of it.
+/// Counters of a link so far, printed in summaries of runs. Bytes are wire bytes: IP bytes plus the link's
+/// overhead. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Packets that arrived.
@@ -87,15 +86,15 @@ pub struct Counters {
     pub queue_packets: u64,
     /// Bytes waiting in the queue.
     pub queue_bytes: u64,
-    /// Most that an arrival was taken later than it came, because its caller had already popped past
-    /// it ([`LinkModel::push`]). Zero unless the caller reads arrivals later than [`Link::lag`].
+    /// Largest shift of an arrival to a later time because its caller had already popped past it
+    /// ([`LinkModel::push`]). Zero unless the caller reads arrivals later than [`Link::lag`].
     pub largest_shift: Duration,
-    /// Bytes that the bottleneck could have carried; none when its capacity is unlimited.
+    /// Bytes that the bottleneck could have carried; `None` if its capacity was ever unlimited.
     pub capacity_bytes: Option<u64>,
 }
 
 impl Counters {
-    /// Packets whose whereabouts are known: as many as were offered, unless the model has a bug.
+    /// Packets delivered, dropped or inside. Equal to the offered packets unless the model has a bug.
     pub fn accounted_packets(&self) -> u64 {
         self.delivered_packets + self.queue_drops + self.aqm_drops + self.random_losses + self.inside_packets
     }
@@ -139,14 +138,14 @@ impl<P: Packet + Debug + 'static> Link<P> {
         })
     }
 
-    /// How far the queue may be evaluated behind `now` without a departure being missed: packets that
-    /// arrive, or are read, that late still find it as it was.
+    /// How far the queue may be evaluated behind `now` without missing a departure. Packets that are read
+    /// that late still meet the state of their time.
     pub fn lag(&self) -> Duration {
         self.lag
     }
 
-    /// Brings the queue and the bottleneck to `now`: all that [`counters`](Self::counters) says of
-    /// the queue and the capacity is then as of that time. Not needed for anything else.
+    /// Evaluates the queue and the bottleneck up to `now`, so that their [`counters`](Self::counters) are as
+    /// of that time. Not needed for anything else.
     pub fn evaluate(&mut self, now: Time) {
         let now = now.max(std::mem::take(&mut self.popped));
         self.evaluated = self.evaluated.max(now);
@@ -163,28 +162,29 @@ impl<P: Packet + Debug + 'static> Link<P> {
         }
     }
 
-    /// Whether nothing that comes later changes when a packet departs.
+    /// Whether a packet's departure is final when it arrives.
     pub fn settles_at_once(&self) -> bool {
         self.plain.is_some()
     }
 
-    /// When the packet that was accepted last departs, of a link that [settles at once](Self::settles_at_once).
+    /// Departure of the packet that was accepted last. Only for a link that [settles at
+    /// once](Self::settles_at_once).
     pub fn last_departure(&self) -> Option<Time> {
         self.plain.as_ref().map(Plain::last_due)
     }
 
-    /// The packets inside with their departures, in order; the same links.
+    /// The packets inside with their departures, in order. Only for such links.
     pub fn departures(&self) -> impl Iterator<Item = (Time, &P)> {
         self.plain.iter().flat_map(Plain::departures)
     }
 
-    /// What a packet takes at least, which is when it finds the link empty; the same links.
+    /// Transit time of a packet through the empty link, its least. Only for such links.
     pub fn least_transit(&self, packet: &P) -> Duration {
         let bytes = u64::from(packet.ip_bytes()) + u64::from(self.overhead_bytes);
         self.plain.as_ref().map_or(Duration::ZERO, |plain| plain.least_transit(bytes))
     }
 
-    /// The packet behind the bottleneck that will be popped next, as far as it is known yet.
+    /// The packet behind the bottleneck that will be popped next, if it is known yet.
     pub fn front(&self) -> Option<&P> {
         match &self.plain {
             Some(plain) => plain.front(),
@@ -192,17 +192,17 @@ impl<P: Packet + Debug + 'static> Link<P> {
         }
     }
 
-    /// Whether a dropped packet was not taken yet.
+    /// Whether dropped packets wait to be taken.
     pub fn has_dropped(&self) -> bool {
         !self.fates.dropped.is_empty()
     }
 
-    /// A dropped packet that was not taken yet, oldest first. Drain it after each `push` and `pop`.
+    /// Takes the oldest dropped packet. Call until `None` after each `push` and `pop`.
     pub fn take_dropped(&mut self) -> Option<Dropped<P>> {
         self.fates.dropped.pop_front()
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         let (backlog, inside_packets) = match &self.plain {
             Some(plain) => (plain.backlog(), plain.len() as u64),
@@ -230,7 +230,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
         }
     }
 
-    /// The next thing that happens at the bottleneck. At equal times a transmission ends first.
+    /// The next event at the bottleneck. At equal times a transmission ends first.
     fn next_event(&self) -> Option<(Time, Event)> {
         let change = self.changes.front().map(|change| change.at_ns);
         let transmission = match &self.bottleneck {
@@ -250,15 +250,15 @@ impl<P: Packet + Debug + 'static> Link<P> {
         self.transmission.is_some() || self.queue.backlog().packets > 0
     }
 
-    /// The transmission of a packet ends, or an opportunity of a trace comes.
+    /// Ends the transmission of a packet, or uses an opportunity of a trace.
     fn transmit(&mut self, now: Time) {
         match &mut self.bottleneck {
             Bottleneck::Unlimited => unreachable!("nothing waits for an unlimited bottleneck"),
             Bottleneck::Rate(rate) => {
                 let rate = *rate;
                 let sent = self.transmission.take().expect("a transmission ends");
-                // Less than a nanosecond's work went beyond the packet: the next one gets it, so
-                // that a busy link is exact however long it is busy.
+                // The packet left part of a nanosecond's work: the next one gets it, so that a busy link
+                // stays exact.
                 let ahead = work_done(rate, now.since(sent.since)) - sent.work;
                 self.delay.enter(now, sent.packet);
                 self.start(now, ahead);
@@ -270,7 +270,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
         }
     }
 
-    /// Sends what fits into one opportunity; what does not fit of it is lost when the queue is empty.
+    /// Sends packets that fit into one opportunity. Its rest is lost when the queue is empty.
     fn use_opportunity(&mut self, now: Time) {
         let mut work = OPPORTUNITY_WORK;
         while work > 0 {
@@ -335,7 +335,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
 
 impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
     fn push(&mut self, now: Time, packet: P) {
-        // A plain link looks by itself at what happened before, where that matters for this packet.
+        // A plain link evaluates earlier events itself, if they matter for this packet.
         if self.plain.is_none() || now < self.popped {
             self.evaluate(now);
         }
@@ -347,7 +347,7 @@ impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
         let bytes = u64::from(packet.ip_bytes()) + u64::from(self.overhead_bytes);
         self.offered.packets += 1;
         self.offered.bytes += bytes;
-        // Each element steps with each packet, whatever the other says.
+        // Each element advances with each packet, independently of the other.
         let lost = self.loss.loses();
         let scripted = if self.script.is_over() { None } else { self.script.next(packet.counted_as()) };
         let queued = |packet| Queued { packet, entered: now, bytes, hold: Duration::ZERO };
@@ -438,7 +438,7 @@ mod tests {
         }
     }
 
-    /// A plain link, and one whose parts take turns to do the same.
+    /// A plain link, and a link with separate parts that must behave equally.
     fn both(rate: u64, delay: u64, limits: (Option<u64>, Option<u64>), probability: f64) -> [Link<Sized>; 2] {
         let config = Direction {
             capacity: Capacity::Rate { bit_per_s: BitRate(rate) },
@@ -477,8 +477,8 @@ mod tests {
             delay in 0_u64..20_000_000,
             limits in (prop::option::of(1_u64..30), prop::option::of(1_514_u64..40_000)),
             probability in prop_oneof![Just(0.0), 0.0..0.3],
-            // Gap to the next step, bytes of an arrival or none for a pop, how late that is, and
-            // whether the link is brought to the present after it.
+            // Gap to the next step, bytes of an arrival or `None` for a pop, its lateness, and whether the
+            // link is evaluated after it.
             steps in prop::collection::vec(
                 (0_u64..1_000_000, prop::option::of(20_u32..1501), 0_u64..3_000_000, any::<bool>()), 1..200
             ),
@@ -491,7 +491,7 @@ mod tests {
                     plain.push(now, Sized(bytes));
                     parts.push(now, Sized(bytes));
                 } else {
-                    // Later arrivals may be earlier than this pop, as where an emulator reads them late.
+                    // Later arrivals may precede this pop, as when an emulator reads them late.
                     let until = now + Duration(late);
                     loop {
                         let departure = plain.pop(until);

@@ -15,7 +15,7 @@ impl LossModel {
         LossModel { config, bad: false, stream }
     }
 
-    /// A scheduled change; the chain starts in the good state.
+    /// Applies a scheduled change; the chain starts in the good state.
     pub fn change(&mut self, config: Loss) {
         self.config = config;
         self.bad = false;

@@ -1,7 +1,7 @@
 use crate::config::Counted;
 use wirepaint_units::Time;
 
-/// What the model needs to know of a packet; the emulator's is a frame, the simulator's a few words.
+/// A packet as the model sees it: a frame in the emulator, a few words in the simulator.
 pub trait Packet {
     /// Length of the IP packet in bytes, without any link header.
     fn ip_bytes(&self) -> u32;
@@ -15,10 +15,10 @@ pub trait Packet {
     /// A number that is equal for the packets of one flow (a hash of the 5-tuple).
     fn flow(&self) -> u64;
 
-    /// Its code point of differentiated services (RFC 2474), 0 to 63; 0 without one.
+    /// Its DSCP (RFC 2474), 0 to 63; 0 without one.
     fn dscp(&self) -> u8;
 
-    /// As what a script counts the packet; `None`: not at all (SYN, FIN, RST, no transport).
+    /// How a script counts the packet; `None`: not at all (SYN, FIN, RST, no transport).
     fn counted_as(&self) -> Option<Counted>;
 }
 

@@ -4,19 +4,19 @@ use crate::queue::Backlog;
 use std::collections::VecDeque;
 use wirepaint_units::{BitRate, Duration, Time};
 
-/// A drop-tail queue, a constant rate and a constant delay: nothing that comes later changes when a
-/// packet departs, so that is settled when it arrives, and a packet is stored once.
+/// A drop-tail queue, a constant rate and a constant delay. Later arrivals do not change a packet's
+/// departure, so it is computed on arrival, and a packet is stored once.
 ///
-/// Most links of a simulation are of this kind. It does to the nanosecond what the parts do that take
-/// turns in [`Link`](crate::Link), at less cost.
+/// Most links of a simulation are of this kind. Its departures equal those of the separate parts of
+/// [`Link`](crate::Link) to the nanosecond, at less cost.
 #[derive(Debug)]
 pub(crate) struct Plain<P> {
     rate: BitRate,
     delay: Duration,
     most: Backlog,
-    /// Waiting, in transmission and under way, in this order from the back.
+    /// Packets waiting, in transmission and under way, in this order from the back.
     inside: VecDeque<Inside<P>>,
-    /// How many of them wait no longer.
+    /// Number of packets in `inside` whose transmission has begun.
     begun: usize,
     waiting_bytes: u64,
     last: Transmission,
@@ -31,7 +31,7 @@ struct Inside<P> {
     packet: P,
 }
 
-/// The transmission that ends last, with its work in bit nanoseconds.
+/// The last transmission, with its work in bit nanoseconds.
 #[derive(Debug, Default)]
 struct Transmission {
     start: Time,
@@ -59,7 +59,7 @@ impl<P> Plain<P> {
         })
     }
 
-    /// Brings the queue to `now`; when a transmission last began or ended in that.
+    /// Evaluates the queue up to `now`. Returns when a transmission last began or ended.
     pub fn evaluate(&mut self, now: Time) -> Time {
         let mut latest = Time::ZERO;
         while let Some(next) = self.inside.get(self.begun).filter(|next| next.start <= now) {
@@ -70,9 +70,9 @@ impl<P> Plain<P> {
         if self.last.done <= now { self.last.done } else { latest }
     }
 
-    /// Takes a packet of so many wire bytes in, or gives it back; nothing that happened is later than `now`.
+    /// Accepts a packet of `bytes` wire bytes, or returns it. `now` is not before any earlier event.
     pub fn push(&mut self, now: Time, packet: P, bytes: u64) -> Result<(), P> {
-        // What waited when the queue was last looked at is at least what waits now.
+        // No more waits now than when the queue was last evaluated.
         if !self.fits(bytes) {
             self.evaluate(now);
             if !self.fits(bytes) {
@@ -83,7 +83,7 @@ impl<P> Plain<P> {
         let (start, work) = if idle {
             (now, bytes * WORK_PER_BYTE)
         } else {
-            // The part of a nanosecond that the packet before did not need goes to this one.
+            // This packet gets the part of a nanosecond that the previous one did not need.
             let last = &self.last;
             let ahead = work_done(self.rate, last.done.since(last.start)) - last.work;
             (last.done, (bytes * WORK_PER_BYTE).saturating_sub(ahead))
@@ -131,7 +131,7 @@ impl<P> Plain<P> {
         self.inside.iter().map(|inside| (inside.due, &inside.packet))
     }
 
-    /// What a packet of so many wire bytes takes that finds nobody.
+    /// Transit time of a packet of `bytes` through the empty link.
     pub fn least_transit(&self, bytes: u64) -> Duration {
         done_at(self.rate, Time::ZERO, bytes * WORK_PER_BYTE).since(Time::ZERO) + self.delay
     }
@@ -141,7 +141,7 @@ impl<P> Plain<P> {
         self.inside.front().map(|first| &first.packet)
     }
 
-    /// What waits, at the time that the queue was brought to.
+    /// The backlog at the time up to which the queue was evaluated.
     pub fn backlog(&self) -> Backlog {
         Backlog { packets: (self.inside.len() - self.begun) as u64, bytes: self.waiting_bytes }
     }

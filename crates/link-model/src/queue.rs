@@ -22,7 +22,7 @@ pub struct Queued<P> {
     pub entered: Time,
     /// Its wire bytes: IP bytes plus the link's overhead.
     pub bytes: u64,
-    /// How much later than the rest of the path says it is due; zero unless a script holds it.
+    /// Additional delay; zero unless a script holds the packet.
     pub hold: Duration,
 }
 
@@ -40,7 +40,7 @@ pub trait Discipline<P>: Debug {
     fn backlog(&self) -> Backlog;
 }
 
-/// What waits in a queue.
+/// Packets and bytes waiting in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -49,8 +49,7 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// The discipline that a run description asks for; `full_frame` is the wire length of the largest
-/// packet.
+/// Builds the discipline of a run description. `full_frame` is the wire length of the largest packet.
 pub(crate) fn build<P: Packet + Debug + 'static>(
     config: &Queue,
     full_frame: u64,
@@ -73,7 +72,7 @@ pub(crate) fn build<P: Packet + Debug + 'static>(
     }
 }
 
-/// Where disciplines put what they drop, and count what they mark.
+/// Packets that disciplines dropped, and counters of drops and marks.
 #[derive(Debug)]
 pub struct Fates<P> {
     /// Dropped packets that the caller has not taken yet.
@@ -84,7 +83,7 @@ pub struct Fates<P> {
     pub aqm_drops: u64,
     /// Packets lost by the loss model.
     pub losses: u64,
-    /// Wire bytes of all of them.
+    /// Wire bytes of all dropped packets.
     pub dropped_bytes: u64,
     /// Packets marked with Congestion Experienced.
     pub marks: u64,
@@ -104,7 +103,7 @@ impl<P> Default for Fates<P> {
 }
 
 impl<P: Packet> Fates<P> {
-    /// The packet ends here.
+    /// Drops the packet.
     pub fn drop(&mut self, time: Time, cause: Drop, queued: Queued<P>) {
         match cause {
             Drop::Queue => self.queue_drops += 1,
@@ -115,7 +114,7 @@ impl<P: Packet> Fates<P> {
         self.dropped.push_back(Dropped { time, cause, packet: queued.packet });
     }
 
-    /// Marks the packet if it may be marked, and says whether it did.
+    /// Marks the packet if it may be marked. Returns whether it did.
     pub fn mark(&mut self, packet: &mut P) -> bool {
         let capable = packet.is_ecn_capable();
         if capable {

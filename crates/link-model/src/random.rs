@@ -1,8 +1,8 @@
 use rand::Rng;
 use rand_pcg::Pcg64;
 
-/// The random elements of one direction. Each draws from a stream of its own, so switching one on
-/// does not shift the draws of another.
+/// The random elements of one direction. Each draws from its own stream, so that switching one on does not
+/// shift the draws of another.
 #[derive(Clone, Copy)]
 pub(crate) enum Element {
     Loss = 1,

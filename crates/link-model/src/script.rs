@@ -1,7 +1,7 @@
 use crate::config::{Action, Counted, Scripted};
 use std::collections::VecDeque;
 
-/// What is still to happen to single packets, and how many have passed. Exact: nothing is random.
+/// Pending actions on single packets, and the count of packets that have passed. Nothing is random.
 #[derive(Debug)]
 pub(crate) struct Script {
     data: Count,
@@ -24,12 +24,12 @@ impl Script {
         script
     }
 
-    /// True when nothing is left to happen.
+    /// True when no action is pending.
     pub fn is_over(&self) -> bool {
         self.data.left.is_empty() && self.bare.left.is_empty()
     }
 
-    /// Counts a packet that arrives and says what happens to it.
+    /// Counts an arriving packet. Returns the action on it.
     pub fn next(&mut self, what: Option<Counted>) -> Option<Action> {
         let count = self.count(what?);
         count.seen += 1;

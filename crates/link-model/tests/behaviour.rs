@@ -1,4 +1,4 @@
-//! Single links, told as a dialogue: packets in, departures out.
+//! Single links as dialogues: packets in, departures out.
 
 use wirepaint_link_model::config::{
     Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted,
@@ -104,7 +104,8 @@ fn one_opportunity_carries_one_full_packet_and_a_small_packet_leaves_room() {
 #[test]
 fn an_opportunity_is_lost_when_the_queue_is_empty_and_the_trace_wraps_at_its_last() {
     let capacity = trace(&[10, 10, 25]);
-    // Both of 10 ms are gone when the packet comes at 10 ms; it takes 25; the next comes after the wrap.
+    // Both opportunities of 10 ms are over when the packet arrives at 10 ms. It uses 25; the next follows the
+    // wrap.
     assert_eq!(departures_us(&direction(capacity), &[(10, 1500), (30, 1500)]), [25_000, 35_000]);
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every configuration of a link and every sequence of arrivals.
+//! Properties of every configuration of a link and every sequence of arrivals.
 
 use proptest::prelude::*;
 use wirepaint_link_model::config::{
@@ -148,7 +148,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32, bool)>> {
     prop::collection::vec((0_u64..2_000_000, 28_u32..1501, any::<bool>()), 1..300)
 }
 
-/// Pushes all arrivals and pops whenever `next_departure` says so; `late` ns after it.
+/// Pushes all arrivals and pops `late` ns after each `next_departure`.
 fn drive(link: &mut Link<Numbered>, arrivals: &[(u64, u32, bool)], late: u64) -> Vec<(Time, u64)> {
     let (mut now, mut popped) = (Time::ZERO, Vec::new());
     let pop_until = |link: &mut Link<Numbered>, until: Time, popped: &mut Vec<(Time, u64)>| {

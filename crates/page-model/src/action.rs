@@ -1,16 +1,16 @@
-//! What a page visit asks of whoever moves its bytes.
+//! Actions that a page visit requests from its transport.
 
-/// What the caller has to do.
+/// An action for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Open a connection to an origin of the page; answer by [`Visit::connected`](crate::Visit::connected).
+    /// Open a connection to an origin of the page. Report with [`Visit::connected`](crate::Visit::connected).
     Connect {
-        /// Number of the new connection; they are given from 0 on.
+        /// Number of the new connection, counted from 0.
         connection: u32,
         /// Position of the origin.
         origin: u32,
     },
-    /// The client reads what has come for it.
+    /// The client reads bytes that have arrived.
     ClientRead {
         /// Which connection.
         connection: u32,
@@ -31,12 +31,13 @@ pub enum Action {
         /// How many bytes.
         bytes: u64,
     },
-    /// The server waits until the kernel takes more; answer by [`Visit::server_acknowledged`](crate::Visit::server_acknowledged).
+    /// The server waits until the kernel takes more. Report with
+    /// [`Visit::server_acknowledged`](crate::Visit::server_acknowledged).
     ServerWaits {
         /// Which connection.
         connection: u32,
     },
-    /// The client closes; nothing more is wanted of the connection.
+    /// The client closes the connection, which it no longer needs.
     Close {
         /// Which connection.
         connection: u32,

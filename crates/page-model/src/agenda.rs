@@ -1,4 +1,4 @@
-//! What happens later: events ordered by time, then by the order of asking.
+//! Pending events, ordered by time, then by order of insertion.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,7 +45,7 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// An event at a time.
+    /// Adds an event.
     pub fn at(&mut self, time: Time, event: E) {
         self.asked += 1;
         self.heap.push(Reverse(Entry { time, number: self.asked, event }));

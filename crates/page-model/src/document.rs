@@ -1,4 +1,4 @@
-//! A document while it is parsed: how far, what stops it, what waits for it.
+//! A document while it is parsed: its progress, what blocks it, what waits for it.
 
 use crate::links::Links;
 use crate::page::{Cause, Element, Page};
@@ -6,12 +6,12 @@ use crate::priority::Priority;
 use crate::ranking::Seen;
 use wirepaint_units::{Duration, Time};
 
-/// Something in a document's text that matters to loading, at an offset of the decoded bytes.
+/// An item in a document's text that matters to loading, at an offset of the decoded bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// The body begins: the loader stops holding back requests of low priority.
+    /// The body begins; the loader no longer holds back requests of low priority.
     Body,
-    /// A script without address, by its number.
+    /// An inline script, by its number.
     Inline(usize),
     /// An element that loads a resource.
     Element(u32, Element),
@@ -20,11 +20,11 @@ pub enum Item {
 /// What the parser waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// A script to come or to run.
+    /// A script that must arrive or run.
     Script(u32),
     /// The stylesheets before an inline script.
     Sheets,
-    /// An inline script to run.
+    /// An inline script that must run.
     Inline,
 }
 
@@ -35,15 +35,15 @@ pub struct Document {
     pub resource: u32,
     /// By offset.
     pub items: Vec<(u64, Item)>,
-    /// Body bytes that have come, as transferred.
+    /// Body bytes that have arrived, as transferred.
     pub transferred: u64,
     /// Decoded bytes that the page's process has.
     pub available: u64,
-    /// Every byte has come.
+    /// Every byte has arrived.
     pub complete: bool,
-    /// A task for what has come is queued.
+    /// A task for the arrived text is queued.
     pub chunk_queued: bool,
-    /// The page's process has taken over.
+    /// The page's process has committed it.
     pub committed: bool,
     /// Items that the preload scanner has passed.
     pub scanned: usize,
@@ -53,19 +53,19 @@ pub struct Document {
     body_at: u64,
     end: u64,
     elements: u64,
-    /// What style, layout and paint cost for each element, where its page says so.
+    /// Cost of style, layout and paint per element, if the page states it.
     pub layout_ns_per_element: Option<Duration>,
-    /// What the first layout waits for fonts, where its page says so.
+    /// Time that the first layout waits for fonts, if the page states it.
     pub layout_wait_ns: Option<Duration>,
     /// Its style rules name font families.
     pub names_fonts: bool,
-    /// The first script in the text is a synthesised page's.
+    /// The first script in the text is the driver of a synthesised page.
     pub driver: bool,
-    /// What each inline script takes, as far as it is known.
+    /// Duration of each inline script, if known.
     pub inline_ns: Vec<Duration>,
-    /// What handlers of DOMContentLoaded take.
+    /// Duration of the handlers of DOMContentLoaded.
     pub content_loaded_ns: Duration,
-    /// What handlers of the load event take.
+    /// Duration of the handlers of the load event.
     pub load_ns: Duration,
     /// Handlers of DOMContentLoaded are queued.
     pub content_loading: bool,
@@ -91,25 +91,25 @@ pub struct Document {
     pub layout_queued: bool,
     /// The first layout.
     pub laid_out: Option<Time>,
-    /// Elements that it, or a later one, has laid out with all stylesheets that have come.
+    /// Elements that a layout has laid out with all stylesheets that have arrived.
     pub laid_elements: u64,
     /// Resources of style rules that wait for a layout.
     pub styled: Vec<u32>,
-    /// Where images stand that were named before.
+    /// Offsets of images that were named before.
     pub repeated_images: Vec<u64>,
-    /// Of its requests so far.
+    /// State of its requests so far.
     pub seen: Seen,
-    /// Held back, in order.
+    /// Requests held back, in order.
     pub held: Vec<u32>,
-    /// Under way, of those that the loader may hold back.
+    /// Requests under way that the loader may hold back.
     pub running: u32,
-    /// Of them, of medium priority.
+    /// Those of medium priority.
     pub medium: u32,
 }
 
-/// Requests under way, of whatever priority, with which none of low priority starts before the body begins;
-/// so many of medium priority may go in any case (`tight_outstanding_limit_` and `tight_medium_limit_` in
-/// Chromium's blink/renderer/platform/loader/fetch/resource_load_scheduler.cc).
+/// With this many requests under way, none of low priority starts before the body begins. This many of medium
+/// priority may always start (`tight_outstanding_limit_` and `tight_medium_limit_` in Chromium's
+/// blink/renderer/platform/loader/fetch/resource_load_scheduler.cc).
 const TIGHT: u32 = 2;
 
 impl Document {
@@ -183,12 +183,12 @@ impl Document {
         self.elements_before(next.min(self.scanned_bytes))
     }
 
-    /// What the inline script of this number takes.
+    /// Duration of the inline script of this number.
     pub fn inline_cost(&self, number: usize) -> Duration {
         self.inline_ns.get(number).copied().unwrap_or(Duration::ZERO)
     }
 
-    /// True when a request of `priority` may go now; counts it as under way.
+    /// Whether a request of `priority` may start now. If so, counts it as under way.
     pub fn admit(&mut self, priority: Priority) -> bool {
         let medium = priority == Priority::Medium;
         let held = !self.body && priority < Priority::High && self.running >= TIGHT;

@@ -1,7 +1,7 @@
 //! Sizes of requests and of the heads of answers.
 //!
-//! HPACK is counted as an encoder with a large table and Huffman codes would write it (RFC 7541):
-//! one byte or two for a field that the connection has carried before, else the literal.
+//! HPACK sizes are those of an encoder with a large table and Huffman codes (RFC 7541): one or two bytes for
+//! a field that the connection has carried before, else the literal.
 
 use crate::page::{Kind, Page, Resource};
 
@@ -38,9 +38,9 @@ const STATIC_NAMES: &[&str] = &[
     "vary",
     "via",
 ];
-/// Fields whose values the server's encoder does not keep, because they hardly ever repeat.
+/// Fields that the server's encoder does not index, because their values rarely repeat.
 const NOT_KEPT: &[&str] = &["age", "content-length", "etag", "location", "set-cookie"];
-/// `content-length` and the status line's place, for HTTP/2; `date` comes once a connection.
+/// Bytes of `content-length` and `:status` for HTTP/2; `date` is sent in full once per connection.
 const STATUS_AND_LENGTH: u32 = 1 + 7;
 const DATE: u32 = 24;
 
@@ -66,7 +66,7 @@ fn string_bytes(text: &str) -> u32 {
     coded + if coded < 127 { 1 } else { 2 }
 }
 
-/// What of a page's headers decides their size.
+/// The sizes of a page's headers.
 #[derive(Debug)]
 pub struct Headers {
     answers: Vec<Answer>,
@@ -80,7 +80,7 @@ pub struct Headers {
 struct Answer {
     /// Bytes of the head in HTTP/1.1.
     plain: u32,
-    /// Number of the field, kept by the encoder or not, bytes as a literal.
+    /// Number of the field, whether the encoder indexes it, bytes as a literal.
     fields: Vec<(u32, bool, u32)>,
 }
 
@@ -124,13 +124,13 @@ fn head_around(resource: &Resource) -> u32 {
     17 + 18 + digits + 37 + 2
 }
 
-/// What of `url` follows the host.
+/// The part of `url` behind the host.
 fn path(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or("/", |at| &rest[at..])
 }
 
-/// What Chromium adds to a request in HTTP/1.1 beside method, path, host and referrer: user agent,
+/// Bytes that Chromium adds to a request in HTTP/1.1 beside method, path, host and referrer: user agent,
 /// accept, client hints, fetch metadata, encodings.
 const CHROMIUM_HEADERS: usize = 430;
 
@@ -155,15 +155,15 @@ pub struct Compression {
 /// Fields that do not change between the requests of a page to a host, on their first use: user
 /// agent, client hints, languages, encodings, authority, referrer.
 const REQUEST_CONSTANT: u32 = 215;
-/// Fields that depend on what is asked for, on their first use: accept, fetch metadata, priority.
+/// Fields that depend on the kind of resource, on their first use: accept, fetch metadata, priority.
 const REQUEST_KIND: u32 = 75;
-/// The same of a document, which accepts more and says that it would rather be encrypted.
+/// The same for a document, which accepts more types and sends `upgrade-insecure-requests`.
 const REQUEST_DOCUMENT: u32 = 205;
 /// A request whose fields are all known.
 const REQUEST_KNOWN: u32 = 16;
 
 impl Compression {
-    /// Of a connection that has carried nothing.
+    /// State of a new connection.
     pub fn new(headers: &Headers) -> Compression {
         Compression { carried: vec![false; headers.fields], dated: false, asked: 0 }
     }

@@ -1,12 +1,12 @@
-//! Browsers and their servers above byte streams: which connections a page load opens, what it asks
-//! for and when, and in which order the answers come.
+//! Browsers and their servers above byte streams: the connections that a page load opens, its requests and
+//! their times, and the order of the answers.
 //!
 //! Reads no clock, does no I/O, starts no thread, never sees a segment: lengths go in and out.
 //!
 //! ```text
-//! Visit ─┬─► renderer   parser, preload scanner, scripts, stylesheets, layout: who is asked for when
+//! Visit ─┬─► renderer   parser, preload scanner, scripts, stylesheets, layout: which request when
 //!        └─► network    socket pools, HTTP/1.1 and HTTP/2, TLS flights ─► server   priorities
-//!            page, settings: what is asked for      rows: what was seen      machine: what it costs
+//!            page, settings: input      rows: results      machine: CPU time
 //! ```
 //!
 //! Start at [`Visit`].

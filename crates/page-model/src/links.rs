@@ -1,29 +1,29 @@
-//! How the resources of a page hang together.
+//! The relations between a page's resources.
 
 use crate::page::{Cause, Element, Kind, Page};
 
-/// Of one resource.
+/// Relations of one resource.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// What it causes, alone or beside others.
+    /// Resources that it causes, alone or with others.
     pub children: Vec<u32>,
-    /// What it redirects to.
+    /// Target of its redirect.
     pub redirect: Option<u32>,
-    /// Where the redirects that lead to it began; itself without redirects.
+    /// First of the redirects that lead to it; itself without redirects.
     pub root: u32,
-    /// Where the redirects that begin with it end; itself without redirects.
+    /// Target of the redirects that begin with it; itself without redirects.
     pub tail: u32,
-    /// The element of a document that names its root, as far as what came in the end is of its kind.
+    /// The element of a document that names its root, if the final resource is of the element's kind.
     pub element: Option<Element>,
     /// True for a stylesheet that another one imports.
     pub imported: bool,
-    /// True for a module that others import, and nothing else asks for.
+    /// True for a module that only other modules request.
     pub is_module: bool,
-    /// The modules that it imports, as far as nothing else asks for them.
+    /// The modules that it imports and that nothing else requests.
     pub modules: Vec<u32>,
 }
 
-/// How the resources of a page hang together, by resource.
+/// The relations between a page's resources, by resource.
 #[derive(Clone, Debug)]
 pub struct Links(Vec<Link>);
 
@@ -36,7 +36,7 @@ impl std::ops::Index<u32> for Links {
 }
 
 impl Links {
-    /// Of a page that [`Page::check`] accepts.
+    /// Links of a page that [`Page::check`] accepts.
     pub fn new(page: &Page) -> Links {
         let count = page.resources.len() as u32;
         let mut links: Vec<Link> = (0..count)
@@ -74,7 +74,7 @@ impl Links {
                     let classic = links[other as usize].element == Some(Element::Script);
                     if kind == Kind::Js && page.resources[from].kind == Kind::Js && !classic {
                         links[from].modules.push(to);
-                        // One that a document asks for as well runs by itself.
+                        // A module that a document requests too runs by itself.
                         links[to as usize].is_module |= from == page.tail(by) as usize;
                     }
                 }

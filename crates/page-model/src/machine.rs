@@ -1,14 +1,13 @@
 //! The machine that a visit runs on: threads that share its cores.
 //!
-//! On the testbed browser, servers and emulator share a machine, and without a limit on the way they
-//! are what a page load waits for. Each thread does its jobs in order. When more threads have work than
-//! there are cores, all of them go on equally fast (processor sharing, as Linux's scheduler grants it over
-//! some milliseconds).
+//! On the testbed, browser, servers and emulator share a machine. On an unlimited path the page load is bound
+//! by them. Each thread does its jobs in order. When more threads have work than there are cores, all
+//! progress equally fast (processor sharing, which approximates Linux's scheduler over some milliseconds).
 
 use std::collections::VecDeque;
 use wirepaint_units::{Duration, Time};
 
-/// Who does work.
+/// The threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
     /// The page's main thread.
@@ -17,8 +16,8 @@ pub enum Thread {
     Network,
     /// The servers and what carries packets.
     Server,
-    /// The rest: the browser's own process, its helpers of pages and network, the one that paints. Nothing
-    /// waits for them, but they take their share.
+    /// All others: the browser process, helpers of pages and network, the process that paints. Nothing waits
+    /// for them, but they use CPU time.
     Aside(u8),
 }
 
@@ -33,18 +32,18 @@ impl Thread {
     }
 }
 
-/// Parts of a nanosecond in which work is counted: shares of cores leave no remainder that adds up.
+/// Work is counted in these parts of a nanosecond, so that remainders of core shares do not add up.
 const FINE: u64 = 1 << 10;
 
 #[derive(Debug)]
 struct Line<E> {
-    /// What follows the running job: work in ns, and what is told at its end.
+    /// Jobs behind the running one: work in ns, and the event at its end.
     jobs: VecDeque<(u64, Option<E>)>,
-    /// What passes others that wait: the number of the job that it is in front of, and as above.
+    /// Jobs that pass others: number of the job that it precedes, then as above.
     soon: VecDeque<(u64, u64, Option<E>)>,
     /// Jobs of `jobs` that began.
     begun: u64,
-    /// Progress at which the running job ends, and what is told then.
+    /// Progress at which the running job ends, and its event.
     running: Option<(u64, Option<E>)>,
 }
 
@@ -53,14 +52,14 @@ struct Line<E> {
 pub struct Machine<E> {
     cores: u64,
     lines: Vec<Line<E>>,
-    /// What each thread with work has got since the start, in `FINE` parts of a nanosecond.
+    /// CPU time of each busy thread since the start, in parts of a nanosecond (`FINE`).
     progress: u64,
     /// The time of `progress`.
     now: Time,
 }
 
 impl<E> Machine<E> {
-    /// An idle machine with so many cores, at least one, and threads of [`Thread::Aside`].
+    /// An idle machine with `cores` cores (at least one) and `asides` threads of [`Thread::Aside`].
     pub fn new(cores: u8, asides: u8) -> Machine<E> {
         let line = |_| Line { jobs: VecDeque::new(), soon: VecDeque::new(), begun: 0, running: None };
         Machine {
@@ -71,7 +70,7 @@ impl<E> Machine<E> {
         }
     }
 
-    /// A job for a thread; `event` is told when it is done. Call [`Machine::due`] up to `now` first.
+    /// Gives a thread a job; [`Machine::due`] returns `event` when it is done. Call that up to `now` first.
     pub fn give(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>) {
         self.advance(now);
         let line = &mut self.lines[thread.index()];
@@ -79,7 +78,8 @@ impl<E> Machine<E> {
         line.start(self.progress);
     }
 
-    /// The same, with at most `ahead` of the jobs that wait before it, and behind all that were given so.
+    /// The same, but at most `ahead` waiting jobs stay in front of it, besides all earlier jobs given this
+    /// way.
     pub fn give_behind(&mut self, now: Time, thread: Thread, work: Duration, event: Option<E>, ahead: u64) {
         self.advance(now);
         let line = &mut self.lines[thread.index()];
@@ -103,7 +103,7 @@ impl<E> Machine<E> {
         Some(self.now + Duration(wait as u64))
     }
 
-    /// The next job that is done by `now`: when, and what is told. Jobs of which nothing is told pass.
+    /// The next job with an event that is done by `now`: its time and event.
     pub fn due(&mut self, now: Time) -> Option<(Time, E)> {
         loop {
             let at = self.next().filter(|&at| at <= now)?;
@@ -122,7 +122,7 @@ impl<E> Machine<E> {
         self.lines.iter().filter(|line| line.running.is_some()).count() as u64
     }
 
-    /// Lets the running jobs go on until `now`, which is not after the end of any.
+    /// Advances the running jobs to `now`, which is not after the end of any.
     fn advance(&mut self, now: Time) {
         let busy = self.busy();
         if busy > 0 && now > self.now {
@@ -181,7 +181,7 @@ mod tests {
         machine.give(Time(0), Thread::Main, Duration(100), Some("second"));
         assert_eq!(machine.due(Time(100)), Some((Time(100), "first")));
         machine.give(Time(150), Thread::Network, Duration(50), Some("other"));
-        // Half of the second job is left; both go on at half the speed.
+        // Half of the second job is left; both continue at half the speed.
         assert_eq!(all(&mut machine), [(250, "second"), (250, "other")]);
     }
 

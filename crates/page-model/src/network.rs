@@ -1,4 +1,4 @@
-//! The browser's network process and the servers: connections, who uses them, what is on them.
+//! The browser's network process and the servers: connections, their requests and their bytes.
 //!
 //! A model of Chromium's socket pools (`net/socket`), its HTTP/2 sessions and its limit on delayable
 //! requests (`services/network/resource_scheduler`), as the testbed drives it: cold, no proxy, no QUIC.
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! - DEVIATION: no flow-control windows of HTTP/2. Chromium grants 15 MiB to a connection and 6 MiB to a
-//!   stream. No network of the catalogue holds that much (geo-satellite 3 MiB with its queue), nor has a
-//!   shipped page so large an object.
-//! - DEVIATION: a server's write reaches the kernel whole or not at all; Linux may take a part.
+//!   stream. No network of the catalogue holds that much (geo-satellite 3 MiB with its queue), and no shipped
+//!   page has an object that large.
+//! - DEVIATION: the kernel takes a server's write as a whole or not at all; Linux may take a part.
 //! - DEVIATION: no HTTP/3.
 
 use crate::action::Action;
@@ -37,19 +37,19 @@ mod serving;
 /// A second connect begins when the first has not succeeded within this time
 /// (`net/socket/client_socket_pool.h`, `kMaxConnectRetryIntervalMs`).
 const BACKUP: Duration = Duration::from_millis(250);
-/// Most delayable requests under way (`kDefaultMaxNumDelayableRequestsPerClient`), of them to one
-/// origin as many as its connections may carry. Not counted are those to servers that are known to
-/// schedule by priority. Redirected requests do not wait again (`services/network/resource_scheduler`).
+/// Most delayable requests under way (`kDefaultMaxNumDelayableRequestsPerClient`); per origin, as many as its
+/// connections may carry. Requests to servers known to schedule by priority do not count. Redirected requests
+/// do not wait again (`services/network/resource_scheduler`).
 const DELAYABLE: usize = 10;
 
-/// What bytes from the browser mean.
+/// Meaning of bytes from the browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Up {
     Hello,
     Finished,
     /// Preface and settings.
     Control,
-    /// The server's settings have come.
+    /// Acknowledgement of the server's settings.
     Acknowledgement,
     /// A request and its urgency.
     Request(u32, u8),
@@ -57,10 +57,10 @@ enum Up {
     Raise(u32, u8),
 }
 
-/// What the network process has to tell of a request.
+/// A report of the network process about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Some of a document's body has come.
+    /// Bytes of a document's body have arrived.
     Data(u32, u64),
     /// The answer is complete.
     Done(u32),
@@ -72,7 +72,7 @@ enum Stage {
     Connecting,
     /// TCP connected, TLS not done.
     Securing,
-    /// Takes requests.
+    /// Accepts requests.
     Ready,
     Closed,
 }
@@ -86,7 +86,7 @@ struct Connection {
     up: Pipe<Up>,
     down: Pipe<Down>,
     server: Server,
-    /// Time for which the server has an alarm in the agenda.
+    /// Time of the server's event in the agenda.
     alarm: Option<Time>,
     compression: Compression,
     /// Preface and settings were sent.
@@ -95,7 +95,7 @@ struct Connection {
     outbox: Vec<u32>,
     /// HTTP/1.1: requests under way.
     busy: u8,
-    /// HTTP/1.1: when it was last used; zero for never.
+    /// HTTP/1.1: time of its last use; zero for never.
     used: Time,
 }
 
@@ -104,15 +104,15 @@ struct Connection {
 struct Group {
     origin: u32,
     pool: u32,
-    /// Requests without a connection, in order of asking.
+    /// Requests without a connection, oldest first.
     waiting: Vec<u32>,
-    /// Names being looked up, each for a connection; they end in the order of their begins.
+    /// DNS look-ups, each for a connection; they end in the order in which they began.
     look_ups: usize,
-    /// Of those that end first, how many lead to no connection any more.
+    /// Look-ups, oldest first, whose connection is no longer wanted.
     given_up: usize,
     connections: Vec<usize>,
     session: Option<usize>,
-    /// A ticket has come, so that further connections can resume.
+    /// A TLS ticket has arrived, so that further connections can resume.
     ticket: bool,
 }
 
@@ -120,10 +120,10 @@ struct Group {
 #[derive(Clone, Debug)]
 pub struct Transfer {
     priority: Priority,
-    /// Urgency that the server knows of.
+    /// Urgency known to the server.
     urgency: u8,
     group: usize,
-    /// Bytes of the body yet to come.
+    /// Bytes of the body that have not arrived.
     left: u64,
     delayable: bool,
     stage: Progress,
@@ -146,7 +146,7 @@ pub struct Transfer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Unknown,
-    /// Held back because there are too many delayable ones.
+    /// Held back, because too many delayable requests are under way.
     Delayed,
     Waiting,
     OnWire,
@@ -157,20 +157,20 @@ enum Progress {
 enum Event {
     /// A look-up of a group is over.
     Resolved(usize),
-    /// A group's first connect is late.
+    /// The backup timer of a group's first connect.
     Backup(usize),
     /// A think time is over.
     Server(usize),
 }
 
-/// What takes a thread's time before it has its effect; see [`Network::worked`].
+/// Work of a thread that has an effect at its end; see [`Network::worked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The browser makes its hello.
+    /// The browser makes its ClientHello.
     Hello(usize),
-    /// The server answers a hello.
+    /// The server answers a ClientHello.
     Flight(usize),
-    /// The browser checks the server's part of the handshake and ends its own.
+    /// The browser checks the server's part of the handshake and completes its own.
     Finish(usize),
     /// The browser writes the requests of a session.
     Write(usize),
@@ -197,17 +197,17 @@ pub struct Network {
     delayed: Vec<u32>,
     /// Origins that are known to schedule by priority.
     schedules: Vec<bool>,
-    /// What the caller has to do.
+    /// Actions for the caller.
     pub actions: VecDeque<Action>,
-    /// What the page is told.
+    /// Reports to the page.
     pub notes: VecDeque<Note>,
-    /// What threads have to do, until the caller takes it. Work of which nothing follows is none.
+    /// Jobs for threads, until the caller takes them. `None`: nobody waits for this work.
     pub works: VecDeque<(Thread, Duration, Option<Work>)>,
     pieces: Vec<Piece<Down>>,
 }
 
 impl Network {
-    /// Before the first request.
+    /// The state before the first request.
     pub fn new(page: Arc<Page>, headers: Arc<Headers>, settings: Settings, noise: Noise) -> Network {
         let transfer = Transfer {
             priority: Priority::Low,
@@ -250,7 +250,7 @@ impl Network {
         let known = self.schedules[self.groups[group].origin as usize];
         let resource = &self.page.resources[request as usize];
         let bodiless = resource.method == "HEAD" || matches!(resource.status, 204 | 304);
-        // A redirected request goes on as it was: it is not held back again.
+        // A redirected request keeps its state: it is not held back again.
         let redirected = match resource.cause {
             Some(Cause::Redirect { by }) => Some(self.transfers[by as usize].delayable),
             _ => None,
@@ -269,7 +269,7 @@ impl Network {
         self.start_delayed(now);
     }
 
-    /// The page has changed its mind about a request's priority.
+    /// The page changes a request's priority.
     pub fn raise(&mut self, now: Time, request: u32, priority: Priority) {
         let transfer = &mut self.transfers[request as usize];
         transfer.priority = priority;
@@ -299,7 +299,7 @@ impl Network {
         }
     }
 
-    /// `bytes` more of the server's have arrived at the client in order.
+    /// `bytes` more bytes from the server have arrived at the client in order.
     pub fn client_received(&mut self, now: Time, number: u32, bytes: u64) {
         let at = number as usize;
         let row = &mut self.rows[at];
@@ -322,7 +322,7 @@ impl Network {
         self.pieces = pieces;
     }
 
-    /// `bytes` more of the client's have arrived at the server in order.
+    /// `bytes` more bytes from the client have arrived at the server in order.
     pub fn server_received(&mut self, now: Time, number: u32, bytes: u64) {
         let at = number as usize;
         self.connections[at].up.arrive(bytes, |_, _| {});
@@ -339,18 +339,18 @@ impl Network {
         self.connections[number as usize].http2
     }
 
-    /// What the kernel takes of a connection at the server, whenever it has changed.
+    /// How much the server's kernel takes on a connection; call after each change.
     pub fn server_acknowledged(&mut self, now: Time, number: u32, backlog: Backlog) {
         self.connections[number as usize].server.acknowledged(backlog);
         self.server_writes(now, number as usize);
     }
 
-    /// The next time at which something happens of itself.
+    /// The time of the next event.
     pub fn next_timeout(&self) -> Option<Time> {
         self.agenda.next()
     }
 
-    /// Does what is due.
+    /// Handles the events that are due.
     pub fn timeout(&mut self, now: Time) {
         while let Some((_, event)) = self.agenda.due(now) {
             match event {
@@ -364,7 +364,7 @@ impl Network {
         }
     }
 
-    /// A thread has done what [`Network::works`] asked for.
+    /// A thread has finished a job of [`Network::works`].
     pub fn worked(&mut self, now: Time, work: Work) {
         match work {
             Work::Hello(at) => self.hello(at),
@@ -422,7 +422,7 @@ impl Network {
         self.groups.len() - 1
     }
 
-    /// Starts what is held back, by priority, as far as the limits allow.
+    /// Starts requests that are held back, by priority, within the limits.
     fn start_delayed(&mut self, now: Time) {
         if self.delayed.is_empty() {
             return;
@@ -463,7 +463,7 @@ impl Network {
         self.connect_as_needed(now, group);
     }
 
-    /// Puts waiting requests on connections that take one.
+    /// Puts waiting requests on connections that accept one.
     fn dispatch(&mut self, now: Time, group: usize) {
         if let Some(session) = self.groups[group].session {
             for request in std::mem::take(&mut self.groups[group].waiting) {
@@ -472,7 +472,7 @@ impl Network {
             return;
         }
         while !self.groups[group].waiting.is_empty() {
-            // The one used last, so that its window is open; a fresh one after all used ones.
+            // Prefer the connection used last, whose window is open; unused connections come last.
             let free = |&at: &usize| {
                 let connection = &self.connections[at];
                 let pipeline = if connection.used == Time::ZERO { 1 } else { self.settings.pipeline };
@@ -487,7 +487,7 @@ impl Network {
         }
     }
 
-    /// The waiting request of the highest priority, the oldest of them.
+    /// The oldest waiting request of the highest priority.
     fn next_waiting(&mut self, group: usize) -> u32 {
         let waiting = &self.groups[group].waiting;
         let urgency = |&at: &usize| self.transfers[waiting[at] as usize].priority.urgency();
@@ -538,7 +538,7 @@ impl Network {
         row.first_request.get_or_insert(now);
     }
 
-    /// Writes HTTP/2's own frames, which go in a record and a segment of their own.
+    /// Writes HTTP/2 control frames, in their own record and segment.
     fn client_frame(&mut self, at: usize, meaning: Up, plain: u64) {
         let bytes = self.connections[at].up.write(&[(meaning, plain, 0)]);
         self.rows[at].bytes_sent += bytes;
@@ -551,7 +551,7 @@ impl Network {
         self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
     }
 
-    /// The browser reads a piece of what a server sent.
+    /// The browser reads a piece from a server.
     fn read(&mut self, now: Time, at: usize, piece: Piece<Down>) {
         match piece.meaning {
             Down::Flight => self.work(Thread::Network, self.settings.compute.tls_ns, Work::Finish(at)),
@@ -560,7 +560,7 @@ impl Network {
                 self.groups[group].ticket = true;
             }
             Down::Settings => {
-                // Until the server's TCP acknowledges it, it takes room in the first window.
+                // It takes room in the first window until the server's TCP acknowledges it.
                 if self.connections[at].opened_session {
                     self.client_frame(at, Up::Acknowledgement, tls::SETTINGS_ACK);
                 }

@@ -1,10 +1,10 @@
-//! What differs from visit to visit: computing never takes the same time twice.
+//! Variation between visits: the duration of computing varies.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use wirepaint_units::Duration;
 
-/// Work of which each part varies by itself, in ns.
+/// Work is divided into parts of this many ns that vary independently.
 const PART: u64 = 500_000;
 
 /// Varies times at random, the same way for the same seed.
@@ -15,7 +15,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Up to `percent` more or less, at most 100. `stream` keeps those who draw apart.
+    /// Variation by up to `percent` (at most 100). `stream` separates the users of one seed.
     pub fn new(seed: u64, stream: u64, percent: u8) -> Noise {
         let random = Pcg64Mcg::seed_from_u64(seed ^ stream.rotate_left(48));
         Noise { random, percent: i64::from(percent) }
@@ -26,7 +26,7 @@ impl Noise {
         self.random.random_range(0..count)
     }
 
-    /// `usual`, a little more or less; of what takes longer a smaller share.
+    /// Varies `usual`; the longer it is, the smaller the share.
     pub fn vary(&mut self, usual: Duration) -> Duration {
         if self.percent == 0 {
             return usual;

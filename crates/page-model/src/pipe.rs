@@ -1,23 +1,22 @@
-//! One direction of a connection, as lengths: what was written, and what the bytes meant.
+//! One direction of a connection, as lengths of bytes with their meanings.
 //!
-//! Contents are never carried. The writer leaves a [`Piece`] for each run of bytes that means one
-//! thing; the reader gets it back when the bytes that it needs have arrived: over TLS those up to
-//! the end of the record.
+//! Contents are never carried. The writer adds a [`Piece`] for each run of bytes with one meaning. The reader
+//! gets it once the needed bytes have arrived: over TLS, all up to the end of the record.
 
 use std::collections::VecDeque;
 
 /// A run of bytes with one meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<T> {
-    /// Number of the byte behind it in the stream.
+    /// Offset of its end in the stream.
     end: u64,
-    /// The reader can use it when so many bytes of the stream have arrived.
+    /// Bytes of the stream that must arrive before the reader can use it.
     ready: u64,
     /// What it means.
     pub meaning: T,
     /// Payload in it.
     pub bytes: u32,
-    /// It is the last one of what was written with this meaning.
+    /// The last piece of one write with this meaning.
     pub last: bool,
 }
 
@@ -26,25 +25,25 @@ pub struct Piece<T> {
 pub struct Pipe<T> {
     written: u64,
     arrived: u64,
-    /// Largest plaintext of a record, and what is added to it; none for plain TCP.
+    /// Largest plaintext of a record, and its overhead; `None` for plain TCP.
     record: Option<(u64, u64)>,
     /// Not yet read in full; the first `counted` have arrived in full.
     pieces: VecDeque<Piece<T>>,
     counted: usize,
 }
 
-/// Plain TCP has no records; a reader takes what is there, at most so much at a time.
+/// Most bytes of a read over plain TCP, which has no records.
 const PLAIN_STEP: u64 = 4_096;
 
 impl<T: Copy> Pipe<T> {
-    /// An empty direction; `record` is the largest plaintext of a TLS record and what the record adds to
-    /// it, none for plain TCP.
+    /// An empty direction. `record` is the largest plaintext of a TLS record and its overhead; `None` for
+    /// plain TCP.
     pub fn new(record: Option<(u32, u64)>) -> Pipe<T> {
         let record = record.map(|(most, overhead)| (u64::from(most), overhead));
         Pipe { written: 0, arrived: 0, record, pieces: VecDeque::new(), counted: 0 }
     }
 
-    /// Writes a message of the TLS handshake, which has its records counted in; returns `bytes`.
+    /// Writes a message of the TLS handshake; `bytes` includes its records. Returns `bytes`.
     pub fn write_raw(&mut self, meaning: T, bytes: u64) -> u64 {
         self.written += bytes;
         self.pieces.push_back(Piece {
@@ -57,8 +56,8 @@ impl<T: Copy> Pipe<T> {
         bytes
     }
 
-    /// Writes `parts` at once: meaning, plaintext bytes, and how many of them count as payload, which
-    /// are the last of the part. Returns the bytes on the wire.
+    /// Writes `parts` at once: meaning, plaintext bytes, and how many of these, at the end, are payload.
+    /// Returns the bytes on the wire.
     pub fn write(&mut self, parts: &[(T, u64, u64)]) -> u64 {
         let before = self.written;
         let (step, overhead) = self.record.unwrap_or((PLAIN_STEP, 0));
@@ -90,8 +89,8 @@ impl<T: Copy> Pipe<T> {
         self.written - before
     }
 
-    /// `bytes` more have arrived in order. `seen` is told of each piece that they belong to, and how
-    /// many of them.
+    /// `bytes` more have arrived in order. Calls `seen` for each piece that they belong to, with the number
+    /// of its bytes.
     pub fn arrive(&mut self, bytes: u64, mut seen: impl FnMut(T, u64)) {
         let mut at = self.arrived;
         self.arrived += bytes;

@@ -1,19 +1,19 @@
-//! The priority of a request when the browser comes to know of it, and whether it is incremental.
+//! The priority of a request when the browser discovers it, and whether it is incremental.
 
 use crate::page::{Cause, Element, Kind, Resource};
 use crate::priority::Priority;
 
-/// True for what Chromium marks as usable piece by piece (RFC 9218, `i`).
+/// True for kinds that Chromium marks as incremental (RFC 9218, `i`).
 pub fn incremental(kind: Kind) -> bool {
     matches!(kind, Kind::Html | Kind::Image | Kind::Data | Kind::Media)
 }
 
-/// How many of a document's first images are raised above the others.
+/// Number of a document's first images that are raised above the others.
 const FIRST_IMAGES: u32 = 5;
 /// Images of fewer bytes than this are too small to be raised: about 100 by 100 pixels.
 const SMALL_IMAGE_BYTES: u64 = 1_000;
 
-/// What of a document's earlier requests decides the priority of the next.
+/// A document's earlier requests, as far as they affect the next priority.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     images: u32,
@@ -21,8 +21,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Priority of a request when the browser comes to know of it; call once for each, in order.
-    /// `repeated`: how many elements before it named an image again.
+    /// Priority of a request when the browser discovers it. Call once per request, in order. `repeated`:
+    /// number of elements before it that named an image again.
     pub fn initial(&mut self, resource: &Resource, repeated: u32) -> Priority {
         let element = match resource.cause {
             Some(Cause::Markup { element, .. }) => Some(element),

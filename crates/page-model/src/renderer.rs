@@ -1,23 +1,24 @@
-//! The page's process: documents, scripts, stylesheets, layout, and when each request is asked for.
+//! The page's process: documents, scripts, stylesheets, layout, and the time of each request.
 //!
-//! A model of Blink as far as loading goes. One main thread does one task after another:
+//! A model of Blink's loading. One main thread does one task after another:
 //!
-//! - The preload scanner sees all text that has come, whatever the parser waits for, and asks for
-//!   what the elements name; frames, and what scripts and stylesheets name, it does not see.
-//! - The parser stops at a script until that has run. A script runs when the stylesheets before it
-//!   are there. Asynchronous scripts run when they come, deferred ones after the parser's end; then
-//!   comes DOMContentLoaded.
+//! - The preload scanner sees all text that has arrived, even while the parser waits, and requests what the
+//!   elements name. It does not see frames, nor what scripts and stylesheets name.
+//! - The parser stops at a script until that has run. A script runs once the stylesheets before it have
+//!   arrived. Asynchronous scripts run when they arrive, deferred ones after the parser's end, before
+//!   DOMContentLoaded.
 //! - Until the body begins, requests below high priority wait while others are under way ([`Document::admit`]).
-//! - Style and layout wait for the body and all stylesheets met so far, and cost time for each element
-//!   that is new or that a stylesheet has come for. Style asks for images of style rules; fonts are
-//!   asked for after the layout. It raises images in the view port and is followed by the first paint.
-//! - The load event waits for every resource, as far as its page says ([`Holds`]): for what scripts fetch until it
-//!   is asked for, for all else until it has come.
+//! - Style and layout wait for the body and all stylesheets met so far. They cost time for each element that
+//!   is new or that a new stylesheet affects. Style requests images of style rules; fonts are requested after
+//!   the layout. Layout raises images in the view port; the first paint follows.
+//! - The load event waits for every resource, unless the page says otherwise ([`Holds`]): for fetches of
+//!   scripts until they are requested, for all others until they have arrived.
 //!
-//! - DEVIATION: no geometry but lines of inline boxes ([`paints`]); of other images the page says what the
-//!   view port shows of them. Lazy ones are asked for when the parser meets them.
+//! - DEVIATION: the only geometry is lines of inline boxes ([`paints`]); for other images the page states
+//!   their visible part. Lazy images are requested when the parser meets them.
 //! - DEVIATION: frames of other sites have no process of their own; their work shares the main thread.
-//! - DEVIATION: scripts cost time by their size, or what the page says; what they do is not known.
+//! - DEVIATION: the cost of scripts depends on their size or is stated by the page; their effects are not
+//!   known.
 
 use crate::agenda::Agenda;
 use crate::document::{Block, Document, Item};
@@ -35,16 +36,16 @@ mod modules;
 mod paints;
 mod requests;
 
-/// Images of style rules are asked for when this part of style, layout and paint is over (one in so many;
-/// traces of loads of the shipped page `kit`).
+/// Images of style rules are requested after 1/`STYLE_SHARE` of style, layout and paint (from traces of loads
+/// of the shipped page `kit`).
 const STYLE_SHARE: u64 = 4;
 
-/// What the page wants of the network process.
+/// A request of the page to the network process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// A request.
     Ask(u32, Priority),
-    /// A request is more urgent than it was.
+    /// Raises a request's priority.
     Raise(u32, Priority),
     /// The page is loaded and every request answered.
     Done,
@@ -52,23 +53,23 @@ pub enum Wish {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    /// The network process is told what the page wants of it.
+    /// Passes a wish to the network process.
     Tell(Wish),
-    /// The page's process takes a document over.
+    /// The page's process commits a document.
     Commit(usize),
-    /// Text of a document has come: the preload scanner's part.
+    /// The preload scanner handles text that has arrived.
     Chunk(usize),
-    /// The parser's.
+    /// The parser handles it.
     Parse(usize),
-    /// A resource has come that is no document and no script.
+    /// A resource other than a document or script has arrived.
     Finish(u32),
     /// A script runs.
     Run(u32),
-    /// A timer of a script, or a fetch that is over, asks for a resource.
+    /// A script's timer, or the end of a fetch, requests a resource.
     Make(u32),
-    /// The elements' styles are found.
+    /// Computes the elements' styles.
     Style(usize),
-    /// They are laid out and painted.
+    /// Lays them out and paints them.
     Layout(usize),
     /// A document's inline script runs.
     Inline(usize, usize),
@@ -87,7 +88,7 @@ enum Hold {
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// The document that asks for it; none for the navigation.
+    /// The document that requests it; `None` for the navigation.
     owner: Option<usize>,
     /// What the load event waits for.
     holds_load: Hold,
@@ -95,13 +96,13 @@ struct State {
     priority: Priority,
     /// A script's timer for it is set.
     planned: bool,
-    /// It has had the effects that others wait for.
+    /// Its effects that others wait for have happened.
     acted: bool,
     /// Priority with which it counts as under way.
     admitted: Option<Priority>,
-    /// Its last byte, when it has come.
+    /// Time of its last byte.
     last_byte: Option<Time>,
-    /// A parser-blocking or deferred script, or a stylesheet, or anything else has had its effect.
+    /// When it had its effect: a script has run, a stylesheet was applied, and so on.
     finished: Option<Time>,
 }
 
@@ -111,7 +112,7 @@ impl State {
     }
 }
 
-/// What has to come before a resource is asked for.
+/// Resources that must arrive before a resource is requested.
 fn waits_for(by: Option<usize>, resource: &Resource) -> impl Iterator<Item = usize> {
     let all = is_scripted(resource) && !resource.after_first;
     let also = if all { &resource.also[..] } else { &[] };
@@ -131,27 +132,27 @@ pub struct Renderer {
     document_of: Vec<Option<usize>>,
     agenda: Agenda<Task>,
     tasks: VecDeque<Task>,
-    /// What to tell the network process; it goes before the other tasks.
+    /// Wishes not yet passed to the network process; they precede the other tasks.
     untold: VecDeque<Wish>,
     running: Option<Task>,
     /// Work of the task that has just begun, until the caller takes it; see [`Renderer::ran`].
     pub job: Option<Duration>,
     /// Resources that the load event waits for.
     awaited: usize,
-    /// Resources in all that have not finished.
+    /// All resources that have not finished.
     unfinished: usize,
-    /// Modules that nothing but a script asked for and whose imports have not all come.
+    /// Modules that only a script requested and whose imports have not all arrived.
     modules: Vec<u32>,
     /// Requests that follow the load event, with their delays.
     after_load: Vec<(u32, Duration)>,
     started: Time,
     loaded: Option<Time>,
-    /// What the network process is to do.
+    /// Wishes for the network process.
     pub wishes: VecDeque<Wish>,
 }
 
 impl Renderer {
-    /// Before the navigation.
+    /// The state before the navigation.
     pub fn new(page: Arc<Page>, links: Arc<Links>, compute: Compute, noise: Noise) -> Renderer {
         let count = page.resources.len();
         let mut documents = Vec::new();
@@ -216,7 +217,7 @@ impl Renderer {
         self.discover(now, 0);
     }
 
-    /// `bytes` of a document's body have come.
+    /// `bytes` of a document's body have arrived.
     pub fn data(&mut self, resource: u32, bytes: u64) {
         let Some(number) = self.document_of[resource as usize] else { return };
         let this = &self.page.resources[resource as usize];
@@ -228,7 +229,7 @@ impl Renderer {
         self.chunk(number);
     }
 
-    /// A resource has come in full; `last_byte` is when the network had it.
+    /// A resource has arrived in full; `last_byte` is the time at the network process.
     pub fn arrived(&mut self, now: Time, resource: u32, last_byte: Time) {
         let at = resource as usize;
         self.states[at].last_byte = Some(last_byte);
@@ -251,12 +252,12 @@ impl Renderer {
         }
     }
 
-    /// When [`Renderer::timeout`] has something to do.
+    /// When to call [`Renderer::timeout`].
     pub fn next_timeout(&self) -> Option<Time> {
         self.agenda.next()
     }
 
-    /// Does what is due.
+    /// Handles the tasks that are due.
     pub fn timeout(&mut self, now: Time) {
         while let Some((_, task)) = self.agenda.due(now) {
             self.queue(task);
@@ -271,7 +272,7 @@ impl Renderer {
         self.next_task();
     }
 
-    /// Requests that the page has asked for: resource, when it knew of it, priority.
+    /// The page's requests: resource, time of discovery, priority.
     pub fn requests(&self) -> impl Iterator<Item = (u32, Time, Priority)> + '_ {
         let known =
             |(number, state): (usize, &State)| Some((number as u32, state.discovered?, state.priority));
@@ -406,7 +407,7 @@ impl Renderer {
             }
             Task::Style(number) => self.style(now, number),
             Task::Layout(number) => self.lay_out(now, number),
-            // A task between may have asked for more.
+            // A task in between may have requested more.
             Task::Load if self.awaited > 0 => {}
             Task::Load => {
                 self.loaded = Some(now);
@@ -420,7 +421,7 @@ impl Renderer {
 
     // Documents.
 
-    /// Queues the parsing of what has come of a document.
+    /// Queues the parsing of a document's arrived text.
     fn chunk(&mut self, number: usize) {
         let document = &mut self.documents[number];
         if document.chunk_queued {
@@ -449,7 +450,7 @@ impl Renderer {
         }
     }
 
-    /// The parser, as far as it gets.
+    /// Runs the parser until it blocks.
     fn parse(&mut self, now: Time, number: usize) {
         loop {
             let document = &mut self.documents[number];
@@ -511,13 +512,13 @@ impl Renderer {
         self.run_deferred(now, number);
     }
 
-    /// Runs the script that the parser waits for, when it and the stylesheets before it are there.
+    /// Runs the script that the parser waits for, once it and the stylesheets before it have arrived.
     fn run_when_ready(&mut self, now: Time, number: usize, script: u32) {
         let tail = self.links[script].tail;
         let state = &self.states[tail as usize];
         let queued = self.tasks.contains(&Task::Run(tail)) || self.running == Some(Task::Run(tail));
         if state.finished.is_some() {
-            // It had run before the parser came to it; nothing is left to wait for.
+            // It ran before the parser reached it.
             self.documents[number].block = None;
             self.documents[number].parsed += 1;
             self.parse(now, number);
@@ -568,7 +569,7 @@ impl Renderer {
         }
     }
 
-    /// The document's own scripts have run: what they ask for at once is asked for.
+    /// The document's own scripts have run: makes their immediate requests.
     fn inline(&mut self, now: Time, number: usize) {
         if std::mem::replace(&mut self.documents[number].scripted, true) {
             return;
@@ -576,7 +577,7 @@ impl Renderer {
         self.effects(now, self.documents[number].resource);
     }
 
-    /// What waits for a resource as a stylesheet waits no longer.
+    /// Ends the waiting for a stylesheet.
     fn sheet_done(&mut self, now: Time, sheet: u32) {
         let Some(owner) = self.states[sheet as usize].owner else { return };
         let link = &self.links[sheet];

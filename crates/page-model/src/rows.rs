@@ -1,7 +1,7 @@
-//! What a visit leaves behind: rows of the trace's tables page, object, chunk and connection.
+//! The rows of a visit in the trace's tables page, object, chunk and connection.
 //!
-//! Times are the run's. What the transport alone knows (ports, congestion control, round-trip
-//! times, retransmissions) is not here.
+//! Times are the run's. Values that only the transport knows (ports, congestion control, round-trip times,
+//! retransmissions) are not here.
 
 use crate::priority::Priority;
 use wirepaint_units::{Duration, Time};
@@ -13,10 +13,10 @@ pub struct Page {
     pub navigation_start: Time,
     /// Resource that answered with the document, after redirects.
     pub base: u32,
-    /// First paint; the same as the first contentful paint, since a page that paints has text.
+    /// First paint; equal to the first contentful paint, since a page that paints has text.
     pub first_paint: Option<Time>,
-    /// Estimate: the first paint of the largest text or image; none where that may be an image whose place
-    /// nobody knows.
+    /// Estimate: the first paint of the largest text or image; `None` if that may be an image of unknown
+    /// place.
     pub largest_contentful_paint: Option<Time>,
     /// Last object of the first view port loaded and painted.
     pub viewport_complete: Option<Time>,
@@ -31,21 +31,21 @@ pub struct Page {
 pub struct Object {
     /// Position of the resource in the page.
     pub resource: u32,
-    /// True for what paints in the first view port.
+    /// True if it paints in the first view port.
     pub in_viewport: bool,
     /// Last priority.
     pub priority: Priority,
-    /// What asked for it, as the trace names it: parser, script, preload, redirect or other.
+    /// Kind of its initiator, as in the trace: parser, script, preload, redirect or other.
     pub initiator_type: &'static str,
-    /// Position of the resource that asked for it.
+    /// Position of the resource that requested it.
     pub initiator: Option<u32>,
     /// Connection that carried it.
     pub connection: Option<u32>,
     /// True for the first request of its connection.
     pub first_on_connection: bool,
-    /// The page knew of it.
+    /// The page discovered it.
     pub discovered: Time,
-    /// It waited for a connection from here.
+    /// It began to wait for a connection.
     pub queued: Option<Time>,
     /// Request written.
     pub sent: Option<Time>,
@@ -64,15 +64,15 @@ pub struct Chunk {
     pub request: u32,
     /// Connection.
     pub connection: u32,
-    /// Arrival of the last of them.
+    /// Arrival of the last byte.
     pub time: Time,
     /// Bytes on the wire, TLS included.
     pub bytes: u64,
 }
 
 impl Chunk {
-    /// Adds to `chunks`, or to the last of them when that is of the same object and millisecond: as
-    /// exact as the testbed's.
+    /// Appends to `chunks`, or adds to the last one if that is of the same object and millisecond, as exact
+    /// as on the testbed.
     pub(crate) fn add_to(self, chunks: &mut Vec<Chunk>) {
         const STEP: Duration = Duration::from_millis(1);
         match chunks.last_mut() {
@@ -148,12 +148,12 @@ impl Connection {
     }
 }
 
-/// Everything that a visit leaves behind.
+/// All rows of a visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// The visit.
     pub page: Page,
-    /// Requests in the order in which the page knew of them.
+    /// Requests in the order of discovery.
     pub objects: Vec<Object>,
     /// Arrivals in order of time.
     pub chunks: Vec<Chunk>,

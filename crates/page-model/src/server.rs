@@ -1,21 +1,21 @@
-//! The replay server on one connection: what it writes next, and how far ahead.
+//! The replay server on one connection: the order of its writes, and their limit.
 //!
-//! HTTP/2: the heads of answers go at once, bodies in DATA frames by the rules of RFC 9218, section
-//! 10: lower urgency values first; within an urgency the answers that are not incremental one after
-//! another, then the incremental ones in turns. One frame is written at a time, as long as the socket
-//! takes it, and that is held to little unsent data ([`unsent_bound`]): what the kernel holds can no
-//! longer be overtaken. HTTP/1.1: one answer after another, as fast as the socket takes it.
+//! HTTP/2: the heads of answers go at once, bodies in DATA frames by the rules of RFC 9218, section 10: lower
+//! urgency values first; within an urgency the answers that are not incremental one after another, then the
+//! incremental ones in turns. The server writes one frame at a time while the socket accepts it. The socket
+//! holds little unsent data ([`unsent_bound`]), because no later frame can overtake them. HTTP/1.1: one
+//! answer after another, as fast as the socket accepts it.
 
 use crate::headers::FRAME_HEADER;
 use crate::pipe::Pipe;
 use wirepaint_units::Time;
 
-/// What bytes from a server mean.
+/// Meaning of bytes from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Down {
     /// The server's part of the TLS handshake.
     Flight,
-    /// Tickets, or the acknowledgement of the browser's settings: nobody's bytes.
+    /// Tickets, or the acknowledgement of the browser's settings; they belong to no request.
     Control,
     /// Settings.
     Settings,
@@ -25,26 +25,26 @@ pub enum Down {
     Body(u32),
 }
 
-/// What the kernel holds of a connection at the server.
+/// State of the send buffer in the server's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// Bytes that it would still take.
+    /// Bytes that it still accepts.
     pub room: u64,
-    /// It would wake a writer (`poll()`).
+    /// `poll()` would wake a writer.
     pub is_writable: bool,
 }
 
-/// Most bytes that may wait unsent below an HTTP/2 connection whose congestion window has `window` bytes
+/// Most unsent bytes in the kernel of an HTTP/2 connection with a congestion window of `window` bytes
 /// (`TCP_NOTSENT_LOWAT`).
 pub fn unsent_bound(window: u64) -> u64 {
     (window / 2).max(LEAST_UNSENT)
 }
 
-/// Most payload of a DATA frame: with the frame's header one full TLS record.
+/// Most payload of a DATA frame; with the frame's header it is one full TLS record.
 pub const FRAME: u64 = 16_384 - FRAME_HEADER;
-/// Least bytes that may wait unsent in the kernel below an HTTP/2 connection.
+/// Least value of [`unsent_bound`].
 const LEAST_UNSENT: u64 = 32 * 1024;
-/// Bytes that are written at a time with HTTP/1.1.
+/// Bytes of one write with HTTP/1.1.
 const STEP: u64 = 16 * 1024;
 
 /// How an answer is scheduled.
@@ -52,7 +52,7 @@ const STEP: u64 = 16 * 1024;
 pub struct Rank {
     /// 0 (first) to 7.
     pub urgency: u8,
-    /// True when it shares with the others of its urgency.
+    /// True when it takes turns with the others of its urgency.
     pub incremental: bool,
 }
 
@@ -74,22 +74,22 @@ struct Answer {
 #[derive(Debug)]
 pub struct Server {
     http2: bool,
-    /// Their think time runs, or for HTTP/1.1 an earlier answer is in the way.
+    /// Answers in their think time, or, with HTTP/1.1, behind an earlier answer.
     waiting: Vec<Answer>,
-    /// Have bytes to send.
+    /// Answers with bytes to send.
     sending: Vec<Answer>,
     orders: u32,
     turns: u64,
-    /// Bytes that the kernel takes, and whether it has said so since the last write.
+    /// Bytes that the kernel accepts, and whether this was reported since the last write.
     room: u64,
     told: bool,
-    /// It took no more, and the server waits.
+    /// The kernel is full, and the server waits.
     pub blocked: bool,
     parts: Vec<(Down, u64, u64)>,
 }
 
 impl Server {
-    /// Of a new connection.
+    /// The server's side of a new connection.
     pub fn new(http2: bool) -> Server {
         Server {
             http2,
@@ -111,7 +111,7 @@ impl Server {
         self.waiting.push(answer);
     }
 
-    /// The client has changed its mind about a request's urgency.
+    /// The client changes a request's urgency.
     pub fn raise(&mut self, request: u32, urgency: u8) {
         let both = self.waiting.iter_mut().chain(self.sending.iter_mut());
         for answer in both.filter(|answer| answer.request == request) {
@@ -119,7 +119,7 @@ impl Server {
         }
     }
 
-    /// What the kernel holds now.
+    /// Reports the state of the kernel's send buffer.
     pub fn acknowledged(&mut self, backlog: Backlog) {
         (self.room, self.told) = (backlog.room, true);
         self.blocked &= !backlog.is_writable;
@@ -133,8 +133,8 @@ impl Server {
         if self.sending.is_empty() { self.waiting.first().map(|answer| answer.begins) } else { None }
     }
 
-    /// Writes once into `pipe`; returns the bytes on the wire, 0 when there is nothing to write or no
-    /// room. Call it until then.
+    /// Writes once into `pipe`. Returns the bytes on the wire, 0 if there is nothing to write or no room.
+    /// Call it until 0.
     pub fn write(&mut self, now: Time, pipe: &mut Pipe<Down>) -> u64 {
         let due = |answer: &Answer| answer.begins <= now;
         if self.blocked || (self.sending.is_empty() && !self.waiting.iter().any(due)) {

@@ -1,21 +1,21 @@
-//! Sizes of TLS handshakes between Chromium and the replay server, records included, and what a record
-//! adds to its plaintext.
+//! Sizes of TLS handshakes between Chromium and the replay server, records included, and the overhead of a
+//! record.
 //!
-//! Measured on the testbed. Chromium's hello is large because of its post-quantum key share; the
-//! server has no use for it. The server's chain is a leaf and the run's authority, both ECDSA P-256;
-//! the leaf names its host twice.
+//! Measured on the testbed. Chromium's hello is large because of its post-quantum key share, which the server
+//! does not use. The server's chain is a leaf and the run's authority, both ECDSA P-256; the leaf names its
+//! host twice.
 //!
 //! ```text
 //! TLS 1.3   hello ►   ◄ hello .. finished   finished, request ►   ◄ tickets, answer
 //! TLS 1.2   hello ►   ◄ hello .. done       key, finished, request ►   ◄ ticket, finished, answer
 //!           resumed:  ◄ hello, ticket, finished    finished, request ►
 //! ```
-//! TLS 1.2 takes no round trip more: Chromium sends its requests with its own finished (False Start,
+//! TLS 1.2 needs no additional round trip: Chromium sends its requests with its own finished (False Start,
 //! RFC 7918), since the server agrees on ECDHE, AES-GCM and ALPN.
 
 use crate::settings::{Http, Tls};
 
-/// What of a connection decides the sizes.
+/// Properties of a connection that determine the sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct Handshake<'a> {
     /// TLS version that the server speaks.
@@ -28,7 +28,7 @@ pub struct Handshake<'a> {
     pub resumed: bool,
 }
 
-/// What the name of the protocol takes more as `http/1.1` than as `h2`.
+/// Bytes by which the protocol name `http/1.1` is longer than `h2`.
 const LONGER_NAME: u64 = 6;
 
 impl Handshake<'_> {
@@ -69,8 +69,8 @@ impl Handshake<'_> {
         }
     }
 
-    /// What the server sends once the client has finished: two session tickets in one record, or in TLS 1.2
-    /// one ticket and its own finished; nothing when that has gone before.
+    /// The server's bytes after the client has finished: two session tickets in one record, or in TLS 1.2 one
+    /// ticket and its own finished; 0 if they were sent before.
     pub fn server_finished(&self) -> u64 {
         let host = self.host.len() as u64;
         match (self.version, self.resumed) {

@@ -1,9 +1,9 @@
 //! One visit of one page: a browser and its servers above byte streams that the caller carries.
 //!
-//! Time is passed in. After every call, [`Visit::poll`] until it answers `None`, then call
-//! [`Visit::timeout`] at [`Visit::next_timeout`]. Calling `timeout` early is harmless. Contents are
-//! never carried, only lengths: what bytes mean is known on both sides of a connection because both
-//! live here. The bytes of an [`Action`] must arrive at the other side in order, each exactly once.
+//! Time is passed in. After every call, call [`Visit::poll`] until it returns `None`, then [`Visit::timeout`]
+//! at [`Visit::next_timeout`]. Calling `timeout` early is harmless. Contents are never carried, only lengths:
+//! both sides of a connection live here and know the meaning of the bytes. The bytes of an [`Action`] must
+//! arrive at the other side in order, each exactly once.
 
 use crate::action::Action;
 use crate::agenda::Agenda;
@@ -21,7 +21,7 @@ use crate::settings::{Compute, Settings};
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};
 
-/// What passes between the browser's processes.
+/// Messages between the browser's processes.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Ask(u32, Priority),
@@ -29,34 +29,34 @@ enum Event {
     Told(Note),
 }
 
-/// What follows from a thread's work.
+/// The effect of a thread's work.
 #[derive(Clone, Copy, Debug)]
 enum Job {
-    /// The main thread's task is over.
+    /// The main thread's task has ended.
     Ran,
     /// The network process has prepared a request.
     Ask(u32, Priority),
     /// The network process has taken note of a new priority.
     Raise(u32, Priority),
-    /// The network process gets round to reading a connection.
+    /// The network process reads a connection.
     Read(u32),
     /// The network process has passed something on.
     Tell(Note),
     Network(Work),
 }
 
-/// Bytes of a connection that the network process reads before it turns to the next
+/// Bytes that the network process reads from a connection before it turns to the next
 /// (`net/spdy/spdy_session.h`, `kYieldAfterBytesRead`).
 const READ: u64 = 32 * 1024;
 
-/// Least work of other threads with what has come that is worth a job.
+/// Least work of other threads that becomes a job.
 const PIECE: Duration = Duration::from_micros(500);
 
-/// Messages of the page's process that the network process takes before it looks at its connections. Chosen by
-/// outcome on the shipped pages: one to four requests then share a write, as on the testbed.
+/// Messages from the page's process that the network process handles before its connections. Fitted on the
+/// shipped pages: one to four requests then share a write, as on the testbed.
 const TOGETHER: u64 = 2;
 
-/// What of a page is the same for each of its visits: compute it once.
+/// State of a page that all of its visits share; compute it once.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     page: Arc<Page>,
@@ -86,21 +86,21 @@ pub struct Visit {
     renderer: Renderer,
     agenda: Agenda<Event>,
     machine: Machine<Job>,
-    /// Bytes of each connection that have come while the network process was busy.
+    /// Bytes per connection that arrived while the network process was busy.
     unread: Vec<u64>,
-    /// Work of reading that the network process has yet to be charged for.
+    /// Work of reading, not yet given to the network process.
     reading: Duration,
-    /// Work of other threads that they have yet to be charged for.
+    /// Work of other threads, not yet given to them.
     beside: Duration,
     noise: Noise,
-    /// A script or stylesheet was asked for.
+    /// A script or stylesheet was requested.
     code: bool,
     done: bool,
 }
 
 impl Visit {
-    /// A visit that has not begun, with settings that [`Settings::check`] accepts. The same seed, page, settings
-    /// and arrivals give the same visit.
+    /// A visit that has not begun, with settings that [`Settings::check`] accepts. The same seed, page,
+    /// settings and arrivals give the same visit.
     pub fn new(prepared: &Prepared, settings: Settings, seed: u64) -> Visit {
         let Prepared { page, headers, links } = prepared.clone();
         let noise = |stream| Noise::new(seed, stream, settings.compute_noise_percent);
@@ -141,7 +141,7 @@ impl Visit {
         let due = self.unread[at] > 0;
         self.unread[at] += bytes;
         if !due && bytes < READ && !self.machine.is_busy(Thread::Network) {
-            // Not worth a job of its own: what it costs is added to the next one.
+            // Too small for its own job; its cost is added to the next one.
             self.reading = self.reading + self.reading_of(bytes);
             self.read(now, connection);
             self.exchange(now);
@@ -156,17 +156,17 @@ impl Visit {
         self.exchange(now);
     }
 
-    /// What the kernel takes at the server has changed: tell when it took something and when an ACK has come.
+    /// The state of the server's send buffer has changed. Call when it took bytes and when an ACK arrived.
     pub fn server_acknowledged(&mut self, now: Time, connection: u32, backlog: Backlog) {
         self.network.server_acknowledged(now, connection, backlog);
     }
 
-    /// What the caller has to do next.
+    /// The next action for the caller.
     pub fn poll(&mut self) -> Option<Action> {
         self.network.actions.pop_front()
     }
 
-    /// When [`Visit::timeout`] has something to do.
+    /// When to call [`Visit::timeout`].
     pub fn next_timeout(&self) -> Option<Time> {
         let Visit { network, renderer, machine, agenda, .. } = self;
         [network.next_timeout(), renderer.next_timeout(), machine.next(), agenda.next()]
@@ -194,7 +194,7 @@ impl Visit {
                 Job::Tell(note) => self.agenda.at(now + self.settings.compute.pass_ns, Event::Told(note)),
                 Job::Network(work) => self.network.worked(now, work),
             }
-            // What follows shares the cores from now on.
+            // The following work shares the cores from now on.
             self.exchange(now);
         }
         while let Some((_, event)) = self.agenda.due(now) {
@@ -208,7 +208,7 @@ impl Visit {
                     self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
                 }
                 Event::Raise(request, priority) => {
-                    // Behind its request, which the network process may have yet to prepare.
+                    // Behind its request, which the network process may not have prepared yet.
                     let raise = Some(Job::Raise(request, priority));
                     self.machine.give(now, Thread::Network, Duration::ZERO, raise);
                 }
@@ -228,7 +228,8 @@ impl Visit {
         self.exchange(now);
     }
 
-    /// True when a connection speaks HTTP/2: the server bounds what waits unsent ([`crate::unsent_bound`]).
+    /// True when a connection speaks HTTP/2: the server then bounds its unsent bytes
+    /// ([`crate::unsent_bound`]).
     pub fn speaks_http2(&self, connection: u32) -> bool {
         self.network.speaks_http2(connection)
     }
@@ -238,7 +239,7 @@ impl Visit {
         self.done
     }
 
-    /// What was seen so far.
+    /// The rows so far.
     pub fn rows(&self) -> Rows {
         let mut objects: Vec<Object> = self
             .renderer
@@ -277,7 +278,7 @@ impl Visit {
         }
     }
 
-    /// The network process will read a connection when it gets round to it.
+    /// Queues a job for the network process to read a connection.
     fn plan_read(&mut self, now: Time, connection: u32) {
         let work = self.reading_of(self.unread[connection as usize].min(READ));
         let reading = std::mem::take(&mut self.reading);
@@ -299,7 +300,7 @@ impl Visit {
         self.network.client_received(now, connection, bytes);
     }
 
-    /// Work of other threads with what has come, which is little for each piece: told together.
+    /// Work of other threads on arrived bytes. It is little for each piece, so several pieces share a job.
     fn aside_of_bytes(&mut self, now: Time, work: Duration) {
         self.beside = self.beside + work;
         if self.beside >= PIECE {
@@ -317,7 +318,7 @@ impl Visit {
         }
     }
 
-    /// What others than the main thread have to do with `bytes` more of a script.
+    /// Work of threads other than the main thread on `bytes` more of a script.
     fn parsing_of(&self, request: u32, bytes: u64) -> Duration {
         let Resource { kind, decoded_bytes, wire_bytes, .. } = &self.page.resources[request as usize];
         if *kind != Kind::Js {
@@ -328,7 +329,7 @@ impl Visit {
         Duration((whole * u128::from(bytes) / u128::from((*wire_bytes).max(1))) as u64)
     }
 
-    /// Passes what the processes have to tell each other.
+    /// Passes messages between the processes.
     fn exchange(&mut self, now: Time) {
         while let Some(note) = self.network.notes.pop_front() {
             match note {

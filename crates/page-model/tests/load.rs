@@ -59,7 +59,7 @@ fn a_script_is_parsed_by_other_threads_while_it_comes() {
         let carried = load(page(1, 400, vec![script]), settings, path);
         carried.rows.page.dom_content_loaded.unwrap().since(of(&carried, 1).last_byte.unwrap()).0 / 1_000_000
     };
-    // 300 ms of work on two cores, and 8 s at 100 kbit/s or 8 ms at 100 Mbit/s in which it comes.
+    // 300 ms of work on two cores; the transfer takes 8 s at 100 kbit/s or 8 ms at 100 Mbit/s.
     let slow = Path { down: BitRate(100_000), ..lte() };
     let fast = Path { down: BitRate(100_000_000), up: BitRate(100_000_000), delay: Duration::from_millis(1) };
     assert!(ran_ms(1, slow) < ran_ms(0, slow) + 5, "{} {}", ran_ms(1, slow), ran_ms(0, slow));
@@ -101,7 +101,7 @@ fn ten_images_of_unknown_servers_hold_an_eleventh_back_but_no_redirected_one() {
 
 #[test]
 fn the_network_process_reads_its_connections_between_requests() {
-    // Forty images are asked for while the document comes: 40 ms of the network process.
+    // Forty images are requested while the document arrives: 40 ms of the network process.
     let images = (0..40).map(|at| resource(Kind::Image, 0, 100, markup(100 + at, Element::Image))).collect();
     let mut page = page(1, 0, images);
     (page.resources[0].wire_bytes, page.resources[0].decoded_bytes) = (100_000, 100_000);
@@ -126,7 +126,7 @@ fn a_busy_network_process_reads_later() {
         let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
         load(page, settings, lte()).most_unread
     };
-    // The second window of the document comes in these 30 ms.
+    // The second window of the document arrives in these 30 ms.
     let (free, busy) = (most_unread(0), most_unread(30));
     assert!(busy > 20_000 && busy > 2 * free, "{free} {busy}");
 }
@@ -223,8 +223,8 @@ fn a_connection_that_is_given_up_while_its_name_is_looked_up_is_none() {
         let after_ns = Duration::from_millis(after_ms);
         resource(Kind::Data, origin, bytes, Some(Cause::Script { by: 0, after_ns }))
     };
-    // The second request's look-up is under way when the first one's connection turns out to speak HTTP/2; the
-    // last one's, to another host, begins then.
+    // The second request's look-up is under way when the first one's connection turns out to speak HTTP/2;
+    // the last one's, to another host, begins then.
     let resources = vec![script(1, 1_000, 10), script(1, 1_001, 300), script(2, 1_002, 320)];
     let dns_ns = Duration::from_millis(500);
     let carried = load(page(3, 0, resources), Settings { dns_ns, ..settings(Http::H2) }, lte());
@@ -275,7 +275,7 @@ fn before_the_body_images_of_low_priority_wait_for_scripts_too() {
     let carried = load(page(2, 400, scripts.chain(images).collect()), settings(Http::H2), lte());
     let script_done = (1..3).filter_map(|i| of(&carried, i).last_byte).min();
     let waited: Vec<bool> = (3..11).map(|i| of(&carried, i).queued >= script_done).collect();
-    // Chromium gives the first five medium priority, of which two at a time go in any case.
+    // Chromium gives the first five medium priority; two of these at a time may always start.
     assert_eq!(waited, [false, false, false, false, false, true, true, true]);
 }
 
@@ -454,7 +454,7 @@ fn any_page() -> impl Strategy<Value = Page> {
     })
 }
 
-/// What never came.
+/// Resources that never arrived.
 fn unfinished(page: &Page, rows: &wirepaint_page_model::Rows) -> String {
     let came = |resource: u32| {
         rows.objects.iter().any(|object| object.resource == resource && object.last_byte.is_some())
@@ -468,7 +468,7 @@ fn unfinished(page: &Page, rows: &wirepaint_page_model::Rows) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever the page: it loads, times do not run back, bytes are kept, and it repeats.
+    /// Any page loads, times do not run back, no bytes are lost, and the visit repeats.
     #[test]
     fn any_page_loads(
         page in any_page(),
@@ -480,7 +480,7 @@ proptest! {
         down in prop::sample::select(vec![0u64, 1_000_000, 25_000_000]),
         delay in 0..400u64,
     ) {
-        // What is refused: two targets of one redirect, a navigation that leads to no document.
+        // Refused: two targets of one redirect, a navigation that leads to no document.
         prop_assume!(page.check().is_ok());
         let http = if h2 { Http::H2 } else { Http::H1 };
         let dns_ns = Duration::from_millis(dns);

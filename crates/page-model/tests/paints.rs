@@ -1,4 +1,4 @@
-//! When the page shows what: the largest contentful paint, and which images are urgent for it.
+//! Paints: the largest contentful paint, and the images that are urgent for it.
 
 mod transport;
 
@@ -71,7 +71,7 @@ fn last_byte(carried: &Carried, resource: u32) -> Time {
     object.last_byte.unwrap()
 }
 
-/// From the last byte of a resource to the largest contentful paint, without the time that a layout takes to
+/// Time from the last byte of a resource to the largest contentful paint, without the time from layout to
 /// pixels, in ms.
 fn lag_ms(carried: &Carried, resource: u32) -> i64 {
     let painted = carried.rows.page.largest_contentful_paint.unwrap();
@@ -109,7 +109,7 @@ fn what_may_be_an_image_of_unknown_place_has_no_time() {
 
 #[test]
 fn style_asks_for_images_and_the_end_of_a_layout_for_fonts() {
-    // Cores for all and no noise: times are what they cost.
+    // Cores for all threads and no noise: durations equal the costs.
     let compute = Compute { cores: 16, ..Compute::default() };
     let settings = Settings { compute: compute.clone(), compute_noise_percent: 0, ..Settings::default() };
     let sheet = Cause::Markup { by: 0, at: 50, element: Element::Stylesheet };
@@ -142,8 +142,8 @@ fn a_visible_image_overtakes_one_below_also_when_it_is_asked_for_by_the_layout()
     let object = carried.rows.objects.iter().find(|object| object.resource == 2).unwrap();
     assert_eq!(object.priority, Priority::High);
     let (took, left) = (object.last_byte.unwrap().0 - object.sent.unwrap().0, 100_000 * 8 * 200);
-    // What the kernel holds of the other goes first, a window of 79 kB, half of it and a frame (216 ms) and the
-    // request's way; then this one has the link alone.
+    // First come the other image's bytes in the kernel (a window of 79 kB, half of it and a frame: 216 ms)
+    // and the request's way; then this image has the link alone.
     assert!(took < left + 256_000_000, "{took}");
     let hidden = Resource { in_viewport: false, ..styled };
     let hidden = load(Document::default(), vec![placed(100, 400_000, 0), hidden]);
@@ -158,7 +158,7 @@ fn the_view_port_is_complete_when_its_last_image_element_is_painted() {
     let element = Resource { in_viewport: true, ..image(100, 200_000) };
     let carried = load(document.clone(), vec![element]);
     assert!(carried.rows.page.viewport_complete.unwrap() >= last_byte(&carried, 1) + paint);
-    // As on the testbed, whose browser tells no paint of it.
+    // As on the testbed, whose browser reports no paint of it.
     let styled =
         Resource { in_viewport: true, ..resource(Kind::Image, 200_000, Some(Cause::Style { by: 0 })) };
     let carried = load(document, vec![styled]);
@@ -188,7 +188,7 @@ fn on_a_line_an_image_counts_where_it_stands_when_it_has_come() {
     assert_eq!(carried.rows.objects.iter().filter(|object| object.in_viewport).count(), 10);
     assert!(last_byte(&carried, 10) > last_byte(&carried, 1));
     assert!(carried.rows.page.largest_contentful_paint.unwrap() < last_byte(&carried, 10));
-    // Sizes that nobody states: the last to be asked for, and first to come, stands on the first line.
+    // Without stated sizes, the image requested last, which arrives first, stands on the first line.
     let unstated = |bytes, after| inline(300, 225, false, scripted(bytes, after));
     let mut resources: Vec<Resource> = (0..12).map(|i| unstated(300_000 + i, 0)).collect();
     resources.push(unstated(5_000, 1));

@@ -1,4 +1,4 @@
-//! Modules, scripts in the text, handlers, and what the load event waits for.
+//! Modules, inline scripts, handlers, and the resources that hold the load event.
 
 #[expect(dead_code)]
 mod pages;
@@ -11,7 +11,7 @@ use wirepaint_page_model::settings::Http;
 use wirepaint_page_model::{Page, Settings};
 use wirepaint_units::{Duration, Time};
 
-/// A resource that a script asks for, `after_ms` after `by`.
+/// A resource that a script requests, `after_ms` after `by`.
 fn scripted(kind: Kind, bytes: u64, by: u32, after_ms: u64) -> Resource {
     resource(kind, 0, bytes, Some(Cause::Script { by, after_ns: Duration::from_millis(after_ms) }))
 }
@@ -73,7 +73,7 @@ fn the_first_of_several_scripts_asks() {
 #[test]
 fn a_delay_can_count_from_the_run_of_the_script() {
     let waited = |after_run| {
-        // The script comes early and runs when the style sheet before it has come.
+        // The script arrives early and runs when the stylesheet before it has arrived.
         let mut sheet = resource(Kind::Css, 0, 2_000, markup(100, Element::Stylesheet));
         sheet.think_ns = Duration::from_secs(1);
         let script = resource(Kind::Js, 0, 2_000, markup(200, Element::Script));

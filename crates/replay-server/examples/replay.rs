@@ -1,4 +1,4 @@
-//! The verb `replay` by itself: `cargo run -p wirepaint-replay-server --example replay -- run.json`.
+//! The verb `replay` alone: `cargo run -p wirepaint-replay-server --example replay -- run.json`.
 
 use std::path::Path;
 use std::process::ExitCode;

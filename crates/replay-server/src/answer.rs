@@ -1,4 +1,4 @@
-//! From a request to what is sent back, whatever the HTTP version.
+//! From a request to its response, for any HTTP version.
 
 use crate::headers::Fields;
 use crate::matching::{Group, Matched, Target};
@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::HeaderMap;
 use std::rc::Rc;
 
-/// What of a request decides its answer.
+/// The parts of a request that decide its answer.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
     /// HTTP method.
@@ -27,7 +27,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Takes what it needs from a request's headers; call for each.
+    /// Keeps a request's header if it needs it; call for each.
     pub fn note(&mut self, name: &str, value: &[u8]) {
         let field = match name.to_ascii_lowercase().as_str() {
             "range" => &mut self.range,
@@ -41,26 +41,26 @@ impl Ask {
     }
 }
 
-/// A response, but for what depends on the HTTP version.
+/// A response, except its parts that depend on the HTTP version.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Status.
     pub status: StatusCode,
-    /// Headers, without those that follow.
+    /// Headers, without the following ones.
     pub fields: Rc<Fields>,
     /// `content-range`.
     pub content_range: Option<String>,
     /// `access-control-allow-origin`.
     pub allow_origin: Option<String>,
-    /// `content-length`; none where the status forbids it.
+    /// `content-length`; `None` where the status forbids it.
     pub content_length: Option<u64>,
-    /// Bytes that follow the headers; none for HEAD.
+    /// Bytes behind the headers; empty for HEAD.
     pub body: Bytes,
     /// Nanoseconds to wait before the first byte.
     pub think_ns: u64,
     /// How the recorded response was found.
     pub matched: Matched,
-    /// Its number; none for what was not recorded.
+    /// Its number; `None` if it was not recorded.
     pub response: Option<usize>,
 }
 
@@ -146,7 +146,7 @@ impl Recording {
         if let (Some(allowed), Some(origin)) = (&mut answer.allow_origin, &ask.origin)
             && allowed != "*"
         {
-            // Whoever asked in the recording was allowed; its origin may have been another one.
+            // The recorded request was allowed; its origin may have been another one.
             allowed.clone_from(origin);
         }
         if ask.method == "HEAD" {
@@ -155,8 +155,8 @@ impl Recording {
         answer
     }
 
-    /// The answer to a CORS preflight that was not recorded: yes, when the request that it asks for
-    /// has an answer (Fetch standard, "CORS-preflight fetch"). Browsers differ in when they ask.
+    /// The answer to a CORS preflight that was not recorded: it allows the request if that has an answer
+    /// (Fetch standard, "CORS-preflight fetch"). Browsers differ in when they send preflights.
     fn preflight(&self, ask: &Ask, target: &Target) -> Option<Answer> {
         if ask.method != "OPTIONS" {
             return None;
@@ -177,10 +177,10 @@ impl Recording {
         Some(Answer { fields: Rc::new(fields), allow_origin: Some(ask.origin.clone()?), ..answer })
     }
 
-    /// Which recorded part answers a request, for an address that was recorded in parts.
+    /// The recorded part that answers a request, for an address that was recorded in parts.
     ///
-    /// None: it was not, or no range was asked for and the recording has something better.
-    /// `Err`: no recorded part has the wanted first byte; holds the size of the whole.
+    /// `None`: it was not, or the request has no range and the recording has a better response. `Err`: no
+    /// recorded part has the wanted first byte; holds the size of the whole.
     fn part(&self, ask: &Ask, group: &Group) -> Option<Result<(usize, ContentRange), Option<u64>>> {
         let parts = || group.responses.iter().filter_map(|&i| self.responses[i].part.map(|part| (i, part)));
         let (_, any) = parts().next()?;
@@ -195,7 +195,7 @@ impl Recording {
     }
 }
 
-/// Everything that was recorded.
+/// The whole recorded response.
 fn whole(number: usize, recorded: &Recorded) -> Answer {
     let bodiless = matches!(recorded.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let body = if bodiless { Bytes::new() } else { recorded.body.clone() };
@@ -212,7 +212,7 @@ fn whole(number: usize, recorded: &Recorded) -> Answer {
     }
 }
 
-/// `part` of a recorded 206; everything, as 200, when nobody asked for a range.
+/// `part` of a recorded 206; without a range in the request, the whole as 200.
 fn cut(number: usize, recorded: &Recorded, part: ContentRange, ranged: bool) -> Answer {
     if !ranged {
         return Answer { status: StatusCode::OK, content_range: None, ..whole(number, recorded) };

@@ -1,6 +1,6 @@
 //! The run's clock, and a timer that is exact to microseconds.
 //!
-//! Tokio's own timer counts whole milliseconds; think times are a tenth of that and less.
+//! Tokio's timer counts whole milliseconds; think times can be 0.1 ms and less.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,7 +15,7 @@ pub fn monotonic() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Waits for instants of [`monotonic`]; one timerfd, made at the first wait.
+/// Waits for instants of [`monotonic`] with one timerfd, created at the first wait.
 #[derive(Default)]
 pub struct Timer {
     fd: Option<AsyncFd<OwnedFd>>,
@@ -23,8 +23,8 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Ready once `deadline` (nanoseconds of [`monotonic`]) has come. Call again with the same or
-    /// another deadline after each wake-up; only the latest deadline wakes.
+    /// Ready once `deadline` (nanoseconds of [`monotonic`]) is reached. Call again with the same or another
+    /// deadline after each wake-up; only the latest deadline wakes.
     pub fn poll_until(&mut self, cx: &mut Context<'_>, deadline: u64) -> Poll<io::Result<()>> {
         while monotonic() < deadline {
             let fd = match &mut self.fd {
@@ -57,7 +57,7 @@ fn create() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` is new and owned by nobody else.
+    // SAFETY: `fd` is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

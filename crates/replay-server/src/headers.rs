@@ -1,14 +1,14 @@
-//! Recorded response headers, made fit to be served again.
+//! Recorded response headers, prepared for serving.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Write;
 use std::time::SystemTime;
 
-/// Headers that the server does not repeat: its own business (framing, connection, date), or apt to
-/// lead the browser away from the path under test (another protocol, another port, reports to
-/// third parties about this very visit).
+/// Headers that the server does not repeat. Either it sets them itself (framing, connection, date), or they
+/// would lead the browser away from the path under test (another protocol, another port, reports to third
+/// parties about this visit).
 const DROPPED: [&str; 22] = [
-    "access-control-allow-origin", // it depends on who asks: see `Answer`
+    "access-control-allow-origin", // depends on the request: see `Answer`
     "alt-svc",
     "connection",
     "content-length",
@@ -45,17 +45,16 @@ pub struct Fields {
     pub allow_origin: Option<String>,
 }
 
-/// A header that cannot be served; holds what was found.
+/// A header that cannot be served, with its text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadHeader(pub String);
 
 impl Fields {
     /// Takes over recorded headers.
     ///
-    /// Pseudo-headers (`:status`) and those of [`DROPPED`] are left out. A value with line breaks,
-    /// which is how recorders write a repeated header, becomes several. `expires` moves to keep its
-    /// distance from `date`, since the date is that of now: what was fresh for an hour then is fresh
-    /// for an hour now.
+    /// Pseudo-headers (`:status`) and those of [`DROPPED`] are left out. A value with line breaks, which
+    /// recorders write for a repeated header, becomes several. `expires` keeps its distance from `date`,
+    /// which is the present one: a response that was fresh for an hour then is fresh for an hour now.
     pub fn new(recorded: &[(String, String)], now: SystemTime) -> Result<Fields, BadHeader> {
         let named = |name: &str| {
             let hit = recorded.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -90,14 +89,14 @@ impl Fields {
     }
 }
 
-/// `expires` as far from `now` as it was from the recorded date; none when it holds no date.
+/// `expires` as far from `now` as it was from the recorded date; `None` if it holds no date.
 fn moved(expires: &str, recorded_at: Option<SystemTime>, now: SystemTime) -> Option<String> {
     let expires = httpdate::parse_http_date(expires).ok()?;
     let moved = match expires.duration_since(recorded_at?) {
         Ok(ahead) => now.checked_add(ahead)?,
         Err(behind) => now.checked_sub(behind.duration())?,
     };
-    // The notation has four digits for the year.
+    // The format has four digits for the year.
     let year_9999 = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(253_402_300_799);
     Some(httpdate::fmt_http_date(moved.min(year_9999)))
 }

@@ -1,7 +1,7 @@
 //! HTTP/1.1 on one connection (RFC 9112).
 //!
-//! Strict where leniency would let two parties see different numbers of messages in the same bytes:
-//! a request whose length is ambiguous gets 400 and the connection closes.
+//! It is strict about message boundaries, so that two parties cannot see different numbers of messages in the
+//! same bytes: a request of ambiguous length gets 400 and the connection closes.
 
 use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};
@@ -21,18 +21,18 @@ const HEAD_LIMIT: usize = 64 * 1024;
 const HEADERS_LIMIT: usize = 128;
 /// Longest line or trailer section of a chunked body in bytes.
 const CHUNK_LINE_LIMIT: usize = 8 * 1024;
-/// Time in which the head of a request must be complete, from its first byte.
+/// Time from the first byte of a request until its head must be complete.
 const HEAD_TIME: Duration = Duration::from_secs(30);
-/// Time without a byte moving after which a connection is closed.
+/// Time without traffic after which a connection is closed.
 pub const IDLE_TIME: Duration = Duration::from_secs(300);
-/// Time that a client gets to read an error before the connection is torn down.
+/// Time for a client to read an error before the connection is closed.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// Why a connection ends.
 enum End {
     /// The client closed it, or it broke, or it was idle.
     Closed,
-    /// The client sent something that is not accepted.
+    /// The client's request was refused.
     Refused(StatusCode),
 }
 
@@ -44,7 +44,7 @@ impl From<io::Error> for End {
 
 const BAD: End = End::Refused(StatusCode::BAD_REQUEST);
 
-/// How the end of a request's body is known.
+/// How the end of a request's body is determined.
 enum Framing {
     Length(u64),
     Chunked,
@@ -97,7 +97,7 @@ struct Connection<'a, S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
-    /// One request and its response; says whether the connection stays.
+    /// One request and its response. Returns whether the connection stays open.
     async fn exchange(&mut self, timer: &mut Timer) -> Result<bool, End> {
         let head = self.head().await?;
         self.buffer.advance(head.length);
@@ -149,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
     }
 
-    /// Reads some more of a body.
+    /// Reads more of a body.
     async fn more(&mut self) -> Result<(), End> {
         match timeout(HEAD_TIME, self.io.read_buf(&mut self.buffer)).await {
             Ok(Ok(0)) => Err(BAD),
@@ -170,7 +170,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
     }
 
-    /// Passes over a chunked body (RFC 9112, section 7.1) with its trailers.
+    /// Skips a chunked body (RFC 9112, section 7.1) with its trailers.
     async fn discard_chunks(&mut self) -> Result<(), End> {
         loop {
             let size = match httparse::parse_chunk_size(&self.buffer).map_err(|_| BAD)? {
@@ -240,7 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         Ok(())
     }
 
-    /// Closes without losing what was sent: a close with unread bytes would reset the connection.
+    /// Closes without losing sent bytes: a close with unread bytes would reset the connection.
     async fn linger(mut self) {
         let _ = self.io.shutdown().await;
         let _ = timeout(LINGER_TIME, async {
@@ -252,7 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 }
 
-/// Reads the head of a request; none when it is not complete.
+/// Reads the head of a request; `None` if it is incomplete.
 fn parse(buffer: &[u8], origins: &Origins) -> Result<Option<Head>, End> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_LIMIT];
     let mut request = httparse::Request::new(&mut headers);
@@ -301,7 +301,7 @@ fn parse(buffer: &[u8], origins: &Origins) -> Result<Option<Head>, End> {
     }
     let path = request.path.unwrap_or_default();
     let target = if path.starts_with('/') {
-        // HTTP/1.0 may leave the host out: then it is the first that this address answers for.
+        // HTTP/1.0 may omit the host; then it is the first host of this address.
         Target::new(origins.scheme(), host.unwrap_or_else(|| origins.first_authority()), path)
     } else {
         Target::parse(path)

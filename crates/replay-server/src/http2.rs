@@ -1,9 +1,9 @@
 //! HTTP/2 on one connection (RFC 9113), responses in the order of their priorities.
 //!
-//! The h2 crate frames and keeps the windows, but sends what it holds in turns. So it is given next
-//! to nothing to hold: one DATA frame, and the next only when that has reached the kernel, whose own
-//! unsent backlog is bounded ([`Socket::bound_unsent`]). A response that becomes urgent waits for
-//! that much and no more. Headers are sent at once, as most servers do.
+//! The h2 crate does framing and flow control, but sends queued data in turns. So it gets one DATA frame at a
+//! time, and the next only when that one has reached the kernel, whose unsent backlog is bounded
+//! ([`Socket::bound_unsent`]). A response that becomes urgent waits for no more than that. Headers are sent
+//! at once, as most servers do.
 
 use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};
@@ -34,9 +34,9 @@ const STREAMS: u32 = 128;
 const HEADER_LIST: u32 = 64 * 1024;
 /// Most payload of a DATA frame: with the frame's header of nine bytes, one full TLS record.
 const FRAME: usize = 16_384 - 9;
-/// The unsent backlog is bounded anew whenever so many bytes have been handed over.
+/// The bound of the unsent backlog is updated every time this many bytes have been handed over.
 const BOUND_EVERY: usize = 16 * 1024;
-/// Most changes of priority that are kept for requests yet to come.
+/// Most changes of priority that are kept for future requests.
 const EARLY_CHANGES: usize = 128;
 
 /// Serves requests until the connection ends. The socket's unsent backlog is bounded from here on.
@@ -72,7 +72,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     std::future::poll_fn(|cx| session.poll(cx)).await
 }
 
-/// A request whose body is still coming in.
+/// A request whose body has not arrived in full.
 struct Upload {
     head: request::Parts,
     body: RecvStream,
@@ -94,7 +94,7 @@ struct Sending {
     rest: Bytes,
 }
 
-/// A byte whose time of writing is of interest.
+/// A byte whose time of writing is recorded.
 enum Mark {
     First(RequestId),
     Last(RequestId),
@@ -108,11 +108,11 @@ struct Session<'a, S> {
     seen: Rc<Seen>,
     connection: h2::server::Connection<Tap<S>, Bytes>,
     uploads: Vec<Upload>,
-    /// By the time at which they begin and their stream.
+    /// Ordered by their begin and their stream.
     waiting: BTreeMap<(u64, u32), Waiting>,
     sending: HashMap<u32, Sending>,
     schedule: Schedule,
-    /// Marks on bytes that the h2 crate has and the kernel may not.
+    /// Marks on bytes in the h2 crate that may not have reached the kernel.
     unwritten: Vec<Mark>,
     /// Changes of priority of streams that have not been opened, or whose request is not complete.
     early: HashMap<u32, Change>,
@@ -126,7 +126,7 @@ struct Session<'a, S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // Reads, writes and flushes as far as the transport lets it.
+            // Reads, writes and flushes until the transport blocks.
             while let Poll::Ready(next) = self.connection.poll_accept(cx) {
                 match next {
                     Some(Ok((request, respond))) => self.accept(request, respond),
@@ -157,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
     }
 
-    /// Takes in request bodies; true when one is complete.
+    /// Reads request bodies; true when one is complete.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
         let mut i = 0;
@@ -166,7 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             match upload.body.poll_data(cx) {
                 Poll::Pending => i += 1,
                 Poll::Ready(Some(Ok(data))) => {
-                    // An error means that the stream is gone, which the next poll tells.
+                    // An error means that the stream is gone, which the next poll reports.
                     let _ = upload.body.flow_control().release_capacity(data.len());
                 }
                 Poll::Ready(Some(Err(_))) => {
@@ -210,13 +210,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         self.waiting.insert(begin, Waiting { request, answer, respond, priority });
     }
 
-    /// Begins every answer whose think time is over and sets the timer for the next; true when any.
+    /// Begins every answer whose think time is over and sets the timer for the next. True if any began.
     fn begin_due(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
         while let Some((&(time, _), _)) = self.waiting.first_key_value() {
             match self.timer.poll_until(cx, time) {
                 Poll::Pending => break,
-                // A timer that fails is one that has come: late answers would be worse than early ones.
+                // A failed timer counts as expired: late answers would be worse than early ones.
                 Poll::Ready(_) => {
                     if let Some(((_, stream), waiting)) = self.waiting.pop_first() {
                         self.begin(stream, waiting);
@@ -246,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
     }
 
-    /// Hands the h2 crate its next DATA frame; false when no response can send.
+    /// Gives the h2 crate its next DATA frame; false when no response can send.
     fn hand_out(&mut self, cx: &mut Context<'_>) -> bool {
         self.schedule.unblock();
         while let Some(id) = self.schedule.next() {
@@ -256,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             sending.stream.reserve_capacity(sending.rest.len().min(FRAME));
             let size = sending.stream.capacity().min(sending.rest.len()).min(FRAME);
             if size == 0 {
-                // Nothing is kept in reserve: what a window lets through goes by priority.
+                // Keeps no reservation: capacity of a window goes by priority.
                 sending.stream.reserve_capacity(0);
                 match sending.stream.poll_reset(cx) {
                     Poll::Pending => self.schedule.block(id),
@@ -286,7 +286,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         self.unbounded += handed;
         if self.unbounded >= BOUND_EVERY {
             self.unbounded = 0;
-            // Without the bound responses are still sent, only less strictly by priority.
+            // Without the bound, responses only follow their priorities less strictly.
             let _ = self.socket.bound_unsent();
         }
     }
@@ -322,7 +322,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         self.uploads.iter().any(|upload| upload.respond.stream_id().as_u32() == stream)
     }
 
-    /// Ends the connection when no byte has moved for long and no answer is thinking.
+    /// Ends the connection after a long time without traffic and without an answer in its think time.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.idle.as_mut().poll(cx).is_ready() {
             let until = self.seen.active() + IDLE_TIME;

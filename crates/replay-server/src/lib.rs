@@ -1,17 +1,16 @@
 //! Serves recorded pages: one address and port per origin, HTTP/1.1 in plain and TLS, HTTP/2.
 //!
-//! A run description says what is answered, under which congestion control, after how much think
-//! time; what happened is left in two files of JSON lines, one row per connection and one per
-//! request. One thread serves everything, because it shares a small machine with the browser and
-//! the emulator.
+//! A run description gives the responses, their congestion control and their think times. The server writes
+//! two files of JSON lines, one row per connection and one per request. One thread serves everything, because
+//! it shares a small machine with the browser and the emulator.
 //!
 //! ```text
-//! server ─► recording ─► matching, headers, ranges     what is answered
+//! server ─► recording ─► matching, headers, ranges     the response
 //!    │  └─► tls                                        the run's own certificate authority
 //!    ├────► http1 ──────────────┐
-//!    └────► http2 ─► priority   ├─► answer             how it is sent
+//!    └────► http2 ─► priority   ├─► answer             its sending
 //!              └───► tap        │
-//!           socket, clock, records, rights             what the kernel says, when, for whom, as whom
+//!           socket, clock, records, rights             the kernel, time, results, user
 //! ```
 //!
 //! Start at [`server`].
@@ -58,21 +57,21 @@ pub enum Failure {
     /// The kernel lacks the congestion control or refuses it to this process.
     #[error("congestion control {name:?} cannot be set on {origin}: {source}; the kernel offers: {offered}")]
     Congestion {
-        /// Name that was asked for.
+        /// Requested name.
         name: String,
         /// Listening address.
         origin: std::net::SocketAddrV4,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
         /// Names that the kernel knows now.
         offered: String,
     },
-    /// Something the system refused.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
         /// What was attempted.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The certificates could not be made.
@@ -80,7 +79,7 @@ pub enum Failure {
     Certificate {
         /// Host name.
         host: String,
-        /// What the library said.
+        /// The library's error.
         reason: String,
     },
 }

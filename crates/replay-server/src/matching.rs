@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Matched {
-    /// By the very address.
+    /// By the exact address.
     Exact,
     /// By a pattern of the page.
     Pattern,
@@ -26,26 +26,26 @@ pub enum Matched {
     None,
 }
 
-/// An address split where matching needs it. The fragment is left out.
+/// The parts of an address that matching uses. The fragment is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// `scheme://host[:port]` in lower case without the scheme's own port.
     pub origin: String,
     /// Path, at least `/`.
     pub path: String,
-    /// What follows the question mark.
+    /// The part behind the question mark.
     pub query: Option<String>,
 }
 
 impl Target {
-    /// Reads an absolute http or https address; none for anything else.
+    /// Reads an absolute http or https address; `None` for anything else.
     pub fn parse(url: &str) -> Option<Target> {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         Target::new(scheme, &rest[..end], &rest[end..])
     }
 
-    /// Puts a target together from a scheme, an authority and what follows it.
+    /// Builds a target from a scheme, an authority, and path with query.
     pub fn new(scheme: &str, authority: &str, path_and_query: &str) -> Option<Target> {
         let scheme = scheme.to_ascii_lowercase();
         let own_port = match scheme.as_str() {
@@ -85,7 +85,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The response whose turn it is.
+    /// Takes the next response.
     pub fn take(&self) -> usize {
         let turn = self.used.get();
         self.used.set(turn + 1);
@@ -149,7 +149,7 @@ impl Index {
         }
         let text = target.to_string();
         let fits = |pattern: &&Pattern| pattern.method == method && fits(&pattern.text, &text);
-        // Of several that fit, one that has not been used yet.
+        // Of several that fit, takes the least used one.
         let fitting = self.patterns.iter().filter(fits).min_by_key(|pattern| pattern.group.used.get());
         if let Some(pattern) = fitting {
             return Some((&pattern.group, Matched::Pattern));
@@ -164,7 +164,7 @@ impl Index {
     }
 }
 
-/// True when `text` is `pattern` with some text for each `*`.
+/// True when `text` is `pattern` with any text for each `*`.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which response of an HTTP/2 connection goes next (RFC 9218).
+//! The order of an HTTP/2 connection's responses (RFC 9218).
 //!
 //! Lower urgency values first. Within an urgency, non-incremental responses one after another in
 //! the order of their requests; when none is left, incremental ones in turns.
@@ -8,12 +8,12 @@
 pub struct Priority {
     /// 0 (first) to 7 (last).
     pub urgency: u8,
-    /// True when the client can use it piece by piece.
+    /// True when the client can use partial data.
     pub incremental: bool,
 }
 
 impl Default for Priority {
-    /// What a request without the header has: `u=3, i=?0` (RFC 9218, section 4).
+    /// Priority of a request without the header: `u=3, i=?0` (RFC 9218, section 4).
     fn default() -> Priority {
         Priority { urgency: 3, incremental: false }
     }
@@ -40,11 +40,11 @@ impl Priority {
     }
 }
 
-/// A later word of the client on a response's priority.
+/// A client's later change of a response's priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     urgency: u8,
-    /// None leaves it as it was.
+    /// `None` keeps the old value.
     incremental: Option<bool>,
 }
 
@@ -57,9 +57,9 @@ impl Change {
 
     /// From the weight (1 to 256) of a PRIORITY frame (RFC 9113, section 6.3).
     ///
-    /// The frame is deprecated, but it is the only way in which Chromium moves an HTTP/2 request, for
-    /// instance an image that turns out to be in view. It spreads eight priorities evenly over the
-    /// weights (256, 220, 183, 147, ... 1); the same eight are the urgencies of its headers.
+    /// The frame is deprecated, but Chromium uses no other way to reprioritise an HTTP/2 request, for
+    /// instance an image that turns out to be in view. It spreads eight priorities evenly over the weights
+    /// (256, 220, 183, 147, ... 1); its headers use the same eight as urgencies.
     pub fn from_weight(weight: u16) -> Change {
         Change { urgency: (((256 - weight.min(256)) * 7 + 127) / 255) as u8, incremental: None }
     }
@@ -93,12 +93,12 @@ impl Schedule {
         self.entries.push(Entry { stream, priority, turn: 0, blocked: false });
     }
 
-    /// Takes a response out, because it is complete or cancelled.
+    /// Removes a response that is complete or cancelled.
     pub fn remove(&mut self, stream: u32) {
         self.entries.retain(|entry| entry.stream != stream);
     }
 
-    /// Changes a response's priority; nothing happens when it is not there.
+    /// Changes a response's priority. Unknown streams are ignored.
     pub fn change(&mut self, stream: u32, change: Change) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.stream == stream) {
             entry.priority = change.apply(entry.priority);
@@ -110,7 +110,7 @@ impl Schedule {
         self.entries.iter_mut().for_each(|entry| entry.blocked = false);
     }
 
-    /// The response whose turn it is; none when all are blocked or there is none.
+    /// The next response; `None` if all are blocked or there is none.
     pub fn next(&self) -> Option<u32> {
         let rank = |entry: &&Entry| {
             let Priority { urgency, incremental } = entry.priority;

@@ -1,7 +1,7 @@
-//! Parts of a body: what was recorded as 206, cut to what is asked for now (RFC 9110, section 14).
+//! Parts of a body: a recorded 206, cut to the requested range (RFC 9110, section 14).
 //!
-//! A recording without 206 is always answered whole. One with 206 answers any range that lies within
-//! a recorded part, because players ask for other ranges on other networks.
+//! A recording without 206 is always sent whole. One with 206 answers any range within a recorded part,
+//! because players request other ranges on other networks.
 
 /// A recorded or answered `content-range: bytes first-last/total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,12 +10,12 @@ pub struct ContentRange {
     pub first: u64,
     /// Last byte, included.
     pub last: u64,
-    /// Size of the whole; none when unknown (`*`).
+    /// Size of the whole; `None` when unknown (`*`).
     pub total: Option<u64>,
 }
 
 impl ContentRange {
-    /// Reads a header value; none when it is no satisfied byte range.
+    /// Reads a header value; `None` if it is no satisfied byte range.
     pub fn parse(value: &str) -> Option<ContentRange> {
         let (part, total) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
         let (first, last) = part.split_once('-')?;
@@ -53,13 +53,13 @@ impl std::fmt::Display for ContentRange {
 pub enum Wanted {
     /// From a byte to another, included, or to the end.
     From(u64, Option<u64>),
-    /// So many bytes before the end.
+    /// The last N bytes.
     Last(u64),
 }
 
 impl Wanted {
-    /// Reads a header value; none for several ranges or anything else, which is then ignored as
-    /// RFC 9110 allows.
+    /// Reads a header value; `None` for several ranges or anything else, which the server ignores as RFC 9110
+    /// allows.
     pub fn parse(value: &str) -> Option<Wanted> {
         let (first, last) = value.trim().strip_prefix("bytes=")?.split_once('-')?;
         let number = |text: &str| text.trim().parse::<u64>();
@@ -74,7 +74,7 @@ impl Wanted {
         }
     }
 
-    /// The part of `recorded` that answers this; none when its first byte lies outside.
+    /// The part of `recorded` that answers this; `None` if its first byte lies outside.
     pub fn within(self, recorded: ContentRange) -> Option<ContentRange> {
         let (first, last) = match self {
             Wanted::From(first, last) => (first, last.unwrap_or(recorded.last)),

@@ -22,15 +22,15 @@ pub struct Recorded {
     pub status: StatusCode,
     /// Headers.
     pub fields: Rc<Fields>,
-    /// Which part of the whole the body is, for a 206 whose header agrees with its body.
+    /// Range of the body in the whole, for a 206 whose header agrees with its body.
     pub part: Option<ContentRange>,
-    /// The body as it goes on the wire, after content-encoding.
+    /// The body as sent, after content-encoding.
     pub body: Bytes,
     /// Nanoseconds between the request's last byte and the response's first.
     pub think_ns: u64,
 }
 
-/// All recorded responses and where to find them.
+/// All recorded responses and their index.
 pub struct Recording {
     /// In order of recording.
     pub responses: Vec<Recorded>,

@@ -1,7 +1,7 @@
-//! What the server saw: one record per connection and per request.
+//! The server's records: one per connection and per request.
 //!
-//! Records stay in memory while the run is on and are written when the server stops, so that no disk
-//! is waited for between two packets. All times are nanoseconds since the run's epoch.
+//! Records stay in memory during the run and are written when the server stops, so that the server never
+//! waits for a disk between packets. All times are nanoseconds since the run's epoch.
 
 use crate::Failure;
 use crate::answer::Answer;
@@ -47,7 +47,7 @@ struct Connection {
     congestion: Option<String>,
     congestion_end: Option<String>,
     initial_window: Option<u32>,
-    /// SYN-ACKs retransmitted: after one Linux begins with a window of 1 (`tcp_init_transfer`).
+    /// SYN-ACKs retransmitted. After one, Linux begins with a window of 1 (`tcp_init_transfer`).
     handshake_retrans: Option<u32>,
     requests: u64,
     body_bytes_sent: u64,
@@ -69,11 +69,11 @@ struct Request {
     matched: Matched,
     response: Option<usize>,
     think_ns: u64,
-    /// When the think time was over and the response began to be sent.
+    /// When the think time ended and the response began.
     began: Option<u64>,
     priority: Option<String>,
     wire_bytes: u64,
-    /// The headers as HTTP/1.1 writes them; HTTP/2 takes less.
+    /// Bytes of the head in HTTP/1.1; HTTP/2 needs fewer.
     head_bytes: usize,
     first_byte: Option<u64>,
     last_byte: Option<u64>,
@@ -81,7 +81,7 @@ struct Request {
     connection: usize,
 }
 
-/// A request as its connection saw it.
+/// A request as its connection received it.
 pub struct Asked {
     /// When its last byte had been read, on [`monotonic`]'s clock.
     pub at: u64,
@@ -108,9 +108,9 @@ pub struct Summary {
     pub unfinished: usize,
     /// Body bytes handed to the kernel.
     pub body_bytes_sent: u64,
-    /// Connections whose congestion control was another than asked, at their start or end.
+    /// Connections with another congestion control than requested, at their start or end.
     pub congestion_differs: usize,
-    /// Connections whose initial window was another than asked.
+    /// Connections with another initial window than requested.
     pub initial_window_differs: usize,
     /// Pauses of the event loop.
     pub pauses: Vec<Pause>,
@@ -129,11 +129,11 @@ struct Inner {
     pauses: Vec<Pause>,
 }
 
-/// A pause that is worth telling, and how many are.
+/// Shortest pause that is reported, and most pauses reported.
 const SHORTEST_PAUSE_NS: u64 = 5_000_000;
 const MOST_PAUSES: usize = 1000;
 
-/// A time in which the event loop did not get round to its timer.
+/// A time in which the event loop did not serve its timer.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Pause {
     /// Nanoseconds beyond the timer.
@@ -205,7 +205,7 @@ impl Records {
         self.inner.borrow_mut().connections[id.0].protocol = Some(protocol);
     }
 
-    /// The connection ended; asks the kernel for the last time.
+    /// The connection ended; asks the kernel once more.
     pub fn closed(&self, id: ConnectionId) {
         let now = self.now();
         let connection = &mut self.inner.borrow_mut().connections[id.0];
@@ -247,7 +247,7 @@ impl Records {
         self.inner.borrow_mut().requests[id.0].began = Some(now);
     }
 
-    /// The event loop came back `late` nanoseconds later than it asked to.
+    /// The event loop woke `late` nanoseconds after its timer.
     pub fn woke(&self, late: u64) {
         let at = self.now();
         let pauses = &mut self.inner.borrow_mut().pauses;
@@ -274,8 +274,8 @@ impl Records {
         connections[requests[id.0].connection].body_bytes_sent += bytes as u64;
     }
 
-    /// Writes and syncs both files and sums up. Connections that are still open are asked now and have
-    /// no time of closing.
+    /// Writes and syncs both files and returns the summary. Connections that are still open are queried now
+    /// and have no closing time.
     pub fn finish(&self, files: Files, congestion: &str, initial_window: u32) -> Result<Summary, Failure> {
         let Inner { connections, requests, pauses } = &mut *self.inner.borrow_mut();
         for connection in connections.iter_mut() {
@@ -318,7 +318,7 @@ impl Connection {
     }
 }
 
-/// Both files, opened while the server has the rights to.
+/// Both files, opened before the server gives up its rights.
 pub struct Files {
     connections: File,
     requests: File,

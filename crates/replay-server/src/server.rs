@@ -20,9 +20,9 @@ use wirepaint_run::{Run, Server};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
-/// How often the event loop is looked at: a pause of this length is seen for half of it at least.
+/// Interval of checks of the event loop; at least half of a pause of this length is seen.
 const LOOK_NS: u64 = 10_000_000;
-/// Longest name of a congestion control (TCP_CA_NAME_MAX less its end).
+/// Longest name of a congestion control (TCP_CA_NAME_MAX less the terminator).
 const CONGESTION_NAME: usize = 15;
 
 /// Serves the origins of `run` until SIGTERM or SIGINT; `path` is where it was read from.
@@ -65,7 +65,7 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
     })
 }
 
-/// Watches the event loop: whoever waits for it waits at least as long as this task does.
+/// Watches the event loop: every task waits at least as long as this one.
 fn watch_the_loop(site: &Rc<Site>) {
     let site = site.clone();
     tokio::task::spawn_local(async move {
@@ -101,7 +101,7 @@ fn check(path: &Path, run: &Run, server: &Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two descriptors a connection, six connections a host: the usual 1024 would be met.
+/// With two descriptors per connection and six connections per host, the usual limit of 1024 may be reached.
 fn raise_descriptor_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for both calls. A failure leaves the limit as it is.
@@ -138,12 +138,11 @@ fn say(line: &impl serde::Serialize) -> Result<(), Failure> {
 async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, origins: Rc<Origins>, site: Rc<Site>) {
     loop {
         let Ok((stream, SocketAddr::V4(client))) = listener.accept().await else {
-            // Out of descriptors or memory, or the client gave up: others may get through later.
+            // Out of descriptors or memory, or the client gave up; later accepts may succeed.
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        // What is not known about a connection cannot be vouched for: without a descriptor to ask
-        // the kernel by, it is not served.
+        // Without a second descriptor the kernel cannot be asked about the connection, so it is not served.
         let Ok(socket) = Socket::of(stream.as_fd()) else { continue };
         socket.reset_when_closed(true);
         let socket = Rc::new(socket);
@@ -151,7 +150,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, origins: R
         let (acceptor, origins, site) = (acceptor.clone(), origins.clone(), site.clone());
         tokio::task::spawn_local(async move {
             connection(stream, acceptor, &origins, &site, id, socket.clone()).await;
-            // What is still to be sent is sent.
+            // Lets the kernel send the remaining bytes.
             socket.reset_when_closed(false);
             site.records.closed(id);
         });

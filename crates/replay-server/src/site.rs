@@ -1,4 +1,4 @@
-//! What is served, and where: the recording, and the origins of each address.
+//! The recording, and the origins of each address.
 
 use crate::Failure;
 use crate::answer::{Answer, Ask};
@@ -11,15 +11,15 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use wirepaint_run::Origin;
 
-/// What all connections share.
+/// State that all connections share.
 pub struct Site {
     pub(crate) recording: Recording,
-    /// What happened.
+    /// Records of connections and requests.
     pub records: Records,
 }
 
 impl Site {
-    /// Answers a request that came in at an address: with 421 when the address is not its host's.
+    /// Answers a request at an address; with 421 if the host has another address.
     pub fn answer(&self, origins: &Origins, ask: &Ask, target: &Target) -> Answer {
         if origins.names.contains(&target.origin) {
             self.recording.answer(ask, target)

@@ -1,4 +1,4 @@
-//! What is asked of the kernel about a TCP socket, and what it answers.
+//! Queries and settings of a TCP socket in the kernel.
 
 use libc::c_int;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Largest backlog of connections that nobody has accepted; the kernel cuts it to `somaxconn`.
+/// Largest backlog of connections not yet accepted; the kernel cuts it to `somaxconn`.
 const BACKLOG: u32 = 4096;
 
-/// Least bytes that may wait unsent in the kernel below an HTTP/2 connection.
+/// Least bound of the unsent bytes in the kernel of an HTTP/2 connection.
 const LEAST_UNSENT: u32 = 32 * 1024;
 
 /// Binds and listens, without a congestion control set.
@@ -18,14 +18,14 @@ pub fn listen(address: SocketAddrV4, congestion: &str) -> io::Result<Result<TcpL
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket.bind(address.into())?;
-    // Before the first SYN can arrive: an accepted socket inherits what its listener has.
+    // Before the first SYN can arrive: an accepted socket inherits its listener's congestion control.
     if let Err(refused) = set(&socket, libc::TCP_CONGESTION, congestion.as_bytes()) {
         return Ok(Err(refused));
     }
     socket.listen(BACKLOG).map(Ok)
 }
 
-/// A second descriptor of a connection, so that it can be asked whoever owns the first.
+/// A second descriptor of a connection, for queries independent of the owner of the first.
 pub struct Socket(OwnedFd);
 
 /// The kernel's account of a connection, `TCP_INFO` (linux/tcp.h).
@@ -43,9 +43,9 @@ pub struct TcpInfo {
     pub bytes_retrans: u64,
     /// Segment size in bytes.
     pub snd_mss: u32,
-    /// Segments regarded as lost at this moment.
+    /// Segments marked lost now.
     pub lost: u32,
-    /// Time in which the client's receive window kept data back, microseconds.
+    /// Time in which the client's receive window limited sending, microseconds.
     pub rwnd_limited_us: u64,
     /// Segments delivered.
     pub delivered: u32,
@@ -68,7 +68,7 @@ impl Socket {
         Ok(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// `TCP_INFO` of this moment.
+    /// The present `TCP_INFO`.
     pub fn tcp_info(&self) -> io::Result<TcpInfo> {
         let mut raw = [0u8; 256];
         let length = get(&self.0, libc::TCP_INFO, &mut raw)?;
@@ -93,8 +93,8 @@ impl Socket {
 
     /// Whether a close resets the connection and forgets it at once.
     ///
-    /// It does while the connection is served: when the server is killed, nobody reads what is left, and a
-    /// socket that still tries to send it would hold its namespace and its BPF congestion control for minutes.
+    /// It does while the connection is served: if the server is killed, a socket that still tries to send
+    /// would hold its namespace and its BPF congestion control for minutes.
     pub fn reset_when_closed(&self, reset: bool) {
         let linger = libc::linger { l_onoff: c_int::from(reset), l_linger: 0 };
         // SAFETY: `linger` is valid for its length. Where the kernel refuses, the close takes longer.
@@ -111,11 +111,11 @@ impl Socket {
 
     /// Keeps the unsent backlog in the kernel to half the congestion window.
     ///
-    /// What the kernel holds can no longer be overtaken by a more urgent response. Too little of it,
-    /// and the window is not filled whenever this process wakes late: the congestion control would
-    /// take that for an application with nothing to send. The kernel wakes a writer below half the
-    /// bound (`sk_stream_write_space`), so a quarter of the window is left then: time for a twelfth of a
-    /// round trip even while the window triples. An urgent response waits half a round trip at most.
+    /// A more urgent response cannot overtake bytes in the kernel. With too few of these, the window is not
+    /// filled when this process wakes late, and the congestion control would regard the connection as
+    /// application-limited. The kernel wakes a writer below half the bound (`sk_stream_write_space`). A
+    /// quarter of the window is left then, which lasts a twelfth of a round trip even while the window
+    /// triples. An urgent response waits half a round trip at most.
     pub fn bound_unsent(&self) -> io::Result<()> {
         let info = self.tcp_info()?;
         let half = u64::from(info.snd_cwnd) * u64::from(info.snd_mss) / 2;

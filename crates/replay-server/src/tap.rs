@@ -1,5 +1,5 @@
-//! A transport under an HTTP/2 connection that knows what the h2 crate does not tell: whether all that
-//! was written has reached the kernel, and which priorities the client changed.
+//! A transport under an HTTP/2 connection. It knows two things that the h2 crate does not report: whether all
+//! written bytes have reached the kernel, and which priorities the client changed.
 
 use crate::priority::Change;
 use std::cell::{Cell, RefCell};
@@ -18,10 +18,10 @@ const FRAME_HEADER: usize = 9;
 const PRIORITY: u8 = 0x2;
 /// Type of a PRIORITY_UPDATE frame (RFC 9218, section 7.1).
 const PRIORITY_UPDATE: u8 = 0x10;
-/// Longest PRIORITY_UPDATE that is read, and most changes that may wait.
+/// Longest PRIORITY_UPDATE that is read, and most pending changes.
 const LIMIT: usize = 256;
 
-/// What is known about the transport.
+/// The state of the transport.
 pub struct Seen {
     unflushed: Cell<bool>,
     active: Cell<Instant>,
@@ -39,7 +39,7 @@ impl Seen {
         self.active.get()
     }
 
-    /// Changes of priority that came in since the last call, each with its stream.
+    /// Changes of priority since the last call, each with its stream.
     pub fn changes(&self) -> Vec<(u32, Change)> {
         self.changes.take()
     }
@@ -118,10 +118,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
     }
 }
 
-/// Finds frames that change a priority in what a client sends. It only listens: the h2 crate gets
-/// every byte too and judges them.
+/// Finds frames of the client that change a priority. It only reads along: the h2 crate gets every byte too
+/// and validates the frames.
 struct Frames {
-    /// Bytes to pass over before the next frame's header.
+    /// Bytes to skip before the next frame's header.
     skip: usize,
     /// The frame's header, then the payload if it is of interest.
     held: Vec<u8>,
@@ -176,7 +176,7 @@ impl Frames {
         }
     }
 
-    /// What a complete frame changes.
+    /// The change in a complete frame.
     fn change(&self) -> Option<(u32, Change)> {
         let (header, payload) = self.held.split_at(FRAME_HEADER);
         let stream = |at: &[u8]| Some(u32::from_be_bytes(at.get(..4)?.try_into().ok()?) & 0x7fff_ffff);

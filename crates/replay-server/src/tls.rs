@@ -1,4 +1,4 @@
-//! The run's own certificate authority and what each origin shows of it.
+//! The run's own certificate authority and the certificates of the origins.
 
 use crate::Failure;
 use base64::Engine;
@@ -56,8 +56,8 @@ impl Authority {
         attempt().map_err(refusal("the run's authority"))
     }
 
-    /// TLS as `server` says for the hosts of one address and port, each with a certificate of its own,
-    /// so that a browser does not put two hosts on one connection.
+    /// TLS settings of `server` for the hosts of one address and port. Each host has its own certificate, so
+    /// that a browser does not put two hosts on one connection.
     pub fn config(&self, hosts: &[&str], server: &Server) -> Result<Arc<ServerConfig>, Failure> {
         let mut certificates = HashMap::new();
         for host in hosts {
@@ -106,7 +106,7 @@ fn refusal<E: std::fmt::Display>(host: &str) -> impl FnOnce(E) -> Failure {
     move |reason| Failure::Certificate { host, reason: reason.to_string() }
 }
 
-/// Chooses by the name that the client asks for; without a name, the first host's.
+/// Chooses a certificate by the name in the ClientHello; without a name, the first host's.
 #[derive(Debug)]
 struct ByName {
     certificates: HashMap<String, Arc<CertifiedKey>>,

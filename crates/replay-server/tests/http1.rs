@@ -1,4 +1,4 @@
-//! HTTP/1.1 in plain and over TLS, the records, and what is refused.
+//! HTTP/1.1 in plain and over TLS, the records, and refusals.
 
 mod support;
 
@@ -46,7 +46,7 @@ fn a_connection_serves_request_after_request_and_its_records_say_so() {
         "{head}"
     );
     assert_eq!(first, b"first");
-    // Two in one piece: the second is answered after the first.
+    // Two requests in one write: the second is answered after the first.
     stream.write_all(&[get("/page", ""), get("/large?v=2", "Priority: u=1\r\n")].concat()).unwrap();
     assert_eq!(response(&mut stream, 5).1, b"later");
     assert_eq!(response(&mut stream, body.len()).1, body);

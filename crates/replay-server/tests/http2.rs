@@ -82,7 +82,7 @@ fn an_urgent_request_overtakes_a_large_response_under_way() {
     }
     client.send(&[get(3, HOST, "/small", Some("u=0"))]);
     let between = received(&client.until_ended(1), 1);
-    // What the two kernels hold between the processes: a receive buffer, and a bounded unsent backlog.
+    // Bytes in the kernel between the processes: a receive buffer, and a bounded unsent backlog.
     assert!(before + between < large / 2, "{between} bytes of the large response came first");
     drop(server.stop());
 }
@@ -129,7 +129,7 @@ fn a_response_can_be_moved_while_its_request_body_still_arrives() {
     );
     let server = folder.start(&run);
     let mut client = client(address, WIDE);
-    // The answer to a PING shows that the server has taken in what came before it.
+    // The answer to a PING shows that the server has read everything before it.
     let mut send_and_see = |frames: &[Frame]| {
         client.send(frames);
         client.send(&[Frame::new(PING, 0, 0, &[7; 8])]);

@@ -1,14 +1,14 @@
-//! How fast the simulator is: prints one JSON line; benches/simulator.py calls it and sets it beside ns-3.
+//! The simulator's speed as one JSON line; benches/simulator.py compares it with ns-3.
 //!
 //! ```text
 //! cargo run --release -p wirepaint-simulator --example speed dumbbell FLOWS MBIT DELAY_MS SECONDS bulk|cbr
 //! cargo run --release -p wirepaint-simulator --example speed loads RUN
 //! ```
 //!
-//! `dumbbell`: flows over one bottleneck of so much, delay one way and simulated time; the seconds
-//! are the CPU time of the event loop. `loads`: how many visits of a run description (`run.json` of
-//! a simulated run) a core carries out in a second, with building the run. Reading descriptions and
-//! writing tables are not in the times.
+//! `dumbbell`: FLOWS flows over one bottleneck of MBIT, with a one-way delay of DELAY_MS, for SECONDS of
+//! simulated time; measures the CPU time of the event loop. `loads`: visits of a run description (`run.json`
+//! of a simulated run) that a core carries out per second, building the run included. Reading descriptions
+//! and writing tables are excluded.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -89,7 +89,7 @@ fn flows(description: &Value) {
     println!("{line}");
 }
 
-/// CPU time in seconds after which no further load is begun.
+/// CPU time in seconds after which no further load begins.
 const LOADS_FOR: f64 = 2.0;
 
 /// The visit of a run description, again and again with other seeds.

@@ -1,8 +1,8 @@
-//! What happens next: a small 4-ary heap ordered by time, then by the order of asking.
+//! Pending events: a small 4-ary heap, ordered by time, then by order of insertion.
 //!
-//! The heap stays small because an owner (a link, an endpoint) has one pending entry: its
-//! [`Alarm`]. An alarm that moves later is not cancelled. It goes off at its old time, and its owner
-//! looks again; one that moves earlier leaves a stale entry behind, which [`Alarm::goes_off`] tells.
+//! The heap stays small because an owner (a link, an endpoint) has one pending entry: its [`Alarm`]. An alarm
+//! that moves later is not cancelled: it fires at its old time, and its owner looks again. One that moves
+//! earlier leaves a stale entry behind, which [`Alarm::goes_off`] detects.
 
 use wirepaint_units::Time;
 
@@ -11,24 +11,23 @@ const EVENT_BITS: u32 = 28;
 /// Children of a node.
 const ARITY: usize = 4;
 
-/// Names an event; below 2^28. The caller decides what it means.
+/// Id of an event, below 2^28. The caller gives it its meaning.
 pub type EventId = u32;
 
 /// The pending events of one run.
 ///
-/// An entry is one number: time in the upper 64 bits, then 36 bits of a running number (7e10
-/// events), then the event. So comparing entries is comparing numbers, and equal times keep the
-/// order of asking.
+/// An entry is one number: time in the upper 64 bits, then 36 bits of a running number (7e10 events), then
+/// the event. Entries compare as numbers, and entries of equal times keep their order of insertion.
 #[derive(Debug, Default)]
 pub struct Agenda {
     heap: Vec<u128>,
-    /// The root was taken and its place not filled yet: the next push may do it at once.
+    /// The root's place is empty; the next push may fill it.
     hole: bool,
     asked: u64,
 }
 
 impl Agenda {
-    /// An event at a time.
+    /// Adds an event.
     pub fn push(&mut self, time: Time, event: EventId) {
         debug_assert!(event >> EVENT_BITS == 0, "event {event} has more than {EVENT_BITS} bits");
         let low = self.asked << EVENT_BITS | u64::from(event);
@@ -43,7 +42,7 @@ impl Agenda {
         }
     }
 
-    /// The earliest event, taken out.
+    /// Removes the earliest event.
     pub fn pop(&mut self) -> Option<(Time, EventId)> {
         self.fill_hole();
         let entry = *self.heap.first()?;
@@ -90,7 +89,7 @@ impl Agenda {
         loop {
             let first = at * ARITY + 1;
             let (least, value) = if let Some(&[a, b, c, d]) = heap.get(first..).and_then(<[_]>::first_chunk) {
-                // A tournament without branches: which child is least is anybody's guess.
+                // A tournament without branches, since the least child is unpredictable.
                 let left = if b < a { (first + 1, b) } else { (first, a) };
                 let right = if d < c { (first + 3, d) } else { (first + 2, c) };
                 if right.1 < left.1 { right } else { left }
@@ -120,7 +119,7 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Sees to it that `event` comes up at `deadline` or earlier.
+    /// Ensures that `event` fires at `deadline` or earlier.
     pub fn set(&mut self, agenda: &mut Agenda, deadline: Option<Time>, event: EventId) {
         if let Some(deadline) = deadline.filter(|deadline| *deadline < self.0) {
             self.0 = deadline;
@@ -128,12 +127,12 @@ impl Alarm {
         }
     }
 
-    /// Whether it goes off by `time` as things stand.
+    /// Whether it is set to fire by `time`.
     pub fn is_set_by(&self, time: Time) -> bool {
         self.0 <= time
     }
 
-    /// Whether the entry that came up at `now` is the pending one; it is used up then.
+    /// Whether the entry that fired at `now` is the pending one. If so, the alarm is no longer set.
     pub fn goes_off(&mut self, now: Time) -> bool {
         let pending = self.0 == now;
         if pending {

@@ -11,17 +11,17 @@ pub(crate) enum Application {
 }
 
 impl Application {
-    /// The flow that it is, if it is one.
+    /// The flow, if it is one.
     pub fn flow(&self) -> Option<&Flow> {
         if let Application::Flow(flow) = self { Some(flow) } else { None }
     }
 
-    /// The page visit that it is, if it is one.
+    /// The page visit, if it is one.
     pub fn load(&self) -> Option<&Load> {
         if let Application::Page(load) = self { Some(load) } else { None }
     }
 
-    /// It, to the engine.
+    /// The application as the engine's interface.
     pub fn as_app(&mut self) -> &mut dyn App {
         match self {
             Application::Flow(flow) => flow.as_mut(),

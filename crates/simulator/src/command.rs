@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use wirepaint_run::Run;
 use wirepaint_trace::TraceError;
 
-/// What is still to be done: run files, runs of a JSONL file, or paths that arrive on stdin.
+/// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, String>> + Send + 'a>;
 
-/// A run description and where it came from, which errors name.
+/// A run description, and its source for errors.
 struct Job {
     place: PathBuf,
     text: Vec<u8>,
@@ -31,7 +31,7 @@ pub fn command(inputs: &[PathBuf], workers: usize) -> ExitCode {
     ExitCode::from(carry_out(inputs, workers, std::io::stdout()))
 }
 
-/// The same with the lines written to `lines`; returns the exit code.
+/// Like [`command`], but writes the lines to `lines` and returns the exit code.
 pub fn carry_out(inputs: &[PathBuf], workers: usize, lines: impl Write + Send) -> u8 {
     let lines = Mutex::new(lines);
     let queue: Mutex<Queue> = Mutex::new(Box::new(inputs.iter().flat_map(|input| jobs(input))));
@@ -49,7 +49,7 @@ pub fn carry_out(inputs: &[PathBuf], workers: usize, lines: impl Write + Send) -
                             2
                         }
                     };
-                    // 2 outranks 1 as elsewhere: what is wrong with the input comes first.
+                    // 2 outranks 1, as elsewhere: bad input comes first.
                     worst.fetch_max(code, Ordering::Relaxed);
                 }
             });
@@ -97,7 +97,7 @@ fn one(job: &Job, lines: &Mutex<impl Write>) -> u8 {
         }
     };
     let mut lines = lines.lock().expect("no worker panics while it writes");
-    // A reader that is gone needs no lines; the traces are written all the same.
+    // If the reader has closed the pipe, traces are still written.
     let _ = writeln!(lines, "{line}").and_then(|()| lines.flush());
     code
 }

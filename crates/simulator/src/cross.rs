@@ -1,6 +1,7 @@
 //! The verb `cross`: given packets over one link, without endpoints, in virtual time.
 //!
-//! What an emulated link did with what arrived (table `packet`) can be asked of the simulator's.
+//! Feeds the arrivals at an emulated link (table `packet`) to the simulator's link, so that the two can be
+//! compared.
 
 use crate::agenda::Agenda;
 use crate::error::Error;
@@ -34,10 +35,10 @@ struct Offered {
     dscp: u8,
 }
 
-/// Sends packets over the direction `down` of a run's network: `packets` has one a line, in order of
-/// arrival, as JSON (`at_ns`, `ip_bytes`, `flow`, and, where the link looks at it, `ecn_capable`, `counted`
-/// and `dscp`). Writes a line for each as its fate is decided: its number from 0 as `packet`, and `due_ns` or
-/// `dropped`. Returns the exit code.
+/// Sends packets over the direction `down` of a run's network. `packets` has one JSON object a line, in order
+/// of arrival: `at_ns`, `ip_bytes`, `flow`, and, where the link uses them, `ecn_capable`, `counted` and
+/// `dscp`. Writes one line per packet in the order of departure or drop: its number from 0 as `packet`, and
+/// `due_ns` or `dropped`. Returns the exit code.
 pub fn command(run: &Path, packets: impl BufRead, lines: impl Write) -> u8 {
     match cross(run, packets, lines) {
         Ok(()) => 0,

@@ -22,9 +22,9 @@ use wirepaint_units::Time;
 
 /// Port of the servers of flows.
 const FLOW_PORT: u16 = 5001;
-/// MTU where neither the network nor TCP's settings name one.
+/// Default MTU.
 const MTU: u32 = 1500;
-/// Seeds of links beyond the two of the network are apart by this odd number.
+/// Distance between the seeds of additional links; odd.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A run that can be carried out.
@@ -32,16 +32,16 @@ pub struct Engine {
     pub(crate) world: World,
     pub(crate) apps: Vec<Application>,
     alarms: Vec<crate::agenda::Alarm>,
-    /// Applications that are not over.
+    /// Number of applications that have not ended.
     active: usize,
     over: Vec<bool>,
-    /// Changes of routes, the next one last.
+    /// Route changes, in descending order of time.
     reroutes: Vec<(Time, String, RouteId, RouteId)>,
     recorder: Recorder,
     id: String,
     until: Time,
     events: u64,
-    /// Names of the links; those of the network first.
+    /// Names of the links; the links of the network come first.
     pub(crate) links: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ struct Plan<'a> {
 }
 
 impl Engine {
-    /// Builds what a run description asks for; `place` is named in errors.
+    /// Builds a run from its description. Errors name `place`.
     pub fn new(run: &Run, place: &Path) -> Result<Engine, Error> {
         let simulation = run.part(place, "simulation", &run.simulation)?;
         let refuse = |key: String, found: String, accepted: String| Error::value(place, key, found, accepted);
@@ -73,7 +73,7 @@ impl Engine {
             let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(links.len() as u64));
             links.push((name.clone(), direction.clone(), seed));
         }
-        // What has an empty route crosses this one, so that a delivery is always an event.
+        // An empty route uses this link, so that every delivery is an event.
         links.push((String::new(), Fabric::<()>::wire(), 0));
         let fabric = Fabric::new(links.iter().map(|(_, direction, seed)| (direction, *seed))).map_err(
             |(link, e)| {
@@ -156,7 +156,7 @@ impl Engine {
             visit.settings.check().map_err(|e| {
                 Error::value(plan.place, format!("{key}.settings.{}", e.key), e.found, e.accepted)
             })?;
-            // Browser and replay server send without waiting for full segments.
+            // Browser and replay server set TCP_NODELAY.
             let quick = |config: Arc<Config>| Arc::new(Config { nodelay: true, ..Config::clone(&config) });
             let server = plan.config(&visit.congestion, visit.initial_window, &key)?;
             let client = plan.config(default.unwrap_or(&visit.congestion), 10, &key)?;
@@ -301,7 +301,7 @@ impl Engine {
         self.tell_served();
     }
 
-    /// Tells those whom another connection's window gave something to do.
+    /// Notifies the applications of endpoints that another connection's window let act.
     fn tell_served(&mut self) {
         while let Some(endpoint) = self.world.take_served() {
             self.tell(endpoint);
@@ -316,13 +316,13 @@ impl Engine {
         }
     }
 
-    /// After a call: when it wants to be woken next, and whether it is over.
+    /// After a call: sets the application's alarm, or notes that it has ended.
     fn settle(&mut self, index: usize) {
         let app = self.apps[index].as_app();
         if app.is_over() {
             self.over[index] = true;
             self.active -= 1;
-            // Where this was the last one, the run is over and nobody would see it.
+            // After the last application the run ends, and closing connections would have no effect.
             if self.active > 0
                 && let Application::Page(load) = &mut self.apps[index]
             {
@@ -405,13 +405,13 @@ impl Plan<'_> {
 
 /// Address of a client's host, as in the testbed's network 10.64.0.0/16.
 pub(crate) fn client_address(host: u16) -> Ipv4Addr {
-    // 250 hosts in a row, from 1; the testbed's client is the first.
+    // 250 hosts per /24, numbered from 1; the first is the testbed's client.
     let host = (u32::from(host) + 1) % (250 * 256);
     Ipv4Addr::new(10, 64, (host / 250) as u8, (host % 250 + 1) as u8)
 }
 
-/// Address of a server's host. Each is a server of its own, as in the testbed: the first address of a
-/// network /24 of its own, from 10.65.0.0 on; beyond 48,896 of them the second and so on.
+/// Address of a server's host. As in the testbed, each has a /24 network of its own, from 10.65.0.0 on, and
+/// its first address. Hosts beyond the first 48,896 take the second address, and so on.
 pub(crate) fn server_address(host: u16) -> Ipv4Addr {
     const NETWORKS: u32 = (256 - 65) << 8;
     let (network, place) = (u32::from(host) % NETWORKS, u32::from(host) / NETWORKS);

@@ -1,9 +1,8 @@
 //! The links of a run and the packets on them.
 //!
-//! A packet's body stays in one place while it travels; what moves from queue to queue is a
-//! [`Parcel`] of 16 bytes. Each link is a FIFO with one pending event, so a packet costs one event
-//! per link, and none on links in series ([`Fabric::join_series`]). A link with reordering jitter keeps its
-//! packets in order of their due times by itself.
+//! A packet's body stays in one place; a [`Parcel`] of 16 bytes moves from queue to queue. Each link is a
+//! FIFO with one pending event. So a packet needs one event per link, and none on links in series
+//! ([`Fabric::join_series`]). A link with reordering jitter sorts its packets by due time itself.
 
 use crate::agenda::{Agenda, Alarm, EventId};
 use wirepaint_link_model::config::{Capacity, Counted, Direction, Jitter, Loss, Queue};
@@ -17,20 +16,20 @@ pub type RouteId = u32;
 /// Index of a TCP endpoint.
 pub type EndpointId = u32;
 
-/// What links must know of a packet.
+/// The fields of a packet that links use.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope {
     /// Length of the IP packet.
     pub ip_bytes: u16,
     /// May be marked instead of dropped.
     pub ecn_capable: bool,
-    /// As what a link's script counts it.
+    /// How a link's script counts it.
     pub counted: Option<Counted>,
-    /// Code point of differentiated services.
+    /// DSCP.
     pub dscp: u8,
 }
 
-/// A packet as the links see it, in two words: moving it is much of what a hop costs.
+/// A packet as the links see it. Two words, because moving it is much of a hop's cost.
 #[derive(Clone, Copy, Debug)]
 struct Parcel {
     /// Slot of the body, and above it the endpoint.
@@ -73,7 +72,7 @@ impl Parcel {
         (self.place >> 32) as EndpointId
     }
 
-    /// Its route, and the place of its link in that.
+    /// Its route, and the index of its link on it.
     fn stage(&self) -> (usize, usize) {
         ((self.label >> ROUTE & (ROUTES - 1)) as usize, usize::from((self.label >> HOP) as u8))
     }
@@ -82,7 +81,7 @@ impl Parcel {
         self.label += 1 << HOP;
     }
 
-    /// The same without any bytes.
+    /// The same packet with no bytes.
     fn emptied(&self) -> Parcel {
         Parcel { label: self.label >> ROUTE << ROUTE, ..*self }
     }
@@ -122,7 +121,7 @@ impl Packet for Parcel {
 pub struct Arrival<B> {
     /// For whom.
     pub to: EndpointId,
-    /// What was sent.
+    /// The body that was sent.
     pub body: B,
     /// A link set Congestion Experienced.
     pub marked: bool,
@@ -153,27 +152,27 @@ struct Lane {
     watched: bool,
     /// The link that fetches the packets from this one.
     fetcher: Option<LinkId>,
-    /// The last link of the series that begins or goes on here; itself outside of one.
+    /// The last link of this link's series; the link itself where there is none.
     last: LinkId,
-    /// The link that this one fetches its packets from.
+    /// The link from which this one fetches packets.
     source: Option<LinkId>,
 }
 
-/// A body in a cache line of its own: where many packets are under way, each is one cache miss.
+/// A body in its own cache line, so that each of many packets costs one cache miss.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Slot<B>(B);
 
 /// The links, the routes over them and all packets under way.
 ///
-/// An event of a link is its index on the [`Agenda`]. When it comes up, take
-/// [`next_arrival`](Self::next_arrival) until `None`.
+/// A link's event on the [`Agenda`] is its index. When it fires, take [`next_arrival`](Self::next_arrival)
+/// until `None`.
 #[derive(Debug)]
 pub struct Fabric<B> {
     lanes: Vec<Lane>,
     routes: Vec<Box<[LinkId]>>,
     slots: Vec<Slot<B>>,
-    /// Of each slot: arrival at the present link, if that is watched.
+    /// Per slot: arrival at the present link, if that link is watched.
     entered: Vec<Time>,
     free: Vec<u32>,
     crossings: Vec<Crossing<B>>,
@@ -181,7 +180,7 @@ pub struct Fabric<B> {
 }
 
 impl<B: Copy> Fabric<B> {
-    /// Links from their configurations and seeds; an error comes with the number of its link.
+    /// Links from their configurations and seeds. An error has the index of its link.
     pub fn new<'a>(
         links: impl Iterator<Item = (&'a Direction, u64)>,
     ) -> Result<Fabric<B>, (LinkId, ConfigError)> {
@@ -224,7 +223,7 @@ impl<B: Copy> Fabric<B> {
         }
     }
 
-    /// Adds a route: at least one link, in order, at most 255; at most 2^24 routes.
+    /// Adds a route of 1 to 255 links, in order; at most 2^24 routes.
     pub fn add_route(&mut self, links: Vec<LinkId>) -> RouteId {
         assert!((1..=255).contains(&links.len()) && links.iter().all(|link| *link < self.lanes.len()));
         assert!((self.routes.len() as u64) < ROUTES);
@@ -232,12 +231,13 @@ impl<B: Copy> Fabric<B> {
         (self.routes.len() - 1) as RouteId
     }
 
-    /// Spares links in series their events. Where all packets of a link go on to one that takes packets from
-    /// it alone, and the first [settles at once](Link::settles_at_once), the second fetches them when it must
-    /// know of them: to deliver, or to be looked at. Links that are watched stay as they are, so that records
-    /// come in order.
+    /// Removes the events of links in series. Two links are in series if all packets of the first go on to
+    /// the second, the second takes packets from the first alone, and the first [settles at
+    /// once](Link::settles_at_once). The second then fetches packets when it needs them: to deliver, or for
+    /// its counters. Watched links stay as they are, so that records come in order.
     pub fn join_series(&mut self) {
-        /// Of a link's neighbours on all routes: none so far, this one, or several or the end of a route.
+        /// A link's neighbour on all routes: `None` so far, `Some(Some(link))`, or `Some(None)` for several
+        /// or a route's end.
         fn meet(known: &mut Option<Option<LinkId>>, neighbour: Option<LinkId>) {
             *known = Some(known.map_or(neighbour, |known| known.filter(|known| Some(*known) == neighbour)));
         }
@@ -284,9 +284,9 @@ impl<B: Copy> Fabric<B> {
         self.slots.len() - self.free.len()
     }
 
-    /// What happened on a link until `now`.
+    /// The counters of a link until `now`.
     pub fn counters(&mut self, link: LinkId, now: Time) -> Counters {
-        // Also what comes after takes from this one.
+        // Links later in the series fetch from this one too.
         self.fetch(self.lanes[link].last, now);
         let link = &mut self.lanes[link].link;
         link.evaluate(now);
@@ -342,8 +342,7 @@ impl<B: Copy> Fabric<B> {
         None
     }
 
-    /// Whether the event of a link that came up at `now` is its pending one; then what the link waits for is
-    /// on it.
+    /// Whether the link's event at `now` is its pending one. If so, the link fetches from its series.
     pub fn goes_off(&mut self, link: LinkId, now: Time) -> bool {
         let pending = self.lanes[link].alarm.goes_off(now);
         if pending {
@@ -365,8 +364,8 @@ impl<B: Copy> Fabric<B> {
         }
     }
 
-    /// A packet has entered a link that another one fetches from: the last one in the series must be called
-    /// when it can have come through.
+    /// A packet entered a link within a series. Ensures that the last link's event is no later than the
+    /// packet's earliest arrival there.
     fn announce(&mut self, agenda: &mut Agenda, link: LinkId, fetcher: LinkId, parcel: &Parcel) {
         self.take_dropped(link);
         let last = self.lanes[link].last;
@@ -377,7 +376,7 @@ impl<B: Copy> Fabric<B> {
         }
     }
 
-    /// When a packet that enters `link` at a time can have come through the rest of its series.
+    /// Earliest time at which a packet that enters `link` at `earliest` leaves the last link of the series.
     fn through(&self, mut link: LinkId, mut earliest: Time, parcel: &Parcel) -> Time {
         loop {
             let lane = &self.lanes[link];
@@ -389,7 +388,7 @@ impl<B: Copy> Fabric<B> {
         }
     }
 
-    /// Fetches what has come by `now` from the links before this one in its series.
+    /// Fetches the packets that left the preceding links of the series by `now`.
     fn fetch(&mut self, link: LinkId, now: Time) {
         let Some(source) = self.lanes[link].source else { return };
         self.fetch(source, now);
@@ -401,7 +400,7 @@ impl<B: Copy> Fabric<B> {
         self.take_dropped(link);
     }
 
-    /// When the next packet from the links before the last one in a series can have come through.
+    /// Earliest time at which a packet that is still on the preceding links of the series can leave `last`.
     fn earliest_fetched(&self, last: LinkId) -> Option<Time> {
         let (mut earliest, mut link) = (Time::MAX, last);
         while let Some(source) = self.lanes[link].source {
@@ -409,7 +408,7 @@ impl<B: Copy> Fabric<B> {
             if let Some((departure, parcel)) = departures.next() {
                 earliest = earliest.min(self.through(link, departure, parcel));
             }
-            // Smaller ones behind the first may come before it, where it will be lost; all others come later.
+            // If the first is dropped later on, a smaller packet behind it may arrive earlier.
             if let Some((departure, parcel)) = departures.next() {
                 earliest = earliest.min(self.through(link, departure, &parcel.emptied()));
                 break;
@@ -435,7 +434,7 @@ impl<B: Copy> Fabric<B> {
         }
     }
 
-    /// Takes what the link dropped and asks to be called when its next packet departs.
+    /// Takes the packets that the link dropped and sets its alarm for the next departure.
     fn settle(&mut self, agenda: &mut Agenda, link: LinkId) {
         self.take_dropped(link);
         let fetched = self.earliest_fetched(link);
@@ -457,7 +456,7 @@ impl<B: Copy> Fabric<B> {
     }
 }
 
-/// Calls a value into the cache, for an event that is soon to come.
+/// Prefetches a value into the cache for an event that is due soon.
 fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint; the program reads nothing.
@@ -507,7 +506,7 @@ mod tests {
         }
     }
 
-    /// Sends packets (route, time, bytes), in order of time; which arrive when, until a time.
+    /// Sends packets (route, time, bytes), in order of time. Returns the arrivals until a time.
     fn carry(fabric: &mut Fabric<u32>, sent: &[(RouteId, Time, u16)], until: Time) -> Vec<(Time, u32)> {
         let (mut agenda, mut now, mut arrived) = (Agenda::default(), Time::ZERO, Vec::new());
         let mut left = (0..).zip(sent).peekable();
@@ -596,7 +595,7 @@ mod tests {
                 }
                 let until = Time(until);
                 let mut arrived = carry(&mut fabric, &sent, until);
-                // At the same instant whichever link is asked first is first.
+                // The order of arrivals at the same instant depends on the order of the links' events.
                 arrived.sort_unstable();
                 let counters: Vec<Counters> = (0..6).map(|link| fabric.counters(link, until)).collect();
                 (arrived, counters, fabric.under_way(), fabric.hops())

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use wirepaint_run::simulation::{Flow as Asked, FlowKind, RateFrom, Side};
 use wirepaint_units::{BitRate, Duration, Time};
 
-/// A flow while the run goes on.
+/// A flow during a run.
 pub struct Flow {
     dial: Dial,
     start: Time,
-    /// When the sender closes, until it has come.
+    /// When the sender closes; `None` afterwards.
     stop: Option<Time>,
-    /// It has come: nothing more is written.
+    /// The time to stop has passed: nothing more is written.
     stopped: bool,
     writer: Writer,
     /// The sender's and the receiver's endpoint, once it is connected.
@@ -27,10 +27,10 @@ pub struct Flow {
     ended: Option<Time>,
 }
 
-/// What decides how much is written when.
+/// Decides how much is written when.
 enum Writer {
     Endless,
-    /// All was pending from the start.
+    /// All bytes were pending from the start.
     Once,
     Cbr {
         write_bytes: u64,
@@ -42,10 +42,10 @@ enum Writer {
     RequestResponse(Exchange),
 }
 
-/// The writes of a constant-rate flow: how long each takes to its reader.
+/// The writes of a constant-rate flow and their delays to the reader.
 #[derive(Default)]
 struct Messages {
-    /// Those that were not read in full: one past the last byte of each, and when it was due to be written.
+    /// Messages not read in full: one past the last byte of each, and when its write was due.
     under_way: VecDeque<(u64, Time)>,
     asked: u64,
     delays: Vec<Duration>,
@@ -57,7 +57,7 @@ impl Messages {
         self.under_way.push_back((self.asked, due));
     }
 
-    /// So many bytes of the flow were read by `now`.
+    /// By `now`, `received` bytes of the flow were read.
     fn read(&mut self, now: Time, received: u64) {
         while let Some(&(_, due)) = self.under_way.front().filter(|(end, _)| *end <= received) {
             self.delays.push(now.since(due));
@@ -74,14 +74,14 @@ struct Exchange {
     /// Answers received in full.
     answered: u64,
     request_received: u64,
-    /// When the next request is due; none while one is open.
+    /// When the next request is due; `None` while one is open.
     next: Option<Time>,
     /// Bytes of the request that wait for the connection or for room in its send buffer.
     pending: u64,
 }
 
 impl Flow {
-    /// Refuses what cannot be carried out: key, what was found, what is accepted.
+    /// Refuses values that are not accepted: key, found value, accepted values.
     pub fn check(asked: &Asked) -> Result<(), (&'static str, String, &'static str)> {
         let refuse = |key, found: String, accepted| Err((key, found, accepted));
         if asked.initial_window == 0 {
@@ -116,7 +116,7 @@ impl Flow {
         }
     }
 
-    /// A flow as asked, over `dial`.
+    /// The flow of a description, over `dial`.
     pub fn new(asked: &Asked, dial: Dial) -> Flow {
         let mut pending = 0;
         let writer = match &asked.kind {
@@ -164,7 +164,7 @@ impl Flow {
         }
     }
 
-    /// Does what can be done now.
+    /// Writes and reads what is possible now.
     fn progress(&mut self, world: &mut World) {
         let (sender, receiver) = self.ends.expect("connected");
         if self.stop.take_if(|stop| *stop <= world.now).is_some() {
@@ -236,12 +236,12 @@ impl Flow {
         }
     }
 
-    /// Delays of the messages that were read in full, in their order; of a constant-rate flow alone.
+    /// Delays of the messages read in full, in order; `None` unless the flow has a constant rate.
     pub fn message_delays(&self) -> Option<&[Duration]> {
         if let Writer::Cbr { messages, .. } = &self.writer { Some(&messages.delays) } else { None }
     }
 
-    /// How it stands.
+    /// Its state.
     pub fn state(&self) -> FlowState {
         let rate = match &self.writer {
             Writer::Cbr { rate, .. } => Some(*rate),
@@ -261,8 +261,8 @@ fn too_fast(rate: BitRate, write_bytes: u32) -> bool {
     rate.transmission_time(u64::from(write_bytes)) == Duration(0)
 }
 
-/// Writes as much as goes of what is pending, after a write that found no room when poll() says so; the bytes
-/// taken.
+/// Writes as much of the pending bytes as fits. After a write that found no room it waits for poll(). Returns
+/// the bytes taken.
 fn write(world: &mut World, endpoint: EndpointId, pending: &mut u64) -> u64 {
     let asked = *pending;
     while *pending > 0 && world.tcp(endpoint).is_established() && !world.tcp(endpoint).waits_for_space() {
@@ -323,16 +323,16 @@ impl App for Flow {
     }
 }
 
-/// How a flow stands.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowState {
     /// Its connection, once there is one.
     pub connection: Option<ConnectionId>,
-    /// When it connected, or will.
+    /// When it connects.
     pub started: Time,
     /// When its last byte was received, once nothing more will be written.
     pub ended: Option<Time>,
-    /// Rate asked for at present.
+    /// Present rate of writing.
     pub rate: Option<BitRate>,
     /// Payload bytes received.
     pub received: u64,

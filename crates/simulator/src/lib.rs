@@ -3,14 +3,14 @@
 //! ```text
 //! command ── many runs, one thread each                    cross ── given packets over one link
 //!   engine ── one run: description -> event loop -> trace
-//!     app ── what uses connections: flow, page
+//!     app ── users of connections: flow, page
 //!     world ── connections: TCP endpoints and their timers      settings: sysctls
 //!       fabric ── packets over links and routes
-//!       agenda ── what happens next
-//!     record, summary ── what is kept of it
+//!       agenda ── pending events
+//!     record, summary ── its results
 //! ```
 //!
-//! A run is one thread with one seed: it repeats byte for byte, whatever runs beside it.
+//! A run has one thread and one seed. Its results repeat byte for byte, whatever else runs on the machine.
 //! Start at [`Engine`].
 
 pub mod agenda;

@@ -9,18 +9,18 @@ use wirepaint_units::Time;
 
 pub mod rows;
 
-/// A page visit while the run goes on.
+/// A page visit during a run.
 pub struct Load {
     user_agent: String,
     name: String,
     visit: Visit,
     prepared: Prepared,
-    /// What is common to its connections; address and port are an origin's.
+    /// Settings common to its connections; address and port depend on the origin.
     dial: Dial,
     start: Time,
     deadline: Time,
     stage: Stage,
-    /// By the visit's number; the world's ids ascend with it.
+    /// Indexed by the visit's number; the world's ids ascend with it.
     connections: Vec<Carried>,
 }
 
@@ -29,10 +29,10 @@ enum Stage {
     Waiting,
     Loading,
     Done,
-    /// The deadline came first.
+    /// The deadline passed first.
     ///
-    /// DEVIATION: the connections stay open, and what their servers have written still crosses the path. A browser
-    /// that is ended resets them; here no endpoint sends a reset.
+    /// DEVIATION: the connections stay open, and data that their servers have written still cross the path. A
+    /// browser that exits resets them; here no endpoint sends a reset.
     GivenUp,
 }
 
@@ -41,18 +41,18 @@ struct Carried {
     id: ConnectionId,
     /// The page model knows that it is established.
     connected: bool,
-    /// The browser has closed it, and reads no more. DEVIATION: its kernel acknowledges what still comes, where
-    /// Linux sends a reset.
+    /// The browser has closed it and reads no more. DEVIATION: its kernel acknowledges data that still
+    /// arrive; Linux sends a reset.
     closed: bool,
-    /// Bytes that the send buffer of the client, and of the server, had no room for.
+    /// Bytes that wait for room in the send buffers of client and server.
     pending: [u64; 2],
-    /// Bytes that the browser knows of and has not read.
+    /// Bytes reported to the browser and not read.
     unread: u64,
     backlog: Option<Backlog>,
 }
 
 impl Load {
-    /// A visit as asked, of a page that [`Page::check`] accepts, with settings that their `check` accepts.
+    /// The visit of a description. [`Page::check`] and the settings' `check` must have accepted it.
     pub fn new(asked: &Asked, seed: u64, dial: Dial) -> Load {
         let prepared = Prepared::new(asked.page.clone());
         Load {
@@ -73,7 +73,7 @@ impl Load {
         self.prepared.page()
     }
 
-    /// What was seen so far. Connections have the visit's numbers.
+    /// The rows so far. Connections have the visit's numbers.
     pub fn rows(&self) -> Rows {
         self.visit.rows()
     }
@@ -83,13 +83,13 @@ impl Load {
         self.connections[number as usize].id
     }
 
-    /// True when the deadline came before the page was loaded and every request answered.
+    /// True when the deadline passed before the page was loaded and every request answered.
     pub fn gave_up(&self) -> bool {
         self.stage == Stage::GivenUp
     }
 
-    /// The browser is gone, and with it its connections, which the servers close too. A visit that gave up
-    /// leaves them as they are; see [`Stage::GivenUp`].
+    /// The browser exits: both sides close its connections. A visit that gave up leaves them open; see
+    /// [`Stage::GivenUp`].
     pub fn leave(&mut self, world: &mut World) {
         if self.stage != Stage::Done {
             return;
@@ -103,7 +103,7 @@ impl Load {
         }
     }
 
-    /// Carries out what the page model asks for, until it asks for nothing more.
+    /// Carries out the page model's actions until there are none.
     fn act(&mut self, world: &mut World) {
         while let Some(action) = self.visit.poll() {
             match action {
@@ -139,8 +139,8 @@ impl Load {
                 Action::Close { connection } => {
                     let carried = &mut self.connections[connection as usize];
                     carried.closed = true;
-                    // Else the server learns it from the FIN. DEVIATION: where the handshake is not over it
-                    // learns it at once, since no endpoint sends a reset.
+                    // Otherwise the FIN tells the server. DEVIATION: during the handshake the server learns
+                    // it at once, since no endpoint sends a reset.
                     if !world.tcp(client_end(carried.id)).is_established() {
                         world.close(server_end(carried.id));
                     }
@@ -163,13 +163,13 @@ impl Load {
             }
         }
         if server {
-            // The page model has counted these bytes as taken; whatever it is told now is news to it.
+            // The page model has counted these bytes as taken, so the next report is always new to it.
             carried.backlog = None;
             self.tell_backlog(world, number);
         }
     }
 
-    /// Tells the page model what the server's kernel takes, when that has changed.
+    /// Reports to the page model how much the server's kernel takes, when that has changed.
     fn tell_backlog(&mut self, world: &mut World, number: u32) {
         let carried = &mut self.connections[number as usize];
         let endpoint = server_end(carried.id);
@@ -177,7 +177,7 @@ impl Load {
             let sock = world.tcp(endpoint).sock();
             let window = u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache);
             world.bound_unsent(endpoint, unsent_bound(window));
-            // Linux asks the socket anew whether it is writable when the bound is set.
+            // Linux checks again whether the socket is writable when the bound is set.
             if !world.tcp(endpoint).is_writable() {
                 world.wait_for_space(endpoint);
             }
@@ -265,7 +265,7 @@ mod tests {
 
     const DELAY: Duration = Duration::from_millis(50);
 
-    /// A run of one visit: a document, and six images of another host.
+    /// A run of one visit: a document, and six images from another host.
     fn engine(settings: &serde_json::Value, timeout_ns: u64, until_ns: Time) -> Result<Engine, Error> {
         let origin = |host: &str, number: u8| json!({"host": host, "address": format!("10.65.0.{number}"), "port": 443, "encrypted": true});
         let resource = |number: u64, origin: u32, kind: &str, cause: serde_json::Value| {

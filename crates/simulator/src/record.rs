@@ -1,4 +1,4 @@
-//! What is kept of a run for its trace, and the tables that it becomes.
+//! The samples of a run, and the tables of its trace.
 
 use crate::apps::Application;
 use crate::error::Error;
@@ -17,7 +17,7 @@ use wirepaint_tcp_model::{BOOT_NS, Event, Sample, Segment, flags};
 use wirepaint_trace::{TableWriter, Value, row};
 use wirepaint_units::{BitRate, Duration, Time};
 
-/// Tables that a simulated run can have; the table `run` is written by who asked for it.
+/// Tables that a simulated run can have. The caller writes the table `run`.
 const TABLES: [&str; 10] =
     ["page", "object", "chunk", "connection", "tcp", "group", "link", "packet", "flow", "host"];
 /// Letters of a segment's flags, in the order of the testbed's table.
@@ -55,12 +55,12 @@ impl Clock {
         Clock { interval, next: wanted.then_some(Time::ZERO + interval) }
     }
 
-    /// Whether the end of the run is to be sampled: not where it has just been.
+    /// Whether the end of the run needs a sample: not if one was just taken.
     fn ends(&self, now: Time) -> bool {
         self.next.is_some_and(|next| next != now + self.interval)
     }
 
-    /// Whether a sample is due, and then asks for the next one.
+    /// Whether a sample is due. If so, schedules the next one.
     fn strikes(&mut self, now: Time) -> bool {
         let due = self.next.is_some_and(|next| next <= now);
         if due {
@@ -84,7 +84,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// For the tables that a description wants. `links` are their names, the nameless wire last.
+    /// A recorder of the tables in a description. `links` are the links' names, the nameless wire last.
     pub fn new(
         run: &Run,
         simulation: &Simulation,
@@ -137,7 +137,7 @@ impl Recorder {
         self.tables.contains(&table)
     }
 
-    /// When it wants to look at the world next.
+    /// When the next sample is due.
     pub fn next(&self) -> Option<Time> {
         self.link_clock.next.into_iter().chain(self.flow_clock.next).min()
     }
@@ -170,7 +170,7 @@ impl Recorder {
         }
     }
 
-    /// Flows that have begun and had not ended at their last sample.
+    /// Samples the flows that have begun and had not ended at their last sample.
     fn sample_flows(&mut self, time: Time, apps: &[Application]) {
         let states = flows(apps).map(Flow::state).enumerate();
         for ((flow, state), before) in states.zip(&mut self.received) {
@@ -199,7 +199,7 @@ impl Recorder {
         let states: Vec<FlowState> = flows(apps).map(Flow::state).collect();
         let groups = world.drain_group_records();
         for name in &self.tables {
-            // As in the testbed there is none where no congestion control has groups.
+            // As in the testbed, there is no table `group` unless a congestion control has groups.
             if *name == "group" && groups.is_empty() {
                 continue;
             }
@@ -228,7 +228,7 @@ impl Recorder {
                     samples.iter().try_for_each(|(end, sample)| table.push(&tcp_row(*end, sample, world)))?;
                 }
                 "group" => groups.iter().try_for_each(|record| table.push(&group_row(record, world)))?,
-                // A simulated run uses no machine that could disturb it.
+                // No machine can disturb a simulated run.
                 "host" => {
                     let columns = wirepaint_trace::schema::table("host").expect("declared").columns.len();
                     table.push(&vec![Value::Null; columns])?;
@@ -245,7 +245,7 @@ fn flows(apps: &[Application]) -> impl Iterator<Item = &Flow> {
     apps.iter().filter_map(Application::flow)
 }
 
-/// The rows of all visits. Where there are several, the names of their requests begin with a number.
+/// The rows of all visits. If there are several, the names of their requests begin with a number.
 fn visits(world: &World, apps: &[Application]) -> Vec<Tables> {
     let loads: Vec<&Load> = apps.iter().filter_map(Application::load).collect();
     let name = |number: usize| if loads.len() > 1 { format!("{number}:") } else { String::new() };
@@ -364,7 +364,7 @@ fn group_row(
     row![
         record.time_ns - BOOT_NS,
         instance.algorithm.name(),
-        // Nothing is registered under a name.
+        // No name is registered.
         Value::Null,
         record.key.to_string(),
         record.key.server(),

@@ -6,7 +6,7 @@ use wirepaint_congestion_native::Instance;
 use wirepaint_run::simulation::Tcp;
 use wirepaint_tcp_model::{Config, Ecn, LossDetection};
 
-/// Settings of the kernel that change nothing in the model: what they govern does not exist there.
+/// Kernel settings without effect: the model lacks what they control.
 const WITHOUT_EFFECT: [&str; 5] = [
     "net.core.somaxconn",
     "net.ipv4.ip_local_port_range",
@@ -43,7 +43,7 @@ pub fn config(
     Ok(config)
 }
 
-/// Sets what a sysctl sets; an error says what is accepted.
+/// Sets a sysctl. An error says which values are accepted.
 fn set(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
     if WITHOUT_EFFECT.contains(&name) {
         return Ok(());
@@ -84,8 +84,8 @@ const SETTERS: [(&str, &str, Setter); 21] = [
     ("net.ipv4.tcp_pacing_ss_ratio", "0 to 1000 %", |c, v| {
         within(v, 0..=1000).map(|n| c.pacing_ss_percent = n.into())
     }),
-    // DEVIATION: 0 is RFC 6675, as in older kernels; Linux 6.18 then still finds losses by RACK where there is
-    // SACK. Its bits 2 and 4 (a fixed reordering window, no threshold of duplicates) do not exist.
+    // DEVIATION: 0 selects RFC 6675, as in older kernels; Linux 6.18 still detects losses by RACK then if
+    // there is SACK. Bits 2 and 4 (a fixed reordering window, no threshold of duplicates) are not supported.
     ("net.ipv4.tcp_recovery", FLAG, |c, v| {
         flag(v).map(|rack| c.loss_detection = if rack { LossDetection::Rack } else { LossDetection::Rfc6675 })
     }),

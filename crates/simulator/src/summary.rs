@@ -1,4 +1,4 @@
-//! What a simulated run says at its end. Times are nanoseconds.
+//! The summary of a simulated run. Times are nanoseconds.
 
 use crate::apps::Application;
 use crate::flow::Flow;
@@ -8,14 +8,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use wirepaint_link_model::Counters;
 
-/// The line that the verb `simulate` prints of a run.
+/// The line that the verb `simulate` prints per run.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// Id of the run.
     pub id: String,
     /// When the run ended.
     pub duration: u64,
-    /// Flows and visits that were not over by then, and visits whose time was up.
+    /// Flows and visits that had not ended by then, and visits that timed out.
     pub unfinished: usize,
     /// Flows, in the order of the description.
     pub flows: Vec<FlowSummary>,
@@ -25,9 +25,9 @@ pub struct Summary {
     pub links: BTreeMap<String, Counters>,
     /// Events handled.
     pub events: u64,
-    /// Packets that entered a link, over all links.
+    /// Packets that entered a link, summed over all links.
     pub packet_hops: u64,
-    /// Why the run is not what was asked for; empty unless the simulator has a bug.
+    /// Failed checks; empty unless the simulator has a bug.
     pub faults: Vec<Fault>,
 }
 
@@ -40,18 +40,18 @@ pub struct FlowSummary {
     pub ended: Option<u64>,
     /// Payload bytes received.
     pub received_bytes: u64,
-    /// Of a constant-rate flow, once a message was read.
+    /// For a constant-rate flow, once a message was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_delay: Option<MessageDelay>,
 }
 
-/// One-way delay of messages: from the time at which the application's write was due to when its reader
-/// has read the last byte. Waiting for room in the send buffer is part of it.
+/// One-way delay of messages, from the time at which the write was due until the reader has the last byte. It
+/// includes the wait for room in the send buffer.
 #[derive(Debug, Serialize)]
 pub struct MessageDelay {
     /// Messages that were read in full.
     pub messages: usize,
-    /// Median: of an even number, the upper one.
+    /// Median; for an even number of messages, the upper one.
     pub p50: u64,
     /// 99th percentile: at least 99 of 100 messages took no longer.
     pub p99: u64,
@@ -81,7 +81,7 @@ pub struct VisitSummary {
     pub load_event: Option<u64>,
 }
 
-/// Something that must not happen.
+/// A failed check.
 #[derive(Debug, Serialize)]
 pub struct Fault {
     /// What was checked.
@@ -93,7 +93,7 @@ pub struct Fault {
 }
 
 impl Summary {
-    /// How a world and its applications stand now.
+    /// Summarises a world and its applications.
     pub(crate) fn new(
         world: &mut World,
         apps: &[Application],

@@ -1,4 +1,4 @@
-//! Everything that TCP and the network do: links, endpoints and their timers, without applications.
+//! TCP and the network: links, endpoints and their timers, without applications.
 
 use crate::agenda::{Agenda, Alarm, EventId};
 use crate::fabric::{Arrival, EndpointId, Envelope, Fabric, LinkId, RouteId};
@@ -17,7 +17,7 @@ pub type ConnectionId = u32;
 /// Index of an application: a flow or a visit.
 pub type AppId = u32;
 
-/// What an event of the agenda is about.
+/// An event of the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A packet leaves a link.
@@ -36,7 +36,7 @@ pub enum Event {
 const INDEX_BITS: u32 = 25;
 
 impl Event {
-    /// The event's name on the agenda. Links come first: their names are their indices.
+    /// The event's id on the agenda. Links come first: a link's id is its index.
     pub fn id(self) -> EventId {
         let (kind, index) = match self {
             Event::Link(index) => (0, index as u32),
@@ -48,7 +48,7 @@ impl Event {
         kind << INDEX_BITS | index
     }
 
-    /// The event of a name.
+    /// The event of an id.
     pub fn of(id: EventId) -> Event {
         let index = id & ((1 << INDEX_BITS) - 1);
         match id >> INDEX_BITS {
@@ -61,7 +61,7 @@ impl Event {
     }
 }
 
-/// The routes of a group of connections, as they are now.
+/// The present routes of a group of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Group for reroutes; empty for none.
@@ -89,16 +89,16 @@ pub struct Dial {
     pub path: usize,
     /// Code point of its packets, both ways.
     pub dscp: u8,
-    /// Who hears of it.
+    /// The application that uses it.
     pub app: AppId,
-    /// The side that sends most: the one that is sampled.
+    /// The side that sends most and is sampled.
     pub sender: Side,
 }
 
 /// A connection that was opened.
 #[derive(Clone)]
 pub struct Connection {
-    /// What was asked.
+    /// Its settings.
     pub dial: Dial,
     /// Port of the client, unique in the run.
     pub client_port: u16,
@@ -126,20 +126,20 @@ struct Station {
 
 /// Links and endpoints under one clock.
 pub struct World {
-    /// The present.
+    /// Current time.
     pub now: Time,
-    /// What happens next.
+    /// Pending events.
     pub agenda: Agenda,
     /// The links.
     pub fabric: Fabric<Segment>,
     paths: Vec<Path>,
     stations: Vec<Station>,
     connections: Vec<Connection>,
-    /// What congestion controls share between connections.
+    /// State that connections share in a congestion control.
     groups: Rc<Groups>,
     /// Windows that connections share segment by segment.
     windows: Rc<SharedWindows>,
-    /// Endpoints to which another one's window or ACK gave something to do.
+    /// Endpoints that may act because of another endpoint's window or ACK.
     served: BTreeSet<EndpointId>,
     seed: u64,
     sampling: bool,
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// The index of a path, which is added when it is new.
+    /// The index of a path. Adds it when it is new.
     pub fn path(&mut self, path: Path) -> usize {
         self.paths.iter().position(|known| *known == path).unwrap_or_else(|| {
             self.paths.push(path);
@@ -172,7 +172,7 @@ impl World {
         })
     }
 
-    /// Gives all paths of a group other routes, for packets that are sent from now on.
+    /// Changes the routes of all paths of a group, for packets sent from now on.
     pub fn reroute(&mut self, group: &str, down: RouteId, up: RouteId) {
         for path in self.paths.iter_mut().filter(|path| path.group == group) {
             (path.down, path.up) = (down, up);
@@ -182,7 +182,7 @@ impl World {
     /// Opens a connection; its SYN is on the way.
     pub fn connect(&mut self, dial: Dial) -> ConnectionId {
         let id = self.connections.len() as ConnectionId;
-        // More than 32768 connections take their ports again, as on a real host with as many servers.
+        // After 32768 connections, ports are used again, as on a real host with that many servers.
         let client_port = (FIRST_PORT + id % (65_536 - FIRST_PORT)) as u16;
         let at_client = SocketAddrV4::new(dial.client_address, client_port);
         let at_server = SocketAddrV4::new(dial.server_address, dial.server_port);
@@ -223,7 +223,7 @@ impl World {
         &self.connections
     }
 
-    /// An endpoint, to look at.
+    /// An endpoint.
     pub fn tcp(&self, endpoint: EndpointId) -> &Endpoint {
         &self.stations[endpoint as usize].tcp
     }
@@ -260,7 +260,7 @@ impl World {
         records.into_iter().map(|(instance, record)| (end(&record), instance, record)).collect()
     }
 
-    /// The application writes; the bytes that the send buffer took.
+    /// The application writes. Returns the bytes that the send buffer took.
     pub fn write(&mut self, endpoint: EndpointId, bytes: u64) -> u64 {
         let taken = self.stations[endpoint as usize].tcp.write(self.now, bytes);
         if taken > 0 {
@@ -282,7 +282,7 @@ impl World {
         self.stations[endpoint as usize].tcp.bound_unsent(bytes);
     }
 
-    /// The application reads what has arrived in order, so many bytes at most; how many it were.
+    /// The application reads at most `most` of the bytes that arrived in order. Returns how many it read.
     pub fn read(&mut self, endpoint: EndpointId, most: u64) -> u64 {
         let tcp = &mut self.stations[endpoint as usize].tcp;
         let bytes = tcp.readable().min(most);
@@ -318,7 +318,7 @@ impl World {
         self.pump(to);
     }
 
-    /// The event of an endpoint came up; whether its timer went off.
+    /// The event of an endpoint is due. Returns whether its timer fired.
     pub fn endpoint_event(&mut self, endpoint: EndpointId) -> bool {
         let station = &mut self.stations[endpoint as usize];
         if !station.alarm.goes_off(self.now) {
@@ -332,17 +332,17 @@ impl World {
         due
     }
 
-    /// An endpoint, apart from those that were called, that has acted since the last call: there may be room to write.
+    /// An endpoint that acted since the last call because of another one; it may have room to write.
     pub fn take_served(&mut self) -> Option<EndpointId> {
         self.served.pop_first()
     }
 
-    /// The groups of a congestion control so far, to look at.
+    /// The groups of a congestion control so far.
     pub fn groups(&self, instance: &Arc<Instance>) -> Vec<(GroupKey, Group)> {
         self.groups.of(instance)
     }
 
-    /// After a call of an endpoint: what it has to send, and what others of its window have then.
+    /// After a call of an endpoint: sends its segments, then those of endpoints that share its window.
     fn pump(&mut self, endpoint: EndpointId) {
         self.send(endpoint);
         while let Some(next) = self.windows.next() {
@@ -372,8 +372,8 @@ impl World {
     }
 }
 
-/// Seeds of endpoints are apart by this odd number. Not the step of `cc_random`: with that one all endpoints
-/// would draw from one stream, each a number behind the last.
+/// Distance between the seeds of endpoints; odd. It differs from the step of `cc_random`: with that step all
+/// endpoints would draw from one stream, each one number behind the last.
 const SPREAD: u64 = 0xd134_2543_de82_ef95;
 
 /// Whether an endpoint opened its connection.

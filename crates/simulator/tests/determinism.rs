@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const SEEDS: u64 = 200;
 
-/// Writes `runs` as one JSONL file, carries them out with so many workers and returns every byte.
+/// Writes `runs` as one JSONL file, carries them out with `workers` workers and returns every byte.
 fn trace_bytes(folder: &Path, runs: &[Value], workers: usize) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = folder.join(workers.to_string());
     std::fs::create_dir_all(&folder).unwrap();

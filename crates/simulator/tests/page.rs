@@ -37,7 +37,7 @@ fn visit(http: &str, images: u32) -> Value {
            "page": page(images), "settings": {"http": http}})
 }
 
-/// `rate` in bit/s, none for no bottleneck; the queue holds `queue` packets.
+/// `rate` in bit/s, `None` for no bottleneck; the queue holds `queue` packets.
 fn simulate(rate: Option<u64>, delay_ms: u64, queue: u64, visits: &[Value]) -> Summary {
     let capacity =
         rate.map_or(json!({"kind": "unlimited"}), |rate| json!({"kind": "rate", "bit_per_s": rate}));

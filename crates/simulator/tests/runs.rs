@@ -1,4 +1,4 @@
-//! Whole runs: what is asked for as JSON, what comes of it.
+//! Whole runs, from a JSON description to the results.
 
 use parquet::file::serialized_reader::SerializedFileReader;
 use proptest::prelude::*;
@@ -140,7 +140,7 @@ fn service_classes_share_the_bottleneck_by_weight_and_priority() {
     for (found, share) in [(gold, 0.5), (received[2], 0.3), (received[3], 0.2)] {
         assert!((found / shared - share).abs() < 0.02, "{received:?}");
     }
-    // It takes 1.2 ms and 10 ms, and waits for no more than the packet in transmission, 1.2 ms.
+    // A message takes 1.2 ms and 10 ms, and waits at most for the packet in transmission, 1.2 ms.
     let voice = summary.flows[4].message_delay.as_ref().unwrap();
     assert!(voice.p50 <= 10_000_000 + 2 * 1_211_200, "{} ns", voice.p50);
 }
@@ -197,7 +197,7 @@ fn a_flow_without_end_stops_with_the_run_or_at_its_own_time() {
     assert_eq!((summary.duration, summary.unfinished), (3_000_000_000, 1));
     let summary = simulate(&described(path(), json!({"flows": [stopped], "until_ns": 10_u64.pow(11)})));
     assert_eq!(summary.unfinished, 0);
-    // What the send buffer holds at the stop is still sent.
+    // Bytes in the send buffer at the stop are still sent.
     let ended = summary.flows[0].ended.unwrap();
     assert!((1_000_000_000..3_000_000_000).contains(&ended), "{ended} ns");
 }
@@ -301,8 +301,8 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever the path, what ends does end, every packet is accounted for, and a second run of the
-    /// same description is the same. (Time running back is a debug assertion of the engine.)
+    /// On any path, finite flows end, every packet is accounted for, and a second run of the same description
+    /// is equal. (A debug assertion of the engine checks that time never runs back.)
     #[test]
     fn every_run_ends_and_conserves_its_packets(
         mbit in 0.2_f64..50.0, delay_ms in 0.0_f64..200.0, queue in 4_u64..200, loss in 0.0_f64..0.05,
@@ -385,13 +385,13 @@ fn a_server_caches_over_the_visits_of_one_user() {
         let first = rows.iter().filter(begun).find(|row| row.contains("\"join\""));
         column(first.unwrap(), "cwnd").is_some()
     });
-    // The first user's second visit; not the other user's, not to another server.
+    // Cached: only later visits of the first user to the same server.
     assert_eq!(cached.collect::<Vec<_>>(), [false, true, false, false, true], "{rows:#?}");
 }
 
 #[test]
 fn a_new_connection_begins_with_the_round_trip_time_of_others_where_that_is_shared() {
-    // The second comes when the first is over and the queue empty, or while the first fills the queue.
+    // The second visit begins after the first, with an empty queue, or while the first fills the queue.
     for (algorithm, second_ms) in [("tcbt", 10_000), ("tcbe", 1_500)] {
         let visits = [visit(0, 0, 0, 3_000_000), visit(second_ms, 0, 0, 20_000)];
         let [alone, shared] = [0, 1].map(|shares| {
@@ -438,7 +438,7 @@ fn applications_over_one_shared_window_end_and_repeat() {
                       "pause_ns": 100_000_000});
     let flows = json!([bulk(300_000), bulk(70_000), {"kind": kind, "congestion": "shares"}, bulk(1)]);
     let visits: Vec<Value> = (0..4).map(|n| visit(n * 150, 0, 0, 150_000)).collect();
-    // Who may write again hears of it when another connection's ACK makes room.
+    // An application is notified when another connection's ACK makes room to write.
     let tcp = json!({"sysctls": {"net.ipv4.tcp_notsent_lowat": "4096"}});
     let simulation = json!({"flows": flows, "visits": visits, "tcp": tcp, "until_ns": 60 * SECOND});
     let path = network(direction(5.0, 20.0, 20, 0.03), direction(5.0, 20.0, 100, 0.01));

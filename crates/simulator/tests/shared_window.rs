@@ -55,7 +55,7 @@ impl Hosts {
         Hosts { world, config: Arc::new(config), instance, path }
     }
 
-    /// Opens a connection; the server's end, which is established when the clock stands again.
+    /// Opens a connection, runs until it is established and returns the server's end.
     fn open(&mut self) -> EndpointId {
         let id = self.world.connect(Dial {
             client: self.config.clone(),
@@ -78,7 +78,7 @@ impl Hosts {
         assert_eq!(self.world.write(end, bytes), bytes);
     }
 
-    /// The next event by `until`; false where there is none.
+    /// Handles the next event by `until`; false if there is none.
     fn step(&mut self, until: Time) -> bool {
         let world = &mut self.world;
         let Some((time, id)) = world.agenda.pop() else { return false };
@@ -136,8 +136,8 @@ impl Hosts {
     }
 }
 
-/// Three connections with C = 12 in congestion avoidance and nothing in flight. `more` data segments are lost,
-/// counted from here.
+/// Three connections with C = 12 in congestion avoidance and nothing in flight. From here on the data
+/// segments numbered `more` are lost.
 fn three_at_12(more: &[u64]) -> (Hosts, [EndpointId; 3]) {
     // Of the first connection's 11 segments the first is lost, and repeated: 12 pass.
     let lost: Vec<u64> = [1].into_iter().chain(more.iter().map(|nth| nth + 12)).collect();
@@ -153,7 +153,7 @@ fn three_at_12(more: &[u64]) -> (Hosts, [EndpointId; 3]) {
 #[test]
 fn a_loss_halves_the_window_of_all_once_for_each_flight() {
     let (mut hosts, ends) = three_at_12(&[1, 5]);
-    // INT-1: 4 each of the 12, of which the first of two connections are lost.
+    // INT-1: each may send 4 of the 12; the first segments of two connections are lost.
     ends.iter().for_each(|&end| hosts.write(end, 4 * SEGMENT));
     assert_eq!(hosts.flights(&ends), [4, 4, 4]);
     ends.iter().for_each(|&end| hosts.write(end, BULK));
@@ -165,7 +165,7 @@ fn a_loss_halves_the_window_of_all_once_for_each_flight() {
     // In the flight after it: 2 each.
     hosts.pass(36 * MS + 800_000);
     assert_eq!((hosts.shared(), hosts.flights(&ends)), ((6, 6), vec![2, 2, 2]));
-    // What a row of the table tcp says: the part of C that the others leave.
+    // A row of the table tcp shows the part of C that the others leave.
     let windows: u32 = ends.iter().map(|&end| hosts.world.tcp(end).sock().snd_cwnd).sum();
     assert!((6..=8).contains(&windows), "{windows}");
     assert_eq!(ends.map(|end| hosts.timeouts(end)), [0; 3]);
@@ -232,8 +232,8 @@ fn the_members_are_served_in_turns() {
     assert!(flights.iter().all(|flight| (4..=5).contains(flight)), "{flights:?}");
 }
 
-/// The time that a second connection takes for 3 segments of which the second is lost while the first sends, and
-/// its timeouts.
+/// A long and a short connection send at once; the second of the short one's 3 segments is lost. Returns the
+/// short one's time and timeouts.
 fn short_beside_long(exact: i64, change: impl Fn(&mut Config)) -> (u64, u32) {
     // Ten of the long one are in flight before them, and some follow.
     let mut hosts = Hosts::new(exact, &lossy(&[12]), |config| {
@@ -259,12 +259,13 @@ fn acks_of_another_connection_find_a_loss_at_the_tail() {
     assert!(timeouts == 0 && exact < 150, "{exact} ms, {timeouts} timeouts");
     let (approximate, timeouts) = short_beside_long(0, rfc6675);
     assert!(timeouts == 1 && approximate > 240, "{approximate} ms, {timeouts} timeouts");
-    // RACK waits for a quarter of a round trip where one connection alone knows too little.
+    // Without a shared window RACK waits for a quarter of a round trip.
     let [exact, approximate] = [1, 0].map(|exact| short_beside_long(exact, |_| {}));
     assert!(exact.1 == 0 && exact.0 < approximate.0, "{exact:?} exactly, {approximate:?} approximately");
 }
 
-/// C right after the timeout of a connection whose only segment is lost, beside one that sends so many.
+/// C right after the timeout of a connection whose only segment is lost. Another connection sends `others`
+/// segments.
 fn after_timeout(others: u64) -> (u64, u64) {
     let mut hosts = Hosts::new(1, &lossy(&[1]), |config| config.initial_window = 16);
     let other = hosts.open();
@@ -308,8 +309,8 @@ fn what_a_closed_connection_had_in_flight_is_room_for_the_others() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is lost or overtaken, all data arrive, and once nothing is in flight nothing is counted. Together
-    /// the members never send beyond C; this is not asked where reordering makes false alarms.
+    /// With any loss and reordering, all data arrive, and the count in flight returns to 0. Together the
+    /// members never send beyond C; this is not checked where reordering causes spurious loss marks.
     #[test]
     fn the_members_never_send_beyond_the_window(
         sizes in prop::collection::vec(1_u64..150_000, 1..7), loss in 0.0..0.15, mbit in 1_u64..30,
@@ -339,7 +340,8 @@ proptest! {
             let now = hosts.outstanding();
             let sent = ends.iter().map(|&end| hosts.world.tcp(end).sock().data_segs_out).sum();
             let timed_out = ends.iter().map(|&end| hosts.timeouts(end)).sum();
-            // A timeout repeats a segment whatever the window is; an undo brings segments back and sends nothing.
+            // A timeout repeats a segment regardless of the window; an undo brings segments back and sends
+            // nothing.
             let (prior_sent, prior_timed_out) = std::mem::replace(&mut counted, (sent, timed_out));
             let limit = c.max(before) + u64::from(timed_out - prior_timed_out);
             prop_assert!(

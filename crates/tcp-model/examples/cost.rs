@@ -1,6 +1,6 @@
-//! What a segment costs the two endpoints, in nanoseconds of one core, by the window: without loss, and
-//! with one loss per window, so that the connection is in recovery all the time (Relentless keeps
-//! the window up).
+//! Cost of a segment at the two endpoints, in nanoseconds of one core, for several windows: without loss, and
+//! with one loss per window, so that the connection is always in recovery (Relentless keeps the window
+//! large).
 //!
 //!     cargo run --release -p wirepaint-tcp-model --example cost
 
@@ -23,7 +23,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// Segments of the server are `spacing` apart; without `loss` all arrive, else one in so many does not.
+    /// The server's segments are `spacing` apart. Without `loss` all arrive, else one in `loss` is lost.
     fn collect(&mut self, now: Time) {
         for side in 0..2 {
             while let Some(segment) = self.ends[side].transmit(now) {

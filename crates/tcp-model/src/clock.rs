@@ -9,10 +9,10 @@ use wirepaint_units::Time;
 /// Microseconds of a jiffy.
 pub(crate) const JIFFY_US: u64 = 4_000;
 const JIFFY_NS: u64 = JIFFY_US * 1_000;
-/// The kernel's clocks are far from zero when a run begins; zero means "never" in many fields.
+/// Boot precedes the run by this, because zero means "never" in many kernel fields.
 pub const BOOT_NS: u64 = 1_000_000_000_000;
 
-/// The instant at hand, as Linux sees it.
+/// The current time, as Linux sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Clock {
     /// Nanoseconds since boot (`tcp_clock_cache`).
@@ -39,12 +39,12 @@ impl Clock {
     }
 }
 
-/// The timestamp option's value of an instant in microseconds.
+/// The timestamp option's value at `us` microseconds.
 pub(crate) fn timestamp(us: u64) -> u32 {
     (us / 1_000) as u32
 }
 
-/// The run's time of an instant in nanoseconds since boot.
+/// Converts nanoseconds since boot to the run's time.
 pub(crate) fn run_time(ns: u64) -> Time {
     Time(ns.saturating_sub(BOOT_NS))
 }
@@ -54,8 +54,8 @@ pub(crate) fn jiffies_of(us: u64) -> u64 {
     us.div_ceil(JIFFY_US)
 }
 
-/// When a timer of the wheel that is set at `now` (jiffies) to expire at `expires` (jiffies) fires,
-/// in nanoseconds since boot.
+/// When a timer of the wheel fires, in nanoseconds since boot. It is set at `now` to expire at `expires`
+/// (both in jiffies).
 pub(crate) fn wheel(now: u64, expires: u64) -> u64 {
     let delta = expires.saturating_sub(now);
     let mut shift = 0;

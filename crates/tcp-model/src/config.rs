@@ -1,4 +1,4 @@
-//! What a connection is set to: Linux 6.18's sysctls and socket options, with their defaults.
+//! Settings of a connection: Linux 6.18's sysctls and socket options, with their defaults.
 
 use crate::shared::SharedWindows;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wirepaint_congestion_native::{Groups, Instance};
 
-/// How lost segments are told from late ones, on a connection with SACK.
+/// How a connection with SACK tells lost segments from late ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossDetection {
     /// RACK-TLP (RFC 8985): by the time at which segments were sent. Linux 6.18 knows no other.
@@ -20,9 +20,9 @@ pub enum LossDetection {
 pub enum Ecn {
     /// 0: refused.
     Off,
-    /// 1: asked for when connecting, accepted when asked.
+    /// 1: requested when connecting, accepted on request.
     On,
-    /// 2: accepted when asked; Linux's default.
+    /// 2: accepted on request; Linux's default.
     Passive,
 }
 
@@ -138,7 +138,7 @@ impl Config {
         }
     }
 
-    /// Payload of a full segment in bytes where both sides are set so.
+    /// Payload of a full segment in bytes, if both sides have these settings.
     pub fn full_segment(&self) -> u32 {
         self.mss - if self.timestamps { 12 } else { 0 }
     }
@@ -150,15 +150,15 @@ impl Config {
         space.ilog2().saturating_sub(15).min(14)
     }
 
-    /// Memory that a received segment takes (`skb->truesize`): a buffer of a power of two and
-    /// `struct sk_buff` of 256 bytes. A segment of 1448 bytes takes 2304, as on a virtual Ethernet pair
-    /// that a packet socket writes to.
+    /// Memory that a received segment takes (`skb->truesize`): a buffer of a power of two and `struct
+    /// sk_buff` of 256 bytes. A segment of 1448 bytes takes 2304, as on a virtual Ethernet pair written by a
+    /// packet socket.
     pub(crate) fn truesize(&self, len: u32) -> u64 {
         u64::from((len + self.receive_overhead).next_power_of_two()) + 256
     }
 }
 
-/// Whose connection it is.
+/// The ends of a connection, and the state that it shares.
 #[derive(Clone)]
 pub struct Peer {
     /// Address and port of this side.
@@ -169,9 +169,9 @@ pub struct Peer {
     pub host: u32,
     /// Seed of the congestion control's random numbers.
     pub seed: u64,
-    /// What the run's connections know in common; `None` leaves this one alone.
+    /// State that the run's connections share; `None` shares nothing.
     pub groups: Option<Rc<Groups>>,
-    /// The run's shared windows, and what they call this side.
+    /// The run's shared windows, and this side's id there.
     pub windows: Option<(Rc<SharedWindows>, u32)>,
 }
 

@@ -21,7 +21,7 @@ use wirepaint_units::Time;
 /// Memory that a burst needs for headers, in bytes: `MAX_TCP_HEADER` of a kernel without drivers for wireless
 /// networks and Hyper-V, as on the testbed's machine (320 with them), and `struct skb_shared_info`.
 const BURST_HEAD: u64 = 256 + 320;
-/// The same of `struct sk_buff`.
+/// Memory of `struct sk_buff`.
 const BURST_BUFFER: u64 = 256;
 
 /// Stages of a connection.
@@ -45,7 +45,7 @@ pub(crate) enum Fin {
     Sent,
 }
 
-/// What the other side agreed to.
+/// Options that the other side agreed to.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Agreed {
     pub sack: bool,
@@ -94,10 +94,10 @@ pub struct Endpoint {
     pub(crate) reorderings_seen: u32,
     pub(crate) duplicates_seen: u32,
     pub(crate) high_seq: u64,
-    /// Every segment below is SACKed or held for lost (RFC 6675).
+    /// Every segment below is SACKed or marked lost (RFC 6675).
     pub(crate) lost_below: u32,
     pub(crate) undo_marker: Option<u64>,
-    /// Retransmissions that no duplicate report has answered; -1 where there were none to undo.
+    /// Retransmissions that no DSACK has reported; -1 where there were none to undo.
     pub(crate) undo_retrans: i64,
     /// Timestamp of the first retransmission of the episode; 0 before it.
     pub(crate) retrans_stamp: u32,
@@ -127,7 +127,7 @@ pub struct Endpoint {
     pub(crate) windows: Option<(Rc<SharedWindows>, u32)>,
 }
 
-/// What the receiving half must know of this side.
+/// What the receiving half needs from this side.
 macro_rules! context {
     ($endpoint:expr) => {
         $crate::receiver::Context {
@@ -234,7 +234,7 @@ impl Endpoint {
 
     // ---- the path -----------------------------------------------------------------------------
 
-    /// The next segment to put on the path; call until it says `None`.
+    /// The next segment to put on the path; call until it returns `None`.
     pub fn transmit(&mut self, _now: Time) -> Option<Segment> {
         self.out.pop_front()
     }
@@ -256,9 +256,9 @@ impl Endpoint {
 
     // ---- the application ----------------------------------------------------------------------
 
-    /// The application writes; the bytes that the send buffer took.
+    /// The application writes. Returns the bytes that the send buffer took.
     ///
-    /// Where it took fewer, write again when [`is_writable`](Self::is_writable).
+    /// If it took fewer, write again when [`is_writable`](Self::is_writable).
     pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
         self.refresh(now);
         if self.fin != Fin::Open {
@@ -285,15 +285,15 @@ impl Endpoint {
         taken
     }
 
-    /// What the last burst in the queue still takes, or a new one where there is any room for it.
+    /// Bytes that still fit into the last burst in the queue, or into a new one if there is room for it.
     fn burst_room(&self) -> u64 {
         let (goal, unsent) = (self.size_goal(), self.unsent());
         let rest = unsent.next_multiple_of(goal) - unsent;
         if rest > 0 { rest } else { goal.min(self.writable()) }
     }
 
-    /// Bytes that a write takes at most: the last burst in the queue is filled up (tcp_xmit_size_goal), and
-    /// where there is any room, a new one finds some (sk_stream_memory_free).
+    /// Most bytes that a write takes: it fills up the last burst in the queue (tcp_xmit_size_goal), and adds
+    /// bursts while there is any room (sk_stream_memory_free).
     pub fn writable(&self) -> u64 {
         if self.fin != Fin::Open {
             return 0;
@@ -315,7 +315,7 @@ impl Endpoint {
             && self.unsent().saturating_mul(2) < self.notsent_lowat
     }
 
-    /// Memory that what was written may take (sk_sndbuf), in bytes.
+    /// Memory limit for written data (sk_sndbuf), in bytes.
     pub fn send_buffer(&self) -> u64 {
         self.sndbuf
     }
@@ -341,9 +341,9 @@ impl Endpoint {
         (GSO_MAX.min(self.max_window / 2) / mss).max(1) * mss
     }
 
-    /// Memory of what was written and is not acknowledged (sk_wmem_queued).
+    /// Memory of written and unacknowledged data (sk_wmem_queued).
     ///
-    /// DEVIATION: parts into which SACK blocks and retransmissions split a burst take no memory of their own.
+    /// DEVIATION: SACK blocks and retransmissions split a burst without additional memory.
     fn queued_memory(&self) -> u64 {
         let bursts = u64::from(self.board.bursts()) + self.unsent().div_ceil(self.size_goal());
         self.unacknowledged() + bursts * (BURST_HEAD + BURST_BUFFER)
@@ -364,7 +364,7 @@ impl Endpoint {
         self.rcv.readable()
     }
 
-    /// The application reads so many bytes, or what there is; how many it got.
+    /// The application reads at most `bytes` bytes. Returns how many it got.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         self.refresh(now);
         let taken = bytes.min(self.rcv.readable());
@@ -390,7 +390,7 @@ impl Endpoint {
         }
     }
 
-    /// The connection ends here and now, without a word to the other side.
+    /// Ends the connection at once, without a segment to the other side.
     pub fn abort(&mut self, now: Time) {
         self.refresh(now);
         if self.stage != Stage::Closed {
@@ -413,7 +413,7 @@ impl Endpoint {
         self.failed
     }
 
-    /// True once all that the other side will ever send has arrived.
+    /// True once the other side's FIN and all data before it have arrived.
     pub fn is_finished(&self) -> bool {
         self.rcv.finished()
     }
@@ -474,7 +474,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// From now on samples are taken; see [`drain_samples`](Self::drain_samples).
+    /// Begins to take samples; see [`drain_samples`](Self::drain_samples).
     pub fn take_samples(&mut self) {
         self.samples.get_or_insert_default();
     }
@@ -497,7 +497,7 @@ impl Endpoint {
         }
     }
 
-    // ---- small things that all parts use --------------------------------------------------------
+    // ---- helpers of all parts -------------------------------------------------------------------
 
     /// tcp_mstamp_refresh.
     pub(crate) fn refresh(&mut self, now: Time) {

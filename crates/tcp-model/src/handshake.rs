@@ -73,7 +73,7 @@ impl Endpoint {
         self.sample(Event::Retransmit);
     }
 
-    /// What the other side's SYN or SYN-ACK allows.
+    /// Sets the options that the other side's SYN or SYN-ACK allows.
     fn agree(&mut self, syn: &Segment) {
         let config = &self.config;
         self.agreed = Agreed {
@@ -111,7 +111,7 @@ impl Endpoint {
 
     pub(crate) fn receive_handshake_ack(&mut self, segment: &Segment) {
         if segment.has(flags::SYN) {
-            // The other side repeats its SYN (tcp_check_req): so do we with our answer.
+            // The other side repeats its SYN (tcp_check_req): we repeat our answer.
             self.repeat_syn();
             return self.arm_handshake(RTO_INIT);
         }
@@ -120,7 +120,7 @@ impl Endpoint {
         }
         self.echoed = segment.has(flags::TIMESTAMPS).then_some(segment.tsecr);
         if segment.has(flags::TIMESTAMPS) {
-            // tcp_check_req: the first data echo this one, not the SYN's.
+            // tcp_check_req: the first data echo this timestamp, not the SYN's.
             self.rcv.note_timestamp(u64::from(segment.seq), segment.tsval);
         }
         self.snd_wnd = u64::from(segment.window);

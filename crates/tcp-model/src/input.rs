@@ -7,7 +7,7 @@ use crate::sample::Event;
 use crate::segment::{Segment, flags};
 use wirepaint_congestion_native::ack_flags;
 
-/// Findings about the ACK at hand (FLAG_* of tcp_input.c).
+/// Findings about the current ACK (FLAG_* of tcp_input.c).
 pub(crate) mod flag {
     pub const DATA: u32 = 1 << 0;
     pub const WIN_UPDATE: u32 = 1 << 1;
@@ -27,7 +27,7 @@ pub(crate) mod flag {
     pub const CA_ALERT: u32 = DATA_SACKED | ECE | DSACKING;
 }
 
-/// What is done about lost segments once the window is set.
+/// How lost segments are repaired once the window is set.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Repair {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Repair {
     New,
 }
 
-/// The ACK at hand (struct tcp_sacktag_state and the locals of tcp_ack).
+/// The current ACK (struct tcp_sacktag_state and the locals of tcp_ack).
 #[derive(Default)]
 pub(crate) struct Ack {
     pub number: u64,
@@ -102,11 +102,10 @@ impl Endpoint {
         self.check_end();
     }
 
-    /// tcp_check_space: the buffer grows where the application waits and the window is not full, until the
-    /// application is woken.
+    /// tcp_check_space: while the application waits and the window is not full, the buffer grows.
     ///
-    /// `before` was in flight before new data were sent: of these, only the first burst counts. The others
-    /// wait until the device is done with it (TCP Small Queues), which is after the window is looked at.
+    /// `before` was in flight before new data were sent. Only the first burst of the new data counts: the
+    /// other bursts wait for the device (TCP Small Queues) until after this check.
     pub(crate) fn make_space(&mut self, before: u32) {
         if !self.wants_space {
             return;
@@ -200,7 +199,7 @@ impl Endpoint {
         true
     }
 
-    /// An ACK that is older than one that came before; its SACK blocks may be news.
+    /// An ACK older than one already received; its SACK blocks may be new.
     fn acknowledged_late(&mut self, segment: &Segment, seq: u64, mut ack: Ack) -> bool {
         let limit = self.max_window.min(self.cc.tp.bytes_acked);
         if ack.number + limit < ack.prior_una {
@@ -281,7 +280,7 @@ impl Endpoint {
                 ack.is(flag::UNA_ADVANCED),
             );
         } else {
-            // With much reordering the window grows with whatever is delivered (tcp_may_raise_cwnd).
+            // With much reordering the window grows with every delivery (tcp_may_raise_cwnd).
             let progress = if self.reordering > self.config.reordering {
                 flag::DATA_ACKED | flag::DATA_SACKED
             } else {

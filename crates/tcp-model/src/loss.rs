@@ -12,8 +12,8 @@ const RECOVERY_THRESH: u8 = 16;
 
 /// The newest delivered transmission and the reordering window.
 ///
-/// Transmissions are told apart by their order. Linux takes their times in microseconds and, where
-/// these are equal, their numbers; there two ACKs never arrive in the same microsecond.
+/// Transmissions are identified by their order. Linux uses their times in microseconds, and their sequence
+/// numbers if the times are equal; there two ACKs never arrive in the same microsecond.
 pub(crate) struct Rack {
     order: u32,
     pub rtt_us: u64,
@@ -93,8 +93,8 @@ impl Endpoint {
         }
     }
 
-    /// tcp_rack_detect_loss: marks what was sent a round trip and the window before the newest
-    /// delivered transmission; the time that the last of the others must still be waited for.
+    /// tcp_rack_detect_loss: marks segments sent a round trip and the window before the newest delivered
+    /// transmission. Returns the time until the last of the others would be lost.
     fn detect_by_time(&mut self) -> u64 {
         let window = self.reorder_window();
         let now = self.clock.us();
@@ -106,7 +106,7 @@ impl Endpoint {
                 break;
             }
             if sent.sent_us + patience > now {
-                // So must all that were sent after it; the last of them longest.
+                // All segments sent after it must wait too, the last of them longest.
                 let last = self.board.last_before(self.rack.order);
                 return self.board.get(last).sent_us + patience - now;
             }
@@ -245,7 +245,7 @@ impl Endpoint {
         }
     }
 
-    /// tcp_add_reno_sack: a duplicate ACK says that one more segment has arrived somewhere.
+    /// tcp_add_reno_sack: a duplicate ACK means that one more segment has arrived.
     pub(crate) fn add_reno_sack(&mut self, duplicates: u32) {
         if duplicates == 0 {
             return;
@@ -256,7 +256,7 @@ impl Endpoint {
         self.cc.tp.delivered += self.cc.tp.sacked_out.saturating_sub(prior);
     }
 
-    /// tcp_remove_reno_sacks: of what is acknowledged, one was the hole, the rest had arrived.
+    /// tcp_remove_reno_sacks: one acknowledged segment filled the hole, the others had arrived before.
     pub(crate) fn remove_reno_sacks(&mut self, acked: u32) {
         let tp = &mut self.cc.tp;
         tp.delivered += acked.saturating_sub(tp.sacked_out).max(1);

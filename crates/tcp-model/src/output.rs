@@ -17,7 +17,7 @@ const TSO_RTT_LOG: u32 = 9;
 const TSO_WINDOW_DIVISOR: u64 = 3;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// How far tcp_write_xmit goes.
+/// How much tcp_write_xmit sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Push {
     /// As far as the windows allow.
@@ -29,9 +29,9 @@ enum Push {
 }
 
 impl Endpoint {
-    // ---- what waits ---------------------------------------------------------------------------
+    // ---- unsent data --------------------------------------------------------------------------
 
-    /// Something waits that was never sent: data or the FIN.
+    /// Data or the FIN wait unsent.
     pub(crate) fn has_unsent(&self) -> bool {
         self.written > self.nxt || self.fin == Fin::Queued
     }
@@ -73,7 +73,7 @@ impl Endpoint {
         self.write_xmit(Push::Probe);
     }
 
-    /// tcp_write_xmit; true where data wait and nothing is in flight that would call for them.
+    /// tcp_write_xmit; true if data wait and nothing is in flight whose ACK would release them.
     fn write_xmit(&mut self, push: Push) -> bool {
         let burst = self.burst_segments();
         self.report_flight();
@@ -125,7 +125,7 @@ impl Endpoint {
         self.cc.tp.packets_out == 0 && self.has_unsent() && !waits
     }
 
-    /// Sends up to `quota` segments as one burst of the device (one skb of Linux); how many.
+    /// Sends up to `quota` segments as one burst of the device (one skb of Linux). Returns their number.
     fn send_burst(&mut self, quota: u32, push: Push) -> u32 {
         let before = (self.cc.tp.packets_out, self.nxt);
         let prior_wstamp = self.stamp_departure();
@@ -164,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// One new segment leaves; `first` of its burst.
+    /// Sends one new segment; `first`: it is the first of its burst.
     fn send_new(&mut self, len: u32, fin: bool, first: bool) {
         let seq = self.nxt;
         let mut bits = if fin { flags::FIN } else { 0 };
@@ -237,7 +237,7 @@ impl Endpoint {
     fn should_defer(&self, burst: u32, limited: &mut bool) -> bool {
         let tp = &self.cc.tp;
         if self.config.gso_max_segs == 1
-            || self.shared.is_some() // others take what it leaves
+            || self.shared.is_some() // other connections use the rest
             || self.ca_state() >= CaState::Recovery
             || self.clock.ns > tp.tcp_wstamp_ns + MILLISECOND_NS
         {
@@ -373,7 +373,8 @@ impl Endpoint {
         self.repeat(id);
         let sent = self.board.get_mut(id);
         let stamp = timestamp(sent.sent_us);
-        // After an undo a timeout may repeat what is in flight twice already; Linux's counter leaks then.
+        // After an undo a timeout may repeat a segment that is already in flight twice; Linux's counter leaks
+        // then.
         self.cc.tp.retrans_out += u32::from(!sent.has(tag::RETRANSMITTED));
         sent.tags |= tag::RETRANSMITTED;
         if self.retrans_stamp == 0 {
@@ -407,7 +408,8 @@ impl Endpoint {
 
     // ---- zero window ----------------------------------------------------------------------------
 
-    /// tcp_write_wakeup: what fits into the window, else an old number that calls for an ACK.
+    /// tcp_write_wakeup: sends data that fit into the window, else an old sequence number that elicits an
+    /// ACK.
     pub(crate) fn write_wakeup(&mut self) {
         let room = (self.una + self.snd_wnd).saturating_sub(self.nxt);
         if room > 0 || (self.written == self.nxt && self.fin == Fin::Queued) {
@@ -424,14 +426,14 @@ impl Endpoint {
         }
     }
 
-    // ---- what every segment takes ---------------------------------------------------------------
+    // ---- transmission ---------------------------------------------------------------------------
 
     /// tcp_send_ack.
     pub(crate) fn send_ack(&mut self) {
         self.emit(self.nxt, 0, 0);
     }
 
-    /// __tcp_transmit_skb: puts a segment out; when it leaves, in microseconds.
+    /// __tcp_transmit_skb: emits a segment. Returns its departure in microseconds.
     fn emit(&mut self, seq: u64, len: u32, bits: u16) -> u64 {
         let sent_us = if len > 0 || bits & flags::FIN != 0 {
             self.cc.tp.tcp_wstamp_ns / 1_000
@@ -448,7 +450,7 @@ impl Endpoint {
         sent_us
     }
 
-    /// tcp_rate_skb_sent, and the time of the transmission.
+    /// tcp_rate_skb_sent; also sets the time of the transmission.
     fn stamp_rate(&mut self, sent: &mut Sent, sent_us: u64) {
         let tp = &mut self.cc.tp;
         if tp.packets_out == 0 {
@@ -502,7 +504,7 @@ impl Endpoint {
         true
     }
 
-    /// The departure of what is sent now; the one before it.
+    /// Stamps the departure of the next burst. Returns the previous one.
     fn stamp_departure(&mut self) -> u64 {
         let tp = &mut self.cc.tp;
         let prior = tp.tcp_wstamp_ns;
@@ -510,7 +512,7 @@ impl Endpoint {
         prior
     }
 
-    /// tcp_update_skb_after_send: the next segment leaves when these bytes are paid for.
+    /// tcp_update_skb_after_send: the next segment leaves after these bytes' time at the pacing rate.
     fn pace_after(&mut self, bytes: u64, prior_wstamp: u64) {
         let tp = &mut self.cc.tp;
         let rate = tp.sk_pacing_rate;

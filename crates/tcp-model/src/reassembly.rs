@@ -10,7 +10,7 @@ const BLOCKS_EXPECTED: usize = 2;
 /// A range of sequence numbers: first, and one past the last.
 pub(crate) type Range = (u64, u64);
 
-/// The out-of-order queue as runs, and the report of it in the order of RFC 2018.
+/// The out-of-order queue as runs, and its SACK blocks in the order of RFC 2018.
 #[derive(Default)]
 pub(crate) struct Reassembly {
     runs: VecDeque<Range>,
@@ -53,7 +53,7 @@ impl Reassembly {
         }
     }
 
-    /// Queues what arrived beyond a hole (tcp_data_queue_ofo); the bytes that were news.
+    /// Queues data beyond a hole (tcp_data_queue_ofo). Returns the number of new bytes.
     pub fn insert(&mut self, range: Range) -> u64 {
         let at = self.runs.partition_point(|run| run.1 < range.0);
         let mut merged = range;
@@ -78,8 +78,8 @@ impl Reassembly {
         range.1 - range.0 - known
     }
 
-    /// True where the report of `range` would push a block out of what the sender is sure to hear of:
-    /// an ACK that was held back goes first (tcp_sack_new_ofo_skb).
+    /// True if the report of `range` would displace a block that the sender may not have received. A
+    /// held-back ACK must leave first then (tcp_sack_new_ofo_skb).
     pub fn displaces(&self, range: Range) -> bool {
         let known = self.blocks().iter().position(|block| range.0 <= block.1 && block.0 <= range.1);
         known.unwrap_or(self.used) >= BLOCKS_EXPECTED
@@ -115,8 +115,8 @@ impl Reassembly {
         }
     }
 
-    /// The next expected byte is `next`: takes the run that continues there (tcp_ofo_queue) and
-    /// forgets what is covered (tcp_sack_remove). The new next byte.
+    /// The next expected byte is `next`: takes the run that continues there (tcp_ofo_queue) and removes
+    /// covered blocks (tcp_sack_remove). Returns the new next byte.
     pub fn advance(&mut self, mut next: u64) -> u64 {
         while let Some(&run) = self.runs.front().filter(|run| run.0 <= next) {
             if run.0 < next {
@@ -151,7 +151,7 @@ mod tests {
             assert_eq!(queue.insert(range), 10);
         }
         assert_eq!(queue.blocks(), [(70, 80), (50, 60), (30, 40), (10, 20)]);
-        queue.insert((90, 100)); // the oldest is forgotten, not its bytes
+        queue.insert((90, 100)); // the oldest block is dropped, not its bytes
         assert_eq!(queue.blocks(), [(90, 100), (70, 80), (50, 60), (30, 40)]);
         queue.insert((40, 50));
         assert_eq!(queue.blocks(), [(30, 60), (90, 100), (70, 80)]);

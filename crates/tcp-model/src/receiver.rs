@@ -1,11 +1,11 @@
-//! The receiving half: what is acknowledged when, and how large a window is offered.
+//! The receiving half: acknowledgements and the offered window.
 //!
 //! Follows Linux 6.18: tcp_data_queue, tcp_event_data_recv (tcp_input.c), tcp_select_window (tcp_output.c),
 //! tcp_cleanup_rbuf (tcp.c).
 //!
-//! DEVIATION: received segments are never merged or dropped to save memory (tcp_collapse,
-//! tcp_prune_queue): the window is never offered beyond the buffer, so it does not come to that.
-//! DEVIATION: sequence checks beyond the window (PAWS, challenge ACKs) are left out: nobody attacks.
+//! DEVIATION: received segments are never merged or dropped to save memory (tcp_collapse, tcp_prune_queue),
+//! since the offered window never exceeds the buffer. DEVIATION: sequence checks beyond the window (PAWS,
+//! challenge ACKs) are left out, since there are no attackers.
 
 mod acknowledging;
 mod window;
@@ -37,7 +37,7 @@ mod pending {
     pub const NOW: u8 = 16;
 }
 
-/// What the sending half knows and the receiving half needs.
+/// What the receiving half needs from the sending half.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub config: &'a Config,
@@ -48,7 +48,7 @@ pub(crate) struct Context<'a> {
     pub srtt_us: u64,
 }
 
-/// tcp_select_initial_window: half the buffer, in whole segments, and no more than a SYN can say.
+/// tcp_select_initial_window: half the buffer, in whole segments, limited by the window field of a SYN.
 fn initial_window(config: &Config, mss: u64) -> u64 {
     let full = config.rmem[1] / 2;
     if full > mss { full - full % mss } else { full }
@@ -154,7 +154,7 @@ impl Receiver {
         }
     }
 
-    /// The other side's SYN arrived: its number is 0, data begin at 1. `passive`: before ours left.
+    /// The other side's SYN arrived: its number is 0, data begin at 1. `passive`: ours has not left yet.
     pub fn synchronise(&mut self, syn: &Segment, timestamps: bool, passive: bool, config: &Config) {
         self.nxt = 1;
         self.wup = 1;
@@ -171,7 +171,7 @@ impl Receiver {
         }
     }
 
-    /// Fills in what a SYN or SYN-ACK offers; the window of a SYN is never scaled.
+    /// Fills in the offers of a SYN or SYN-ACK; the window of a SYN is never scaled.
     pub fn offer(&self, syn: &mut Segment) {
         syn.ack = self.nxt as u32;
         syn.window = self.wnd.min(65_535) as u32;
@@ -206,8 +206,7 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
-    /// The application reads; true where an ACK must be sent (tcp_rcv_space_adjust,
-    /// tcp_cleanup_rbuf).
+    /// The application reads. Returns whether an ACK must be sent (tcp_rcv_space_adjust, tcp_cleanup_rbuf).
     pub fn read(&mut self, bytes: u64, cx: Context) -> bool {
         let unread = self.readable();
         let bytes = bytes.min(unread);
@@ -219,7 +218,7 @@ impl Receiver {
         } else {
             (u128::from(self.in_order_memory) * u128::from(bytes) / u128::from(unread)) as u64
         };
-        // Linux measures after each segment that it copies: what waits behind the first is unread then.
+        // Linux measures after each copied segment; those behind the first are unread then.
         let first = bytes.min(u64::from(self.rcv_mss));
         self.copied += first;
         self.adjust_space(cx);
@@ -327,7 +326,7 @@ impl Receiver {
             }
         }
         if self.finished() {
-            // tcp_fin: no more is to come.
+            // tcp_fin: the stream ends.
             self.pending |= pending::SCHEDULED;
             self.pingpong = PINGPONG_THRESH;
         }

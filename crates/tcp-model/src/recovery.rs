@@ -17,7 +17,7 @@ impl Endpoint {
             self.cc.tp.sacked_out = 0;
         }
         if ece {
-            self.cc.tp.prior_ssthresh = 0; // a reduction that is asked for is not undone
+            self.cc.tp.prior_ssthresh = 0; // a reduction by ECN is not undone
         }
         let mut entering = false;
         match self.ca_state() {
@@ -81,7 +81,7 @@ impl Endpoint {
         ack.repair = Repair::Lost;
     }
 
-    /// The state machine outside of Recovery; true where it entered it.
+    /// The state machine outside of Recovery. Returns whether it entered Recovery.
     fn look_for_loss(&mut self, ack: &mut Ack, ece: bool) -> bool {
         if !self.agreed.sack {
             if ack.is(flag::UNA_ADVANCED) {
@@ -108,7 +108,7 @@ impl Endpoint {
             return;
         }
         if self.frto {
-            // Step 3.b: what was sent only once has arrived, so the timeout was spurious.
+            // Step 3.b: a segment that was sent only once has arrived, so the timeout was spurious.
             if ack.is(flag::ORIG_SACK_ACKED) && self.try_undo_loss(true) {
                 return;
             }
@@ -140,7 +140,7 @@ impl Endpoint {
         ack.repair = Repair::Lost;
     }
 
-    /// tcp_process_tlp_ack: what an ACK says of the tail-loss probe.
+    /// tcp_process_tlp_ack: an ACK's evidence about the tail-loss probe.
     pub(crate) fn process_probe_ack(&mut self, ack: &Ack) {
         let Some(high) = self.tlp_high else { return };
         if ack.number < high {
@@ -353,8 +353,7 @@ impl Endpoint {
 
     // ---- undo ---------------------------------------------------------------------------------
 
-    /// tcp_tsopt_ecr_before: the other side answered something that was sent before `stamp` (Eifel,
-    /// RFC 3522).
+    /// tcp_tsopt_ecr_before: the ACK echoes a segment sent before `stamp` (Eifel, RFC 3522).
     fn echo_is_before(&self, stamp: u32) -> bool {
         self.echoed.is_some_and(|echo| echo != 0 && (echo.wrapping_sub(stamp) as i32) < 0)
     }
@@ -384,8 +383,8 @@ impl Endpoint {
                 self.board.get_mut(id).tags &= !tag::LOST;
             }
             self.cc.tp.lost_out = 0;
-            // What RACK had found lost it does not look at before it is sent again, marked or not; what a
-            // timeout marked it does.
+            // After an undo, RACK ignores a segment that it had marked lost until it is retransmitted.
+            // Segments that a timeout marked are listed again.
             if self.ca_state() == CaState::Loss {
                 self.board.relist();
             }
@@ -450,7 +449,7 @@ impl Endpoint {
         true
     }
 
-    /// tcp_try_undo_partial: a hole was filled by the original; true where nothing else is to be done.
+    /// tcp_try_undo_partial: the original filled a hole. Returns true if nothing else is to be done.
     fn try_undo_partial(&mut self, ack: &Ack, mark: &mut bool) -> bool {
         if self.undo_marker.is_none() || !self.was_delayed() {
             *mark = self.far_beyond();

@@ -54,7 +54,7 @@ impl RttEstimator {
         }
     }
 
-    /// Goes on with what another connection found (RFC 9040): in the scales of these fields.
+    /// Continues with another connection's values (RFC 9040), in the scales of these fields.
     pub fn seed(&mut self, srtt_us: u64, rttvar_us: u64) {
         self.srtt_us = srtt_us;
         self.rttvar_us = rttvar_us;
@@ -62,7 +62,7 @@ impl RttEstimator {
         self.mdev_max_us = rttvar_us;
     }
 
-    /// The variation that the timeout counts, in microseconds.
+    /// The variation in the timeout, in microseconds.
     pub fn variation_us(&self) -> u64 {
         self.rttvar_us
     }

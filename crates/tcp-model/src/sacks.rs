@@ -1,6 +1,5 @@
-//! What an ACK says of single segments: SACK tagging, cleaning of the queue, samples of round-trip
-//! time and delivery rate. Follows tcp_sacktag_write_queue, tcp_clean_rtx_queue (tcp_input.c) and
-//! tcp_rate.c.
+//! The evidence of an ACK about single segments: SACK tagging, cleaning of the queue, samples of round-trip
+//! time and delivery rate. Follows tcp_sacktag_write_queue, tcp_clean_rtx_queue (tcp_input.c) and tcp_rate.c.
 
 use crate::endpoint::Endpoint;
 use crate::input::{Ack, flag};
@@ -53,7 +52,7 @@ impl Endpoint {
         if self.cc.tp.sacked_out == 0 { self.una } else { self.highest_sack }
     }
 
-    /// A number of the wire in the full sequence space, which it is assumed to lie near `una` in.
+    /// Extends a sequence number of the wire to the full sequence space, near `una`.
     fn full_number(&self, wire: u32) -> u64 {
         let distance = wire.wrapping_sub(self.una as u32) as i32;
         self.una.saturating_add_signed(i64::from(distance))
@@ -71,8 +70,8 @@ impl Endpoint {
         if self.cc.tp.packets_out == 0 {
             return;
         }
-        // In the order of the data: a compressed ACK brings news in several blocks, and what a later one
-        // says must not make a hole of what an earlier one says.
+        // Blocks are taken in the order of the data: a compressed ACK has several new blocks, and data of an
+        // earlier block must not look like a hole below a later one.
         let mut order = [0, 1, 2, 3];
         let order = &mut order[..blocks.len()];
         order.sort_unstable_by_key(|&i| blocks[i].0);
@@ -120,7 +119,7 @@ impl Endpoint {
         true
     }
 
-    /// tcp_dsack_seen: the segments that were duplicates; `None` where we cannot have caused them.
+    /// tcp_dsack_seen: the number of duplicate segments; `None` where we cannot have caused them.
     fn note_duplicate(&mut self, start: u64, end: u64, ack: &mut Ack) -> Option<u32> {
         let len = end.checked_sub(start).filter(|&len| len > 0 && len <= self.max_window)?;
         let mut count = 1;
@@ -157,7 +156,7 @@ impl Endpoint {
             self.advance_rack(&sent);
             let mut clear = 0;
             if sent.has(tag::RETRANSMITTED) {
-                // Unless it was held for lost, the retransmission is believed to be in flight still.
+                // Unless it was marked lost, the retransmission counts as in flight.
                 if sent.has(tag::LOST) {
                     clear = tag::LOST | tag::RETRANSMITTED;
                     self.cc.tp.retrans_out -= 1;
@@ -278,7 +277,7 @@ impl Endpoint {
                 self.check_reordering(reordered);
             }
         } else if let (true, Some(rtt), Some(head)) = (updated, sack_rtt, self.board.head()) {
-            // Not where the head was sent again since: the timeout would be put off for ever.
+            // Not if the head was retransmitted since: that would postpone the timeout for ever.
             if rtt > now.saturating_sub(head.sent_us) {
                 ack.flag |= flag::SET_XMIT_TIMER;
             }
@@ -291,7 +290,8 @@ impl Endpoint {
         });
     }
 
-    /// tcp_ack_update_rtt: from the segments themselves, else from the timestamp; true where sampled.
+    /// tcp_ack_update_rtt: from the segments themselves, else from the timestamp. Returns whether it took a
+    /// sample.
     fn update_rtt(&mut self, seq: Option<u64>, sack: Option<u64>, ca: Option<u64>, ack: &mut Ack) -> bool {
         let mut rtt = seq.or(sack);
         let mut ca = ca;
@@ -312,7 +312,7 @@ impl Endpoint {
         (age_ms < u32::MAX / 2).then(|| u64::from(age_ms.max(1)) * 1_000)
     }
 
-    /// A round-trip sample: estimator, smallest of late, timeout.
+    /// A round-trip sample updates the estimator, the recent minimum and the timeout.
     pub(crate) fn sample_rtt(&mut self, rtt_us: u64, ca_rtt_us: u64, maybe_delayed: bool) {
         let ca = ca_rtt_us.max(1).min(u64::from(u32::MAX - 1)) as u32;
         if !(maybe_delayed && ca > self.rtt.min.get()) {
@@ -354,7 +354,7 @@ impl Endpoint {
             sample.interval_us = -1;
             return;
         }
-        // The last rate that the application did not limit, or the largest of those that it did.
+        // Keeps the last rate that the application did not limit, or the largest that it did limit.
         let last = &self.last_rate.sample;
         let product = |delivered: i32, interval: i64| i128::from(delivered) * i128::from(interval);
         if !sample.is_app_limited

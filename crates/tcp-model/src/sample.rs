@@ -4,7 +4,7 @@
 use wirepaint_congestion_native::CaState;
 use wirepaint_units::Time;
 
-/// What made a sample.
+/// The cause of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A segment arrived; the row shows the sender as the segment found it (tracepoint tcp_probe).
@@ -65,11 +65,11 @@ pub struct Info {
     pub pacing_rate: u64,
     /// Last delivery rate in bytes per second (tcp_rate.c); 0 before the first.
     pub delivery_rate: u64,
-    /// Segments by which the path is held to reorder.
+    /// Segments by which the path is assumed to reorder.
     pub reordering: u32,
     /// Retransmission timeouts so far.
     pub timeouts: u32,
-    /// The window in segments with which it was established, where its congestion control or a lost SYN
-    /// may have set another than was asked; `None` before.
+    /// The window in segments when it was established; `None` before. The congestion control or a lost SYN
+    /// may have changed the configured one.
     pub opened_cwnd: Option<u32>,
 }

@@ -1,7 +1,7 @@
-//! The retransmission queue: what was sent and is not acknowledged by number.
+//! The retransmission queue: segments sent and not cumulatively acknowledged.
 //!
-//! Segments lie in a ring in the order of their numbers. Each operation that an ACK needs costs the
-//! same whatever the window is:
+//! Segments lie in a ring in the order of their numbers. The cost of an ACK's operations does not depend on
+//! the window:
 //!
 //! * [`Scoreboard::next_unsacked`] skips runs of SACKed segments along shortened paths (union-find);
 //! * a doubly linked list through the ring holds the order of transmission, which RACK walks
@@ -21,7 +21,7 @@ pub(crate) mod tag {
     pub const SACKED: u8 = 1;
     /// A retransmission of it is in flight.
     pub const RETRANSMITTED: u8 = 2;
-    /// It is held for lost.
+    /// It is marked lost.
     pub const LOST: u8 = 4;
     /// It was sent more than once.
     pub const EVER_RETRANSMITTED: u8 = 8;
@@ -29,7 +29,7 @@ pub(crate) mod tag {
     pub const APP_LIMITED: u8 = 16;
     /// It ends the stream.
     pub const FIN: u8 = 32;
-    /// It takes part in the order of transmission.
+    /// It is in the list of the order of transmission.
     pub const LISTED: u8 = 64;
     /// It is the last of a burst of the device (one skb of Linux).
     pub const BURST_END: u8 = 128;
@@ -49,11 +49,11 @@ pub(crate) struct Sent {
     pub delivered: u32,
     /// Payload in bytes.
     pub len: u32,
-    /// Which of the connection's transmissions the last one was.
+    /// Order of the last transmission among all of the connection.
     pub order: u32,
     older: u32,
     newer: u32,
-    /// Where the search for the next segment without SACK goes on; meaningful while SACKed.
+    /// Where the search for the next unsacked segment continues; meaningful while SACKed.
     skip: u32,
     /// Bits of [`tag`].
     pub tags: u8,
@@ -80,14 +80,14 @@ impl Sent {
     }
 }
 
-/// The queue. Segments are known by consecutive numbers that are never used again.
+/// The queue. Its ids are consecutive numbers that are never reused.
 pub(crate) struct Scoreboard {
     slots: Box<[Sent]>,
     first: u32,
     next: u32,
     oldest: u32,
     newest: u32,
-    /// Where [`Scoreboard::last_before`] goes on.
+    /// Where [`Scoreboard::last_before`] continues.
     frontier: u32,
     waiting: BinaryHeap<Reverse<u32>>,
     bursts: u32,
@@ -115,7 +115,7 @@ impl Scoreboard {
         self.first == self.next
     }
 
-    /// The segments' numbers.
+    /// The segments' ids.
     pub fn ids(&self) -> std::ops::Range<u32> {
         self.first..self.next
     }
@@ -150,13 +150,13 @@ impl Scoreboard {
         id
     }
 
-    /// The segment that was pushed last is the last of a burst.
+    /// Marks the segment that was pushed last as the last of a burst.
     pub fn end_burst(&mut self) {
         self.get_mut(self.next - 1).tags |= tag::BURST_END;
         self.bursts += 1;
     }
 
-    /// Bursts that the queue holds; those that are SACKed become one with their neighbours (tcp_shift_skb_data).
+    /// Bursts in the queue. SACKed neighbours are merged (tcp_shift_skb_data).
     pub fn bursts(&self) -> u32 {
         self.bursts
     }
@@ -189,7 +189,7 @@ impl Scoreboard {
         if seq < head.end() {
             return self.first;
         }
-        // Almost always all segments have the length of the first.
+        // Segments almost always have the length of the first.
         let guess = (seq - head.seq) / u64::from(head.len.max(1));
         if guess < u64::from(self.len()) {
             let id = self.first + guess as u32;
@@ -245,7 +245,7 @@ impl Scoreboard {
 
     // ---- the order of transmission ------------------------------------------------------------
 
-    /// The segment whose last transmission is oldest, of those that may be found lost.
+    /// The listed segment with the oldest last transmission.
     pub fn oldest(&self) -> u32 {
         self.oldest
     }
@@ -255,8 +255,8 @@ impl Scoreboard {
         self.get(id).newer
     }
 
-    /// The newest of the segments whose last transmission was before the transmission `order`, which never
-    /// falls from call to call: each segment is passed once, not once per ACK.
+    /// The newest segment whose last transmission was before the transmission `order`. `order` never falls
+    /// from call to call, so each segment is passed once, not once per ACK.
     pub fn last_before(&mut self, order: u32) -> u32 {
         let mut next = if self.frontier == NONE { self.oldest } else { self.newer(self.frontier) };
         while next != NONE && self.get(next).order < order {
@@ -266,7 +266,7 @@ impl Scoreboard {
         self.frontier
     }
 
-    /// The segment leaves now: it becomes the newest.
+    /// Makes the segment, which leaves now, the newest.
     pub fn list_newest(&mut self, id: u32) {
         self.unlist(id);
         let older = self.newest;
@@ -313,9 +313,9 @@ impl Scoreboard {
         self.frontier = NONE;
     }
 
-    // ---- what waits for retransmission --------------------------------------------------------
+    // ---- waiting retransmissions --------------------------------------------------------------
 
-    /// The segment was found lost.
+    /// Adds a segment that was found lost.
     pub fn wait(&mut self, id: u32) {
         self.waiting.push(Reverse(id));
     }

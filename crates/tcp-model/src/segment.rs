@@ -1,4 +1,4 @@
-//! What travels: a segment without its bytes.
+//! A segment without its bytes.
 
 /// TCP's flags and the ECN field of IP, as bits of [`Segment::flags`].
 pub mod flags {
@@ -8,7 +8,7 @@ pub mod flags {
     pub const FIN: u16 = 1 << 1;
     /// `ack` is valid.
     pub const ACK: u16 = 1 << 2;
-    /// End of what the application wrote.
+    /// End of an application's write.
     pub const PSH: u16 = 1 << 3;
     /// ECN echo (RFC 3168).
     pub const ECE: u16 = 1 << 4;
@@ -22,7 +22,7 @@ pub mod flags {
     pub const TIMESTAMPS: u16 = 1 << 8;
     /// A SYN that offers, or a SYN-ACK that accepts, selective acknowledgements (RFC 2018).
     pub const SACK_PERMITTED: u16 = 1 << 9;
-    /// An earlier transmission of these bytes was sent before.
+    /// These bytes were sent before.
     pub const RETRANSMISSION: u16 = 1 << 10;
 }
 

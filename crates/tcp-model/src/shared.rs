@@ -1,12 +1,12 @@
 //! Connections of one host that share a congestion window segment by segment.
 //!
-//! How large the window is, and when it is cut, the congestion control says (`cc_room`, `cc_lost` of
-//! `congestion/include/cc_native.h`). [`SharedWindows`] knows what reaches from one socket to another: whose
-//! turn it is to send, and which segments were overtaken by segments of other connections.
+//! The congestion control decides the size of the window and its reductions (`cc_room`, `cc_lost` of
+//! `congestion/include/cc_native.h`). [`SharedWindows`] coordinates the sockets: it knows which one may send
+//! next, and which segments were overtaken by segments of other connections.
 //!
-//! An endpoint that may not send takes a place in the queue. When the window opens, or when three segments sent
-//! after one of its own were acknowledged, [`SharedWindows::next`] names it, and the owner of the endpoints
-//! calls [`Endpoint::take_turn`].
+//! An endpoint that may not send joins the queue. When the window opens, or when three segments sent after
+//! one of its own were acknowledged, [`SharedWindows::next`] names it, and the owner of the endpoints calls
+//! [`Endpoint::take_turn`].
 
 use crate::endpoint::{Endpoint, Stage};
 use crate::scoreboard::{NONE, Sent, tag};
@@ -16,14 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use wirepaint_congestion_native::CaState;
 
-/// Acknowledged segments that were sent after a segment, for it to be lost (RFC 5681's three duplicate ACKs).
+/// A segment is lost once this many segments sent after it were acknowledged (RFC 5681's three duplicate
+/// ACKs).
 const LATER_ACKS: usize = 3;
 
 /// The shared windows of a run. See the module.
 #[derive(Default)]
 pub struct SharedWindows {
     groups: RefCell<Vec<Group>>,
-    /// Groups in which somebody may be next.
+    /// Groups with a member that may have to act.
     stirred: RefCell<Vec<usize>>,
 }
 
@@ -34,17 +35,17 @@ struct Group {
     name: usize,
     /// Segments sent by all members, repeats included.
     transmissions: u32,
-    /// The newest transmissions that were acknowledged, newest first. What was sent before the last of them
-    /// has `LATER_ACKS` later ACKs: no list of what is outstanding is needed to count them.
+    /// The newest acknowledged transmissions, newest first. A segment sent before the last of them has
+    /// `LATER_ACKS` later ACKs, so no list of outstanding segments is needed to count them.
     newest: [u32; LATER_ACKS],
-    /// Segments that the window still takes, as the last member found it.
+    /// Free segments of the window, as the last member reported.
     room: u32,
-    /// Members that wait until they may send, by the order in which they came.
+    /// Members that wait to send, in the order of arrival.
     queue: BTreeMap<u64, u32>,
     tickets: u64,
     /// The member that may send one segment before the others.
     turn: Option<u32>,
-    /// Members with duplicate ACKs, by their oldest transmission that may be lost.
+    /// Members with duplicate ACKs, by the oldest transmission of each that may be lost.
     suspects: BTreeSet<(u32, u32)>,
     stirred: bool,
 }
@@ -55,7 +56,7 @@ impl SharedWindows {
         Rc::default()
     }
 
-    /// The endpoint that has something to do now, by the name in its [`Peer`](crate::Peer): call its
+    /// The endpoint that must act now, by its id in [`Peer`](crate::Peer): call its
     /// [`take_turn`](Endpoint::take_turn), then ask again. Ask after each call of an endpoint.
     pub fn next(&self) -> Option<u32> {
         loop {
@@ -75,7 +76,7 @@ impl SharedWindows {
             groups.push(Group { name, ..Group::default() });
             groups.len() - 1
         });
-        // A connection that changed its congestion control has sent already: its order goes on.
+        // A connection that changed its congestion control has sent already, so its order continues.
         groups[index].transmissions = groups[index].transmissions.max(transmissions);
         let (ticket, suspect, found) = Default::default();
         Member { windows: self.clone(), index, id, ticket, suspect, found }
@@ -83,17 +84,17 @@ impl SharedWindows {
 }
 
 impl Group {
-    /// The transmission before which all have enough later ACKs.
+    /// All transmissions before this one have enough later ACKs.
     fn overtaken_before(&self) -> u32 {
         self.newest[LATER_ACKS - 1]
     }
 
-    /// Some member may find a loss, and so a smaller window, before anything is sent.
+    /// A member may find a loss, which reduces the window, before anything is sent.
     fn has_overtaken(&self) -> bool {
         self.suspects.first().is_some_and(|&(order, _)| order < self.overtaken_before())
     }
 
-    /// Such a member.
+    /// Takes such a member.
     fn overtaken(&mut self) -> Option<u32> {
         if self.has_overtaken() { self.suspects.pop_first().map(|(_, id)| id) } else { None }
     }
@@ -108,7 +109,7 @@ impl Group {
     }
 }
 
-/// What an endpoint has of its shared window.
+/// An endpoint's part in its shared window.
 pub(crate) struct Member {
     windows: Rc<SharedWindows>,
     index: usize,
@@ -125,14 +126,14 @@ impl Member {
         work(&mut self.windows.groups.borrow_mut()[self.index])
     }
 
-    /// Somebody may be next.
+    /// A member may have to act.
     fn stir(&self, group: &mut Group) {
         if !std::mem::replace(&mut group.stirred, true) {
             self.windows.stirred.borrow_mut().push(self.index);
         }
     }
 
-    /// A segment leaves: its place among all that the members sent.
+    /// A segment leaves. Returns its order among all members' transmissions.
     pub fn stamp(&self) -> u32 {
         self.group(|group| {
             group.transmissions += 1;
@@ -163,7 +164,7 @@ impl Member {
         });
     }
 
-    /// Segments that this member may send now: one when it is its turn, all where nobody else waits.
+    /// Segments that this member may send now: one in its turn, all if no other member waits.
     pub fn quota(&self) -> u32 {
         self.group(|group| match group.turn {
             Some(id) if id == self.id => group.room.min(1),
@@ -173,7 +174,7 @@ impl Member {
         })
     }
 
-    /// Waits for a turn, at its old place where it did not use its last one.
+    /// Waits for a turn, at its old place if it did not use its last turn.
     pub fn wait(&self) {
         self.group(|group| {
             let ticket = self.ticket.get();
@@ -217,7 +218,7 @@ impl Member {
     }
 }
 
-/// The member leaves; what it had in flight is the others' room, which the next of them will find.
+/// The member leaves. Its segments in flight become room that the next report finds.
 impl Drop for Member {
     fn drop(&mut self) {
         self.set_suspect(None);
@@ -230,13 +231,13 @@ impl Drop for Member {
     }
 }
 
-/// It lies below a SACK, and does not wait for its retransmission anyway.
+/// It lies below a SACK and does not already wait for retransmission.
 fn may_be_lost(sent: &Sent, highest_sack: u64) -> bool {
     sent.seq < highest_sack && (!sent.has(tag::LOST) || sent.has(tag::RETRANSMITTED))
 }
 
 impl Endpoint {
-    /// After `init` and `release` of the congestion control: joins the window that it shares, leaves another.
+    /// After `init` and `release` of the congestion control: joins its shared window, and leaves any other.
     pub(crate) fn join_shared_window(&mut self) {
         self.shared = None;
         if let Some(name) = self.cc.shared_window() {
@@ -279,7 +280,7 @@ impl Endpoint {
         }
     }
 
-    /// What is in flight, or the window itself, may have changed.
+    /// The flight size or the window may have changed.
     pub(crate) fn report_flight(&mut self) {
         if let Some(member) = &self.shared {
             member.set_room(self.cc.cc_room());
@@ -294,20 +295,20 @@ impl Endpoint {
         }
     }
 
-    /// The first retransmission of an episode takes the place of the segment that was just found lost, as under PRR:
-    /// the window, which is halved then, may be full for long.
+    /// The first retransmission of an episode replaces the segment that was just found lost, as under PRR.
+    /// The halved window may stay full for long.
     pub(crate) fn repairs_at_once(&self) -> bool {
         let found = self.shared.as_ref().is_some_and(|member| member.found.get());
         found && self.in_reduction() && self.prr_out == 0
     }
 
-    /// The window has no segment for this connection, which has some to send; false where it shares none.
+    /// The window has no room for this connection's data. False if it shares no window.
     pub(crate) fn wait_for_turn(&self) -> bool {
         let waits = self.shared.as_ref().filter(|member| member.quota() == 0);
         waits.inspect(|member| member.wait()).is_some()
     }
 
-    /// The end of whatever happened to a connection that shares a window.
+    /// Ends each call of a connection that shares a window.
     pub(crate) fn settle_shared(&mut self) {
         if self.shared.is_some() {
             self.report_flight();
@@ -319,7 +320,7 @@ impl Endpoint {
         }
     }
 
-    /// Marks what has a duplicate ACK on its own connection, that is a SACK beyond it, and enough later ACKs.
+    /// Marks segments lost that have a SACK beyond them on their own connection, and enough later ACKs.
     pub(crate) fn detect_overtaken(&mut self) {
         let Some(member) = &self.shared else { return };
         let (before, highest) = (member.overtaken_before(), self.highest_sack_seq());
@@ -333,7 +334,7 @@ impl Endpoint {
         }
     }
 
-    /// The oldest transmission that more ACKs may prove lost, or that may be lost already.
+    /// The oldest transmission that may be lost now or after more ACKs.
     fn oldest_suspect(&self) -> Option<u32> {
         let member = self.shared.as_ref()?;
         if self.cc.tp.sacked_out == 0 || !self.agreed.sack {

@@ -1,5 +1,5 @@
-//! Timers: retransmission, tail-loss probe, reordering and zero-window probe share one
-//! (`icsk_pending`); pacing has its own. Those of the receiving half are with it.
+//! Timers: retransmission, tail-loss probe, reordering and zero-window probe share one (`icsk_pending`);
+//! pacing has its own. The receiving half has its own.
 
 use crate::clock::{JIFFY_US, jiffies_of, run_time, wheel};
 use crate::endpoint::{Endpoint, Stage, context};
@@ -12,7 +12,7 @@ pub(crate) const TIMEOUT_MIN_US: u64 = 2_000;
 /// TCP_RTO_MIN in jiffies.
 const RTO_MIN: u64 = 50;
 
-/// What the retransmission timer is set for (ICSK_TIME_*).
+/// Purpose of the retransmission timer (ICSK_TIME_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pending {
     #[default]
@@ -201,7 +201,7 @@ impl Endpoint {
         self.arm(Pending::Retransmit, rto);
     }
 
-    /// tcp_check_probe_timer: data wait and nothing is in flight that could call for them.
+    /// tcp_check_probe_timer: data wait and nothing is in flight whose ACK would release them.
     pub(crate) fn check_probe_timer(&mut self) {
         if self.cc.tp.packets_out == 0 && self.timers.pending == Pending::Nothing {
             self.arm(Pending::WindowProbe, u64::from(self.cc.tp.icsk_rto).max(RTO_MIN));

@@ -1,4 +1,4 @@
-//! What each mechanism does, told as a dialogue over a path.
+//! Each mechanism as a dialogue over a path.
 
 mod harness;
 
@@ -29,7 +29,7 @@ fn slow_start_doubles_with_every_round_trip() {
     let start = path.now;
     path.finish();
     let sent = path.data_sent();
-    // Later the receiver's window is the limit now and then.
+    // Later the receiver's window is sometimes the limit.
     let flights: Vec<usize> = (0..5)
         .map(|n| {
             let of = |t: &wirepaint_units::Time| (t.0 - start.0) / (100 * MS);
@@ -56,8 +56,8 @@ fn a_lost_syn_is_repeated_after_a_second() {
 
 #[test]
 fn after_a_lost_syn_ack_the_window_may_be_one_segment() {
-    // The server's timer and the client's second SYN come at the same time but for the timer wheel. Where
-    // the timer is first, the SYN-ACK is repeated twice, and that costs the initial window.
+    // Apart from the timer wheel, the server's timer fires when the client's second SYN arrives. If the timer
+    // is first, the SYN-ACK is repeated twice, which reduces the initial window.
     for (delay_ms, expected) in [(10, (1, 2)), (25, (10, 1))] {
         let mut path = Path::new(linux("std"), linux("std"), delay_ms * MS);
         let mut answers = 0;
@@ -92,7 +92,7 @@ fn acks(path: &Path) -> Vec<(u64, u32)> {
 #[test]
 fn the_first_segments_are_acknowledged_one_by_one_and_later_ones_in_pairs() {
     let mut path = open(50);
-    // The sender is slow enough for each segment to come alone.
+    // The sender is so slow that each segment arrives alone.
     for _ in 0..60 {
         path.write(1448);
         path.advance(2 * MS);
@@ -110,7 +110,7 @@ fn the_first_segments_are_acknowledged_one_by_one_and_later_ones_in_pairs() {
 fn a_lone_segment_in_an_interactive_session_is_acknowledged_after_40_ms() {
     let mut path = open(50);
     for _ in 0..3 {
-        // Request and answer: the client's next request says that the session is interactive.
+        // Request and answer: the client's next request makes the session interactive.
         path.client.write(path.now, 300);
         path.collect();
         path.advance(50 * MS);
@@ -180,8 +180,8 @@ fn the_send_buffer_grows_with_the_window_and_says_when_it_has_room() {
     let mut path = Path::connected(linux("std"), linux("std"), 50 * MS);
     // 2 x 10 x 2304 = 46,080 bytes as on Linux, in bursts of half the other side's window.
     assert_eq!(path.server.writable(), 2 * 22 * 1448);
-    // Ten segments leave in five bursts, which take 832 bytes each beside what they carry; what is left of the
-    // first burst is filled up, and then there is no room. Linux 6.18 took as much.
+    // Ten segments leave in five bursts, each with 832 bytes of overhead. The write fills up the first burst;
+    // then there is no room. Linux 6.18 took as much.
     let taken = path.server.write(path.now, 1_000_000);
     assert_eq!((taken, path.server.unsent()), (32 * 1448, 22 * 1448));
     assert_eq!(path.server.writable(), 0);
@@ -193,8 +193,8 @@ fn the_send_buffer_grows_with_the_window_and_says_when_it_has_room() {
     assert!(path.server.writable() > 2 * 22 * 1448);
 }
 
-/// Sizes that the send buffer has while 41,081 bytes are acknowledged, written as an HTTP/2 server does: at
-/// most 32 KiB may wait unsent. A client that acknowledges every `every`th segment.
+/// Sizes of the send buffer while 41,081 bytes are acknowledged. They are written as by an HTTP/2 server: at
+/// most 32 KiB wait unsent. The client acknowledges every `every`th segment.
 fn send_buffers(waits: bool, every: u64) -> Vec<u64> {
     let mut server = linux("std");
     (server.notsent_lowat, server.gso_max_segs) = (32_768, 64);
@@ -228,8 +228,8 @@ fn the_send_buffer_grows_only_for_an_application_that_waits() {
 
 #[test]
 fn the_send_buffer_grows_where_a_push_is_more_than_one_burst() {
-    // Linux 6.18 with reno's slow start (`ss -tm`): 2 x 20 x 2304 bytes when all is sent; with two segments an
-    // ACK 2 x 12 and 2 x 14, since the window is looked at when two of four segments have left.
+    // Linux 6.18 with reno's slow start (`ss -tm`): 2 x 20 x 2304 bytes when all is sent; with two segments
+    // an ACK 2 x 12 and 2 x 14, since the window is checked when two of four segments have left.
     assert_eq!(send_buffers(true, 1), [46_080, 92_160]);
     assert_eq!(send_buffers(true, 2), [46_080, 55_296, 64_512]);
 }
@@ -241,7 +241,7 @@ fn a_sender_may_be_held_to_little_unsent_data() {
     server.sndbuf = Some(u64::MAX);
     let mut path = Path::connected(linux("std"), server, 50 * MS);
     path.write(10 * 1448 + 17_000);
-    // What the last burst in the queue has room for goes in any case.
+    // The last burst in the queue is always filled up.
     assert_eq!((path.server.unsent(), path.server.writable()), (17_000, 22 * 1448 - 17_000));
     assert!(!path.server.is_writable());
     path.finish();

@@ -9,7 +9,7 @@ use wirepaint_tcp_model::{Config, Event, Sample};
 
 const RTT: u64 = 100 * MS;
 
-/// Linux's defaults with bursts as the device takes them, or with each segment on its own.
+/// Linux's defaults, with bursts or with each segment on its own.
 fn server(name: &str, parameters: &[(&str, i64)], bursts: bool) -> Config {
     let mut config = Config::linux(congestion(name, parameters));
     config.gso_max_segs = if bursts { 65_535 } else { 1 };
@@ -29,7 +29,7 @@ fn open(server: Config, rtt: u64) -> Path {
     path
 }
 
-/// cwnd once so many data segments had been acknowledged: the SYN's own delivery comes on top.
+/// cwnd once `acked` data segments were acknowledged, not counting the SYN.
 fn windows_at<const N: usize>(samples: &[Sample], acked: [u32; N]) -> [u32; N] {
     acked.map(|count| {
         let found = samples.iter().rfind(|s| s.event == Event::Ack && s.delivered == count + 1);
@@ -174,7 +174,7 @@ fn std_restarts_from_its_initial_window_after_idle() {
     assert_eq!(windows_at(&samples, [320]), [20]);
 }
 
-/// A flight whose first segment is lost, nothing behind it; ssthresh on entering Recovery.
+/// ssthresh on entering Recovery, after the loss of a flight's first segment.
 fn ssthresh_after_loss(initial_window: u32, flight: u64, parameters: &[(&str, i64)]) -> (u32, Path) {
     let mut path = open(Config { initial_window, ..server("std", parameters, false) }, RTT);
     path.fates = Box::new(

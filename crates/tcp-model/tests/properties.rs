@@ -1,4 +1,4 @@
-//! Whatever the path does, everything arrives, once and in order, and the counters stay true.
+//! On any path, all data arrive once and in order, and the counters stay correct.
 
 mod harness;
 
@@ -7,25 +7,25 @@ use proptest::prelude::*;
 use wirepaint_tcp_model::{Config, Ecn, LossDetection, Segment};
 use wirepaint_units::{BitRate, Time};
 
-/// One connection over one bad path. A failure prints it as a line for [`cases_that_failed_once_hold`].
+/// One connection over an impaired path. A failure prints it as a line for [`cases_that_failed_once_hold`].
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
     congestion: &'static str,
-    /// Fates in per mille of the segments, each way alike.
+    /// Fates in per mille of the segments, equal in both directions.
     lost: u64,
     late: u64,
     twice: u64,
     marked: u64,
-    /// Delay each way and most lateness, in ms.
+    /// Delay each way and largest additional delay, in ms.
     delay: u64,
     lateness: u64,
     /// Mbit/s and packets of queue; 0 for no bottleneck.
     rate: u64,
     queue: usize,
-    /// What the server writes: pause in ms, bytes.
+    /// The server's writes: pause in ms, bytes.
     writes: [(u64, u64); 4],
-    /// The client reads so many bytes every 50 ms; 0 reads everything at once.
+    /// Bytes that the client reads every 50 ms; 0 reads everything at once.
     slow_reader: u64,
     sack: bool,
     timestamps: bool,
@@ -129,7 +129,7 @@ impl Case {
         })
     }
 
-    /// Carries it out; every segment and when it left.
+    /// Carries it out. Returns every segment and its departure.
     fn run(&self) -> Result<Vec<(Time, Side, Segment, Fate)>, String> {
         let mut path = Path::new(self.config(), self.config(), self.delay * MS);
         path.fates = self.fates();
@@ -200,7 +200,7 @@ fn replay(case: Case) {
 #[test]
 #[rustfmt::skip]
 fn cases_that_failed_once_hold() {
-    // A timeout after an undo sent again what was in flight twice.
+    // A timeout after an undo resent a segment that was in flight twice.
     replay(Case { seed: 541694694746929915, congestion: "cwv", lost: 107, late: 57, twice: 7, marked: 20, delay: 104, lateness: 293, rate: 0, queue: 0, writes: [(941, 10221), (354, 24821), (947, 71541), (0, 0)], slow_reader: 0, sack: true, timestamps: false, rack: false, nodelay: false, tlp: true, frto: true, ecn: true, paced: true, gso: false });
     // The FIN alone closed an empty stream.
     replay(Case { seed: 0, congestion: "std", lost: 0, late: 0, twice: 0, marked: 0, delay: 1, lateness: 1, rate: 0, queue: 0, writes: [(0, 0); 4], slow_reader: 0, sack: false, timestamps: false, rack: false, nodelay: false, tlp: false, frto: false, ecn: false, paced: false, gso: false });

@@ -1,4 +1,4 @@
-//! The window that the receiver offers, and what the sender makes of it.
+//! The window that the receiver offers, and the sender's use of it.
 
 mod harness;
 
@@ -75,7 +75,7 @@ fn a_burst_that_the_offered_window_cuts_short_ends_in_a_segment_that_fills_it() 
     expected.push(63_488 - 43 * 1448);
     let sent: Vec<u32> = path.data_sent().iter().map(|(_, segment)| segment.len).collect();
     assert_eq!(sent, expected);
-    // Minshall's rule: no other small one before this is acknowledged.
+    // Minshall's rule: no other small segment until this one is acknowledged.
     let start = path.now;
     path.finish();
     let small = path.data_sent().into_iter().filter(|(_, segment)| segment.len < 1448);

@@ -30,11 +30,11 @@ fn a_lost_tail_is_probed_for_and_counts_as_congestion() {
     path.finish();
     let sent = path.data_sent();
     let probe = (sent[20].0.0 - start) / MS;
-    // The ninth segment's ACK was delayed by 44 ms. Two round trips and 200 ms for the delayed ACK of a
-    // lone segment are more than the timeout, so the probe leaves when that would have come.
+    // The ninth segment's ACK was delayed by 44 ms. Two round trips and 200 ms for the delayed ACK of a lone
+    // segment exceed the timeout, so the probe leaves at the time of the timeout.
     assert!((144 + 276..144 + 304).contains(&probe), "{probe} ms");
     assert_eq!(path.server.info().timeouts, 0);
-    // Only what comes next shows that the original never arrived: no duplicate is reported.
+    // No duplicate is reported: only the next segment shows that the original never arrived.
     assert_eq!(path.server.sock().snd_ssthresh, INFINITE_SSTHRESH);
     path.write(10 * 1448);
     path.finish();
@@ -82,7 +82,7 @@ fn timeouts_double_and_the_window_falls_to_one() {
 
 #[test]
 fn a_timeout_that_a_delay_caused_is_undone() {
-    // F-RTO with timestamps off: only the ACK of data that were sent once can tell.
+    // F-RTO with timestamps off: only the ACK of data sent once is evidence.
     let mut server = linux("std");
     server.timestamps = false;
     server.tlp = false;
@@ -105,7 +105,7 @@ fn a_timeout_that_a_delay_caused_is_undone() {
     assert_eq!(path.server.info().timeouts, 1);
 }
 
-/// Ten segments of 40 come late by `late` ms; timestamps or not.
+/// Ten of 40 segments arrive `late` ms late, with or without timestamps.
 fn late_segments(late: u64, timestamps: bool) -> Path {
     let mut server = linux("std");
     server.timestamps = timestamps;
@@ -131,8 +131,8 @@ fn a_timestamp_tells_at_once_that_the_original_came_late() {
     path.finish();
 }
 
-/// Linux takes what RACK marks off the list that RACK walks (list_del_init in tcp_mark_skb_lost's caller,
-/// tcp_rack_detect_loss); an undo does not put it back.
+/// Linux removes a segment that RACK marks from RACK's list (list_del_init in tcp_mark_skb_lost's caller,
+/// tcp_rack_detect_loss). An undo does not put it back.
 #[test]
 fn a_loss_that_an_undo_took_back_waits_for_the_timeout() {
     let mut path = late_segments(30, true);

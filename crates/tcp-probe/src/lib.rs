@@ -1,16 +1,16 @@
-//! The sender's window, as the kernel itself reports it: table `tcp` of the trace.
+//! The sender's window as reported by the kernel: table `tcp` of the trace.
 //!
 //! BPF programs on the kernel's tracepoints (probe.bpf.c) record the established TCP sockets of one
 //! network namespace, the server's. A row is one of
 //!
-//! * `ack`: a segment arrived (tcp_probe). The row shows the sender as the segment found it: the
-//!   window, and what was in flight, since the previous row. What an ACK does to the window is
-//!   therefore in the next row, and `delivered` says which segments had been acknowledged by then.
-//! * `state`: the congestion state changes (tcp_cong_state_set). `state` is the new one; entering
-//!   Recovery or CWR, ssthresh is new as well and cwnd not yet reduced.
+//! * `ack`: a segment arrived (tcp_probe). The row shows the sender before the segment's effect: its window
+//! and flight size since the previous row. An ACK's effect on the window is therefore in the next row, and
+//! `delivered` counts the segments delivered before it.
+//! * `state`: the congestion state changes (tcp_cong_state_set). `state` is the new one. On entering Recovery
+//! or CWR, ssthresh is new too, and cwnd is not reduced yet.
 //! * `retransmit`: a segment is sent again (tcp_retransmit_skb).
 //!
-//! Nothing outlives the process: the programs hang on links, which die with it.
+//! Nothing outlives the process: its BPF links, which hold the programs, end with it.
 //!
 //! [`command`] is the verb `probe-tcp RUN.json`.
 
@@ -53,10 +53,10 @@ pub enum ProbeError {
 
 /// The verb `probe-tcp RUN.json`: samples until SIGTERM or SIGINT.
 ///
-/// Prints `{"ready": true}`, and at the end `{"samples", "lost", "skipped", "unseen"}`: rows written;
-/// samples that found the ring buffer full; runs of the programs that the kernel skipped on the whole
-/// host because one was interrupted by another on its CPU (some may have been for this namespace); and
-/// the connections of which TCP processed something without these programs ([`unseen`]).
+/// Prints `{"ready": true}`, and at the end `{"samples", "lost", "skipped", "unseen"}`: rows written; samples
+/// that found the ring buffer full; program runs that the kernel skipped, on the whole host, because one
+/// interrupted another on its CPU (some may have been for this namespace); and connections with segments that
+/// TCP processed without these programs ([`unseen`]).
 pub fn command(path: &Path) -> ExitCode {
     match probe(path) {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,7 +74,7 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
     let mut table = TableWriter::create(&run.trace_dir, "tcp")?;
     let probe = Probe::attach(inode)?;
 
-    // The callback cannot return an error of ours: the first one is kept and ends the loop.
+    // The callback cannot return our error: the first one is kept and ends the loop.
     let sink = RefCell::new((&mut table, Unseen::default(), 0_u64, None));
     let ring = probe.map("records");
     let mut builder = RingBufferBuilder::new();
@@ -161,7 +161,7 @@ impl Probe {
     }
 }
 
-/// Writes the namespace's inode into the read-only data, whose only variable it is.
+/// Writes the namespace's inode into the read-only data, which has no other variable.
 fn set_inode(open: &mut OpenObject, inode: u32) {
     debug_assert!({
         // SAFETY: the object lives through this block and is not changed in it.

@@ -103,7 +103,7 @@ struct record {
 	__u16 remote_port;
 	__u8 event;
 	__u8 state;
-	__u16 segments;		/* that arrived as one; 0 if the event is no arrival */
+	__u16 segments;		/* arrived as one; 0 if the event is no arrival */
 	__u32 cwnd;
 	__u32 ssthresh;
 	__u32 srtt_us;		/* in eighths of a microsecond */
@@ -162,7 +162,7 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* As tcp_segs_in() counts: a segment in the backlog takes up those that follow it. */
+/* As tcp_segs_in() counts: a segment in the backlog absorbs later ones. */
 static __always_inline __u16 segments_of(struct sk_buff *skb)
 {
 	struct skb_shared_info *info = (void *)(skb->head + skb->end);
@@ -192,7 +192,7 @@ int BPF_PROG(retransmit, struct sock *sk)
 	return 0;
 }
 
-/* The last look at the counters: later segments meet no tracepoint. */
+/* The last reading of the counters: later segments pass no tracepoint. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(connection_ends, struct sock *sk, int old_state)
 {

@@ -1,4 +1,4 @@
-//! A record of probe.bpf.c and the row of the table `tcp` that it becomes.
+//! A record of probe.bpf.c and its row of the table `tcp`.
 
 use std::net::Ipv4Addr;
 use wirepaint_trace::{Value, row};

@@ -1,16 +1,16 @@
-//! What TCP processed while no BPF program ran.
+//! Segments that TCP processed without the BPF programs.
 //!
-//! A kernel may process segments without running BPF programs at the tracepoint, and then without
-//! those of a BPF congestion control as well, whose window does not grow (docs/guide/congestion.md).
-//! It does not say so: `recursion_misses` stays 0. But TCP itself counts the segments that arrive
-//! (`segs_in`) and its retransmissions (`total_retrans`), so each that has no record is known.
+//! A kernel may process segments without running BPF programs at the tracepoint. It then skips those of a BPF
+//! congestion control too, whose window does not grow (docs/guide/congestion.md). It does not report this:
+//! `recursion_misses` stays 0. But TCP itself counts arriving segments (`segs_in`) and retransmissions
+//! (`total_retrans`), so the number without a record is known.
 
 use crate::record::{EVENT_ACK, EVENT_END, EVENT_RETRANSMIT, Record};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// The SYN and the ACK of the handshake arrive before the connection is established, at no tracepoint.
+/// Segments before the connection is established, which pass no tracepoint: the handshake's SYN and ACK.
 const HANDSHAKE: u32 = 2;
 
 /// Compares the kernel's counters with the records, connection by connection.
@@ -20,7 +20,7 @@ pub struct Unseen {
     ended: Vec<Connection>,
 }
 
-/// A connection of which something went unseen, as the summary prints it.
+/// A connection with unseen segments, as the summary prints it.
 #[derive(Clone, Default, Debug, PartialEq, Serialize)]
 pub struct Connection {
     server_address: String,
@@ -43,7 +43,7 @@ impl Connection {
             server_port: record.local_port,
             client_port: record.remote_port,
             recorded: HANDSHAKE,
-            // Those of the SYN-ACK.
+            // Retransmissions of the SYN-ACK.
             retransmitted: record.retransmitted,
             ..Connection::default()
         }
@@ -57,7 +57,7 @@ impl Connection {
 }
 
 impl Unseen {
-    /// Counts a record; those of one connection come in their order.
+    /// Counts a record. The records of one connection come in order.
     pub fn count(&mut self, record: &Record) {
         let key = (record.local_address, record.local_port, record.remote_address, record.remote_port);
         if record.event == EVENT_END {
@@ -78,7 +78,7 @@ impl Unseen {
         connection.retransmitted = record.retransmitted;
     }
 
-    /// The connections of which something went unseen.
+    /// The connections with unseen segments.
     pub fn connections(self) -> Vec<Connection> {
         self.ended
             .into_iter()

@@ -8,7 +8,7 @@ import pytest
 
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion
-from wirepaint.evaluation.model import CongestionTable
+from wirepaint.evaluation.congestion import CongestionTable
 
 
 @pytest.fixture

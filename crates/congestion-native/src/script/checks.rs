@@ -1,4 +1,4 @@
-//! What a script looks at after an event.
+//! The checks of a script after an event.
 
 use super::player::Script;
 use super::{Check, Look};
@@ -34,7 +34,7 @@ impl Script {
         Ok(())
     }
 
-    /// Notes that the group is looked at; checks of one line look once.
+    /// Notes a look at the group; the checks of one line share a look.
     fn look(&mut self, order: u64, at_us: u64) -> Result<usize, String> {
         let (Some((prefix, server, slot)), Some(instance)) = (self.group.clone(), self.instance.clone())
         else {
@@ -48,7 +48,7 @@ impl Script {
         Ok(self.played.looks.len() - 1)
     }
 
-    /// Says who was in which group, by what the groups recorded.
+    /// Notes the memberships in groups, from the groups' records.
     pub fn note_memberships(&mut self) {
         for (instance, record) in self.groups.take_records() {
             let port = record.remote().port();
@@ -90,7 +90,7 @@ impl Script {
         })
     }
 
-    /// The group that the last `group` event named; empty where no connection has made it.
+    /// The group that the last `group` event named; empty if no connection has created it.
     fn observe_group(&self) -> Result<Group, String> {
         let (Some((prefix, server, slot)), Some(instance)) = (&self.group, &self.instance) else {
             return Err("`group PREFIX` must come first".to_owned());

@@ -1,4 +1,4 @@
-//! Carries the lines of a script out: events on the current connection, or on all in one time.
+//! Carries out the lines of a script: events on the current connection, or on all at the same time.
 
 use super::words::{at, config, ece, instance, microseconds, number, server};
 use super::{Exchange, Opened, Played};
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A script under way.
+/// The state of a running script.
 #[derive(Default)]
 pub(super) struct Script {
-    /// Where the script is: names of files are relative to it.
+    /// Folder of the script; file names are relative to it.
     pub folder: PathBuf,
     pub line: usize,
     pub instance: Option<Arc<Instance>>,
@@ -47,12 +47,12 @@ impl Script {
         Ok(())
     }
 
-    /// The living connection of a name.
+    /// The open connection of a name.
     fn named(&self, name: &str) -> Option<usize> {
         self.played.connections.iter().position(|opened| opened.lives && opened.name == name)
     }
 
-    /// An event of the current connection where the line names it, else of the only one or of all.
+    /// An event of the current connection if the line names it, else of the only one or of all.
     fn event(&mut self, event: &str, named: bool) -> Result<(), String> {
         let mut words: Vec<&str> = event.split_whitespace().collect();
         let pause = words.first().and_then(|word| word.strip_prefix('+')).map(microseconds).transpose()?;
@@ -199,7 +199,7 @@ impl Script {
         Ok(())
     }
 
-    /// Those that have not ended.
+    /// Connections that have not ended.
     fn living(&self) -> impl Iterator<Item = &Opened> {
         self.played.connections.iter().filter(|opened| opened.lives)
     }
@@ -209,7 +209,7 @@ impl Script {
         living.map(|opened| &mut opened.sender).collect()
     }
 
-    /// The script's clock; none before the first `open`.
+    /// The script's clock; `None` before the first `open`.
     pub fn now_us(&self) -> Option<u64> {
         self.played.connections.iter().map(|opened| opened.sender.now_us()).max()
     }
@@ -232,7 +232,7 @@ impl Script {
         );
     }
 
-    /// The next segments arrive: of the current connection, or of `all` what each has in flight.
+    /// Segments arrive: the next ones of the current connection, or with `all` each connection's flight.
     fn arrive(&mut self, of_current: u64, all: bool, ece: bool) -> bool {
         let current = self.current;
         let living = self.played.connections.iter().enumerate().filter(|(_, opened)| opened.lives);
@@ -246,7 +246,7 @@ impl Script {
         concurrent::ack(&mut self.senders(), arrivals, ece)
     }
 
-    /// Rounds so far of the current connection, or the first of `all`, that has not finished.
+    /// Rounds so far of an unfinished connection: the current one, or with `all` the first.
     fn unfinished(&self, all: bool) -> Option<u64> {
         let asked = |index: usize, opened: &Opened| if all { opened.lives } else { index == self.current };
         let mut connections = self.played.connections.iter().enumerate();
@@ -255,7 +255,7 @@ impl Script {
         Some(opened.sender.rounds)
     }
 
-    /// All that is in flight arrives, on the current connection or on `all`.
+    /// All segments in flight arrive, on the current connection or on `all`.
     fn round(&mut self, all: bool) -> Result<(), String> {
         let (current, rtt_us) = (self.current, self.sender()?.rtt_us());
         for (index, opened) in self.played.connections.iter_mut().enumerate() {
@@ -272,7 +272,7 @@ impl Script {
     fn find(&self, name: &str, given: &[&str]) -> Result<Arc<Instance>, String> {
         let file = external::is_file(name).then(|| self.folder.join(name).display().to_string());
         let found = instance(file.as_deref().unwrap_or(name), given.iter().copied())?;
-        // The same again is the same instance: its connections share groups.
+        // Equal algorithm and parameters give the same instance, whose connections share groups.
         let opened = self.played.connections.iter().map(|opened| &opened.instance);
         let known = self.instance.iter().chain(opened).find(|known| ***known == *found).cloned();
         Ok(known.unwrap_or(found))

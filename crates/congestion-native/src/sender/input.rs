@@ -72,7 +72,7 @@ impl Sender {
         self.send();
     }
 
-    /// tcp_sacktag_one; true where the SACK is news.
+    /// tcp_sacktag_one; true if the SACK is new.
     fn sack(&mut self, number: u64, rtt_us: &mut Option<u64>) -> bool {
         let Some(segment) =
             number.checked_sub(self.first).and_then(|index| self.queue.get_mut(index as usize))

@@ -87,7 +87,7 @@ impl Sender {
         tp.bytes_retrans += u64::from(tp.mss_cache);
     }
 
-    /// tcp_xmit_retransmit_queue: retransmits what is lost as far as the window allows.
+    /// tcp_xmit_retransmit_queue: retransmits lost segments as far as the window allows.
     pub(super) fn retransmit_lost(&mut self) {
         if self.connection.tp.packets_out == 0 {
             return;
@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// tcp_cwnd_validate without its idle decay, which never fires while ACKs come.
+    /// tcp_cwnd_validate without its idle decay, which never happens while ACKs arrive.
     fn validate_cwnd(&mut self, limited: bool) {
         let tp = &mut self.connection.tp;
         if tp.snd_una >= self.cwnd_usage_seq

@@ -1,4 +1,4 @@
-//! The path, the receiver and the clock: what is in flight arrives after a round-trip time.
+//! The path, the receiver and the clock. A segment's ACK arrives one round-trip time after it was sent.
 
 use super::{JIFFY_US, Sender};
 use crate::entry::What;
@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 pub(super) struct Transmission {
     pub segment: u64,
     pub due_us: u64,
-    /// Which of the sender's data packets it is, from 1.
+    /// Its number among the sender's data packets, from 1.
     pub number: u32,
 }
 
-/// What the state machine and cleaning found in the ACK at hand.
+/// Findings of the state machine and cleaning about the current ACK.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Found {
     pub una_advanced: bool,
@@ -22,13 +22,13 @@ pub(super) struct Found {
     pub lost_retransmission: bool,
 }
 
-/// What the receiver says of the segments that arrived.
+/// The receiver's acknowledgement.
 pub(super) struct Ack {
     /// First segment that has not arrived.
     pub next: u64,
-    /// Segments beyond it that have.
+    /// Segments beyond it that have arrived.
     pub sacked: Vec<u64>,
-    /// How many had arrived before (DSACK).
+    /// Number of segments that had arrived before (DSACK).
     pub duplicates: u32,
     pub ece: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct Ack {
 pub(super) struct Receiver {
     /// First segment that has not arrived.
     next: u64,
-    /// Segments beyond it that have.
+    /// Segments beyond it that have arrived.
     beyond: BTreeSet<u64>,
 }
 
@@ -68,8 +68,7 @@ impl Sender {
         self.path.front().map(|t| t.due_us).into_iter().chain(self.rack.timer_us).min()
     }
 
-    /// What is sent from now on takes `us` to be acknowledged; false below the path's first
-    /// round-trip time.
+    /// Sets the round-trip time of segments sent from now on; false below the path's first round-trip time.
     pub fn set_rtt(&mut self, us: u64) -> bool {
         let allowed = us >= self.config.rtt_us;
         if allowed {
@@ -78,18 +77,18 @@ impl Sender {
         allowed
     }
 
-    /// Time passes; what arrives within it is acknowledged.
+    /// Time passes; segments that arrive within it are acknowledged.
     pub fn advance(&mut self, us: u64) {
         self.advance_to(self.now_us + us);
     }
 
-    /// As [`advance`](Self::advance), until a time; nothing where it has passed.
+    /// Like [`advance`](Self::advance), until a time; does nothing if that has passed.
     pub fn advance_to(&mut self, end: u64) {
         while self.step(end) {}
         self.set_clock(end);
     }
 
-    /// Carries out the next thing that is due until `end`; false when there is none.
+    /// Carries out the next event due until `end`; false when there is none.
     pub(crate) fn step(&mut self, end: u64) -> bool {
         let arrival = self.path.front().map_or(u64::MAX, |t| t.due_us);
         let timer = self.rack.timer_us.unwrap_or(u64::MAX);
@@ -105,7 +104,7 @@ impl Sender {
         true
     }
 
-    /// The next `arrivals` segments arrive, one ACK each; false where nothing was in flight.
+    /// The next `arrivals` segments arrive, one ACK each; false if nothing was in flight.
     pub fn ack(&mut self, arrivals: u64, ece: bool) -> bool {
         for _ in 0..arrivals {
             let Some(due) = self.path.front().map(|t| t.due_us) else { return false };
@@ -126,14 +125,14 @@ impl Sender {
         enough
     }
 
-    /// `count` transmissions in flight vanish, the first being the `at`-th (from 1).
+    /// Loses `count` transmissions in flight, from the `at`-th on (from 1).
     pub fn lose(&mut self, count: usize, at: usize) -> bool {
         let Some(taken) = self.take(count, at) else { return false };
         self.note(What::Lose(taken.iter().map(|t| t.number).collect()));
         true
     }
 
-    /// As [`lose`](Self::lose), but they arrive at [`release_held`](Self::release_held).
+    /// Like [`lose`](Self::lose), but they arrive at [`release_held`](Self::release_held).
     pub fn hold(&mut self, count: usize, at: usize) -> bool {
         let Some(taken) = self.take(count, at) else { return false };
         self.note(What::Hold(taken.iter().map(|t| (t.number, t.due_us)).collect()));
@@ -141,7 +140,7 @@ impl Sender {
         true
     }
 
-    /// What was held arrives now.
+    /// The held segments arrive now.
     pub fn release_held(&mut self) {
         self.note(What::Release);
         for transmission in std::mem::take(&mut self.held) {

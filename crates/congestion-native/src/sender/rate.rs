@@ -3,10 +3,10 @@
 
 use crate::{RateSample, TcpSock};
 
-/// What a transmission remembers of the delivery at its time.
+/// State of delivery at the time of a transmission.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Stamp {
-    /// Departure of the first segment of the flight whose rate it will show.
+    /// Departure of the first segment of the flight that the sample measures.
     first_us: u64,
     delivered_us: u64,
     delivered: u32,
@@ -17,7 +17,7 @@ pub(super) struct Stamp {
 #[derive(Default)]
 pub(super) struct Rate {
     first_us: u64,
-    /// The newest transmission that the ACK at hand delivers: when it left, its segment, its stamp.
+    /// The newest transmission that the current ACK delivers: its departure, segment and stamp.
     newest: Option<(u64, u64, Stamp)>,
 }
 
@@ -44,7 +44,7 @@ impl Rate {
         }
     }
 
-    /// The sample of an ACK that delivered and marked lost so many segments (tcp_rate_gen).
+    /// The sample of an ACK that delivered `delivered` segments and marked `losses` lost (tcp_rate_gen).
     pub fn sample(
         &mut self,
         tp: &mut TcpSock,

@@ -4,17 +4,17 @@ use super::Sender;
 use super::path::Found;
 use crate::{CaEvent, CaState};
 
-/// What tells that a reduction was needless.
+/// State that shows whether a reduction was unnecessary.
 #[derive(Default)]
 pub(super) struct Undo {
-    /// snd_una when it began; `None` where nothing is to be undone.
+    /// snd_una when it began; `None` if nothing can be undone.
     pub marker: Option<u32>,
-    /// Retransmissions that no DSACK answered yet.
+    /// Retransmissions that no DSACK has reported yet.
     pub retrans: i64,
 }
 
 impl Sender {
-    /// tcp_fastretrans_alert; true where lost segments are to be retransmitted.
+    /// tcp_fastretrans_alert; true if lost segments are to be retransmitted.
     pub(super) fn state_machine(&mut self, mut found: Found) -> bool {
         if found.ece {
             self.connection.tp.prior_ssthresh = 0;

@@ -1,4 +1,4 @@
-//! Reductions of the window, proportional to what arrives: PRR (RFC 9937).
+//! Proportional rate reduction, PRR (RFC 9937).
 
 use super::Sender;
 use crate::{CaEvent, CaState, INFINITE_SSTHRESH};

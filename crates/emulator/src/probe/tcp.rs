@@ -7,13 +7,13 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// How often a blocked call looks at the time.
+/// Interval at which a blocked call checks the time.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Bytes of one write.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Receive buffer, beyond the system's maximum: Linux opens a window that it tunes itself late on some
-/// paths, for a second or more, and the path is measured, not that.
+/// Receive buffer, beyond the system's maximum: on some paths Linux's autotuning opens the window a second or
+/// more late, and that would be measured instead of the path.
 const RECEIVE_BUFFER_BYTES: libc::c_int = 64 << 20;
 
 /// Result of a bulk transfer.
@@ -21,13 +21,13 @@ const RECEIVE_BUFFER_BYTES: libc::c_int = 64 << 20;
 pub struct BulkResult {
     /// Payload bytes that arrived.
     bytes: u64,
-    /// Payload bits per second over the second half of the time: slow start is over.
+    /// Payload bits per second over the second half of the time, after slow start.
     bit_per_s: f64,
 }
 
-/// Sends as much as TCP can from `source` to `destination` for a time. `patience_ns` is the longest wait
-/// for the connection, and after the time for the last bytes; a path that dies meanwhile ends in an
-/// error, or in what arrived before.
+/// Bulk transfer from `source` to `destination` for a time. `patience_ns` is the longest wait for the
+/// connection, and for the last bytes after that time. If the path fails meanwhile, returns an error, or the
+/// bytes that arrived before.
 pub fn bulk(
     source: &End,
     destination: &End,
@@ -79,7 +79,7 @@ fn accept_within(listener: &TcpListener, patience: Duration) -> Result<TcpStream
     listener.accept().map(|(stream, _)| stream).map_err(io("accepting"))
 }
 
-/// True of an error after which the transfer goes on.
+/// True for an error after which the transfer continues.
 fn is_no_end(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
@@ -95,7 +95,7 @@ fn send(mut stream: TcpStream, duration_ns: u64) -> Result<(), Error> {
             Err(error) => return Err(io("sending")(error)),
         }
     }
-    // Resets instead of draining what a slow link still holds.
+    // Resets instead of draining the bytes on a slow link.
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     // SAFETY: a linger is two integers without padding.
     let linger: [u8; size_of::<libc::linger>()] = unsafe { std::mem::transmute(linger) };

@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// IPv4 and UDP header.
 const HEADER_BYTES: usize = 28;
-/// What a probe carries: number, time sent, and in an echo time received and time sent back.
+/// Payload of a probe: number, time sent, and in an echo time received and time sent back.
 const PAYLOAD_BYTES: usize = 32;
 /// Longest packet; beyond 1500 it would be cut into fragments.
 const LONGEST: usize = 1500;
 /// Longest time of all departures, and longest wait for an arrival: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Room for what arrives while the receiver does not run.
+/// Receive buffer for arrivals while the receiver does not run.
 const BUFFER_BYTES: c_int = 256 << 20;
-/// Below the emulator's, above everything ordinary.
+/// Below the emulator's priority, above ordinary tasks.
 const PRIORITY: i32 = 40;
 /// A punctual sender first wakes this early,
 const WAKE_EARLY_NS: u64 = 60_000;
-/// then sleeps half of what is left until this, and spins the rest.
+/// then sleeps half of the remaining time until this is left, and spins the rest.
 const SPIN_NS: u64 = 5_000;
 
-/// What is sent.
+/// The packets to send.
 pub struct Plan {
     packets: u64,
     payload_bytes: usize,
@@ -35,7 +35,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Refuses what cannot be sent.
+    /// Refuses probes that cannot be sent.
     pub fn check(probes: &Probes) -> Result<Plan, Error> {
         let Probes { packets, ip_bytes, interval_ns, linger_ns, punctual } = *probes;
         accept("ip_bytes", ip_bytes as u64, (HEADER_BYTES + PAYLOAD_BYTES) as u64..=LONGEST as u64)?;
@@ -62,7 +62,7 @@ pub struct StreamResult {
     ip_bytes_after_first: u64,
     /// One-way delay: from before the send call to the arrival at the far interface.
     delay: Quantiles,
-    /// Time of every arrival, when asked for.
+    /// Time of every arrival, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     arrivals: Option<Vec<u64>>,
 }
@@ -72,8 +72,7 @@ pub struct StreamResult {
 pub struct EchoResult {
     sent: u64,
     received: u64,
-    /// Round-trip time without the time that the far end took to answer: that belongs to the
-    /// machine, not to the path.
+    /// Round-trip time without the far end's time to answer, which depends on the machine, not on the path.
     rtt: Quantiles,
 }
 
@@ -207,8 +206,8 @@ fn send_all(socket: &UdpSocket, to: SocketAddr, plan: &Plan) -> Result<(u64, u64
     Ok((first, last))
 }
 
-/// Packets that one call sends: the kernel cuts them apart (UDP_SEGMENT), which is several times
-/// faster than as many calls. They are single packets on the wire.
+/// Packets per send call. The kernel splits them into single packets (UDP_SEGMENT), which is several times
+/// faster than one call each.
 fn segments_per_send(socket: &UdpSocket, payload_bytes: usize) -> u64 {
     let size = payload_bytes as c_int;
     // SAFETY: passes an int of its length.
@@ -224,7 +223,7 @@ fn segments_per_send(socket: &UdpSocket, payload_bytes: usize) -> u64 {
     if granted { (60_000 / payload_bytes).min(64) as u64 } else { 1 }
 }
 
-/// The emulator runs on the last one.
+/// Keeps this thread off the last CPU, on which the emulator runs.
 fn stay_off_the_last_cpu() {
     // SAFETY: the set is a plain bit mask of the size that is passed.
     unsafe {
@@ -264,7 +263,7 @@ fn sleep_until(due: u64, punctual: bool) {
     }
 }
 
-/// Collects arrivals until all came or nothing can come any more.
+/// Collects arrivals until all have arrived or the wait is over.
 fn collect(receiver: &mut Stamped, plan: &Plan, last_sent: &AtomicU64) -> Vec<Arrival> {
     let mut arrivals = Vec::with_capacity(plan.packets as usize);
     while (arrivals.len() as u64) < plan.packets {
@@ -283,7 +282,7 @@ fn collect(receiver: &mut Stamped, plan: &Plan, last_sent: &AtomicU64) -> Vec<Ar
     arrivals
 }
 
-/// Sends in a thread while this one collects at `receiver`.
+/// Sends in another thread while this one collects at `receiver`.
 fn send_and_collect(
     sender: &UdpSocket,
     to: SocketAddr,
@@ -323,7 +322,7 @@ pub fn stream(source: &End, destination: &End, plan: &Plan, list: bool) -> Resul
     })
 }
 
-/// Sends packets from `source` that `destination` sends back.
+/// Sends packets from `source`; `destination` returns them.
 pub fn echo(source: &End, destination: &End, plan: &Plan) -> Result<EchoResult, Error> {
     let mut near = Stamped::open(source)?;
     let mut far = Stamped::open(destination)?;

@@ -17,9 +17,9 @@ const CODE_POINTS: usize = 64;
 /// finish tag = start tag + bytes / weight;    virtual time = start tag of the packet last served
 /// ```
 ///
-/// That is start-time fair queueing (Goyal, Vin, Cheng 1996): over any time in which two classes of a
-/// level both have packets, what they sent per weight differs by no more than a packet of each. Tags
-/// are whole numbers, in units that every weight divides.
+/// This is start-time fair queueing (Goyal, Vin, Cheng 1996). While two classes of a level both have packets,
+/// their bytes per weight differ by at most a packet of each. Tags are whole numbers, in units that every
+/// weight divides.
 #[derive(Debug)]
 pub(crate) struct Classes<P> {
     /// In order of priority.
@@ -32,7 +32,7 @@ pub(crate) struct Classes<P> {
 #[derive(Debug)]
 struct Class<P> {
     level: u32,
-    /// What a byte adds to the tag.
+    /// Increment of the tag per byte.
     step: u128,
     queue: DropTail<P>,
     finish: u128,
@@ -41,7 +41,7 @@ struct Class<P> {
 }
 
 impl<P: Packet + Debug> Classes<P> {
-    /// `config` was checked: one class names no code points and takes those that no other names.
+    /// `config` was checked: one class names no code points and takes those that no other class names.
     pub fn new(config: &[ServiceClass]) -> Classes<P> {
         let mut config: Vec<&ServiceClass> = config.iter().collect();
         config.sort_by_key(|class| class.priority);
@@ -78,7 +78,7 @@ impl<P: Packet + Debug> Discipline<P> for Classes<P> {
         class.queue.enqueue(now, packet, fates);
         let after = class.queue.backlog();
         if was_empty {
-            // A class saves nothing up while it is empty.
+            // A class gains no credit while it is empty.
             class.finish = class.finish.max(virtual_time);
         }
         self.backlog.packets += after.packets - before.packets;

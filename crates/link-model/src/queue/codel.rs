@@ -3,7 +3,7 @@ use crate::packet::{Drop, Packet};
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
 
-/// What CoDel is tuned by.
+/// Parameters of CoDel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
     /// Acceptable standing delay.
@@ -12,8 +12,8 @@ pub(crate) struct Parameters {
     pub interval: Duration,
     /// Mark instead of drop where the packet is ECN-capable.
     pub ecn: bool,
-    /// Wire length of the largest packet: nothing is dropped while no more than this waits
-    /// (RFC 8289 section 5.4, `maxpacket_`).
+    /// Wire length of the largest packet. No drop while at most this many bytes wait (RFC 8289 section 5.4,
+    /// `maxpacket_`).
     pub full_frame: u64,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Parameters {
 /// INTERVAL / sqrt(count), until it falls below TARGET
 /// ```
 ///
-/// With ECN a mark stands for a drop and ends the round, as in Linux: the marked packet is sent.
+/// With ECN a mark replaces a drop and ends the round, as in Linux: the marked packet is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Controller {
     /// When the sojourn time will have been above the target for an interval; `None` while below.
@@ -73,7 +73,7 @@ impl Controller {
             return Some(packet);
         }
         self.dropping = true;
-        // Close to the last dropping state, go on at the rate that controlled the queue then.
+        // Soon after the last dropping state, continue at its drop rate.
         let delta = self.count - self.last_count;
         let recent = now.since(self.drop_next) < Duration(16 * p.interval.0);
         self.count = if delta > 1 && recent { delta } else { 1 };
@@ -166,7 +166,7 @@ mod tests {
         let mut marked = Vec::new();
         let mut number = 0;
         for now in 0..until_ms {
-            // Keeps 50 packets waiting that all entered 50 ms before they leave.
+            // Keeps 50 packets waiting. Each enters 50 ms before it leaves.
             while queue.backlog().packets < 50 {
                 let mut packet = queued(number, 0, Time(ms(now).0.saturating_sub(50_000_000)));
                 packet.packet.ecn = ecn;

@@ -20,7 +20,7 @@ pub(crate) struct FqCodel<P> {
     new_flows: VecDeque<usize>,
     old_flows: VecDeque<usize>,
     backlog: Backlog,
-    /// Keeps two flows from sharing a bucket in every run.
+    /// Prevents two flows from sharing a bucket in every run.
     perturbation: u64,
 }
 
@@ -61,7 +61,7 @@ impl<P> FqCodel<P> {
 impl<P: Packet> FqCodel<P> {
     /// Drops half of the packets of the fattest flow, from its head, at most a batch.
     fn drop_from_fattest(&mut self, now: Time, fates: &mut Fates<P>) {
-        // The first of the fattest, so that the choice does not depend on the search.
+        // The first of equally fat flows, so that the choice is deterministic.
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|flow| flow.fifo.bytes) else { return };
         let drops = fattest.fifo.backlog().packets.div_ceil(2).min(DROP_BATCH);
         for _ in 0..drops {
@@ -108,8 +108,8 @@ impl<P: Packet + Debug> Discipline<P> for FqCodel<P> {
             self.backlog.packets -= before.packets - after.packets;
             self.backlog.bytes -= before.bytes - after.bytes;
             let Some(packet) = packet else {
-                // An emptied new flow passes the old ones once, or it would starve them by
-                // becoming new again (RFC 8290 section 4.2).
+                // An emptied new flow joins the old ones once. Otherwise it could become new again and starve
+                // them (RFC 8290 section 4.2).
                 list.pop_front();
                 if from_new {
                     self.old_flows.push_back(bucket);

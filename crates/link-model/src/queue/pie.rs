@@ -8,9 +8,9 @@ use wirepaint_units::{Duration, Time};
 const ALPHA: f64 = 0.125;
 /// Weight of the delay's trend, per second of delay.
 const BETA: f64 = 1.25;
-/// Arrivals are let through for this long after an idle time (section 4.4).
+/// No drop for this long after an idle time (section 4.4).
 const MAX_BURST: Duration = Duration::from_millis(150);
-/// No drop while no more than this waits: two packets of mean size (section 4.1).
+/// No drop while at most this many bytes wait: two packets of mean size (section 4.1).
 const SMALL_BACKLOG_BYTES: u64 = 2 * 1024;
 /// Above this probability an ECN-capable packet is dropped as well (section 5.1, `mark_ecnth`).
 const MARK_LIMIT: f64 = 0.1;
@@ -62,7 +62,7 @@ impl<P> Pie<P> {
         }
     }
 
-    /// Does the updates that fell due since the last call; the queue did not change between.
+    /// Carries out the updates due since the last call; the queue did not change in between.
     fn update_until(&mut self, now: Time) {
         while self.next_update <= now {
             let at_rest = self.probability == 0.0

@@ -1,4 +1,4 @@
-//! Connections of the browser: when one is opened, how it becomes ready, when it is given up.
+//! Connections of the browser: opening, becoming ready, giving up.
 
 use super::{BACKUP, Connection, Event, Group, Network, Stage, Up};
 use crate::action::Action;
@@ -56,7 +56,7 @@ impl Network {
         }
     }
 
-    /// A look-up is over.
+    /// A DNS look-up has ended.
     pub(super) fn resolved(&mut self, now: Time, group: usize) {
         let Group { look_ups, given_up, .. } = &mut self.groups[group];
         if *given_up > 0 {
@@ -115,7 +115,7 @@ impl Network {
         }
     }
 
-    /// The connection can take requests.
+    /// The connection can accept requests.
     pub(super) fn ready(&mut self, now: Time, at: usize) {
         self.connections[at].stage = Stage::Ready;
         let group = self.connections[at].group;
@@ -123,7 +123,7 @@ impl Network {
             self.schedules[self.groups[group].origin as usize] = true;
             if self.groups[group].session.is_none() {
                 self.groups[group].session = Some(at);
-                // The other requests' own connects are given up, the oldest first.
+                // Gives up the connects of the other requests, the oldest first.
                 let spare = self.groups[group].waiting.len().saturating_sub(1);
                 let coming: Vec<usize> = self.groups[group].connections.clone();
                 let coming = coming

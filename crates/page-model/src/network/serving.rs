@@ -1,4 +1,4 @@
-//! The servers: what they do with what the browser sent.
+//! The servers: their handling of the browser's bytes.
 
 use super::{Event, Network, Stage, Up, Work};
 use crate::action::Action;
@@ -10,7 +10,7 @@ use crate::tls;
 use wirepaint_units::{Duration, Time};
 
 impl Network {
-    /// A server reads a piece of what the browser sent.
+    /// A server reads a piece from the browser.
     pub(super) fn serve(&mut self, at: usize, meaning: Up) {
         let finished = self.handshake(at).server_finished();
         let connection = &mut self.connections[at];
@@ -19,7 +19,7 @@ impl Network {
                 self.work(Thread::Server, self.settings.compute.server_tls_ns, Work::Flight(at));
             }
             Up::Finished => {
-                // Each is a write, and a segment, of its own: they take room in the first window.
+                // Each has its own write and segment, and takes room in the first window.
                 let overhead = tls::record_overhead(self.settings.tls);
                 let settings = connection.http2.then_some((Down::Settings, tls::SERVER_SETTINGS + overhead));
                 let finished = (finished > 0).then_some((Down::Control, finished));
@@ -34,7 +34,7 @@ impl Network {
             }
             Up::Acknowledgement => {}
             Up::Raise(request, urgency) => {
-                // Of an answer that the server has yet to find, too.
+                // Also for an answer that the server has not found yet.
                 self.transfers[request as usize].urgency = urgency;
                 connection.server.raise(request, urgency);
             }
@@ -45,14 +45,14 @@ impl Network {
         }
     }
 
-    /// The server's part of the handshake.
+    /// The server sends its part of the handshake.
     pub(super) fn flight(&mut self, at: usize) {
         let bytes = self.handshake(at).server_flight();
         self.connections[at].down.write_raw(Down::Flight, bytes);
         self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
     }
 
-    /// The server begins to think about the answer to a request.
+    /// The think time of an answer begins.
     pub(super) fn answer(&mut self, now: Time, at: usize, request: u32) {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
@@ -113,7 +113,8 @@ mod tests {
 
     const THINK: Time = Time(1_000_000_000);
 
-    /// Carries bytes and works of no time, until there are none; requests are kept back when `writes` is given.
+    /// Carries bytes and does work in no time, until none is left. If `writes` is given, requests are kept
+    /// back.
     fn carry(network: &mut Network, now: Time, mut writes: Option<&mut Vec<u64>>) {
         loop {
             if let Some(action) = network.actions.pop_front() {
@@ -132,8 +133,8 @@ mod tests {
         }
     }
 
-    /// Of two images that were asked for together, the second of which was raised then: whose bodies the server
-    /// begins with, when `arrived` of the three frames have come.
+    /// Two images are requested together, then the second is raised. Returns the first bodies that the server
+    /// sends when `arrived` of the three frames have arrived.
     fn begun(arrived: usize) -> Vec<u32> {
         let resource = |kind: &str, bytes: u64, cause| {
             serde_json::json!({"url": "https://a.test/", "origin": 0, "status": 200, "type": kind, "cause": cause,

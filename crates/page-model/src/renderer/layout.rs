@@ -1,4 +1,4 @@
-//! Styles and layouts: what they cost, and what they ask for.
+//! Styles and layouts: their costs and their requests.
 
 use super::{Renderer, Task};
 use crate::page::{Cause, Kind};
@@ -20,7 +20,7 @@ impl Renderer {
         Duration(self.compute.layout_ns.0 + each.0 * elements)
     }
 
-    /// Images of style rules are asked for at once; nothing comes between style and layout.
+    /// Requests images of style rules at once; no task runs between style and layout.
     pub(super) fn style(&mut self, now: Time, number: usize) {
         let document = &mut self.documents[number];
         let mut styled = std::mem::take(&mut document.styled);

@@ -1,13 +1,13 @@
-//! Scripts that have come, and the modules that they import: these are asked for when the text of the importing
-//! one is there, long before it runs; it runs when all of them have come, after them
-//! (HTML, "fetch the descendants of and link a module script").
+//! Scripts that have arrived, and the modules that they import. Imports are requested when the importing
+//! script's text arrives, long before it runs. It runs when all of them have arrived, after them (HTML,
+//! "fetch the descendants of and link a module script").
 
 use super::{Renderer, Task};
 use crate::page::Element;
 use wirepaint_units::Time;
 
 impl Renderer {
-    /// All of a script has come.
+    /// A script has arrived in full.
     pub(super) fn script_came(&mut self, now: Time, resource: u32) {
         for child in self.links[resource].modules.clone() {
             let root = self.links[child].root;
@@ -32,12 +32,12 @@ impl Renderer {
         }
     }
 
-    /// True when every module has come that `resource` leads to by imports.
+    /// True when all direct and indirect imports of `resource` have arrived.
     pub(super) fn imports_came(&self, resource: u32) -> bool {
         self.unrun(resource).iter().all(|&part| self.states[part as usize].last_byte.is_some())
     }
 
-    /// What runs with `resource`: the modules that it leads to and that have not run, each after those that it
+    /// Modules to run with `resource`: its direct and indirect imports that have not run, each after its own
     /// imports; `resource` is the last.
     pub(super) fn unrun(&self, resource: u32) -> Vec<u32> {
         let mut found = Vec::new();

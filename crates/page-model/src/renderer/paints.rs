@@ -1,12 +1,12 @@
-//! What the first view port shows: which images are urgent for it, and the largest contentful paint.
+//! The first view port: its urgent images, and the largest contentful paint.
 //!
-//! A candidate of the largest contentful paint is a text or an image that is larger, as far as the view port
-//! shows it, than all that were painted before it (W3C Largest Contentful Paint). An image counts when it
-//! has come in full, with the place that it has then.
+//! A candidate of the largest contentful paint is a text or an image whose visible part is larger than all
+//! painted before it (W3C Largest Contentful Paint). An image counts once it has arrived in full, at its
+//! place at that time.
 //!
-//! - DEVIATION: of the texts only the largest is known, and it is painted with the first paint.
-//! - DEVIATION: a frame in the view port counts when it has come; on the testbed the view port then is complete
-//!   with the last change of the picture.
+//! - DEVIATION: only the largest text is known; it is painted with the first paint.
+//! - DEVIATION: a frame in the view port counts when it has arrived; on the testbed the view port is then
+//!   complete at the last change of the picture.
 
 use super::{Renderer, State, Wish};
 use crate::page::{Cause, Flow, Follows, InlineBox, Kind, Resource};
@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use wirepaint_units::Time;
 
 impl Renderer {
-    /// What the page has shown so far.
+    /// The milestones of the page so far.
     pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
         let document = self.base();
         let paints = &self.page.paints;
@@ -42,7 +42,7 @@ impl Renderer {
         }
     }
 
-    /// When something that follows others comes; none while one of them has not come.
+    /// When a resource that follows others arrives; `None` while one of them is missing.
     fn following(&self, follows: &Follows) -> Option<Time> {
         let mut latest = self.started;
         for &by in &follows.by {
@@ -52,8 +52,8 @@ impl Renderer {
         Some(latest + follows.after_ns)
     }
 
-    /// When an object in the view port had come, and had been painted where it is an image element: of images of
-    /// style rules the testbed's browser tells no paint.
+    /// When an object in the view port was shown: an image element when it was painted, others when they had
+    /// arrived. (The testbed's browser reports no paint of style rules' images.)
     fn shown(&self, object: &rows::Object, first_paint: Option<Time>) -> Option<Time> {
         let link = &self.links[object.resource];
         let [root, tail] = [link.root, link.tail].map(|number| &self.page.resources[number as usize]);
@@ -73,7 +73,7 @@ impl Renderer {
         }
     }
 
-    /// True for an image that begins in the first view port, as far as the page has come.
+    /// True for an image that begins in the first view port, in the present state of the page.
     pub fn is_visible(&self, resource: u32) -> bool {
         let Resource { inline_box, in_viewport, kind, .. } = &self.page.resources[resource as usize];
         match (self.flow(), inline_box) {
@@ -85,8 +85,7 @@ impl Renderer {
         }
     }
 
-    /// The largest contentful paint; none where nothing is known to paint, and where it may be an
-    /// image whose place nobody knows.
+    /// The largest contentful paint; `None` if no paint is known, or if it may be an image of unknown place.
     pub(super) fn largest(&self, first_paint: Time) -> Option<Time> {
         let document = self.base()?.resource;
         let known = self.page.resources[document as usize].document.as_ref();
@@ -103,7 +102,7 @@ impl Renderer {
         (area >= unplaced_area.max(1)).then_some(at)
     }
 
-    /// What each image of the flow shows when it is painted first, and when.
+    /// Visible area and time of the first paint of each image of the flow.
     fn inline_paints(&self, flow: Flow, first_paint: Time) -> Vec<(u64, Time)> {
         let mut paints = Vec::new();
         for (number, resource) in self.page.resources.iter().enumerate() {
@@ -122,12 +121,12 @@ impl Renderer {
         self.page.resources[document as usize].document.as_ref()?.flow
     }
 
-    /// When an image or frame has come, after redirects.
+    /// When an image or frame arrived, after redirects.
     fn come(&self, resource: u32) -> Option<Time> {
         self.states[self.links[resource].tail as usize].finished
     }
 
-    /// The boxes of the flow that are there at `now` (none: at present), with the top of each.
+    /// The boxes of the flow that exist at `now` (`None`: at present), with the top of each.
     fn tops(&self, flow: Flow, now: Option<Time>) -> Vec<(u32, u64)> {
         let before = |at: Time| now.is_none_or(|now| at <= now);
         let mut boxes: Vec<(bool, u64, u32, InlineBox)> = Vec::new();
@@ -143,7 +142,7 @@ impl Renderer {
         }
         boxes.sort_by_key(|&(appended, at, number, _)| (appended, at, number));
         let (mut line, mut x, mut tops) = (flow.top, flow.used, Vec::new());
-        // Boxes stand on the line: its height is that of the highest.
+        // Boxes stand on the line, which is as high as the highest box.
         let (mut highest, mut on_line) = (0, Vec::new());
         for (_, _, number, this) in boxes {
             let there = this.reserved || self.come(number).is_some_and(before);

@@ -1,4 +1,4 @@
-//! What the page asks for: how it comes to know of a resource, and what follows from one.
+//! The page's requests: the discovery of a resource, and its effects.
 
 use super::{Hold, Renderer, State, Task, Wish};
 use crate::page::{Cause, Holds, Kind};
@@ -6,7 +6,7 @@ use crate::priority::Priority;
 use wirepaint_units::{Duration, Time};
 
 impl Renderer {
-    /// The page comes to know of a resource.
+    /// The page discovers a resource.
     pub(super) fn discover(&mut self, now: Time, resource: u32) {
         let page = self.page.clone();
         let this = &page.resources[resource as usize];
@@ -41,7 +41,7 @@ impl Renderer {
             return;
         };
         if self.links[resource].imported && root == resource {
-            // What waits for the importing stylesheet waits for this one too.
+            // Whatever waits for the importing stylesheet waits for this one too.
             self.documents[owner].sheets += 1;
         }
         self.documents[owner].held.push(resource);
@@ -51,13 +51,13 @@ impl Renderer {
         }
     }
 
-    /// Asks for what is held back, as far as the loader lets it, the most urgent first.
+    /// Requests held-back resources within the loader's limits, the most urgent first.
     pub(super) fn release(&mut self, number: usize) {
         let mut held = std::mem::take(&mut self.documents[number].held);
         held.sort_by_key(|&resource| std::cmp::Reverse(self.states[resource as usize].priority));
         held.retain(|&resource| {
             let state = &mut self.states[resource as usize];
-            // The loader holds back no fetch and no media.
+            // The loader does not hold back fetches and media.
             if !matches!(self.page.resources[resource as usize].kind, Kind::Data | Kind::Media) {
                 if !self.documents[number].admit(state.priority) {
                     return true;
@@ -71,7 +71,7 @@ impl Renderer {
         self.documents[number].held = held;
     }
 
-    /// What a resource that has run or come leads to.
+    /// The effects of a resource that has run or arrived.
     pub(super) fn effects(&mut self, now: Time, resource: u32) {
         let mut chain = resource;
         loop {
@@ -104,7 +104,7 @@ impl Renderer {
         }
     }
 
-    /// A script asks for a resource, `after` its cause's last byte, or the latest of all that it waits for.
+    /// A script requests a resource, `after` the last byte of its cause, or of the latest that it waits for.
     pub(super) fn script_asks(&mut self, now: Time, parent: u32, child: u32, after: Duration) {
         let page = self.page.clone();
         let this = &page.resources[child as usize];
@@ -121,7 +121,7 @@ impl Renderer {
         if after == Duration::ZERO && !waits {
             return self.discover(now, child);
         }
-        // The document that holds the script may still be arriving: its end asks again.
+        // The document with the script may still be arriving; at its end this is called again.
         let Some(mut from) = self.states[parent as usize].last_byte else { return };
         for &also in others {
             let Some(end) = self.states[self.links[also].tail as usize].last_byte else { return };
@@ -169,7 +169,7 @@ impl Renderer {
         self.check_done();
     }
 
-    /// The load event waits for one thing less.
+    /// The load event waits for one resource less.
     pub(super) fn let_go(&mut self) {
         self.awaited -= 1;
         if self.awaited == 0 {

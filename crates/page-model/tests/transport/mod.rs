@@ -1,5 +1,5 @@
-//! A transport that is just good enough to carry a visit: a first-come-first-served link each way,
-//! slow start from ten segments, no loss. Connections share the links.
+//! A minimal transport for a visit: a first-come-first-served link each way, slow start from ten segments, no
+//! loss. Connections share the links.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,13 +39,13 @@ struct Sender {
     writes: Vec<u64>,
 }
 
-/// What a carried visit was like.
+/// The results of a visit.
 pub struct Carried {
     pub rows: Rows,
     /// Bytes of each connection, write by write, and how many arrived: client's, server's.
     pub bytes: Vec<[(Vec<u64>, u64); 2]>,
     pub done: bool,
-    /// Most bytes of a connection that had come when the browser read it.
+    /// Most bytes of a connection that had arrived when the browser read it.
     #[allow(dead_code, reason = "not every test asks")]
     pub most_unread: u64,
 }

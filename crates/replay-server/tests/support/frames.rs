@@ -1,4 +1,4 @@
-//! An HTTP/2 client of single frames: it shows the order in which DATA comes, and may misbehave.
+//! An HTTP/2 client of single frames: it shows the order of DATA frames, and may misbehave.
 
 use std::io::{Read, Write};
 
@@ -74,14 +74,14 @@ impl<S: Read + Write> Client<S> {
         Client { io }
     }
 
-    /// Sends frames in one piece.
+    /// Sends frames in one write.
     pub fn send(&mut self, frames: &[Frame]) {
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
         self.io.write_all(&bytes).unwrap();
         self.io.flush().unwrap();
     }
 
-    /// The next frame; none at the end of the connection.
+    /// The next frame; `None` at the end of the connection.
     pub fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         match self.io.read_exact(&mut head) {
@@ -104,7 +104,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// Streams of the DATA frames in order of coming, repetitions left out.
+/// Streams of the DATA frames in order of arrival, without repetitions.
 pub fn order(frames: &[Frame]) -> Vec<u32> {
     let mut order: Vec<u32> = frames
         .iter()

@@ -1,4 +1,4 @@
-//! A replay server in a process of its own, and clients that see every byte.
+//! A replay server in its own process, and clients that see every byte.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A loopback address of this process alone, so that tests may run beside each other.
+/// A loopback address that only this process uses, so that tests may run in parallel.
 pub fn address(number: u8) -> String {
     let process = std::process::id();
     format!("127.{}.{}.{number}", 64 + process / 256 % 128, process % 256)
@@ -71,7 +71,7 @@ impl Folder {
         Server::start(self, run)
     }
 
-    /// Starts a server that must refuse: its exit code and what it says.
+    /// Starts a server that must refuse. Returns its exit code and its message.
     pub fn refused(&self, run: &Value) -> (i32, String) {
         let output = self.command(run).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -101,7 +101,7 @@ pub struct Server {
     pub ready: Value,
 }
 
-/// What a server leaves behind.
+/// A server's output.
 pub struct Left {
     pub summary: Value,
     pub connections: Vec<Value>,
@@ -118,7 +118,7 @@ impl Server {
         Server { child, stdout, folder: folder.0.clone(), ready }
     }
 
-    /// SIGTERM; the summary and the records.
+    /// Sends SIGTERM. Returns the summary and the records.
     pub fn stop(mut self) -> Left {
         // SAFETY: the child is ours and has not been waited for.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
@@ -152,7 +152,7 @@ pub fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// Sends bytes, closes the sending side and reads all that comes.
+/// Sends bytes, closes the sending side and reads until the end.
 pub fn say(address: &str, bytes: &[u8]) -> String {
     let mut stream = connect(address);
     stream.write_all(bytes).unwrap();
@@ -162,7 +162,7 @@ pub fn say(address: &str, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Repeatable random numbers (Knuth's MMIX generator), for damage.
+/// Repeatable random numbers (Knuth's MMIX generator) for corruption.
 pub struct Dice(pub u64);
 
 impl Dice {

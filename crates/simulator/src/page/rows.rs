@@ -1,4 +1,4 @@
-//! Rows of the tables page, object, chunk and connection that a visit leaves behind.
+//! A visit's rows of the tables page, object, chunk and connection.
 
 use super::Load;
 use crate::world::{World, server_end};
@@ -10,17 +10,17 @@ use wirepaint_units::Time;
 /// A visit's rows, each with its columns in the table's order.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// Of the table `page`.
+    /// Row of the table `page`.
     pub page: Vec<Value>,
-    /// Of the table `object`.
+    /// Rows of the table `object`.
     pub objects: Vec<Vec<Value>>,
-    /// Of the table `chunk`.
+    /// Rows of the table `chunk`.
     pub chunks: Vec<Vec<Value>>,
-    /// Of the table `connection`, by the world's id.
+    /// Rows of the table `connection`, with the world's ids.
     pub connections: Vec<(u32, Vec<Value>)>,
 }
 
-/// How a visit stands.
+/// The state of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Requests of the page.
@@ -32,14 +32,14 @@ pub struct Standing {
 }
 
 impl Load {
-    /// How it stands.
+    /// Its state.
     pub fn standing(&self) -> Standing {
         let Rows { page, objects, .. } = self.rows();
         let loaded = objects.iter().filter(|object| object.last_byte.is_some()).count();
         Standing { objects: self.page().resources.len(), loaded, load_event: page.load_event }
     }
 
-    /// Its rows. `name` is the visit's, unique in the run: it tells its requests from those of others.
+    /// Its rows. The visit's `name` is unique in the run and makes the ids of its requests unique.
     pub fn tables(&self, world: &World, name: &str) -> Tables {
         let rows = self.rows();
         Tables {

@@ -1,4 +1,4 @@
-//! What is acknowledged when: quick, delayed and compressed ACKs.
+//! Quick, delayed and compressed ACKs.
 //!
 //! Follows __tcp_ack_snd_check, tcp_event_data_sent (tcp_input.c, tcp_output.c), tcp_send_delayed_ack
 //! (tcp_output.c) and tcp_delack_timer_handler (tcp_timer.c) of Linux 6.18.
@@ -76,7 +76,7 @@ impl Receiver {
         false
     }
 
-    /// tcp_send_delayed_ack: true where the ACK is so nearly due that it leaves now.
+    /// tcp_send_delayed_ack: true if the ACK is nearly due and leaves now.
     fn delay_ack(&mut self, cx: Context) -> bool {
         let now = cx.clock.jiffies();
         let mut ato = self.ato;
@@ -135,7 +135,7 @@ impl Receiver {
         true
     }
 
-    /// Fills in what a segment of any kind says to the other side; what was to be acknowledged is
+    /// Fills in the acknowledgement fields of any segment and clears the pending ACKs
     /// (tcp_established_options, tcp_event_ack_sent).
     pub fn acknowledge(&mut self, segment: &mut Segment, cx: Context) {
         segment.flags |= flags::ACK;

@@ -1,4 +1,4 @@
-//! How large a window is offered: buffer, memory, autotuning.
+//! The offered window: buffer, memory, autotuning.
 //!
 //! Follows tcp_grow_window, tcp_rcv_space_adjust, tcp_rcvbuf_grow (tcp_input.c) and __tcp_select_window
 //! (tcp_output.c) of Linux 6.18.

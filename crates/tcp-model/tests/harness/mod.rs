@@ -1,5 +1,5 @@
-//! Two endpoints over a path: a constant delay each way, a bottleneck if asked for, and a fate for
-//! each segment.
+//! Two endpoints over a path with a constant delay each way, an optional bottleneck, and a fate for each
+//! segment.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::cmp::Reverse;
@@ -30,12 +30,12 @@ pub enum Side {
     Server,
 }
 
-/// What happens to a segment on its way.
+/// The fate of a segment on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Arrive,
     Lose,
-    /// It arrives so many nanoseconds later than it would.
+    /// Its additional delay in nanoseconds.
     Late(u64),
     Twice,
     Mark,
@@ -52,7 +52,7 @@ pub struct Path {
     /// Bottleneck from server to client, and its queue in packets.
     pub rate: Option<(BitRate, usize)>,
     pub fates: Fates,
-    /// Every segment put on the path: when, by whom, what became of it.
+    /// Every segment put on the path: when, by which side, and its fate.
     pub log: Vec<(Time, Side, Segment, Fate)>,
     /// The client's application reads at once.
     pub reads: bool,
@@ -77,7 +77,7 @@ impl Path {
         Path::between(client, server, delay_ns, peer(Side::Server))
     }
 
-    /// The same with another end at the server.
+    /// The same with different settings for the server.
     pub fn between(client: Config, server: Config, delay_ns: u64, server_end: Peer) -> Path {
         let now = Time::ZERO;
         Path {
@@ -100,7 +100,7 @@ impl Path {
         }
     }
 
-    /// Connects; the clock then stands at the server's establishment.
+    /// Connects, and stops the clock when the server is established.
     pub fn connected(client: Config, server: Config, delay_ns: u64) -> Path {
         let mut path = Path::new(client, server, delay_ns);
         while !path.server.is_established() {
@@ -123,7 +123,7 @@ impl Path {
         self.collect();
     }
 
-    /// Puts what both sides have to send on the path.
+    /// Puts the segments of both sides on the path.
     pub fn collect(&mut self) {
         for side in [Side::Client, Side::Server] {
             while let Some(segment) = {
@@ -175,7 +175,7 @@ impl Path {
         self.segments.insert(self.sequence, (side, segment));
     }
 
-    /// Carries out the next thing that is due by `until`; false when there is none.
+    /// Carries out the next event due by `until`; false if there is none.
     pub fn step(&mut self, until: Time) -> bool {
         self.collect();
         let arrival = self.flying.peek().map_or(Time::MAX, |Reverse((due, _))| *due);
@@ -219,7 +219,7 @@ impl Path {
         self.now = until;
     }
 
-    /// Until everything written is acknowledged; panics where nothing more happens before.
+    /// Runs until everything written is acknowledged; panics if events run out before.
     pub fn finish(&mut self) {
         let mut steps = 0;
         while self.server.unacknowledged() > 0 || self.client.unacknowledged() > 0 {
@@ -239,7 +239,7 @@ impl Path {
     }
 }
 
-/// A connection of `std` whose sender takes any write.
+/// A connection of `std` with an unlimited send buffer.
 pub fn open(delay_ms: u64) -> Path {
     let mut server = linux("std");
     server.sndbuf = Some(u64::MAX);
