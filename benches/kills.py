@@ -4,7 +4,8 @@
 
 Each time an evaluation (fld and cubic, lte) is begun, one of its processes is killed at a random moment,
 and the command itself a moment later if it still runs. Counts processes of the command and BPF programs of
-congestion controls that are there one second after that, and ends with 1 if there is any.
+congestion controls that are there one second after that, and ends with 1 if there is any. The first half of
+the kills begins with an empty cache, and so with the rehearsal of the page; the second half with its visits.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="wirepaint-kills-") as name:
         folder = Path(name)
         (folder / "kills.toml").write_text(EVALUATION)
-        for _ in range(options.kills):
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        for number in range(options.kills):
+            if number == options.kills // 2:
+                subprocess.run(command(folder), capture_output=True, check=True)
             victim, found = kill(folder, drawn)
             victims[victim] += 1
             left += bool(found)
@@ -69,16 +73,10 @@ def main() -> int:
 
 def kill(folder: Path, drawn: random.Random) -> tuple[str, str]:
     """Name of the killed process, and what it left behind."""
-    shutil.rmtree(folder / "results", ignore_errors=True)
     before = bpf.struct_ops()
-    program = Path(sys.executable).with_name("wirepaint")
-    command = subprocess.Popen(
-        [program, "run", folder / "kills.toml", "-o", folder / "results"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    running = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(drawn.uniform(0.5, LATEST_S))
-    pids = [command.pid, *descendants(command.pid)]
+    pids = [running.pid, *descendants(running.pid)]
     names = {pid: name_of(pid) for pid in pids}
     what = drawn.choice(sorted(set(names.values())))  # each part as often, however many processes it has
     victim = drawn.choice([pid for pid, name in names.items() if name == what])
@@ -87,13 +85,20 @@ def kill(folder: Path, drawn: random.Random) -> tuple[str, str]:
     except ProcessLookupError:
         what += " (had ended)"
     time.sleep(drawn.uniform(0, 0.5))
-    command.kill()
-    command.wait()
+    running.kill()
+    running.wait()
     time.sleep(1)
     found = [f"process {name_of(pid)}" for pid in pids if alive(pid)]
     found += [f"process {name}" for _, name in ownership.orphans()]
     found += [f"BPF program {name}" for number, name in bpf.struct_ops().items() if number not in before]
     return what, ", ".join(found)
+
+
+def command(folder: Path) -> list[Path | str]:
+    """The command that carries the evaluation out."""
+    shutil.rmtree(folder / "results", ignore_errors=True)
+    program = Path(sys.executable).with_name("wirepaint")
+    return [program, "run", folder / "kills.toml", "-o", folder / "results"]
 
 
 def name_of(pid: int) -> str:
