@@ -158,16 +158,19 @@ def _forked(work: Work, folder: Path, writer: int) -> int:
 def _begun(work: Work, folder: Path, writer: int) -> int:
     """Starts a new process that shares nothing with this one. It unpickles only root's own data."""
     program = "from wirepaint.ordinary import serve; serve()"
+    parent = os.getpid()
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         pass_fds=(writer,),
         start_new_session=True,
+        # Again in `_give_up`: a change of user clears it.
+        preexec_fn=lambda: linux.die_with_parent(parent),
     )
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as request:
-        request.write(pickle.dumps((folder, writer, os.getpid())))
+        request.write(pickle.dumps((folder, writer, parent)))
         request.write(pickle.dumps(work))
     process.returncode = 0  # it is waited for by its pid
     return process.pid
