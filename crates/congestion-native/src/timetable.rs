@@ -6,7 +6,7 @@
 //!
 //! * connections that share groups share a path, on which data leave in the order of sending;
 //! * applications open, write, switch and close a given time after given numbers of segments have been
-//! delivered and sent on each of these connections;
+//!   delivered and sent on each of these connections;
 //! * packets are dropped, held or marked by their number, and acknowledgements by theirs;
 //! * each check states the point of the connection at which to observe.
 //!

@@ -13,22 +13,22 @@
 //!
 //! * [`Config`]: sysctls and socket options; [`Segment`]: a segment on the path;
 //! * `endpoint` (the application's side), `handshake`, `input` (an ACK from arrival to answer), `sacks` and
-//! `scoreboard` (what is known of each segment), `recovery` (state machine, undo, PRR), `loss` (RACK, RFC
-//! 6675, NewReno), `output` (sending), `timers`, `receiver` and `reassembly` (the other half), `shared`
-//! (windows that connections share, which Linux lacks). Each function names its counterpart in Linux, if it
-//! has one.
+//!   `scoreboard` (what is known of each segment), `recovery` (state machine, undo, PRR), `loss` (RACK, RFC
+//!   6675, NewReno), `output` (sending), `timers`, `receiver` and `reassembly` (the other half), `shared`
+//!   (windows that connections share, which Linux lacks). Each function names its counterpart in Linux, if it
+//!   has one.
 //!
 //! `DEVIATION` marks where Linux behaves differently, with the reason. General deviations:
 //!
 //! * DEVIATION: nothing waits in the sending host. Linux holds a flow to about a millisecond of data between
-//! socket and device (TCP small queues). That matters when several ACKs arrive within microseconds; behind a
-//! bottleneck they do not.
+//!   socket and device (TCP small queues). That matters when several ACKs arrive within microseconds; behind a
+//!   bottleneck they do not.
 //! * DEVIATION: copying takes the application no time. While Linux's reader copies, arriving segments wait
 //!   (the backlog) and are acknowledged together, and its receive buffer grows a little less.
 //! * DEVIATION: retransmitted segments are never merged (tcp_retrans_try_collapse), so lost small writes are
-//! repaired one by one.
+//!   repaired one by one.
 //! * DEVIATION: jiffies begin with the run; on Linux their phase is random, and timers shift by up to 4 ms
-//! (32 ms beyond a quarter of a second). Visits of an evaluation begin at any time between two ticks.
+//!   (32 ms beyond a quarter of a second). Visits of an evaluation begin at any time between two ticks.
 //! * DEVIATION: the client's SYN-ACK calls no hook of the congestion control before `init`.
 //! * Left out, as the testbed uses none of it: fast open, urgent data, path MTU discovery, keep-alive,
 //!   TCP_CORK, TCP_USER_TIMEOUT, resets, SACK reneging, autocorking.

@@ -4,10 +4,10 @@
 //! network namespace, the server's. A row is one of
 //!
 //! * `ack`: a segment arrived (tcp_probe). The row shows the sender before the segment's effect: its window
-//! and flight size since the previous row. An ACK's effect on the window is therefore in the next row, and
-//! `delivered` counts the segments delivered before it.
+//!   and flight size since the previous row. An ACK's effect on the window is therefore in the next row, and
+//!   `delivered` counts the segments delivered before it.
 //! * `state`: the congestion state changes (tcp_cong_state_set). `state` is the new one. On entering Recovery
-//! or CWR, ssthresh is new too, and cwnd is not reduced yet.
+//!   or CWR, ssthresh is new too, and cwnd is not reduced yet.
 //! * `retransmit`: a segment is sent again (tcp_retransmit_skb).
 //!
 //! Nothing outlives the process: its BPF links, which hold the programs, end with it.
