@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(source, folder / "wirepaint", ignore=shutil.ignore_patterns("__pycache__"))
     declaration = folder / "wirepaint/evaluation/axes.py"
     text = declaration.read_text()
-    before = "\n\ndef axes()"
+    before = "\n\n@cache\ndef axes()"
     assert text.count(before) == 1
     declaration.write_text(text.replace(before, DECLARED + before))
     (folder / "shapes.toml").write_text(EVALUATION)

@@ -27,10 +27,10 @@ from wirepaint.runners.testbed.transfer import LOADING_S, server_address, server
 
 AT_ONCE = 6
 """Transfers in one cell: they mostly wait for round trips, and the machine has few cores."""
-ATTEMPTS = 3
-"""Largest number of attempts at a transfer. A deviation counts only if it occurs each time, because a
-busy machine delays single acknowledgements, and a congestion control does not. The last attempt
-runs alone."""
+ATTEMPTS, MOST_ATTEMPTS = 3, 6
+"""Largest number of attempts at a transfer: undisturbed ones, and all. A deviation counts only if it occurs
+each time, because a busy machine delays single acknowledgements, and a congestion control does not. The
+first two run beside other transfers, later ones alone."""
 TOGETHER = 3
 """Largest number of acknowledgements that may wait for the sender together."""
 NEARLY = ("cwnd", "flight", "cwnd_sum")
@@ -64,12 +64,13 @@ def carry_out(timetables: dict[str, Timetable], progress: Progress) -> dict[str,
     with Cells() as cells, tempfile.TemporaryDirectory() as folder:
         while todo:
             progress(total - len(todo), total)
-            at_once = 1 if todo[0].attempts == ATTEMPTS - 1 else AT_ONCE
+            at_once = 1 if todo[0].attempts >= ATTEMPTS - 1 else AT_ONCE
             batch, todo = todo[:at_once], todo[at_once:]
             for task, observed in zip(batch, _together(cells, batch, Path(folder)), strict=True):
                 task.attempts += 1
                 seen = _Seen(task.transfer, observed).judged()
-                if not seen.passed and task.attempts < ATTEMPTS:
+                task.undisturbed += not seen.disturbed
+                if not seen.passed and task.undisturbed < ATTEMPTS and task.attempts < MOST_ATTEMPTS:
                     outcomes[task.file].repeated += 1
                     todo.append(task)
                 else:
@@ -83,6 +84,7 @@ class _Task:
     file: str
     transfer: Timetable
     attempts: int = 0
+    undisturbed: int = 0
 
 
 @dataclass

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -89,6 +90,7 @@ class Levels(BaseModel):
     proxy: Annotated[Literal["none"], Axis("proxy", Literal["none"], ("none",), most=1, named="varying")]
 
 
+@cache
 def axes() -> dict[str, Axis]:
     """Every axis by its name, in their order in scenarios."""
     fields = Levels.model_fields.items()

@@ -164,9 +164,8 @@ def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) 
 
 
 def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Sequence[str], place: str) -> None:
-    scenarios = math.prod([len(backends), *(len(file.scenarios.values(axis)) for axis in axes())])
-    if asked:
-        scenarios = scenarios // len(file.scenarios.values("congestion")) * len(asked)
+    values = {axis: file.scenarios.values(axis) for axis in axes()} | ({"congestion": asked} if asked else {})
+    scenarios = math.prod(map(len, [backends, *values.values()]))
     if scenarios > MOST_SCENARIOS:
         raise UsageError(
             f"{place}: scenarios", f"{scenarios} scenarios", f"at most {MOST_SCENARIOS} scenarios"
