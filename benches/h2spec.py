@@ -9,13 +9,13 @@ left out.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from wirepaint import dataplane
+from wirepaint.dataplane.description import Host, Origin, Run, Server
 
 ADDRESS, PORT = "127.0.0.1", 8443
 
@@ -50,23 +50,16 @@ def described(folder: Path) -> Path:
     body = folder / "body"
     body.write_bytes(b"a" * 200_000)
     answer = {"url": f"https://localhost:{PORT}/", "status": 200, "headers": [], "body": str(body)}
-    run = {
-        "format": 1,
-        "id": "h2spec",
-        "seed": 1,
-        "trace_dir": str(folder / "trace"),
-        "work_dir": str(folder),
-        "server": {
-            "origins": [{"address": ADDRESS, "port": PORT, "encrypted": True, "host": "localhost"}],
-            "http": "h2",
-            "congestion": "cubic",
-            "initial_window": 10,
-            "responses": [{"method": method} | answer for method in ("GET", "POST", "HEAD")],
-        },
-    }
-    (folder / "run.json").write_text(json.dumps(run))
-    (folder / "trace").mkdir()
-    return folder / "run.json"
+    return Run(
+        id="h2spec",
+        trace_dir=folder,
+        work_dir=folder,
+        hosts=[Host(name="server", role="server", congestion="cubic")],
+        server=Server(
+            origins=[Origin(address=ADDRESS, port=PORT, encrypted=True, host="localhost")],
+            responses=[{"method": method} | answer for method in ("GET", "POST", "HEAD")],
+        ),
+    ).write()
 
 
 if __name__ == "__main__":

@@ -103,7 +103,8 @@ def load(ask: dict[str, Any]) -> float:
     work = SCRATCH / "live"
     work.mkdir(mode=0o755)
     paths = namespaces.Namespaces.create()
-    namespaces.build(paths, addresses.values(), initial_window=run["server"]["initial_window"])
+    server = next(host for host in run["hosts"] if host["role"] == "server")
+    namespaces.build(paths, addresses.values(), initial_window=server["initial_window"])
     run |= {"epoch_ns": time.monotonic_ns(), "trace_dir": str(work), "work_dir": str(work)}
     run_file = work / "run.json"
     run_file.write_text(json.dumps(run))

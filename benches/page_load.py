@@ -24,6 +24,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint import pages
+from wirepaint.dataplane.description import (
+    Browser,
+    Congestion,
+    Interfaces,
+    Origin,
+    Run,
+    Server,
+    Transport,
+    Visit,
+    one_path,
+)
 from wirepaint.pages.servers import addresses
 from wirepaint.runners.testbed.cells import SCRATCH, Cells
 
@@ -125,45 +136,34 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
     from wirepaint.runners.testbed import page_run
 
     folder = Path(ask["trace"])
-    page_run.carry_out(
-        {
-            "run": {
-                "format": 1,
-                "id": "bench",
-                "seed": 1,
-                "network": {
-                    "down": UNLIMITED,
-                    "up": UNLIMITED,
-                    "client_interface": "c1",
-                    "server_interface": "s1",
-                },
-                "server": {
-                    "origins": [
-                        {
-                            "address": ask["hosts"][host],
-                            "port": port,
-                            "encrypted": scheme == "https",
-                            "host": host,
-                        }
-                        for scheme, host, port in ask["origins"]
-                    ],
-                    "http": ask["http"],
-                    "congestion": "cubic",
-                    "initial_window": 10,
-                    "responses": ask["responses"],
-                },
-                "congestion": [],
-            },
-            "folder": str(folder),
-            "sysctls": {},
+    origins = [
+        Origin(address=ask["hosts"][host], port=port, encrypted=scheme == "https", host=host)
+        for scheme, host, port in ask["origins"]
+    ]
+    told = Browser(url=ask["url"], viewport=(1280, 800), mobile=False, clock_ms=None, seed=1)
+    run = Run(
+        id="bench",
+        trace_dir=folder,
+        work_dir=folder,
+        **one_path(UNLIMITED, UNLIMITED, client="reno", server="cubic"),
+        congestion=[
+            Congestion(algorithm="std", name="reno", of_kernel=True),
+            Congestion(algorithm="cubic9438", name="cubic", of_kernel=True),
+        ],
+        transport=Transport(http=ask["http"]),
+        server=Server(origins=origins, responses=ask["responses"]),
+        visits=[Visit(user_agent="bench", name="bench", timeout_ns=60 * 10**9, browser=told)],
+        checks={
             "calibration": None,
+            "own_initial_window": False,
             "resources": ask["resources"],
             "answering": ask["answering"],
             "rehearsed": False,
-            "visit": _visit(ask),
             "identity": {"run_key": folder.name, "user_agent": "bench", "page": "bench", "http": ask["http"]},
-        }
+        },
     )
+    run = replace(run, segments=[replace(run.segments[0], interfaces=Interfaces())])
+    page_run.carry_out({"run": run.document(), "faults": []})
     row = read_table(folder, "page").row(0, named=True)
     return {"load_ms": (row["load_event"] - row["navigation_start"]) / 1e6, "objects": row["objects"]}
 
@@ -198,19 +198,6 @@ def load_nginx(ask: dict[str, Any]) -> dict[str, Any]:
     load = browser.visit(options, spawn=spawn)
     loaded = [exchange for exchange in load.exchanges if not exchange.failed]
     return {"load_ms": (load.load_event - load.navigation_start) / 1e6, "objects": len(loaded)}
-
-
-def _visit(ask: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "url": ask["url"],
-        "http": ask["http"],
-        "hosts": ask["hosts"],
-        "timeout_s": 60,
-        "viewport": [1280, 800],
-        "mobile": False,
-        "clock_ms": None,
-        "seed": 1,
-    }
 
 
 def _certificate(site: Path, hosts: list[str]) -> str:

@@ -175,3 +175,9 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         return folder
 
     return make
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-traces", action="store_true", help="take the simulator's present traces as the right ones"
+    )

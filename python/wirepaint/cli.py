@@ -126,6 +126,43 @@ def run(
 
 
 @app.command
+def repeat(
+    description: Path,
+    /,
+    *,
+    output: Output = None,
+    trust: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Carry one run out again, from the run.json in its folder.
+
+    Parameters
+    ----------
+    description
+        The run.json of a run, of either back end.
+    output
+        Folder of the new trace; repeated/<name of the run> when left out.
+    trust
+        Compile and run the C files that it names.
+    json
+        Print how it ended as JSON.
+    """
+    from wirepaint.runners.repeat import repeat as carried_out_again
+
+    folder = output or Path("repeated") / description.absolute().parent.name
+    ended = carried_out_again(description, folder, trust=trust)
+    if json:
+        print_json(vars(ended) | {"folder": str(folder)})
+        return
+    for reason in ended.reasons:
+        say(f"{reason['check']}: found {reason['found']}, expected {reason['expected']}")
+    if ended.load_ms is not None:
+        before = "" if ended.before_ms is None else f"; {ended.before_ms:.1f} ms before"
+        print(f"page load time {ended.load_ms:.1f} ms{before}")
+    print(f"{ended.backend}: {ended.verdict}. Trace: {folder}")
+
+
+@app.command
 def compare(
     results: Path,
     /,

@@ -17,10 +17,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wirepaint.dataplane import program
+from wirepaint.dataplane.description import Congestion, Run
 from wirepaint.errors import MachineLacks
 from wirepaint.runners.testbed.namespaces import CLIENT_ADDRESS, Namespaces, build
 
@@ -44,22 +46,12 @@ def load(tmp_path: Path) -> Iterator[Load]:
         pytest.skip(str(missing))
     holders: list[subprocess.Popen[str]] = []
 
-    def start(algorithm: str, /, **more: object) -> tuple[str, subprocess.Popen[str]]:
+    def start(algorithm: str, /, **more: Any) -> tuple[str, subprocess.Popen[str]]:
         name = f"{algorithm}.{random.randrange(16**6):06x}"
-        entry = {"algorithm": algorithm, "name": name} | more
+        entry = Congestion(**({"algorithm": algorithm, "name": name} | more))
+        run = Run(id="belief", trace_dir=tmp_path, work_dir=tmp_path, congestion=[entry])
         file = tmp_path / f"{name}.json"
-        file.write_text(
-            json.dumps(
-                {
-                    "format": 1,
-                    "id": "belief",
-                    "seed": 1,
-                    "trace_dir": str(tmp_path),
-                    "work_dir": str(tmp_path),
-                    "congestion": [entry],
-                }
-            )
-        )
+        file.write_text(json.dumps(run.document()))
         holder = subprocess.Popen(
             [executable, "cc", "load", file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -69,8 +61,8 @@ def load(tmp_path: Path) -> Iterator[Load]:
         if not line:
             holder.wait()
             return "", holder
-        assert json.loads(line)["loaded"][0]["name"] == entry["name"]
-        return str(entry["name"]), holder
+        assert json.loads(line)["loaded"][0]["name"] == entry.name
+        return entry.name, holder
 
     yield start
     for holder in holders:

@@ -17,8 +17,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,10 +26,12 @@ from typing import Any
 import polars as pl
 from parts import PORT
 
-from wirepaint import dataplane
+from wirepaint.dataplane import simulate as dataplane_simulate
+from wirepaint.dataplane.description import Congestion, Host, Interfaces, Run, Segment, Transport
+from wirepaint.dataplane.description import Flow as Transfer
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results.trace import read_table
-from wirepaint.runners.simulator import BASELINE_SYSCTLS
+from wirepaint.runners.description import BASELINE_SYSCTLS
 from wirepaint.runners.testbed.cells import Cells
 
 FRAME = 1514
@@ -74,7 +75,7 @@ class Link:
         """Transmission time of a full frame."""
         return FRAME * 8e3 / self.rate
 
-    def network(self, host_delay_ns: int = 0) -> dict[str, Any]:
+    def directions(self, host_delay_ns: int = 0) -> dict[str, Any]:
         """Both directions as a run description has them; only data meets the bottleneck."""
         queue: dict[str, Any] = {"kind": "codel"}
         if self.buffer is not None:
@@ -86,13 +87,7 @@ class Link:
         if self.loss:
             down["loss"] = {"kind": "independent", "probability": self.loss}
         up = {"capacity": {"kind": "unlimited"}, "delay_ns": delay, "queue": {"kind": "droptail"}}
-        return {
-            "down": down,
-            "up": up,
-            "client_interface": "c1",
-            "server_interface": "s1",
-            "packet_trace": True,
-        }
+        return {"down": down, "up": up}
 
 
 @dataclass(frozen=True)
@@ -145,21 +140,19 @@ class Flow:
     def name(self) -> str:
         return f"{self.link.name} {self.sender.name} {self.bytes / 1e3:g} kB"
 
-    def run(self, folder: Path, host_delay_ns: int = 0) -> dict[str, Any]:
-        """The run description, without what only one arm needs."""
+    def run(self, folder: Path, server: str, host_delay_ns: int = 0) -> Run:
+        """The run description, without what only one arm needs. ``server`` is the name of its congestion
+        control."""
         folder.mkdir(parents=True, exist_ok=True)
-        return {
-            "format": 1,
-            "id": "arms",
-            "seed": self.seed,
-            "trace_dir": str(folder),
-            "work_dir": str(folder),
-            "network": self.link.network(host_delay_ns),
-        }
+        path = Segment(**self.link.directions(host_delay_ns), interfaces=Interfaces(), packet_trace=True)
+        host = Host(name="server", role="server", congestion=server)
+        return Run(
+            id="arms", seed=self.seed, trace_dir=folder, work_dir=folder, segments=[path], hosts=[host]
+        )
 
-    def congestion(self, name: str) -> dict[str, Any]:
+    def congestion(self, name: str) -> Congestion:
         """The instance that runs under a name."""
-        return {"algorithm": self.sender.algorithm, "name": name, "parameters": self.sender.parameters}
+        return Congestion(algorithm=self.sender.algorithm, name=name, parameters=self.sender.parameters)
 
     def application(self, write_ns: int) -> dict[str, Any]:
         """The simulated server: its writes from a time on."""
@@ -363,33 +356,31 @@ def simulate(flows: Iterable[Flow], folder: Path) -> list[list[Seen]]:
     """Carries each flow out in the simulator, once for each of ``MEMBERS``."""
     flows = list(flows)
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "runs.jsonl"
-    with file.open("w") as out:
+
+    def described() -> Iterator[tuple[None, Path]]:
         for number, flow in enumerate(flows):
             for member, (phase, delay, _) in enumerate(MEMBERS):
-                run = flow.run(folder / f"sim{number}.{member}", delay) | {
-                    "seed": flow.seed if flow.link.loss else flow.seed + member,
-                    "congestion": [flow.congestion("server")],
-                    "simulation": {
-                        "flows": [
-                            {
-                                "kind": flow.application(_written_ns(flow, member) + later),
-                                "congestion": "server",
-                                "start_ns": phase + later,
-                            }
-                            for later in range(0, flow.count * CONNECT_NS, CONNECT_NS)
-                        ],
-                        "tcp": {"sysctls": BASELINE_SYSCTLS},
-                        "until_ns": round(flow.limit_s() * 1e9),
-                        "tables": ["packet", "tcp"],
-                    },
-                }
-                out.write(json.dumps(run) + "\n")
-    argv = [dataplane.program(), "simulate", str(file)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    for line in done.stdout.splitlines():
-        assert not json.loads(line)["faults"], line
+                run = flow.run(folder / f"sim{number}.{member}", "server", delay)
+                run = replace(
+                    run,
+                    seed=flow.seed if flow.link.loss else flow.seed + member,
+                    hosts=[*run.hosts, Host(name="client", role="client", congestion="server")],
+                    congestion=[flow.congestion("server")],
+                    transport=Transport(sysctls=BASELINE_SYSCTLS),
+                    flows=[
+                        Transfer(
+                            kind=flow.application(_written_ns(flow, member) + later),
+                            start_ns=phase + later,
+                        )
+                        for later in range(0, flow.count * CONNECT_NS, CONNECT_NS)
+                    ],
+                    until_ns=round(flow.limit_s() * 1e9),
+                    tables=["packet", "tcp"],
+                )
+                yield None, run.write()
+
+    for _, said in dataplane_simulate.ends(described()):
+        assert not said.get("error") and not said["faults"], said
     return [
         [
             Seen.of(flow, folder / f"sim{number}.{member}", written_ns=_written_ns(flow, member))
@@ -437,16 +428,16 @@ def _must_repeat(seen: Seen, attempt: int) -> bool:
 
 def at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
     """Carries flows out once; the tables of each are in a subfolder of its number."""
-    load: dict[str, dict[str, Any]] = {}
+    load: dict[str, Congestion] = {}
     asked = []
     for number, flow in enumerate(flows):
         name = flow.sender.built_in
         if name is None:
             own = f"{flow.sender.algorithm[:9]}.{os.getpid() % 10**5}"
-            name = load.setdefault(flow.sender.name, flow.congestion(own))["name"]
+            name = load.setdefault(flow.sender.name, flow.congestion(own)).name
         asked.append(
             {
-                "run": flow.run(folder / str(number)),
+                "run": flow.run(folder / str(number), name).document(),
                 "congestion": name,
                 "bytes": flow.bytes,
                 "count": flow.count,
@@ -455,7 +446,8 @@ def at_once(cells: Cells, flows: Sequence[Flow], folder: Path) -> list[Seen]:
                 and {"bytes": flow.messages.bytes, "interval_ns": flow.messages.interval_ns},
             }
         )
-    arguments = {"folder": str(folder), "congestion": list(load.values()), "flows": asked}
+    instances = Run(id="arms", trace_dir=folder, work_dir=folder, congestion=list(load.values()))
+    arguments = {"folder": str(folder), "congestion": instances.document() if load else None, "flows": asked}
     limit_s = max(flow.limit_s() for flow in flows) + 30
     said = cells.call("plain_flows:carry_out", arguments, timeout_s=limit_s, log=folder / "cell.txt")
     return [

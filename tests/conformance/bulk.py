@@ -35,7 +35,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     with running(paths, asked["run"]) as (epoch, parts):
         # Changes of the path and writes are timed from here.
         shift = time.monotonic_ns() - epoch
-        assert shift < START_NS or not asked["run"]["network"]["down"].get("changes"), (
+        assert shift < START_NS or not asked["run"]["segments"][0]["down"].get("changes"), (
             f"the parts took {shift / 1e6:.0f} ms to get ready"
         )
         start = epoch + max(shift, START_NS)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import parts
 import polars as pl
 import pytest
 from disturbed import Disturbed
 
+from wirepaint.dataplane.description import Congestion
 from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
 
@@ -90,29 +92,19 @@ def transfer(cells: Cells, tmp_path: Path) -> Callable[..., Transfer]:
         folder = tmp_path / identity
         folder.mkdir()
         load = [
-            {"algorithm": name, "name": f"{name}.{identity}", "parameters": parameters or {}}
+            Congestion(algorithm=name, name=f"{name}.{identity}", parameters=parameters or {})
             for name in (algorithm, *beside)
             if (ALGORITHMS / f"{name}.c").exists()
         ]
         way = {"capacity": {"kind": "unlimited"}, "delay_ns": rtt // 2, "queue": {"kind": "droptail"}}
-        run = {
-            "format": 1,
-            "id": f"c{identity}",
-            "seed": 1,
-            "trace_dir": str(folder),
-            "work_dir": str(folder),
-            "congestion": load,
-            "network": {
-                "down": way | {"changes": changes or []},
-                "up": way,
-                "client_interface": "c1",
-                "server_interface": "s1",
-                "packet_trace": True,
-            },
-        }
+        name = load[0].name if load else algorithm
+        down = way | {"changes": changes or []}
+        run = parts.description(
+            folder, name, down, way, id=f"c{identity}", congestion=load, packet_trace=True
+        )
         asked = {
             "run": run,
-            "congestion": load[0]["name"] if load else algorithm,
+            "congestion": name,
             "initial_window": initial_window,
             "sysctls": sysctls or {},
             "writes": writes,

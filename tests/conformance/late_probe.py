@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
 import time
@@ -27,9 +26,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     paths = namespaces.Namespaces.create()
     namespaces.build(paths, [parts.ADDRESS], initial_window=10, emulated=False)
     folder = Path(asked["run"]["trace_dir"])
-    probe = {"namespace_inode": namespaces.inode(paths.server)}
-    run_file = folder / "run.json"
-    run_file.write_text(json.dumps(asked["run"] | {"epoch_ns": time.monotonic_ns(), "probe": probe}))
+    run_file, _ = parts.written(paths, asked["run"])
     with paths.inside(paths.server):
         listener = socket.create_server((parts.ADDRESS, parts.PORT))
     with paths.inside(paths.client):

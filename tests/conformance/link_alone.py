@@ -43,10 +43,10 @@ class QueuedLink(Link):
     def name(self) -> str:
         return f"{super().name} {self.queue}"
 
-    def network(self, host_delay_ns: int = 0) -> dict[str, Any]:
-        network = super().network(host_delay_ns)
-        network["down"]["queue"] = QUEUES[self.queue]
-        return network
+    def directions(self, host_delay_ns: int = 0) -> dict[str, Any]:
+        directions = super().directions(host_delay_ns)
+        directions["down"]["queue"] = QUEUES[self.queue]
+        return directions
 
 
 LINKS = [

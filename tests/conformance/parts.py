@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from wirepaint.dataplane.description import Direction, Host, Interfaces, Run, Segment
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part
 
@@ -26,11 +27,7 @@ def running(paths: namespaces.Namespaces, run: dict[str, Any]) -> Iterator[tuple
     ``run`` is the description without what only the cell can know.
     """
     folder = Path(run["trace_dir"])
-    epoch = time.monotonic_ns()
-    file = folder / "run.json"
-    file.write_text(
-        json.dumps(run | {"epoch_ns": epoch, "probe": {"namespace_inode": namespaces.inode(paths.server)}})
-    )
+    file, epoch = written(paths, run)
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
         parts = {
             "emulator": Part(["emulate"], file, log, paths.wire),
@@ -43,3 +40,21 @@ def running(paths: namespaces.Namespaces, run: dict[str, Any]) -> Iterator[tuple
         for part in parts.values():
             part.wait_ready()
         yield epoch, parts
+
+
+def description(folder: Path, name: str, down: Direction, up: Direction, **more: Any) -> dict[str, Any]:
+    """A run on one path, without what only the cell can know. ``name`` is the server's congestion control."""
+    segment = Segment(down=down, up=up, interfaces=Interfaces(), packet_trace=more.pop("packet_trace", False))
+    server = Host(name="server", role="server", congestion=name)
+    described = Run(trace_dir=folder, work_dir=folder, hosts=[server], segments=[segment], **more)
+    return described.document()
+
+
+def written(paths: namespaces.Namespaces, run: dict[str, Any]) -> tuple[Path, int]:
+    """The file of a run that begins now, and its epoch."""
+    epoch = time.monotonic_ns()
+    [server] = run["hosts"]
+    known = run | {"epoch_ns": epoch, "hosts": [server | {"namespace_inode": namespaces.inode(paths.server)}]}
+    file = Path(run["trace_dir"]) / "run.json"
+    file.write_text(json.dumps(known))
+    return file, epoch

@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from parts import ADDRESS, MSS, PORT
+from parts import ADDRESS, MSS, PORT, written
 
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part
@@ -38,17 +38,17 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
     """Carries out flows and returns, for each, the reports of emulator and probe, and ``delays_ns`` of
     its messages.
 
-    ``asked``: ``folder``, ``congestion`` (instances to load) and ``flows``, each with ``run`` (description
-    without the parts that only the cell knows), ``congestion`` (name at the server, read back), ``count``
-    (connections), ``bytes`` of each, ``limit_s`` and ``messages`` (``bytes``, ``interval_ns``), or None if
-    the server writes as much as possible.
+    ``asked``: ``folder``, ``congestion`` (a run with the instances to load, or None) and ``flows``, each
+    with ``run`` (description without the parts that only the cell knows), ``congestion`` (name at the
+    server, read back), ``count`` (connections), ``bytes`` of each, ``limit_s`` and ``messages`` (``bytes``,
+    ``interval_ns``), or None if the server writes as much as possible.
     """
     folder = Path(asked["folder"])
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
         paths = [_Path(one, log, stack) for one in asked["flows"]]
         if asked["congestion"]:
             file = folder / "congestion.json"
-            file.write_text(json.dumps(asked["flows"][0]["run"] | {"congestion": asked["congestion"]}))
+            file.write_text(json.dumps(asked["congestion"]))
             loaded = Part(["cc", "load"], file, log)
             stack.callback(loaded.kill)
             loaded.wait_ready()
@@ -77,9 +77,7 @@ class _Path:
         self._paths = namespaces.Namespaces.create()
         stack.callback(self._paths.close)
         namespaces.build(self._paths, [ADDRESS], initial_window=10)
-        probe = {"namespace_inode": namespaces.inode(self._paths.server)}
-        file = Path(asked["run"]["trace_dir"]) / "run.json"
-        file.write_text(json.dumps(asked["run"] | {"epoch_ns": time.monotonic_ns(), "probe": probe}))
+        file, _ = written(self._paths, asked["run"])
         self._parts = {
             "emulator": Part(["emulate"], file, log, self._paths.wire),
             "probe": Part(["probe-tcp"], file, log),

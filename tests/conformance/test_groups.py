@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import parts
 import polars as pl
 import pytest
 from disturbed import Disturbed
 
+from wirepaint.dataplane.description import Congestion
 from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
 
@@ -64,21 +66,15 @@ def together(cells: Cells, tmp_path: Path) -> Carry:
             folder = tmp_path / identity
             folder.mkdir()
             name = f"{algorithm}.{identity}"
-            run = {
-                "format": 1,
-                "id": f"g{identity}",
-                "seed": 1,
-                "trace_dir": str(folder),
-                "work_dir": str(folder),
-                "congestion": [{"algorithm": algorithm, "name": name, "parameters": parameters or {}}],
-                "network": {
-                    "down": way
-                    | {"scripted": [{"what": "data", "nth": n, "action": {"kind": "drop"}} for n in lost]},
-                    "up": way,
-                    "client_interface": "c1",
-                    "server_interface": "s1",
-                },
-            }
+            scripted = [{"what": "data", "nth": n, "action": {"kind": "drop"}} for n in lost]
+            run = parts.description(
+                folder,
+                name,
+                way | {"scripted": scripted},
+                way,
+                id=f"g{identity}",
+                congestion=[Congestion(algorithm=algorithm, name=name, parameters=parameters or {})],
+            )
             asked = {
                 "run": run,
                 "congestion": name,

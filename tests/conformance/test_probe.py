@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wirepaint.dataplane.description import Host, Run
 from wirepaint.runners.testbed.cells import Cells
 
 
@@ -12,7 +13,8 @@ def test_segments_that_the_probe_did_not_see_are_counted(cells: Cells, tmp_path:
 
     On some machines the kernel runs no BPF program for some of the later segments either.
     """
-    run = {"format": 1, "id": "late", "seed": 1, "trace_dir": str(tmp_path), "work_dir": str(tmp_path)}
+    server = Host(name="server", role="server", congestion="reno")
+    run = Run(id="late", trace_dir=tmp_path, work_dir=tmp_path, hosts=[server]).document()
     answer = cells.call("late_probe:carry_out", {"run": run}, timeout_s=30, log=tmp_path / "cell.txt")
     [connection] = answer["probe"]["unseen"]
     before, after = answer["before"] - 2, answer["after"] - 2

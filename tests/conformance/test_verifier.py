@@ -6,7 +6,6 @@ host's compiler refuses the same ones, because the fields are const there.
 
 from __future__ import annotations
 
-import json
 import secrets
 import select
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from wirepaint import dataplane
+from wirepaint.dataplane.description import Congestion, Run
 
 WRITABLE = [
     "tp->snd_cwnd = 7",
@@ -96,16 +96,9 @@ def load(root: None, tmp_path: Path):
     def attempt(text: str) -> Attempt:
         path = tmp_path / "x.c"
         path.write_text(text)
-        congestion = [{"algorithm": str(path), "name": f"x.{secrets.token_hex(3)}"}]
-        run = {
-            "format": 1,
-            "id": "verifier",
-            "seed": 1,
-            "trace_dir": str(tmp_path),
-            "work_dir": str(tmp_path),
-        }
-        run_file = tmp_path / "run.json"
-        run_file.write_text(json.dumps(run | {"congestion": congestion}))
+        congestion = [Congestion(algorithm=str(path), name=f"x.{secrets.token_hex(3)}")]
+        run = Run(id="verifier", trace_dir=tmp_path, work_dir=tmp_path, congestion=congestion)
+        run_file = run.write()
         with subprocess.Popen(
             [dataplane.program(), "cc", "load", run_file],
             stdout=subprocess.PIPE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -13,6 +12,7 @@ import pytest
 from test_browser import PNG, scratch, spawn
 
 from wirepaint import dataplane
+from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
 from wirepaint.errors import MachineLacks
 from wirepaint.runners.testbed import host, join, process, validity
 from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad, chromium, visit
@@ -72,25 +72,28 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
         probe.bind(("127.0.0.2", 0))
         port = probe.getsockname()[1]
     resources = recording(work, port)
-    run = {
-        "format": 1,
-        "id": "browser",
-        "seed": 1,
-        "epoch_ns": time.monotonic_ns(),
-        "trace_dir": str(work),
-        "work_dir": str(work),
-        "server": {
-            "origins": [
-                {"address": address, "port": port, "encrypted": True, "host": name}
-                for name, address in HOSTS.items()
-            ],
-            "http": http,
-            "congestion": "reno",
-            "initial_window": 10,
-            "responses": [{k: v for k, v in row.items() if k != "wire_bytes"} for row in resources],
+    origins = [
+        Origin(address=address, port=port, encrypted=True, host=name) for name, address in HOSTS.items()
+    ]
+    responses = [{k: v for k, v in row.items() if k != "wire_bytes"} for row in resources]
+    described = Run(
+        id="browser",
+        epoch_ns=time.monotonic_ns(),
+        trace_dir=work,
+        work_dir=work,
+        hosts=[Host(name="server", role="server", congestion="reno")],
+        transport=Transport(http=http),
+        server=Server(origins=origins, responses=responses),
+        checks={
+            "calibration": {"quantities": []},
+            "identity": {"page": "p", "user_agent": "u"},
+            "resources": [{"id": number} | row for number, row in enumerate(resources)],
+            "answering": list(range(len(resources))),
+            "rehearsed": False,
+            "own_initial_window": False,
         },
-    }
-    (work / "run.json").write_text(json.dumps(run))
+    )
+    described.write()
     with (work / "log.txt").open("w") as log:
         server = process.Part(["replay"], work / "run.json", log)
         try:
@@ -102,7 +105,7 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
                     http=http,  # type: ignore[arg-type]
                     hosts=HOSTS,
                     work_dir=work,
-                    epoch_ns=run["epoch_ns"],
+                    epoch_ns=described.epoch_ns,
                     ca_spki_sha256=ready["ca_spki_sha256"],
                     timeout_s=20,
                 ),
@@ -112,30 +115,22 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
             server.stop()
         finally:
             server.kill()
-    asked = {
-        "calibration": {"quantities": []},
-        "run": run,
-        "visit": {"http": http, "hosts": HOSTS},
-        "identity": {"page": "p", "user_agent": "u"},
-        "resources": [{"id": number} | row for number, row in enumerate(resources)],
-        "answering": list(range(len(resources))),
-        "rehearsed": False,
-    }
-    return load, join.join(load, asked, work, work), asked, counters
+    run = described.document()
+    return load, join.join(load, run, work, work), run, counters
 
 
 @pytest.mark.timed
 @pytest.mark.parametrize("http", ["h1", "h2"])
 def test_browser_and_server_agree_on_every_request_and_connection(http: str) -> None:
     with scratch() as work:
-        load, joined, asked, counters = visit_replay(work, http)
-    reasons = validity.check(load, joined, asked, {"emulator": CALM}, counters)
+        load, joined, run, counters = visit_replay(work, http)
+    reasons = validity.check(load, joined, run, {"emulator": CALM}, counters)
     # Other programs may load this machine, and no probe samples the senders here.
     assert [reason for reason in reasons if reason["check"] not in ("foreign_cpu", "unseen_acks")] == []
     rows = {row["url"]: row for row in joined.tables["object"]}
     ports = {row["connection"]: row["client_port"] for row in joined.tables["connection"]}
     served = {record["url"]: record for record in joined.requests}
-    assert set(rows) == set(served) == {row["url"] for row in asked["resources"]}
+    assert set(rows) == set(served) == {row["url"] for row in run["checks"]["resources"]}
     for url, row in rows.items():
         record = served[url]
         assert ports[row["connection"]] == record["client_port"]

@@ -17,6 +17,7 @@ import pytest
 from pyroute2 import IPRoute
 
 from wirepaint import dataplane
+from wirepaint.dataplane.description import Interfaces, Run, Segment
 from wirepaint.results import trace
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.calibrate import ProbedPath
@@ -42,17 +43,15 @@ class Emulation:
         self.path = ProbedPath(spaces)
         self.trace_dir = folder
         self.epoch_ns = time.monotonic_ns()
-        run = {
-            "format": 1,
-            "id": "emutest",
-            "seed": 7,
-            "epoch_ns": self.epoch_ns,
-            "trace_dir": str(folder),
-            "work_dir": str(folder),
-            "network": {"client_interface": "c1", "server_interface": "s1", **network},
-        }
-        file = folder / "run.json"
-        file.write_text(json.dumps(run))
+        path = Segment(**network, interfaces=Interfaces())
+        file = Run(
+            id="emutest",
+            seed=7,
+            epoch_ns=self.epoch_ns,
+            trace_dir=folder,
+            work_dir=folder,
+            segments=[path],
+        ).write()
         self._log = (folder / "log").open("w+")
         self.part = Part(["emulate"], file, self._log, spaces.wire)
         self.part.wait_ready()
@@ -342,44 +341,19 @@ def test_tcp_through_the_emulator_is_never_merged_and_nothing_is_lost_outside_th
 
 
 def test_what_the_model_cannot_carry_out_ends_in_one_line_with_exit_code_2(tmp_path: Path) -> None:
-    run = {
-        "format": 1,
-        "id": "bad",
-        "seed": 1,
-        "trace_dir": str(tmp_path),
-        "work_dir": str(tmp_path),
-        "network": {
-            "down": direction(loss={"kind": "independent", "probability": 2}),
-            "up": direction(),
-            "client_interface": "c1",
-            "server_interface": "s1",
-        },
-    }
-    file = tmp_path / "run.json"
-    file.write_text(json.dumps(run))
+    down = direction(loss={"kind": "independent", "probability": 2})
+    path = Segment(down=down, up=direction(), interfaces=Interfaces())
+    file = Run(id="bad", trace_dir=tmp_path, work_dir=tmp_path, segments=[path]).write()
     done = subprocess.run([dataplane.program(), "emulate", file], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.strip() == f"{file}: network.down.loss.probability: found 2, accepted: 0 to 1"
+    assert done.stderr.strip() == f"{file}: segments.down.loss.probability: found 2, accepted: 0 to 1"
 
 
 def test_an_interface_that_is_missing_is_named(tmp_path: Path) -> None:
     spaces = namespaces.Namespaces.create()
     try:
-        run = {
-            "format": 1,
-            "id": "bare",
-            "seed": 1,
-            "trace_dir": str(tmp_path),
-            "work_dir": str(tmp_path),
-            "network": {
-                "down": direction(),
-                "up": direction(),
-                "client_interface": "c1",
-                "server_interface": "s1",
-            },
-        }
-        file = tmp_path / "run.json"
-        file.write_text(json.dumps(run))
+        path = Segment(down=direction(), up=direction(), interfaces=Interfaces())
+        file = Run(id="bare", trace_dir=tmp_path, work_dir=tmp_path, segments=[path]).write()
         with spaces.inside(spaces.wire):
             done = subprocess.run(
                 [dataplane.program(), "emulate", file], capture_output=True, text=True, check=False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +12,7 @@ import brotli
 import pytest
 
 from wirepaint import dataplane, recording
+from wirepaint.dataplane.description import Host, Origin, Run, Server
 from wirepaint.errors import MachineLacks
 from wirepaint.pages import PreparedPage, load, prepare, shipped
 from wirepaint.runners.testbed import process
@@ -46,15 +46,18 @@ def test_a_shipped_page_recorded_from_its_replay_is_the_same_page(name: str, tmp
     page = prepare(shipped()[name], tmp_path / "cache")
     places = addresses(page)
     origins = [
-        {"address": places[host, port], "port": port, "encrypted": scheme == "https", "host": host}
+        Origin(address=places[host, port], port=port, encrypted=scheme == "https", host=host)
         for scheme, host, port in page.origins
     ]
-    server = {"origins": origins, "http": "h2", "congestion": "reno", "initial_window": 10}
-    run = {"format": 1, "id": "record", "seed": 1, "trace_dir": str(tmp_path), "work_dir": str(tmp_path)}
-    run["server"] = server | {"responses": page.responses}
-    (tmp_path / "run.json").write_text(json.dumps(run))
+    run_file = Run(
+        id="record",
+        trace_dir=tmp_path,
+        work_dir=tmp_path,
+        hosts=[Host(name="server", role="server", congestion="reno")],
+        server=Server(origins=origins, responses=page.responses),
+    ).write()
     with (tmp_path / "log.txt").open("w") as log:
-        part = process.Part(["replay"], tmp_path / "run.json", log)
+        part = process.Part(["replay"], run_file, log)
         try:
             part.wait_ready()
             where = {f"{host}:{port}": f"{address}:{port}" for (host, port), address in places.items()}

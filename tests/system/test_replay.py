@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from wirepaint.dataplane import program
+from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
 from wirepaint.errors import MachineLacks
 from wirepaint.runners.testbed.browser import chromium
 
@@ -99,25 +100,19 @@ class Replay:
     def __init__(self, folder: Path, *, http: Literal["h1", "h2"], encrypted: bool) -> None:
         scheme, port = ("https", 8443) if encrypted else ("http", 8080)
         self.url = f"{scheme}://{PAGE}:{port}"
-        run = {
-            "format": 1,
-            "id": "test",
-            "seed": 1,
-            "trace_dir": str(folder),
-            "work_dir": str(folder),
-            "server": {
-                "origins": [
-                    {"address": address, "port": port, "encrypted": encrypted, "host": host}
-                    for host, address in ((PAGE, PAGE_ADDRESS), (OTHER, OTHER_ADDRESS))
-                ],
-                "http": http,
-                "congestion": "reno",
-                "initial_window": 10,
-                "responses": responses(folder, self.url, f"{scheme}://{OTHER}:{port}"),
-            },
-        }
-        file = folder / "run.json"
-        file.write_text(json.dumps(run))
+        origins = [
+            Origin(address=address, port=port, encrypted=encrypted, host=host)
+            for host, address in ((PAGE, PAGE_ADDRESS), (OTHER, OTHER_ADDRESS))
+        ]
+        recorded = responses(folder, self.url, f"{scheme}://{OTHER}:{port}")
+        file = Run(
+            id="test",
+            trace_dir=folder,
+            work_dir=folder,
+            hosts=[Host(name="server", role="server", congestion="reno")],
+            transport=Transport(http=http),
+            server=Server(origins=origins, responses=recorded),
+        ).write()
         self.folder = folder
         self.process = subprocess.Popen([PROGRAM, "replay", file], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout

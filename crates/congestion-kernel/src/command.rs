@@ -20,12 +20,13 @@ pub fn command(path: &Path) -> ExitCode {
         Ok(run) => run,
         Err(error) => return fail(2, &error.to_string()),
     };
-    let loaded = match load(&run.congestion) {
+    let wanted: Vec<Congestion> = run.congestion.iter().filter(|one| !one.of_kernel).cloned().collect();
+    let loaded = match load(&wanted) {
         Ok(loaded) => loaded,
         Err(error) if error.is_bad_input() => return fail(2, &format!("{}: {error}", path.display())),
         Err(error) => return fail(1, &error.to_string()),
     };
-    let instances: Vec<Value> = run.congestion.iter().map(describe).collect();
+    let instances: Vec<Value> = wanted.iter().map(describe).collect();
     let ready = || println!("{}", json!({"ready": true, "loaded": instances}));
     let recorded = match groups::record(&loaded, &run.trace_dir, run.epoch_ns, &signals, ready) {
         Ok(recorded) => recorded,
@@ -36,7 +37,7 @@ pub fn command(path: &Path) -> ExitCode {
     println!(
         "{}",
         json!({
-            "loaded": run.congestion.len(),
+            "loaded": wanted.len(),
             "hooks": hooks,
             "group_events": recorded.events,
             "group_events_lost": recorded.lost,

@@ -126,7 +126,7 @@ pub fn available() -> Vec<String> {
 fn check(wanted: &[Congestion]) -> Result<(), LoadError> {
     let taken = available();
     for (index, congestion) in wanted.iter().enumerate() {
-        let Congestion { algorithm, name, parameters } = congestion;
+        let Congestion { algorithm, name, parameters, .. } = congestion;
         let found = find(algorithm).map_err(|refusal| match refusal {
             Refusal::Algorithm { found, accepted } if taken.contains(&found) => {
                 LoadError::BuiltIn { index, found, accepted }

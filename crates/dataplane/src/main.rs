@@ -17,7 +17,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Print the schemas of the run description and of the trace as one JSON object.
+    /// Print as one JSON object the schemas of the run description and of the trace, and the kernel settings that
+    /// the simulator has.
     Schema,
     /// Forward frames between two interfaces through the link model until SIGTERM or SIGINT.
     Emulate {
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
             let schemas = serde_json::json!({
                 "run": schemars::schema_for!(wirepaint_run::Run),
                 "trace": wirepaint_trace::schema::TABLES,
+                "sysctls": wirepaint_simulator::sysctls(),
             });
             println!("{}", serde_json::to_string_pretty(&schemas).expect("schemas are plain data"));
             ExitCode::SUCCESS

@@ -10,7 +10,7 @@ pub enum Error {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The link model refused a direction.
-    #[error("{path}: network.{direction}.{source}")]
+    #[error("{path}: segments.{direction}.{source}")]
     Config {
         /// The run description.
         path: PathBuf,

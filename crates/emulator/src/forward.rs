@@ -12,8 +12,8 @@ use crate::summary::{Lateness, Pause, Summary};
 use std::path::Path;
 use wirepaint_link_model::Link;
 use wirepaint_link_model::config::Direction;
-use wirepaint_run::Network;
 use wirepaint_run::signals::Signals;
+use wirepaint_run::{Interfaces, Segment};
 use wirepaint_units::{Duration, Time};
 
 /// The thread aims to wake at most this long before a departure.
@@ -80,24 +80,29 @@ struct Rest {
 
 impl Forwarder {
     /// Opens the interfaces. `seed` is the run's, `epoch_ns` its time zero on CLOCK_MONOTONIC.
-    pub fn new(network: &Network, seed: u64, epoch_ns: u64, path: &Path) -> Result<Forwarder, Error> {
-        let sample_interval = Duration(network.sample_interval_ns);
+    pub fn new(
+        (segment, interfaces): (&Segment, &Interfaces),
+        seed: u64,
+        epoch_ns: u64,
+        path: &Path,
+    ) -> Result<Forwarder, Error> {
+        let sample_interval = Duration(segment.sample_interval_ns);
         if sample_interval < Duration::from_micros(100) {
             return Err(Error::Usage(format!(
-                "{}: network.sample_interval_ns: found {}, accepted: at least 100000",
+                "{}: segments.sample_interval_ns: found {}, accepted: at least 100000",
                 path.display(),
                 sample_interval.0
             )));
         }
-        if !(68..=LARGEST_MTU).contains(&network.mtu) {
+        if !(68..=LARGEST_MTU).contains(&segment.mtu) {
             return Err(Error::Usage(format!(
-                "{}: network.mtu: found {}, accepted: 68 to {LARGEST_MTU}",
+                "{}: segments.mtu: found {}, accepted: 68 to {LARGEST_MTU}",
                 path.display(),
-                network.mtu
+                segment.mtu
             )));
         }
         let lane = |name, direction: &Direction, seed| {
-            let link = Link::with_mtu(direction, network.mtu, seed).map_err(|source| Error::Config {
+            let link = Link::with_mtu(direction, segment.mtu, seed).map_err(|source| Error::Config {
                 path: path.to_owned(),
                 direction: name,
                 source,
@@ -105,14 +110,14 @@ impl Forwarder {
             Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes))
         };
         // Each direction has its own seed; the second is the bitwise complement of the first.
-        let lanes = [lane("down", &network.down, seed)?, lane("up", &network.up, !seed)?];
-        let ports = [Port::open(&network.client_interface)?, Port::open(&network.server_interface)?];
+        let lanes = [lane("down", &segment.down, seed)?, lane("up", &segment.up, !seed)?];
+        let ports = [Port::open(&interfaces.client)?, Port::open(&interfaces.server)?];
         let shared = Shared {
             clock: RunClock::new(epoch_ns),
             store: Store::new(),
-            recorder: Recorder::new(network.packet_trace),
+            recorder: Recorder::new(&segment.name, segment.packet_trace),
             lateness: Histogram::new(),
-            largest_frame: network.mtu as usize + ETHERNET_BYTES,
+            largest_frame: segment.mtu as usize + ETHERNET_BYTES,
         };
         let started = shared.clock.now();
         let sample_grace = lanes.iter().map(|lane| lane.link.lag()).min().unwrap_or_default();

@@ -28,11 +28,10 @@ use wirepaint_run::signals::Signals;
 /// The verb `emulate RUN.json`: forwards until SIGTERM or SIGINT, then writes the tables `link`
 /// and `packet` and prints the summary.
 ///
-/// Runs in the namespace that holds both interfaces of the run's network.
+/// Runs in the namespace that holds both interfaces of the segment.
 pub fn command(path: &Path) -> Result<(), Error> {
     let run = Run::read(path)?;
-    let network = run.part(path, "network", &run.network)?;
-    let mut forwarder = forward::Forwarder::new(network, run.seed, run.epoch_ns, path)?;
+    let mut forwarder = forward::Forwarder::new(run.emulated(path)?, run.seed, run.epoch_ns, path)?;
     let conditions = realtime::prepare();
     let stop = Signals::block();
     println!("{}", serde_json::json!({"ready": true, "conditions": conditions}));

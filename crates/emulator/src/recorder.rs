@@ -3,7 +3,8 @@
 use crate::frame::{Header, Tcp};
 use std::path::Path;
 use wirepaint_link_model::Counters;
-use wirepaint_trace::{TableWriter, TraceError, row};
+use wirepaint_trace::schema::{Link, Packet};
+use wirepaint_trace::{TableWriter, TraceError, Value, row};
 use wirepaint_units::{Duration, Time};
 
 /// Rows per allocation: few, so that locking its memory delays no packet.
@@ -57,13 +58,15 @@ impl<T> Chunks<T> {
 /// Keeps the rows of the trace.
 #[derive(Debug)]
 pub(crate) struct Recorder {
+    segment: String,
     links: Chunks<LinkSample>,
     packets: Option<Chunks<PacketRecord>>,
 }
 
 impl Recorder {
-    pub fn new(packet_trace: bool) -> Recorder {
-        Recorder { links: Chunks(Vec::new()), packets: packet_trace.then(|| Chunks(Vec::new())) }
+    pub fn new(segment: &str, packet_trace: bool) -> Recorder {
+        let packets = packet_trace.then(|| Chunks(Vec::new()));
+        Recorder { segment: segment.to_owned(), links: Chunks(Vec::new()), packets }
     }
 
     pub fn link(&mut self, sample: LinkSample) {
@@ -79,59 +82,56 @@ impl Recorder {
 
     /// Writes the tables into `folder`.
     pub fn write(&self, folder: &Path) -> Result<(), TraceError> {
-        let mut table = TableWriter::create(folder, "link")?;
-        for sample in self.links.0.iter().flatten() {
-            let c = &sample.counters;
-            table.push(row![
-                sample.time.0,
-                sample.direction,
-                Option::<&str>::None,
-                c.queue_packets,
-                c.queue_bytes,
-                c.offered_packets,
-                c.offered_bytes,
-                c.delivered_packets,
-                c.delivered_bytes,
-                c.queue_drops + c.aqm_drops,
-                c.random_losses,
-                sample.lateness_max.0,
-                c.capacity_bytes
-            ])?;
-        }
-        table.finish()?;
+        TableWriter::save(folder, self.links.0.iter().flatten().map(|sample| self.link_row(sample)))?;
         let Some(packets) = &self.packets else { return Ok(()) };
-        let mut table = TableWriter::create(folder, "packet")?;
-        for packet in packets.0.iter().flatten() {
-            write_packet(&mut table, packet)?;
-        }
-        table.finish()
+        TableWriter::save(folder, packets.0.iter().flatten().map(|packet| self.packet_row(packet)))
     }
-}
 
-fn write_packet(table: &mut TableWriter, packet: &PacketRecord) -> Result<(), TraceError> {
-    let (due, out, dropped) = match packet.outcome {
-        Outcome::Delivered { due, out } => (Some(due.0), Some(out.0), None),
-        Outcome::Dropped(cause) => (None, None, Some(cause)),
-    };
-    let transport = packet.header.and_then(|header| header.transport);
-    let tcp = transport.and_then(|transport| transport.tcp);
-    table.push(row![
-        packet.direction,
-        packet.arrival.0,
-        due,
-        out,
-        dropped,
-        packet.wire_bytes,
-        Option::<i64>::None,
-        packet.header.map(|header| header.source.to_string()),
-        transport.map(|transport| transport.source_port),
-        packet.header.map(|header| header.destination.to_string()),
-        transport.map(|transport| transport.destination_port),
-        tcp.map(|tcp| tcp.sequence),
-        tcp.map(|tcp| tcp.acknowledgement),
-        transport.map(|transport| transport.payload_bytes),
-        tcp.map(flag_letters)
-    ])
+    fn link_row(&self, sample: &LinkSample) -> Link {
+        let c = &sample.counters;
+        row!(Link {
+            time: sample.time.0,
+            segment: self.segment.as_str(),
+            direction: sample.direction,
+            queue_packets: c.queue_packets,
+            queue_bytes: c.queue_bytes,
+            offered_packets: c.offered_packets,
+            offered_bytes: c.offered_bytes,
+            delivered_packets: c.delivered_packets,
+            delivered_bytes: c.delivered_bytes,
+            queue_drops: c.queue_drops + c.aqm_drops,
+            random_losses: c.random_losses,
+            lateness_max: sample.lateness_max.0,
+            capacity_bytes: c.capacity_bytes,
+        })
+    }
+
+    fn packet_row(&self, packet: &PacketRecord) -> Packet {
+        let (due, out, dropped) = match packet.outcome {
+            Outcome::Delivered { due, out } => (Some(due.0), Some(out.0), None),
+            Outcome::Dropped(cause) => (None, None, Some(cause)),
+        };
+        let transport = packet.header.and_then(|header| header.transport);
+        let tcp = transport.and_then(|transport| transport.tcp);
+        row!(Packet {
+            segment: self.segment.as_str(),
+            direction: packet.direction,
+            time_in: packet.arrival.0,
+            time_due: due,
+            time_out: out,
+            dropped: dropped,
+            wire_bytes: packet.wire_bytes,
+            connection: Value::Null,
+            source_address: packet.header.map(|header| header.source.to_string()),
+            source_port: transport.map(|transport| transport.source_port),
+            destination_address: packet.header.map(|header| header.destination.to_string()),
+            destination_port: transport.map(|transport| transport.destination_port),
+            sequence: tcp.map(|tcp| tcp.sequence),
+            acknowledgement: tcp.map(|tcp| tcp.acknowledgement),
+            payload_bytes: transport.map(|transport| transport.payload_bytes),
+            flags: tcp.map(flag_letters),
+        })
+    }
 }
 
 fn flag_letters(tcp: Tcp) -> String {

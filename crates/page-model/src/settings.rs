@@ -32,9 +32,11 @@ pub enum Tls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Newest HTTP version over TLS; over plain TCP it is always HTTP/1.1.
+    /// Newest HTTP version over TLS; over plain TCP it is always HTTP/1.1. Told by the run's transport.
+    #[serde(skip)]
     pub http: Http,
-    /// TLS version of encrypted origins.
+    /// TLS version of encrypted origins. Told by the run's transport.
+    #[serde(skip)]
     pub tls: Tls,
     /// Most connections to one origin, at least 1; an HTTP/2 browser has as many on the way until it knows the
     /// protocol.
@@ -48,7 +50,9 @@ pub struct Settings {
     pub dns_ns: Duration,
     /// True when parallel connections to an origin resume the TLS session of the first.
     pub resume: bool,
-    /// Most plaintext in a TLS record of the server, in bytes: 1 to 16384 (RFC 8446, 5.1).
+    /// Most plaintext in a TLS record of the server, in bytes: 1 to 16384 (RFC 8446, 5.1). Told by the run's
+    /// transport.
+    #[serde(skip)]
     pub record_bytes: u32,
     /// Time that computing takes.
     pub compute: Compute,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
-use wirepaint_run::{Run, Server};
+use wirepaint_run::{Host, Role, Run, Server};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
@@ -28,7 +28,8 @@ const CONGESTION_NAME: usize = 15;
 /// Serves the origins of `run` until SIGTERM or SIGINT; `path` is where it was read from.
 pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
     let server = run.part(path, "server", &run.server)?;
-    check(path, run, server)?;
+    let host = run.host(Role::Server, path)?;
+    check(path, run, server, host)?;
     raise_descriptor_limit();
     let recording = Recording::load(path, &server.responses)?;
     let authority = Authority::new()?;
@@ -46,10 +47,10 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
                 false => None,
                 true => {
                     let hosts: Vec<_> = origins.hosts.iter().map(String::as_str).collect();
-                    Some(TlsAcceptor::from(authority.config(&hosts, server)?))
+                    Some(TlsAcceptor::from(authority.config(&hosts, &run.transport)?))
                 }
             };
-            let listener = listen(origins.address, &server.congestion)?;
+            let listener = listen(origins.address, &host.congestion)?;
             tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site.clone()));
         }
         let files = records::files(&run.work_dir)?;
@@ -60,7 +61,7 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        let summary: Summary = site.records.finish(files, &server.congestion, server.initial_window)?;
+        let summary: Summary = site.records.finish(files, &host.congestion, host.initial_window)?;
         say(&summary)
     })
 }
@@ -80,20 +81,20 @@ fn watch_the_loop(site: &Rc<Site>) {
     });
 }
 
-fn check(path: &Path, run: &Run, server: &Server) -> Result<(), Failure> {
+fn check(path: &Path, run: &Run, server: &Server, host: &Host) -> Result<(), Failure> {
     let refuse = |key: &str, found: String, accepted| {
         Err(Failure::Value { path: path.to_owned(), key: key.to_owned(), found, accepted })
     };
-    let name = &server.congestion;
+    let name = &host.congestion;
     if !(1..=CONGESTION_NAME).contains(&name.len()) || name.contains('\0') {
-        return refuse("server.congestion", format!("{name:?}"), "a name of 1 to 15 bytes");
+        return refuse("hosts.congestion", format!("{name:?}"), "a name of 1 to 15 bytes");
     }
     if server.origins.is_empty() {
         return refuse("server.origins", "none".to_owned(), "one at least");
     }
-    match server.tls_record_bytes {
+    match run.transport.tls_record_bytes {
         None | Some(64..=16_384) => {}
-        Some(bytes) => return refuse("server.tls_record_bytes", bytes.to_string(), "64 to 16384"),
+        Some(bytes) => return refuse("transport.tls_record_bytes", bytes.to_string(), "64 to 16384"),
     }
     if !run.work_dir.is_dir() {
         return refuse("work_dir", format!("{}", run.work_dir.display()), "an existing folder");

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
-use wirepaint_run::{HttpVersion, Server, Tls};
+use wirepaint_run::{HttpVersion, Tls, Transport};
 
 /// Bytes by which rustls counts a record larger than its plaintext.
 const RECORD_HEADER: usize = 5;
@@ -56,15 +56,15 @@ impl Authority {
         attempt().map_err(refusal("the run's authority"))
     }
 
-    /// TLS settings of `server` for the hosts of one address and port. Each host has its own certificate, so
+    /// TLS settings for the hosts of one address and port. Each host has its own certificate, so
     /// that a browser does not put two hosts on one connection.
-    pub fn config(&self, hosts: &[&str], server: &Server) -> Result<Arc<ServerConfig>, Failure> {
+    pub fn config(&self, hosts: &[&str], transport: &Transport) -> Result<Arc<ServerConfig>, Failure> {
         let mut certificates = HashMap::new();
         for host in hosts {
             certificates.insert(host.to_ascii_lowercase(), Arc::new(self.certify(host)?));
         }
         let unnamed = hosts.first().and_then(|host| certificates.get(&host.to_ascii_lowercase()).cloned());
-        let version = match server.tls {
+        let version = match transport.tls {
             Tls::V13 => &rustls::version::TLS13,
             Tls::V12 => &rustls::version::TLS12,
         };
@@ -73,12 +73,12 @@ impl Authority {
             .map_err(refusal("protocol versions"))?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(ByName { certificates, unnamed }));
-        config.alpn_protocols = match server.http {
+        config.alpn_protocols = match transport.http {
             HttpVersion::H1 => vec![b"http/1.1".to_vec()],
             HttpVersion::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
         config.ticketer = self.tickets.clone();
-        config.max_fragment_size = server.tls_record_bytes.map(|bytes| bytes as usize + RECORD_HEADER);
+        config.max_fragment_size = transport.tls_record_bytes.map(|bytes| bytes as usize + RECORD_HEADER);
         if std::env::var_os("SSLKEYLOGFILE").is_some() {
             config.key_log = Arc::new(rustls::KeyLogFile::new());
         }

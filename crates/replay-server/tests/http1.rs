@@ -98,7 +98,7 @@ fn only_the_asked_version_of_tls_is_spoken_to_a_client_that_offers_both() {
     let mut run = folder.run(&[&format!("{address}:8443 https one.test")], &[]);
     for (asked, spoken) in [(None, TLSv1_3), (Some("1.2"), TLSv1_2), (Some("1.3"), TLSv1_3)] {
         if let Some(version) = asked {
-            run["server"]["tls"] = json!(version);
+            run["transport"]["tls"] = json!(version);
         }
         let server = folder.start(&run);
         let tls = connect_tls(connect(&format!("{address}:8443")), "one.test", &["h2", "http/1.1"]);
@@ -114,7 +114,7 @@ fn tls_serves_http11_to_a_client_that_offers_no_h2_in_records_of_the_asked_size(
         &[&format!("{address}:8443 https one.test"), &format!("{address}:8443 https two.test")],
         &[("GET", "https://two.test:8443/", 200, json!([]), &[b'z'; 5000])],
     );
-    run["server"]["tls_record_bytes"] = json!(1000);
+    run["transport"]["tls_record_bytes"] = json!(1000);
     let server = folder.start(&run);
     let tcp = connect(&format!("{address}:8443"));
     let mut tls = connect_tls(tcp, "two.test", &["http/1.1"]);
@@ -318,15 +318,15 @@ fn a_server_that_cannot_be_what_is_asked_does_not_start() {
         assert_eq!(text.lines().count(), 1, "{text}");
         (code, text)
     };
-    let (code, text) = with(&|run| run["server"]["congestion"] = json!("nosuch"));
+    let (code, text) = with(&|run| run["hosts"][0]["congestion"] = json!("nosuch"));
     assert_eq!(code, 1);
     assert!(text.starts_with("congestion control \"nosuch\" cannot be set on 127."), "{text}");
     assert!(text.contains("reno"), "{text}");
     let (code, text) = with(&|run| run["server"]["origins"][0]["address"] = json!("192.0.2.1"));
     assert!((code, text.starts_with("listening on 192.0.2.1:8080: ")) == (1, true), "{text}");
-    let (code, text) = with(&|run| run["server"]["tls_record_bytes"] = json!(20_000));
+    let (code, text) = with(&|run| run["transport"]["tls_record_bytes"] = json!(20_000));
     assert!(
-        (code, text.contains("server.tls_record_bytes: found 20000, accepted: 64 to 16384")) == (2, true),
+        (code, text.contains("transport.tls_record_bytes: found 20000, accepted: 64 to 16384")) == (2, true),
         "{text}"
     );
     let (code, text) = with(&|run| run["server"]["origins"][0]["host"] = json!("a/b"));

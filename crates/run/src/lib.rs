@@ -1,28 +1,42 @@
 //! Door 2: what a run is asked to do, complete and resolved.
 //!
-//! One JSON document describes a run; every verb of the data plane reads the part that is its
-//! own, so a run can be repeated piece by piece at a shell. The types here are the only
-//! declaration; `dataplane schema` writes them as `schema/run.schema.json`.
+//! One JSON document describes a run, on the testbed and in the simulator. Every verb of the data plane reads
+//! what is its own, so a run can be repeated piece by piece at a shell. The types here are the only declaration;
+//! `dataplane schema` writes them as `schema/run.schema.json`. Times count from the run's epoch.
 
+mod flow;
+mod host;
+mod segment;
+mod server;
 pub mod signals;
-pub mod simulation;
+mod transport;
+mod visit;
+
+pub use flow::{Flow, FlowKind, RateFrom, Reroute, Side};
+pub use host::{Host, Role};
+pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
+pub use server::{Origin, Response, Server};
+pub use transport::{HttpVersion, Tls, Transport};
+pub use visit::{Browser, Visit};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use wirepaint_link_model::config::Direction;
-pub use wirepaint_page_model::settings::Tls;
+use wirepaint_units::{Duration, Time};
 
 /// Version of the document; a program refuses another one.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+fn default_flow_interval() -> Duration {
+    Duration::from_millis(100)
+}
 
 /// A run description.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Version of this document: 1.
+    /// Version of this document: 2.
     pub format: u32,
     /// Short unique id (at most 8 characters of a-z0-9); everything the run owns carries it.
     pub id: String,
@@ -35,146 +49,64 @@ pub struct Run {
     pub trace_dir: PathBuf,
     /// Folder for files that pass between the parts of this run.
     pub work_dir: PathBuf,
-    /// The path between client and server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<Network>,
-    /// The origins that answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<Server>,
-    /// Congestion controls that the run loads.
+    /// Who takes part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
+    /// The stretches of the path. Testbed: one, and the path of everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segment>,
+    /// Congestion controls that the hosts use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<Congestion>,
-    /// What of the kernel's TCP is sampled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Probe>,
-    /// What the simulator carries out (simulator only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub simulation: Option<simulation::Simulation>,
-}
-
-/// The path between client and server.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Network {
-    /// Server to client.
-    pub down: Direction,
-    /// Client to server.
-    pub up: Direction,
-    /// Interface towards the client, inside the emulator's namespace.
-    pub client_interface: String,
-    /// Interface towards the server, inside the emulator's namespace.
-    pub server_interface: String,
-    /// Largest IP packet in bytes; a larger one makes the run invalid.
-    #[serde(default = "default_mtu")]
-    pub mtu: u32,
-    /// Period of the samples of the table `link`.
-    #[serde(default = "default_sample_interval")]
-    pub sample_interval_ns: u64,
-    /// True records every packet in the table `packet`.
+    /// What all connections have in common.
     #[serde(default)]
-    pub packet_trace: bool,
-}
-
-fn default_mtu() -> u32 {
-    1500
-}
-fn default_sample_interval() -> u64 {
-    10_000_000
-}
-
-/// The origins that answer.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    /// Where to listen.
-    pub origins: Vec<Origin>,
-    /// Newest HTTP version offered on encrypted origins.
-    pub http: HttpVersion,
-    /// Name under which the kernel knows the congestion control of accepted sockets.
-    pub congestion: String,
-    /// Initial window that accepted sockets must report; set by the route, checked here.
-    pub initial_window: u32,
-    /// What is answered.
-    pub responses: Vec<Response>,
-    /// TLS version that is spoken on encrypted origins; no other is.
-    #[serde(default)]
-    pub tls: Tls,
-    /// Largest TLS record in bytes of plaintext; null for the standard 16384.
+    pub transport: Transport,
+    /// What servers answer (testbed only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_record_bytes: Option<u32>,
-}
-
-/// HTTP version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HttpVersion {
-    /// HTTP/1.1.
-    H1,
-    /// HTTP/2, HTTP/1.1 for a client that does not offer it.
-    H2,
-}
-
-/// One address and port, and whom it answers for.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// Address inside the server's namespace.
-    pub address: Ipv4Addr,
-    /// Port.
-    pub port: u16,
-    /// Port of the socket where it is another one: a rehearsal without root cannot listen on 443.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listen_port: Option<u16>,
-    /// True for TLS.
-    pub encrypted: bool,
-    /// Host name; the certificate carries it.
-    pub host: String,
-}
-
-/// One recorded response.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Response {
-    /// HTTP method of the request.
-    pub method: String,
-    /// Full address of the request.
-    pub url: String,
-    /// Further addresses of requests that it answers; `*` stands for any text.
+    pub server: Option<Server>,
+    /// Page visits, one or more users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patterns: Vec<String>,
-    /// HTTP status.
-    pub status: u16,
-    /// Response headers in order; lengths and connection headers are the server's own.
-    pub headers: Vec<(String, String)>,
-    /// File with the body exactly as it goes on the wire (after content-encoding); null for none.
-    pub body: Option<PathBuf>,
-    /// SHA-256 of the body in hexadecimal; a file with another is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body_sha256: Option<String>,
-    /// Time between the request's last byte and the response's first.
+    pub visits: Vec<Visit>,
+    /// Flows without a browser.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+    /// Changes of a group's route, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reroutes: Vec<Reroute>,
+    /// Latest end of the run, counted from its epoch (simulator only). It ends when every flow and every visit
+    /// is over; a flow without end never is.
     #[serde(default)]
-    pub think_ns: u64,
+    pub until_ns: Time,
+    /// Tables to write (simulator only); empty for every table that has rows, with `packet` only where a segment
+    /// asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<String>,
+    /// Links whose packets the table `packet` holds, such as `access.down` (simulator only); empty for every
+    /// link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packet_links: Vec<String>,
+    /// Period of the rows of the table `flow`.
+    #[serde(default = "default_flow_interval")]
+    pub flow_interval_ns: Duration,
+    /// What the checks of a testbed run compare with. The data plane does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<serde_json::Value>,
 }
 
-/// One congestion control to load.
+/// One congestion control that hosts use.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Congestion {
-    /// Name of the algorithm's file in congestion/algorithms.
+    /// Name of the algorithm's file in congestion/algorithms, or the path of a C file.
     pub algorithm: String,
-    /// Name to register under, at most 15 characters, unique on the host.
+    /// Name under which hosts and the kernel know it, at most 15 characters, unique in the run and the kernel.
     pub name: String,
     /// Parameters that differ from their defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, i64>,
-}
-
-/// What of the kernel's TCP is sampled.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Probe {
-    /// Inode of the server's network namespace: only its sockets are sampled.
-    pub namespace_inode: u32,
+    /// True for one that the kernel has under this name and that is not loaded; the simulator runs `algorithm`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_kernel: bool,
 }
 
 /// Why a run description was refused.
@@ -225,7 +157,7 @@ impl Run {
             Err(RunError::Value { path: path.to_owned(), key, found, accepted })
         };
         if run.format != FORMAT {
-            return refuse("format", run.format.to_string(), "1");
+            return refuse("format", run.format.to_string(), "2");
         }
         let id_ok = (1..=8).contains(&run.id.len())
             && run.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -233,6 +165,30 @@ impl Run {
             return refuse("id", format!("{:?}", run.id), "1 to 8 characters of a-z and 0-9");
         }
         Ok(run)
+    }
+
+    /// The one segment with interfaces: what the emulator carries.
+    pub fn emulated<'a>(&'a self, path: &Path) -> Result<(&'a Segment, &'a Interfaces), RunError> {
+        let mut ends = self.segments.iter().filter_map(|s| s.interfaces.as_ref().map(|ends| (s, ends)));
+        match (ends.next(), ends.next()) {
+            (Some(found), None) => Ok(found),
+            (first, _) => Err(RunError::Value {
+                path: path.to_owned(),
+                key: "segments",
+                found: if first.is_none() { "none with interfaces" } else { "several with interfaces" }.to_owned(),
+                accepted: "one with interfaces",
+            }),
+        }
+    }
+
+    /// The first host of a role.
+    pub fn host(&self, role: Role, path: &Path) -> Result<&Host, RunError> {
+        self.hosts.iter().find(|host| host.role == role).ok_or_else(|| RunError::Value {
+            path: path.to_owned(),
+            key: "hosts",
+            found: format!("no {}", role.name()),
+            accepted: "a host of this role",
+        })
     }
 
     /// The part of a verb, or the error that names it.
@@ -266,13 +222,13 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_by_name() {
         let error =
-            read(r#"{"format":1,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
+            read(r#"{"format":2,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `colour`"), "{error}");
     }
 
     #[test]
     fn an_id_that_could_leave_its_folder_is_refused() {
-        let error = read(r#"{"format":1,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
+        let error = read(r#"{"format":2,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
         assert!(error.to_string().contains("1 to 8 characters"), "{error}");
     }
 }

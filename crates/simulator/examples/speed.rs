@@ -30,33 +30,29 @@ fn dumbbell(flows: usize, mbit: u64, delay_ms: u64, seconds: u64, kind: &Value) 
     let rate = mbit * 1_000_000;
     let bdp = (rate / 8 * 2 * delay_ms / 1000).max(50 * 1514);
     let access = || link(10 * rate, 1, 100 * bdp);
-    let links = json!({
-        "server-access": access(), "client-access": access(),
-        "client-access-up": access(), "server-access-up": access(),
+    let hosts = (0..flows).flat_map(|number| {
+        ["client", "server"].map(|role| json!({"name": format!("{role}{number}"), "role": role, "congestion": "cc"}))
     });
     let flow = |number: usize| {
         json!({
-            "kind": kind, "congestion": "cc", "client": number, "server": number,
+            "kind": kind, "client": format!("client{number}"), "server": format!("server{number}"),
             "start_ns": number as u64 * 10_000_000 % 1_000_000_000,
-            "route": {
-                "down": ["server-access", "down", "client-access"],
-                "up": ["client-access-up", "up", "server-access-up"],
-            },
         })
     };
+    let segment = |name: &str, link: Value| json!({"name": name, "down": link, "up": link});
     json!({
-        "format": 1, "id": "speed", "seed": 1, "trace_dir": "", "work_dir": "",
-        "network": {
-            "down": link(rate, delay_ms, bdp), "up": link(rate, delay_ms, bdp),
-            "client_interface": "", "server_interface": "",
-        },
+        "format": 2, "id": "speed", "seed": 1, "trace_dir": "", "work_dir": "",
+        "hosts": hosts.collect::<Vec<_>>(),
+        "segments": [
+            segment("servers", access()), segment("bottleneck", link(rate, delay_ms, bdp)),
+            segment("clients", access()),
+        ],
         "congestion": [{"algorithm": "cubic9438", "name": "cc"}],
-        "simulation": {
-            "links": links,
-            "flows": (0..flows).map(flow).collect::<Vec<_>>(),
-            "until_ns": seconds * 1_000_000_000, "tables": ["host"],
-            "tcp": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 268435456", "net.ipv4.tcp_wmem": "4096 16384 268435456"}},
+        "transport": {
+            "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 268435456", "net.ipv4.tcp_wmem": "4096 16384 268435456"},
         },
+        "flows": (0..flows).map(flow).collect::<Vec<_>>(),
+        "until_ns": seconds * 1_000_000_000, "tables": ["host"],
     })
 }
 
@@ -104,7 +100,7 @@ fn loads(path: &Path) {
         count += 1;
     }
     let seconds = cpu_seconds() - before;
-    let objects = run.simulation.map_or(0, |s| s.visits.iter().map(|v| v.page.resources.len()).sum());
+    let objects = run.visits.iter().filter_map(|v| v.page.as_ref()).map(|page| page.resources.len()).sum::<usize>();
     let line = json!({
         "requests": objects, "loads": count,
         "loads_per_s": count as f64 / seconds, "hops_per_s": hops as f64 / seconds, "peak_mb": peak_mb(),

@@ -35,7 +35,7 @@ struct Offered {
     dscp: u8,
 }
 
-/// Sends packets over the direction `down` of a run's network. `packets` has one JSON object a line, in order
+/// Sends packets over the direction `down` of a run's first segment. `packets` has one JSON object a line, in order
 /// of arrival: `at_ns`, `ip_bytes`, `flow`, and, where the link uses them, `ecn_capable`, `counted` and
 /// `dscp`. Writes one line per packet in the order of departure or drop: its number from 0 as `packet`, and
 /// `due_ns` or `dropped`. Returns the exit code.
@@ -54,7 +54,7 @@ fn cross(place: &Path, packets: impl BufRead, mut lines: impl Write) -> Result<(
     let refuse = |key: &str, found: String, accepted: &str| {
         Error::value(place, key.to_owned(), found, accepted.to_owned())
     };
-    let network = run.network.ok_or_else(|| refuse("network", "none".to_owned(), "the path"))?;
+    let segment = run.segments.first().ok_or_else(|| refuse("segments", "none".to_owned(), "the path"))?;
     let mut offered = Vec::new();
     for (index, line) in packets.lines().enumerate() {
         let packet = line
@@ -78,8 +78,8 @@ fn cross(place: &Path, packets: impl BufRead, mut lines: impl Write) -> Result<(
             "packets in order of arrival".to_owned(),
         ));
     }
-    let fates = carry(&network.down, run.seed, &offered)
-        .map_err(|error| refuse("network.down", error.to_string(), "a link"))?;
+    let fates = carry(&segment.down, run.seed, &offered)
+        .map_err(|error| refuse("segments[0].down", error.to_string(), "a link"))?;
     for (packet, fate) in fates {
         let line = match fate {
             Ok(due) => json!({"packet": packet, "due_ns": due}),
@@ -133,12 +133,12 @@ mod tests {
     fn run_file(name: &str) -> PathBuf {
         let way = |queue| json!({"capacity": {"kind": "rate", "bit_per_s": 12_112_000}, "delay_ns": 5_000_000, "queue": queue});
         let run = json!({
-            "format": 1, "id": "cross", "seed": 1, "trace_dir": "", "work_dir": "",
-            "network": {
+            "format": 2, "id": "cross", "seed": 1, "trace_dir": "", "work_dir": "",
+            "segments": [{
+                "name": "access",
                 "down": way(json!({"kind": "droptail", "packets": 1})),
                 "up": way(json!({"kind": "droptail"})),
-                "client_interface": "c1", "server_interface": "s1",
-            },
+            }],
         });
         let file = std::env::temp_dir().join(format!("wirepaint-{name}-{}.json", std::process::id()));
         std::fs::write(&file, run.to_string()).unwrap();

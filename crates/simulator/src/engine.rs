@@ -15,15 +15,12 @@ use std::path::Path;
 use std::sync::Arc;
 use wirepaint_congestion_native::Instance;
 use wirepaint_link_model::config::Direction;
-use wirepaint_run::Run;
-use wirepaint_run::simulation::{Route, Side, Simulation};
+use wirepaint_run::{Host, Role, Run, Side, default_mtu};
 use wirepaint_tcp_model::Config;
 use wirepaint_units::Time;
 
 /// Port of the servers of flows.
 const FLOW_PORT: u16 = 5001;
-/// Default MTU.
-const MTU: u32 = 1500;
 /// Distance between the seeds of additional links; odd.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -41,44 +38,64 @@ pub struct Engine {
     id: String,
     until: Time,
     events: u64,
-    /// Names of the links; the links of the network come first.
-    pub(crate) links: Vec<String>,
+    pub(crate) links: Vec<LinkName>,
+}
+
+/// A link by segment and direction. The wire of an empty route has no segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkName {
+    pub segment: String,
+    pub direction: &'static str,
+}
+
+impl std::fmt::Display for LinkName {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}.{}", self.segment, self.direction)
+    }
 }
 
 /// Resolves the names of a description.
 struct Plan<'a> {
     place: &'a Path,
-    links: Vec<String>,
+    run: &'a Run,
+    links: Vec<LinkName>,
     instances: BTreeMap<&'a str, Arc<Instance>>,
-    simulation: &'a Simulation,
+    hosts: BTreeMap<&'a str, Resolved<'a>>,
     mtu: u32,
+}
+
+/// A host, with its address where it has one of its own.
+#[derive(Clone, Copy)]
+struct Resolved<'a> {
+    host: &'a Host,
+    address: Ipv4Addr,
 }
 
 impl Engine {
     /// Builds a run from its description. Errors name `place`.
     pub fn new(run: &Run, place: &Path) -> Result<Engine, Error> {
-        let simulation = run.part(place, "simulation", &run.simulation)?;
         let refuse = |key: String, found: String, accepted: String| Error::value(place, key, found, accepted);
-        let mut links: Vec<(String, Direction, u64)> = Vec::new();
-        if let Some(network) = &run.network {
-            // The seeds of the emulator: both back ends lose the same packets.
-            links.push(("down".to_owned(), network.down.clone(), run.seed));
-            links.push(("up".to_owned(), network.up.clone(), !run.seed));
+        if run.flows.is_empty() && run.visits.is_empty() {
+            let accepted = "at least one flow or visit".to_owned();
+            return Err(refuse("flows, visits".to_owned(), "none".to_owned(), accepted));
         }
-        for (name, direction) in &simulation.links {
-            if links.iter().any(|(known, ..)| known == name) {
-                let accepted = "names other than those of the network, down and up".to_owned();
-                return Err(refuse("simulation.links".to_owned(), format!("{name:?}"), accepted));
+        let mut links: Vec<(LinkName, Direction, u64)> = Vec::new();
+        for (i, segment) in run.segments.iter().enumerate() {
+            if run.segments[..i].iter().any(|known| known.name == segment.name) {
+                let found = format!("{:?} again", segment.name);
+                return Err(refuse(format!("segments[{i}].name"), found, "each name once".to_owned()));
             }
-            let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(links.len() as u64));
-            links.push((name.clone(), direction.clone(), seed));
+            // Those of the emulator for the first segment: both back ends lose the same packets.
+            let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(i as u64));
+            let name = |direction| LinkName { segment: segment.name.clone(), direction };
+            links.push((name("down"), segment.down.clone(), seed));
+            links.push((name("up"), segment.up.clone(), !seed));
         }
         // An empty route uses this link, so that every delivery is an event.
-        links.push((String::new(), Fabric::<()>::wire(), 0));
+        let wire = LinkName { segment: String::new(), direction: "" };
+        links.push((wire, Fabric::<()>::wire(), 0));
         let fabric = Fabric::new(links.iter().map(|(_, direction, seed)| (direction, *seed))).map_err(
-            |(link, e)| {
-                refuse(format!("link {:?}: {}", links[link].0, e.key), e.found, e.accepted.into_owned())
-            },
+            |(link, e)| refuse(format!("link {}: {}", links[link].0, e.key), e.found, e.accepted.into_owned()),
         )?;
 
         let mut instances = BTreeMap::new();
@@ -95,10 +112,11 @@ impl Engine {
                 ));
             }
         }
-        let mtu = run.network.as_ref().map_or(MTU, |network| network.mtu);
+        let mtu = run.segments.iter().map(|segment| segment.mtu).min().unwrap_or_else(default_mtu);
         let links = links.into_iter().map(|(name, ..)| name).collect();
-        let plan = Plan { place, links, instances, simulation, mtu };
-        let recorder = Recorder::new(run, simulation, &plan.links, place)?;
+        let hosts = hosts(run, place)?;
+        let plan = Plan { place, run, links, instances, hosts, mtu };
+        let recorder = Recorder::new(run, place)?;
         let mut engine = Engine {
             world: World::new(fabric, run.seed, recorder.wants("tcp")),
             apps: Vec::new(),
@@ -108,11 +126,11 @@ impl Engine {
             reroutes: Vec::new(),
             recorder,
             id: run.id.clone(),
-            until: simulation.until_ns,
+            until: run.until_ns,
             events: 0,
             links: Vec::new(),
         };
-        engine.build(run, &plan)?;
+        engine.build(&plan)?;
         if engine.recorder.wants("packet") {
             plan.watched()?.into_iter().for_each(|link| engine.world.fabric.watch(link));
         }
@@ -121,79 +139,80 @@ impl Engine {
         Ok(engine)
     }
 
-    fn build(&mut self, run: &Run, plan: &Plan) -> Result<(), Error> {
-        let default = run.congestion.first().map(|congestion| congestion.name.as_str());
-        for (i, flow) in plan.simulation.flows.iter().enumerate() {
-            let key = format!("simulation.flows[{i}]");
+    fn build(&mut self, plan: &Plan) -> Result<(), Error> {
+        let run = plan.run;
+        for (i, flow) in run.flows.iter().enumerate() {
+            let key = format!("flows[{i}]");
             Flow::check(flow).map_err(|(name, found, accepted)| {
                 Error::value(plan.place, format!("{key}.{name}"), found, accepted.to_owned())
             })?;
-            let sender = plan.config(&flow.congestion, flow.initial_window, &key)?;
-            let receiver = plan.config(default.unwrap_or(&flow.congestion), 10, &key)?;
-            let (client, server) = match flow.sender {
-                Side::Server => (receiver, sender),
-                Side::Client => (sender, receiver),
-            };
-            let path = self.path(plan, &flow.route, &flow.group, &format!("{key}.route"))?;
+            let client = plan.host(&flow.client, &key, "client")?;
+            let server = plan.host(&flow.server, &key, "server")?;
+            let hosts = [&client, &server].map(|end| end.host.name.as_str().into());
+            let own = |side| flow.congestion.as_deref().filter(|_| flow.sender == side);
             let dial = Dial {
-                client,
-                server,
-                client_address: client_address(flow.client),
-                server_address: server_address(flow.server),
+                hosts,
+                client: plan.config(client.host, own(Side::Client), &key)?,
+                server: plan.config(server.host, own(Side::Server), &key)?,
+                client_address: client.address,
+                server_address: server.address,
                 server_port: FLOW_PORT,
-                path,
+                path: self.path(plan, flow.through.as_deref(), &flow.group, &key)?,
                 dscp: plan.dscp(flow.dscp, &key)?,
                 app: self.apps.len() as AppId,
                 sender: flow.sender,
             };
             self.add(Application::Flow(Box::new(Flow::new(flow, dial))));
         }
-        for (i, visit) in plan.simulation.visits.iter().enumerate() {
-            let key = format!("simulation.visits[{i}]");
-            visit.page.check().map_err(|e| {
+        for (i, visit) in run.visits.iter().enumerate() {
+            let key = format!("visits[{i}]");
+            let page = run.part(plan.place, "visits.page", &visit.page)?;
+            page.check().map_err(|e| {
                 Error::value(plan.place, format!("{key}.page.{}", e.key), e.found, e.accepted)
             })?;
-            visit.settings.check().map_err(|e| {
+            let settings = settings::of_visit(visit, &run.transport);
+            settings.check().map_err(|e| {
                 Error::value(plan.place, format!("{key}.settings.{}", e.key), e.found, e.accepted)
             })?;
             // Browser and replay server set TCP_NODELAY.
             let quick = |config: Arc<Config>| Arc::new(Config { nodelay: true, ..Config::clone(&config) });
-            let server = plan.config(&visit.congestion, visit.initial_window, &key)?;
-            let client = plan.config(default.unwrap_or(&visit.congestion), 10, &key)?;
+            let client = plan.host(&visit.client, &key, "client")?;
+            let server = plan.host(&visit.server, &key, "server")?;
             let dial = Dial {
-                client: quick(client),
-                server: quick(server),
-                client_address: client_address(visit.client),
-                server_address: server_address(0),
+                hosts: [&client, &server].map(|end| end.host.name.as_str().into()),
+                client: quick(plan.config(client.host, None, &key)?),
+                server: quick(plan.config(server.host, None, &key)?),
+                client_address: client.address,
+                server_address: server.address,
                 server_port: 0,
-                path: self.path(plan, &visit.route, &visit.group, &format!("{key}.route"))?,
+                path: self.path(plan, visit.through.as_deref(), &visit.group, &key)?,
                 dscp: plan.dscp(visit.dscp, &key)?,
                 app: self.apps.len() as AppId,
                 sender: Side::Server,
             };
             let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(self.apps.len() as u64 + 1));
-            self.add(Application::Page(Box::new(Load::new(visit, seed, dial))));
+            self.add(Application::Page(Box::new(Load::new(visit, page, settings, seed, dial))));
         }
-        let flows = plan.simulation.flows.iter().map(|flow| &flow.group);
-        let visits = plan.simulation.visits.iter().map(|visit| &visit.group);
+        let flows = run.flows.iter().map(|flow| &flow.group);
+        let visits = run.visits.iter().map(|visit| &visit.group);
         let groups: BTreeSet<&str> =
             flows.chain(visits).map(String::as_str).filter(|name| !name.is_empty()).collect();
-        for (i, change) in plan.simulation.reroutes.iter().enumerate() {
-            let key = format!("simulation.reroutes[{i}]");
+        for (i, change) in run.reroutes.iter().enumerate() {
+            let key = format!("reroutes[{i}]");
             if !groups.contains(change.group.as_str()) {
                 let known = groups.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
                 let accepted = format!("a group that flows or visits name: {known}");
                 let found = format!("{:?}", change.group);
                 return Err(Error::value(plan.place, format!("{key}.group"), found, accepted));
             }
-            let (down, up) = self.routes(plan, &change.route, &format!("{key}.route"))?;
+            let (down, up) = self.routes(plan, Some(&change.through), &key)?;
             self.reroutes.push((change.at_ns, change.group.clone(), down, up));
         }
         if !self.reroutes.is_sorted_by_key(|(at, ..)| *at) {
             let accepted = "times in ascending order".to_owned();
             return Err(Error::value(
                 plan.place,
-                "simulation.reroutes".to_owned(),
+                "reroutes".to_owned(),
                 "an earlier change after a later one".to_owned(),
                 accepted,
             ));
@@ -210,17 +229,26 @@ impl Engine {
         self.settle(self.apps.len() - 1);
     }
 
-    fn path(&mut self, plan: &Plan, route: &Route, group: &str, key: &str) -> Result<usize, Error> {
-        let (down, up) = self.routes(plan, route, key)?;
+    fn path(
+        &mut self,
+        plan: &Plan,
+        through: Option<&[String]>,
+        group: &str,
+        key: &str,
+    ) -> Result<usize, Error> {
+        let (down, up) = self.routes(plan, through, key)?;
         Ok(self.world.path(RoutePair { group: group.to_owned(), down, up }))
     }
 
-    fn routes(&mut self, plan: &Plan, route: &Route, key: &str) -> Result<(RouteId, RouteId), Error> {
-        let mut found = |names: &[String], way: &str| {
-            let links = plan.route(names, &format!("{key}.{way}"))?;
-            Ok::<RouteId, Error>(self.world.fabric.add_route(links))
-        };
-        Ok((found(&route.down, "down")?, found(&route.up, "up")?))
+    /// The routes from the server to the client and back.
+    fn routes(
+        &mut self,
+        plan: &Plan,
+        through: Option<&[String]>,
+        key: &str,
+    ) -> Result<(RouteId, RouteId), Error> {
+        let (down, up) = plan.route(through, key)?;
+        Ok((self.world.fabric.add_route(down), self.world.fabric.add_route(up)))
     }
 
     /// Carries the run out.
@@ -339,8 +367,25 @@ impl Engine {
     }
 }
 
-impl Plan<'_> {
-    fn config(&self, congestion: &str, initial_window: u32, key: &str) -> Result<Arc<Config>, Error> {
+impl<'a> Plan<'a> {
+    fn host(&self, name: &str, key: &str, side: &str) -> Result<Resolved<'a>, Error> {
+        self.hosts.get(name).copied().ok_or_else(|| {
+            let known: Vec<&str> = self.hosts.keys().copied().collect();
+            let accepted = if known.is_empty() {
+                "a name in hosts, which is empty".to_owned()
+            } else {
+                known.join(", ")
+            };
+            Error::value(self.place, format!("{key}.{side}"), format!("{name:?}"), accepted)
+        })
+    }
+
+    /// TCP of a host's end of a connection, with `own` in place of the host's congestion control.
+    fn config(&self, host: &Host, own: Option<&str>, key: &str) -> Result<Arc<Config>, Error> {
+        let (congestion, key) = match own {
+            Some(name) => (name, format!("{key}.congestion")),
+            None => (host.congestion.as_str(), format!("hosts, {}: congestion", host.name)),
+        };
         let Some(instance) = self.instances.get(congestion) else {
             let names: Vec<&str> = self.instances.keys().copied().collect();
             let accepted = if names.is_empty() {
@@ -348,18 +393,11 @@ impl Plan<'_> {
             } else {
                 names.join(", ")
             };
-            return Err(Error::value(
-                self.place,
-                format!("{key}.congestion"),
-                format!("{congestion:?}"),
-                accepted,
-            ));
+            return Err(Error::value(self.place, key, format!("{congestion:?}"), accepted));
         };
-        settings::config(&self.simulation.tcp, self.mtu, instance.clone(), initial_window)
+        settings::config(&self.run.transport, self.mtu, instance.clone(), host.initial_window)
             .map(Arc::new)
-            .map_err(|(name, found, accepted)| {
-                Error::value(self.place, format!("simulation.tcp.{name}"), found, accepted)
-            })
+            .map_err(|(name, found, accepted)| Error::value(self.place, name, found, accepted))
     }
 
     fn dscp(&self, dscp: u8, key: &str) -> Result<u8, Error> {
@@ -369,38 +407,76 @@ impl Plan<'_> {
         Err(Error::value(self.place, format!("{key}.dscp"), dscp.to_string(), "0 to 63".to_owned()))
     }
 
-    fn route(&self, names: &[String], key: &str) -> Result<Vec<LinkId>, Error> {
-        let nameless = [String::new()];
-        let links = self.named(if names.is_empty() { &nameless } else { names }, key)?;
-        if links.len() > 255 {
-            return Err(Error::value(
-                self.place,
-                key.to_owned(),
-                format!("{} links", links.len()),
-                "at most 255".to_owned(),
-            ));
+    /// The links of a route down and up.
+    fn route(&self, through: Option<&[String]>, key: &str) -> Result<(Vec<LinkId>, Vec<LinkId>), Error> {
+        let places: Vec<usize> = match through {
+            None => (0..self.run.segments.len()).collect(),
+            Some(names) => {
+                let place = |name: &String| {
+                    self.run.segments.iter().position(|segment| segment.name == *name).ok_or_else(|| {
+                        let known: Vec<&str> = self.run.segments.iter().map(|s| s.name.as_str()).collect();
+                        let key = format!("{key}.through");
+                        Error::value(self.place, key, format!("{name:?}"), known.join(", "))
+                    })
+                };
+                names.iter().map(place).collect::<Result<_, _>>()?
+            }
+        };
+        if places.len() > 255 {
+            let found = format!("{} segments", places.len());
+            return Err(Error::value(self.place, format!("{key}.through"), found, "at most 255".to_owned()));
         }
-        Ok(links)
+        if places.is_empty() {
+            let wire = self.links.len() - 1;
+            return Ok((vec![wire], vec![wire]));
+        }
+        let down = places.iter().map(|place| 2 * place).collect();
+        Ok((down, places.iter().rev().map(|place| 2 * place + 1).collect()))
     }
 
     /// Links whose packets the table `packet` holds.
     fn watched(&self) -> Result<Vec<LinkId>, Error> {
-        match self.simulation.packet_links.as_slice() {
-            [] => Ok((0..self.links.len() - 1).collect()),
-            names => self.named(names, "simulation.packet_links"),
+        let links = &self.links[..self.links.len() - 1];
+        if self.run.packet_links.is_empty() {
+            return Ok((0..links.len()).collect());
         }
-    }
-
-    fn named(&self, names: &[String], key: &str) -> Result<Vec<LinkId>, Error> {
-        let links = names.iter().map(|name| {
-            self.links.iter().position(|known| known == name).ok_or_else(|| {
-                let known: Vec<&str> =
-                    self.links.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
-                Error::value(self.place, key.to_owned(), format!("{name:?}"), known.join(", "))
+        let found = self.run.packet_links.iter().map(|name| {
+            links.iter().position(|known| known.to_string() == *name).ok_or_else(|| {
+                let known: Vec<String> = links.iter().map(LinkName::to_string).collect();
+                Error::value(self.place, "packet_links".to_owned(), format!("{name:?}"), known.join(", "))
             })
         });
-        links.collect()
+        found.collect()
     }
+}
+
+/// The hosts by name. Clients and servers without an address are numbered.
+fn hosts<'a>(run: &'a Run, place: &Path) -> Result<BTreeMap<&'a str, Resolved<'a>>, Error> {
+    let mut hosts = BTreeMap::new();
+    let (mut clients, mut servers) = (0, 0);
+    for (i, host) in run.hosts.iter().enumerate() {
+        let numbered = match host.role {
+            Role::Client => {
+                clients += 1;
+                client_address(clients - 1)
+            }
+            Role::Server => {
+                servers += 1;
+                server_address(servers - 1)
+            }
+        };
+        let refuse = |key: &str, found: String, accepted: &str| {
+            Err(Error::value(place, format!("hosts[{i}].{key}"), found, accepted.to_owned()))
+        };
+        if host.initial_window == 0 {
+            return refuse("initial_window", "0".to_owned(), "at least 1 segment");
+        }
+        let resolved = Resolved { host, address: host.address.unwrap_or(numbered) };
+        if hosts.insert(host.name.as_str(), resolved).is_some() {
+            return refuse("name", format!("{:?} again", host.name), "each name once");
+        }
+    }
+    Ok(hosts)
 }
 
 /// Address of a client's host, as in the testbed's network 10.64.0.0/16.

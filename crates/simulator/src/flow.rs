@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::fabric::EndpointId;
 use crate::world::{ConnectionId, Dial, World, client_end, server_end};
 use std::collections::VecDeque;
-use wirepaint_run::simulation::{Flow as Asked, FlowKind, RateFrom, Side};
+use wirepaint_run::{Flow as Asked, FlowKind, RateFrom, Side};
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// A flow during a run.
@@ -84,9 +84,6 @@ impl Flow {
     /// Refuses values that are not accepted: key, found value, accepted values.
     pub fn check(asked: &Asked) -> Result<(), (&'static str, String, &'static str)> {
         let refuse = |key, found: String, accepted| Err((key, found, accepted));
-        if asked.initial_window == 0 {
-            return refuse("initial_window", "0".to_owned(), "at least 1 segment");
-        }
         if asked.stop_ns.is_some_and(|stop| stop <= asked.start_ns) {
             return refuse("stop_ns", "a time before start_ns".to_owned(), "a later one");
         }

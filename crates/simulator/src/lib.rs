@@ -31,4 +31,5 @@ pub mod world;
 pub use command::{carry_out, command};
 pub use engine::Engine;
 pub use error::Error;
+pub use settings::{Form, sysctls};
 pub use summary::{Fault, FlowSummary, Summary};

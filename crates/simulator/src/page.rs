@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::fabric::EndpointId;
 use crate::world::{ConnectionId, Dial, World, client_end, is_client, server_end};
-use wirepaint_page_model::{Action, Backlog, Page, Prepared, Rows, Visit, unsent_bound};
-use wirepaint_run::simulation::Visit as Asked;
+use wirepaint_page_model::{Action, Backlog, Page, Prepared, Rows, Settings, Visit, unsent_bound};
+use wirepaint_run::Visit as Asked;
 use wirepaint_units::Time;
 
 pub mod rows;
@@ -52,13 +52,13 @@ struct Carried {
 }
 
 impl Load {
-    /// The visit of a description. [`Page::check`] and the settings' `check` must have accepted it.
-    pub fn new(asked: &Asked, seed: u64, dial: Dial) -> Load {
-        let prepared = Prepared::new(asked.page.clone());
+    /// The visit of a description. [`Page::check`] and [`Settings::check`] must have accepted page and settings.
+    pub fn new(asked: &Asked, page: &Page, settings: Settings, seed: u64, dial: Dial) -> Load {
+        let prepared = Prepared::new(page.clone());
         Load {
             user_agent: asked.user_agent.clone(),
             name: asked.name.clone(),
-            visit: Visit::new(&prepared, asked.settings.clone(), seed),
+            visit: Visit::new(&prepared, settings, seed),
             prepared,
             dial,
             start: asked.start_ns,
@@ -277,15 +277,17 @@ mod tests {
         let mut resources = vec![resource(0, 0, "html", serde_json::Value::Null)];
         resources.extend((1..=6).map(|number| resource(number, 1, "image", element(number))));
         let page = json!({"origins": [origin("0.test", 1), origin("1.test", 2)], "resources": resources});
-        let visit = json!({"user_agent": "desktop", "name": "page", "timeout_ns": timeout_ns, "congestion": "std",
-                           "page": page, "settings": settings});
+        let visit = json!({"user_agent": "desktop", "name": "page", "timeout_ns": timeout_ns, "page": page,
+                           "settings": settings});
         let direction = json!({"capacity": {"kind": "rate", "bit_per_s": 10_000_000}, "delay_ns": DELAY,
                                "queue": {"kind": "droptail", "packets": 100}});
         let run = json!({
-            "format": 1, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
-            "network": {"down": direction, "up": direction, "client_interface": "c", "server_interface": "s"},
+            "format": 2, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+            "hosts": [{"name": "client", "role": "client", "congestion": "std"},
+                      {"name": "server", "role": "server", "congestion": "std"}],
+            "segments": [{"name": "access", "down": direction, "up": direction}],
             "congestion": [{"algorithm": "std", "name": "std"}],
-            "simulation": {"visits": [visit], "until_ns": until_ns},
+            "visits": [visit], "until_ns": until_ns,
         });
         let place = Path::new("run.json");
         let run = Run::parse(run.to_string().as_bytes(), place).unwrap();
@@ -307,7 +309,7 @@ mod tests {
         let refusal = engine(&json!({"compute": {"cores": 0}}), 1, Time(1)).err().unwrap().to_string();
         assert_eq!(
             refusal,
-            "run.json: simulation.visits[0].settings.compute.cores: found 0, accepted: 1 to 255"
+            "run.json: visits[0].settings.compute.cores: found 0, accepted: 1 to 255"
         );
     }
 
@@ -329,7 +331,7 @@ mod tests {
         let engine = run(&dns, 1_500_000_000, Time(10_000_000_000));
         let load = load(&engine);
         assert!(load.gave_up());
-        let tables = load.tables(&engine.world, "v");
+        let tables = load.tables(&engine.world, 0, "v");
         assert_eq!((tables.objects.len(), tables.connections.len()), (7, 1));
     }
 }

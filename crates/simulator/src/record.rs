@@ -1,6 +1,7 @@
 //! The samples of a run, and the tables of its trace.
 
 use crate::apps::Application;
+use crate::engine::LinkName;
 use crate::error::Error;
 use crate::fabric::{Crossing, EndpointId, LinkId};
 use crate::flow::{Flow, FlowState};
@@ -11,10 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use wirepaint_congestion_native::{CaState, GroupRecord, INFINITE_SSTHRESH, Instance};
 use wirepaint_link_model::Counters;
-use wirepaint_run::Run;
-use wirepaint_run::simulation::Simulation;
+use wirepaint_run::{Run, default_sample_interval};
 use wirepaint_tcp_model::{BOOT_NS, Event, Sample, Segment, flags};
-use wirepaint_trace::{TableWriter, Value, row};
+use wirepaint_trace::{Row, TableWriter, TraceError, Value, row, schema};
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// Tables that a simulated run can have. The caller writes the table `run`.
@@ -84,51 +84,42 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of the tables in a description. `links` are the links' names, the nameless wire last.
-    pub fn new(
-        run: &Run,
-        simulation: &Simulation,
-        links: &[String],
-        place: &Path,
-    ) -> Result<Recorder, Error> {
-        let packet_trace = run.network.as_ref().is_some_and(|network| network.packet_trace);
+    /// A recorder of the tables in a description.
+    pub fn new(run: &Run, place: &Path) -> Result<Recorder, Error> {
+        let packet_trace = run.segments.iter().any(|segment| segment.packet_trace);
         let mut tables = Vec::new();
-        for name in &simulation.tables {
+        for name in &run.tables {
             let known = TABLES.into_iter().find(|table| table == name && !tables.contains(table));
             tables.push(known.ok_or_else(|| {
                 let accepted = format!("each once of {}", TABLES.join(", "));
-                Error::value(place, "simulation.tables".to_owned(), format!("{name:?}"), accepted)
+                Error::value(place, "tables".to_owned(), format!("{name:?}"), accepted)
             })?);
         }
         if tables.is_empty() {
             let present = |table: &&str| match *table {
                 "packet" => packet_trace,
-                "flow" => !simulation.flows.is_empty(),
-                "page" | "object" | "chunk" => !simulation.visits.is_empty(),
+                "flow" => !run.flows.is_empty(),
+                "page" | "object" | "chunk" => !run.visits.is_empty(),
                 _ => true,
             };
             tables = TABLES.into_iter().filter(present).collect();
         }
-        let link_interval = run.network.as_ref().map_or(10_000_000, |network| network.sample_interval_ns);
-        let intervals = [
-            ("network.sample_interval_ns", Duration(link_interval)),
-            ("simulation.flow_interval_ns", simulation.flow_interval_ns),
-        ];
+        let intervals = run.segments.iter().map(|segment| segment.sample_interval_ns);
+        let link_interval = Duration(intervals.min().unwrap_or_else(default_sample_interval));
+        let intervals =
+            [("segments.sample_interval_ns", link_interval), ("flow_interval_ns", run.flow_interval_ns)];
         if let Some((key, _)) = intervals.into_iter().find(|(_, interval)| *interval == Duration(0)) {
             return Err(Error::value(place, key.to_owned(), "0".to_owned(), "at least 1 ns".to_owned()));
         }
         let wants = |table: &str| tables.contains(&table);
         Ok(Recorder {
-            link_clock: Clock::new(Duration(link_interval), wants("link")),
-            flow_clock: Clock::new(
-                simulation.flow_interval_ns,
-                wants("flow") && !simulation.flows.is_empty(),
-            ),
+            link_clock: Clock::new(link_interval, wants("link")),
+            flow_clock: Clock::new(run.flow_interval_ns, wants("flow") && !run.flows.is_empty()),
             tables,
             links: Vec::new(),
             flows: Vec::new(),
-            received: vec![0; simulation.flows.len()],
-            sampled_links: links.len() - 1,
+            received: vec![0; run.flows.len()],
+            sampled_links: 2 * run.segments.len(),
         })
     }
 
@@ -192,7 +183,7 @@ impl Recorder {
         &self,
         world: &mut World,
         apps: &[Application],
-        links: &[String],
+        links: &[LinkName],
         folder: &Path,
     ) -> Result<(), Error> {
         let visits = visits(world, apps);
@@ -203,39 +194,31 @@ impl Recorder {
             if *name == "group" && groups.is_empty() {
                 continue;
             }
-            let mut table = TableWriter::create(folder, name)?;
             match *name {
-                "link" => self.links.iter().try_for_each(|s| table.push(&link_row(s, &links[s.link])))?,
-                "flow" => {
-                    self.flows.iter().try_for_each(|s| table.push(&flow_row(s, &states[s.flow])))?;
-                }
-                "page" => visits.iter().try_for_each(|visit| table.push(&visit.page))?,
-                "object" => visits.iter().flat_map(|visit| &visit.objects).try_for_each(|r| table.push(r))?,
-                "chunk" => visits.iter().flat_map(|visit| &visit.chunks).try_for_each(|r| table.push(r))?,
+                "link" => save(folder, self.links.iter().map(|s| link_row(s, &links[s.link])))?,
+                "flow" => save(folder, self.flows.iter().map(|s| flow_row(s, &states[s.flow])))?,
+                "page" => save(folder, visits.iter().map(|visit| visit.page.clone()))?,
+                "object" => save(folder, visits.iter().flat_map(|visit| visit.objects.clone()))?,
+                "chunk" => save(folder, visits.iter().flat_map(|visit| visit.chunks.clone()))?,
                 "packet" => {
                     let crossings = world.fabric.crossings().iter();
-                    crossings.into_iter().try_for_each(|c| table.push(&packet_row(c, world, links)))?;
+                    save(folder, crossings.into_iter().map(|c| packet_row(c, world, links)))?;
                 }
                 "connection" => {
                     let of_flows = states.iter().filter_map(|state| state.connection);
                     let of_flows = of_flows.map(|id| connection_row(id as usize, world));
-                    let of_visits = visits.iter().flat_map(|visit| &visit.connections);
-                    of_flows.into_iter().try_for_each(|row| table.push(&row))?;
-                    of_visits.into_iter().try_for_each(|(_, row)| table.push(row))?;
+                    let of_visits = visits.iter().flat_map(|visit| visit.connections.clone());
+                    save(folder, of_flows.chain(of_visits))?;
                 }
                 "tcp" => {
                     let samples = world.drain_samples();
-                    samples.iter().try_for_each(|(end, sample)| table.push(&tcp_row(*end, sample, world)))?;
+                    save(folder, samples.iter().map(|(end, sample)| tcp_row(*end, sample, world)))?;
                 }
-                "group" => groups.iter().try_for_each(|record| table.push(&group_row(record, world)))?,
+                "group" => save(folder, groups.iter().map(|record| group_row(record, world)))?,
                 // No machine can disturb a simulated run.
-                "host" => {
-                    let columns = wirepaint_trace::schema::table("host").expect("declared").columns.len();
-                    table.push(&vec![Value::Null; columns])?;
-                }
+                "host" => save(folder, [schema::Host::default()])?,
                 _ => unreachable!("one of TABLES"),
             }
-            table.finish()?;
         }
         Ok(())
     }
@@ -245,47 +228,50 @@ fn flows(apps: &[Application]) -> impl Iterator<Item = &Flow> {
     apps.iter().filter_map(Application::flow)
 }
 
+/// Writes one table into a folder.
+fn save<R: Row>(folder: &Path, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
+    TableWriter::save(folder, rows)
+}
+
 /// The rows of all visits. If there are several, the names of their requests begin with a number.
 fn visits(world: &World, apps: &[Application]) -> Vec<Tables> {
     let loads: Vec<&Load> = apps.iter().filter_map(Application::load).collect();
     let name = |number: usize| if loads.len() > 1 { format!("{number}:") } else { String::new() };
-    loads.iter().enumerate().map(|(number, load)| load.tables(world, &name(number))).collect()
+    loads.iter().enumerate().map(|(number, load)| load.tables(world, number, &name(number))).collect()
 }
 
-fn link_row(sample: &LinkSample, name: &str) -> Vec<Value> {
+fn link_row(sample: &LinkSample, name: &LinkName) -> schema::Link {
     let c = &sample.counters;
-    row![
-        sample.time.0,
-        name,
-        Option::<&str>::None,
-        c.queue_packets,
-        c.queue_bytes,
-        c.offered_packets,
-        c.offered_bytes,
-        c.delivered_packets,
-        c.delivered_bytes,
-        c.queue_drops + c.aqm_drops,
-        c.random_losses,
-        0_u64,
-        c.capacity_bytes
-    ]
-    .to_vec()
+    row!(schema::Link {
+        time: sample.time.0,
+        segment: name.segment.as_str(),
+        direction: name.direction,
+        queue_packets: c.queue_packets,
+        queue_bytes: c.queue_bytes,
+        offered_packets: c.offered_packets,
+        offered_bytes: c.offered_bytes,
+        delivered_packets: c.delivered_packets,
+        delivered_bytes: c.delivered_bytes,
+        queue_drops: c.queue_drops + c.aqm_drops,
+        random_losses: c.random_losses,
+        lateness_max: 0_u64,
+        capacity_bytes: c.capacity_bytes,
+    })
 }
 
-fn flow_row(sample: &FlowSample, state: &FlowState) -> Vec<Value> {
-    row![
-        state.connection,
-        state.started.0,
-        state.ended.map(|time| time.0),
-        sample.rate.map(|rate| rate.0),
-        state.received,
-        sample.time.0,
-        sample.received
-    ]
-    .to_vec()
+fn flow_row(sample: &FlowSample, state: &FlowState) -> schema::Flow {
+    row!(schema::Flow {
+        connection: state.connection,
+        started: state.started.0,
+        ended: state.ended.map(|time| time.0),
+        rate_asked: sample.rate.map(|rate| rate.0),
+        bytes: state.received,
+        time: sample.time.0,
+        received_bytes: sample.received,
+    })
 }
 
-fn packet_row(crossing: &Crossing<Segment>, world: &World, links: &[String]) -> Vec<Value> {
+fn packet_row(crossing: &Crossing<Segment>, world: &World, links: &[LinkName]) -> schema::Packet {
     let segment = &crossing.body;
     let id = crossing.to / 2;
     let connection = &world.connections()[id as usize];
@@ -295,28 +281,28 @@ fn packet_row(crossing: &Crossing<Segment>, world: &World, links: &[String]) -> 
     let due = crossing.left.ok().map(|time| time.0);
     let flags: String =
         FLAG_LETTERS.iter().filter(|(bit, _)| segment.flags & bit != 0).map(|(_, letter)| letter).collect();
-    row![
-        links[crossing.link].as_str(),
-        crossing.entered.0,
-        due,
-        due,
-        crossing.left.err().map(|cause| cause.name()),
-        crossing.wire_bytes,
-        id,
-        from.0.to_string(),
-        from.1,
-        to.0.to_string(),
-        to.1,
-        segment.seq,
-        segment.ack,
-        segment.len,
-        flags
-    ]
-    .to_vec()
+    row!(schema::Packet {
+        segment: links[crossing.link].segment.as_str(),
+        direction: links[crossing.link].direction,
+        time_in: crossing.entered.0,
+        time_due: due,
+        time_out: due,
+        dropped: crossing.left.err().map(|cause| cause.name()),
+        wire_bytes: crossing.wire_bytes,
+        connection: id,
+        source_address: from.0.to_string(),
+        source_port: from.1,
+        destination_address: to.0.to_string(),
+        destination_port: to.1,
+        sequence: segment.seq,
+        acknowledgement: segment.ack,
+        payload_bytes: segment.len,
+        flags: flags,
+    })
 }
 
 /// The row of a sample, as the testbed's probe writes it.
-fn tcp_row(endpoint: EndpointId, sample: &Sample, world: &World) -> Vec<Value> {
+fn tcp_row(endpoint: EndpointId, sample: &Sample, world: &World) -> schema::Tcp {
     let connection = &world.connections()[endpoint as usize / 2];
     let event = match sample.event {
         Event::Ack => "ack",
@@ -332,87 +318,87 @@ fn tcp_row(endpoint: EndpointId, sample: &Sample, world: &World) -> Vec<Value> {
     };
     // All ones: paced, but without a limit.
     let paced = sample.pacing_rate > 0 && sample.pacing_rate < u64::MAX;
-    row![
-        sample.time.0,
-        endpoint / 2,
-        if is_client(endpoint) { "client" } else { "server" },
-        connection.dial.server_address.to_string(),
-        connection.dial.server_port,
-        connection.dial.client_address.to_string(),
-        connection.client_port,
-        event,
-        sample.cwnd,
-        (sample.ssthresh < INFINITE_SSTHRESH).then_some(sample.ssthresh),
-        (sample.srtt_us > 0).then_some(u64::from(sample.srtt_us) * 1000 / 8),
-        sample.in_flight,
-        state,
-        sample.delivered,
-        sample.lost,
-        sample.retransmitted,
-        paced.then(|| sample.pacing_rate * 8)
-    ]
-    .to_vec()
+    let side = usize::from(!is_client(endpoint));
+    row!(schema::Tcp {
+        time: sample.time.0,
+        connection: endpoint / 2,
+        host: &*connection.dial.hosts[side],
+        side: ["client", "server"][side],
+        server_address: connection.dial.server_address.to_string(),
+        server_port: connection.dial.server_port,
+        client_address: connection.dial.client_address.to_string(),
+        client_port: connection.client_port,
+        event: event,
+        cwnd: sample.cwnd,
+        ssthresh: (sample.ssthresh < INFINITE_SSTHRESH).then_some(sample.ssthresh),
+        srtt: (sample.srtt_us > 0).then_some(u64::from(sample.srtt_us) * 1000 / 8),
+        in_flight: sample.in_flight,
+        state: state,
+        delivered: sample.delivered,
+        lost: sample.lost,
+        retransmitted: sample.retransmitted,
+        pacing_rate: paced.then(|| sample.pacing_rate * 8),
+    })
 }
 
 /// The row of an event of a group, as the testbed's loader writes it.
 fn group_row(
     (endpoint, instance, record): &(EndpointId, Arc<Instance>, GroupRecord),
     world: &World,
-) -> Vec<Value> {
+) -> schema::Group {
     let connection = &world.connections()[*endpoint as usize / 2];
     let known = |segments: u32| (1..INFINITE_SSTHRESH).contains(&segments).then_some(segments);
-    row![
-        record.time_ns - BOOT_NS,
-        instance.algorithm.name(),
+    row!(schema::Group {
+        time: record.time_ns - BOOT_NS,
+        algorithm: instance.algorithm.name(),
         // No name is registered.
-        Value::Null,
-        record.key.to_string(),
-        record.key.server(),
-        u32::from(record.key.slot),
-        record.event(),
-        endpoint / 2,
-        connection.dial.server_address.to_string(),
-        connection.dial.server_port,
-        connection.dial.client_address.to_string(),
-        connection.client_port,
-        record.members,
-        record.cwnd_sum,
-        record.ssthresh_sum,
-        known(record.cwnd),
-        known(record.ssthresh)
-    ]
-    .to_vec()
+        congestion: Value::Null,
+        prefix: record.key.to_string(),
+        server: record.key.server(),
+        slot: u32::from(record.key.slot),
+        event: record.event(),
+        connection: endpoint / 2,
+        server_address: connection.dial.server_address.to_string(),
+        server_port: connection.dial.server_port,
+        client_address: connection.dial.client_address.to_string(),
+        client_port: connection.client_port,
+        members: record.members,
+        cwnd_sum: record.cwnd_sum,
+        ssthresh_sum: record.ssthresh_sum,
+        cwnd: known(record.cwnd),
+        ssthresh: known(record.ssthresh),
+    })
 }
 
 /// The row of a connection that a flow opened.
-fn connection_row(id: usize, world: &World) -> Vec<Value> {
+fn connection_row(id: usize, world: &World) -> schema::Connection {
     let connection: &Connection = &world.connections()[id];
     let dial = &connection.dial;
     let info = world.tcp(server_end(id as u32)).info();
-    row![
-        id,
-        dial.client_address.to_string(),
-        connection.client_port,
-        dial.server_address.to_string(),
-        dial.server_port,
-        Value::Null,
-        Value::Null,
-        false,
-        dial.server.congestion.algorithm.name(),
-        info.opened_cwnd,
-        connection.opened.0,
-        connection.connected.map(|time| time.0),
-        Value::Null,
-        Value::Null,
-        connection.last_byte.map(|time| time.0),
-        Value::Null,
-        connection.bytes_received,
-        connection.bytes_sent,
-        Value::Null,
-        info.retransmitted,
-        info.min_rtt_us.map(|us| u64::from(us) * 1000),
-        dial.server.full_segment(),
-        Value::Null
-    ]
-    .to_vec()
+    row!(schema::Connection {
+        visit: Value::Null,
+        connection: id,
+        client_address: dial.client_address.to_string(),
+        client_port: connection.client_port,
+        server_address: dial.server_address.to_string(),
+        server_port: dial.server_port,
+        host: Value::Null,
+        protocol: Value::Null,
+        encrypted: false,
+        congestion: dial.server.congestion.algorithm.name(),
+        initial_window: info.opened_cwnd,
+        opened: connection.opened.0,
+        connected: connection.connected.map(|time| time.0),
+        tls_done: Value::Null,
+        first_request: Value::Null,
+        last_byte: connection.last_byte.map(|time| time.0),
+        closed: Value::Null,
+        bytes_received: connection.bytes_received,
+        bytes_sent: connection.bytes_sent,
+        objects: Value::Null,
+        retransmitted_segments: info.retransmitted,
+        min_rtt: info.min_rtt_us.map(|us| u64::from(us) * 1000),
+        mss: dial.server.full_segment(),
+        reason: Value::Null,
+    })
 }

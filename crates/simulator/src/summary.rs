@@ -1,6 +1,7 @@
 //! The summary of a simulated run. Times are nanoseconds.
 
 use crate::apps::Application;
+use crate::engine::LinkName;
 use crate::flow::Flow;
 use crate::page::Load;
 use crate::world::World;
@@ -21,7 +22,7 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Visits, in the order of the description.
     pub visits: Vec<VisitSummary>,
-    /// Links by name.
+    /// Links by name, such as `access.down`.
     pub links: BTreeMap<String, Counters>,
     /// Events handled.
     pub events: u64,
@@ -97,7 +98,7 @@ impl Summary {
     pub(crate) fn new(
         world: &mut World,
         apps: &[Application],
-        names: &[String],
+        names: &[LinkName],
         events: u64,
         unfinished: usize,
     ) -> Summary {
@@ -111,12 +112,12 @@ impl Summary {
             if accounted != c.offered_packets {
                 faults.push(Fault {
                     check: "packet conservation",
-                    found: format!("{accounted} packets accounted for on link {name:?}"),
+                    found: format!("{accounted} packets accounted for on link {name}"),
                     expected: format!("{} offered", c.offered_packets),
                 });
             }
-            if !name.is_empty() {
-                links.insert(name.clone(), c);
+            if !name.segment.is_empty() {
+                links.insert(name.to_string(), c);
             }
         }
         if inside != world.fabric.under_way() as u64 {

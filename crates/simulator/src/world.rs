@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wirepaint_congestion_native::{Group, GroupKey, GroupRecord, Groups, Instance};
 use wirepaint_link_model::config::Counted;
-use wirepaint_run::simulation::Side;
+use wirepaint_run::Side;
 use wirepaint_tcp_model::{Config, Endpoint, Peer, Sample, Segment, SharedWindows, flags};
 use wirepaint_units::Time;
 
@@ -75,6 +75,8 @@ pub struct Path {
 /// A connection to open.
 #[derive(Clone)]
 pub struct Dial {
+    /// Names of the hosts that connect and accept.
+    pub hosts: [Arc<str>; 2],
     /// Settings of the side that connects.
     pub client: Arc<Config>,
     /// Settings of the side that accepts.

@@ -59,7 +59,7 @@ fn visit() -> Value {
         resource("1.jpg", "image", 20_000, markup("image")),
     ];
     json!({"user_agent": "desktop", "name": "page", "timeout_ns": 60_000_000_000_u64,
-           "congestion": "her", "page": {"origins": [origin], "resources": resources}})
+           "page": {"origins": [origin], "resources": resources}})
 }
 
 /// One of five kinds of runs: loss and drops, CoDel, FQ-CoDel and service classes; transfers alone, of a
@@ -83,11 +83,12 @@ fn run(seed: u64) -> Value {
     };
     let visits = if seed % 5 < 2 { vec![] } else { vec![visit()] };
     json!({
-        "format": 1, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
-        "network": {"down": direction(queue), "up": direction(drop_tail),
-                    "client_interface": "c", "server_interface": "s"},
+        "format": 2, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
+        "hosts": [{"name": "client", "role": "client", "congestion": "fld"},
+                  {"name": "server", "role": "server", "congestion": "her"}],
+        "segments": [{"name": "access", "down": direction(queue), "up": direction(drop_tail)}],
         "congestion": [{"algorithm": "fld", "name": "fld"}, {"algorithm": "heracles", "name": "her"}],
-        "simulation": {"flows": flows, "visits": visits, "until_ns": 60_000_000_000_u64},
+        "flows": flows, "visits": visits, "until_ns": 60_000_000_000_u64,
     })
 }
 

@@ -32,22 +32,24 @@ fn page(images: u32) -> Value {
     json!({"origins": [origin("a.test", 1), origin("b.test", 2)], "resources": resources})
 }
 
-fn visit(http: &str, images: u32) -> Value {
-    json!({"user_agent": "desktop", "name": "page", "timeout_ns": UNTIL, "congestion": "std",
-           "page": page(images), "settings": {"http": http}})
+fn visit(images: u32) -> Value {
+    json!({"user_agent": "desktop", "name": "page", "timeout_ns": UNTIL, "page": page(images)})
 }
 
 /// `rate` in bit/s, `None` for no bottleneck; the queue holds `queue` packets.
-fn simulate(rate: Option<u64>, delay_ms: u64, queue: u64, visits: &[Value]) -> Summary {
+fn simulate(http: &str, rate: Option<u64>, delay_ms: u64, queue: u64, visits: &[Value]) -> Summary {
     let capacity =
         rate.map_or(json!({"kind": "unlimited"}), |rate| json!({"kind": "rate", "bit_per_s": rate}));
     let direction = json!({"capacity": capacity, "delay_ns": delay_ms * 1_000_000,
                            "queue": {"kind": "droptail", "packets": queue}});
     let run = json!({
-        "format": 1, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
-        "network": {"down": direction, "up": direction, "client_interface": "c", "server_interface": "s"},
+        "format": 2, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+        "hosts": [{"name": "client", "role": "client", "congestion": "std"},
+                  {"name": "server", "role": "server", "congestion": "std"}],
+        "segments": [{"name": "access", "down": direction, "up": direction}],
         "congestion": [{"algorithm": "std", "name": "std"}],
-        "simulation": {"visits": visits, "until_ns": UNTIL},
+        "transport": {"http": http},
+        "visits": visits, "until_ns": UNTIL,
     });
     let place = Path::new("run.json");
     let run = Run::parse(run.to_string().as_bytes(), place).unwrap();
@@ -66,9 +68,9 @@ fn assert_loaded(summary: &Summary, objects: usize) {
 fn a_page_loads_over_each_http_version_and_through_loss() {
     for http in ["h1", "h2"] {
         // 1.2 MB at 8 Mbit/s take 1.2 s; a queue of 12 packets makes slow start lose some.
-        let summary = simulate(Some(8_000_000), 20, 12, &[visit(http, 20)]);
+        let summary = simulate(http, Some(8_000_000), 20, 12, &[visit(20)]);
         assert_loaded(&summary, 22);
-        assert!(summary.links["down"].queue_drops > 0, "the path was meant to lose packets");
+        assert!(summary.links["access.down"].queue_drops > 0, "the path was meant to lose packets");
         let load = summary.visits[0].load_event.unwrap();
         assert!((1_300_000_000..4_000_000_000).contains(&load), "{load} ns with {http}");
     }
@@ -77,7 +79,7 @@ fn a_page_loads_over_each_http_version_and_through_loss() {
 #[test]
 fn a_page_loads_over_a_path_that_adds_nothing() {
     for http in ["h1", "h2"] {
-        let summary = simulate(None, 0, 1000, &[visit(http, 40)]);
+        let summary = simulate(http, None, 0, 1000, &[visit(40)]);
         assert_loaded(&summary, 42);
         assert!(summary.visits[0].load_event.unwrap() < 1_000_000_000);
     }
@@ -85,8 +87,8 @@ fn a_page_loads_over_a_path_that_adds_nothing() {
 
 #[test]
 fn two_users_share_the_bottleneck() {
-    let alone = simulate(Some(8_000_000), 20, 60, &[visit("h2", 20)]);
-    let both = simulate(Some(8_000_000), 20, 60, &[visit("h2", 20), visit("h2", 20)]);
+    let alone = simulate("h2", Some(8_000_000), 20, 60, &[visit(20)]);
+    let both = simulate("h2", Some(8_000_000), 20, 60, &[visit(20), visit(20)]);
     assert_loaded(&both, 22);
     let (alone, last) = (&alone.visits[0], both.visits.iter().map(|visit| visit.load_event).max().unwrap());
     assert!(last.unwrap() > alone.load_event.unwrap() * 3 / 2);
@@ -95,8 +97,8 @@ fn two_users_share_the_bottleneck() {
 #[test]
 fn a_visit_whose_time_is_up_is_unfinished_also_at_the_end_of_the_run() {
     let late = json!({"timeout_ns": 150_000_000});
-    let mut asked = visit("h2", 20);
+    let mut asked = visit(20);
     asked.as_object_mut().unwrap().extend(late.as_object().unwrap().clone());
-    let summary = simulate(Some(1_000_000), 20, 50, &[asked]);
+    let summary = simulate("h2", Some(1_000_000), 20, 50, &[asked]);
     assert_eq!((summary.unfinished, summary.visits[0].load_event), (1, None));
 }

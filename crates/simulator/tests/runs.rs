@@ -18,16 +18,24 @@ fn direction(mbit: f64, delay_ms: f64, queue: u64, loss: f64) -> Value {
     })
 }
 
-fn network(down: Value, up: Value) -> Value {
-    json!({"down": down, "up": up, "client_interface": "c1", "server_interface": "s1"})
+fn segment(name: &str, down: Value, up: Value) -> Value {
+    json!({"name": name, "down": down, "up": up})
 }
 
-fn described(network: Value, simulation: Value) -> Value {
-    json!({
-        "format": 1, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "network": network,
+fn network(down: Value, up: Value) -> Value {
+    json!([segment("access", down, up)])
+}
+
+/// A run over `segments`; `rest` are further keys of the description.
+fn described(segments: Value, rest: Value) -> Value {
+    let mut run = json!({
+        "format": 2, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
+        "hosts": [{"name": "client", "role": "client", "congestion": "std"},
+                  {"name": "server", "role": "server", "congestion": "std"}],
         "congestion": [{"algorithm": "std", "name": "std"}, {"algorithm": "fld", "name": "fld"}],
-        "simulation": simulation,
-    })
+    });
+    run.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    run
 }
 
 fn engine(description: &Value) -> Result<Engine, String> {
@@ -78,19 +86,15 @@ fn flow_ends(summary: &Summary) -> Vec<(u64, Option<u64>)> {
 #[test]
 fn flows_over_several_hops_take_the_sum_of_the_delays() {
     let hop = || direction(100.0, 10.0, 1000, 0.0);
-    let flow = json!({
-        "kind": {"kind": "bulk", "bytes": 1000}, "congestion": "std",
-        "route": {"down": ["a", "b"], "up": ["c"]},
-    });
-    let links = json!({"a": hop(), "b": hop(), "c": hop()});
-    let summary = simulate(&described(
-        Value::Null,
-        json!({"links": links, "flows": [flow], "until_ns": 10_u64.pow(10)}),
-    ));
-    // SYN 10 ms, SYN-ACK 20 ms, ACK 10 ms, data 20 ms, and some transmission times of 12 to 85 us.
+    let flow = json!({"kind": {"kind": "bulk", "bytes": 1000}, "through": ["b", "a"]});
+    let hops = json!([segment("a", hop(), hop()), segment("b", hop(), hop()), segment("c", hop(), hop())]);
+    let summary = simulate(&described(hops, json!({"flows": [flow], "until_ns": 10_u64.pow(10)})));
+    // SYN, SYN-ACK, ACK, data: 20 ms each, and some transmission times of 12 to 85 us.
     let ended = summary.flows[0].ended.unwrap();
-    assert!((60_000_000..60_500_000).contains(&ended), "{ended} ns");
-    assert_eq!(summary.links["a"].delivered_packets, summary.links["b"].offered_packets);
+    assert!((80_000_000..80_600_000).contains(&ended), "{ended} ns");
+    assert_eq!(summary.links["b.down"].delivered_packets, summary.links["a.down"].offered_packets);
+    assert_eq!(summary.links["a.up"].delivered_packets, summary.links["b.up"].offered_packets);
+    assert_eq!(summary.links["c.down"].offered_packets, 0);
 }
 
 #[test]
@@ -163,17 +167,15 @@ fn a_request_waits_for_the_answer_before_it_and_its_pause() {
 #[test]
 fn a_group_takes_its_new_route_from_its_time_on() {
     let fast = || direction(100.0, 5.0, 1000, 0.0);
-    let links = json!({"slow": direction(1.0, 5.0, 1000, 0.0), "back": fast()});
-    let route = |down: &str| json!({"down": [down], "up": ["back"]});
+    let slow = direction(1.0, 5.0, 1000, 0.0);
+    let segments = json!([segment("fast", fast(), fast()), segment("slow", slow, fast())]);
     let flow = |group: &str| {
-        json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "congestion": "std", "group": group,
-               "route": {"down": ["down"], "up": ["back"]}})
+        json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "group": group, "through": ["fast"]})
     };
-    let reroute = json!({"at_ns": 20_000_000, "group": "moved", "route": route("slow")});
-    let simulation = json!({
-        "links": links, "flows": [flow("moved"), flow("")], "reroutes": [reroute], "until_ns": 10_u64.pow(11),
-    });
-    let summary = simulate(&described(network(fast(), fast()), simulation));
+    let reroute = json!({"at_ns": 20_000_000, "group": "moved", "through": ["slow"]});
+    let flows = json!([flow("moved"), flow("")]);
+    let rest = json!({"flows": flows, "reroutes": [reroute], "until_ns": 10_u64.pow(11)});
+    let summary = simulate(&described(segments, rest));
     let ends = flow_ends(&summary);
     assert!(ends[0].1.unwrap() > 15_000_000_000, "1 Mbit/s carries 2 MB in 16 s: {ends:?}");
     assert!(ends[1].1.unwrap() < 2_000_000_000, "the other flow stays: {ends:?}");
@@ -184,7 +186,7 @@ fn a_client_that_sends_fills_the_way_up() {
     let path = network(direction(100.0, 10.0, 100, 0.0), direction(2.0, 10.0, 100, 0.0));
     let flow = json!({"kind": {"kind": "bulk", "bytes": 500_000}, "congestion": "std", "sender": "client"});
     let summary = simulate(&described(path, json!({"flows": [flow], "until_ns": 10_u64.pow(11)})));
-    assert!(summary.links["up"].delivered_bytes > 500_000 && summary.links["down"].delivered_bytes < 100_000);
+    assert!(summary.links["access.up"].delivered_bytes > 500_000 && summary.links["access.down"].delivered_bytes < 100_000);
     assert!(summary.flows[0].ended.unwrap() > 2_000_000_000);
 }
 
@@ -235,67 +237,78 @@ fn a_request_that_is_larger_than_the_send_buffer_is_sent_in_full() {
 #[test]
 fn what_cannot_be_carried_out_is_refused_in_one_line() {
     let path = || network(direction(10.0, 10.0, 100, 0.0), direction(10.0, 10.0, 100, 0.0));
-    let refusal = |simulation: Value| engine(&described(path(), simulation)).err().unwrap();
+    let refusal = |rest: Value| engine(&described(path(), rest)).err().unwrap();
+    let flow = || json!([{"kind": {"kind": "bulk"}}]);
     let with = |flow: Value| refusal(json!({"flows": [flow], "until_ns": 1}));
     let cases = [
         (
             with(json!({"kind": {"kind": "bulk"}, "congestion": "cubik"})),
-            "run.json: simulation.flows[0].congestion: found \"cubik\", accepted: fld, std",
+            "run.json: flows[0].congestion: found \"cubik\", accepted: fld, std",
+        ),
+        (
+            with(json!({"kind": {"kind": "bulk"}, "server": "x"})),
+            "run.json: flows[0].server: found \"x\", accepted: client, server",
         ),
         (
             with(json!({"kind": {"kind": "bulk", "bytes": 0}, "congestion": "std"})),
-            "run.json: simulation.flows[0].kind.bytes: found 0, accepted: at least 1, or null for no end",
+            "run.json: flows[0].kind.bytes: found 0, accepted: at least 1, or null for no end",
         ),
         (
-            with(json!({"kind": {"kind": "bulk"}, "congestion": "std", "route": {"down": ["x"], "up": []}})),
-            "run.json: simulation.flows[0].route.down: found \"x\", accepted: down, up",
+            with(json!({"kind": {"kind": "bulk"}, "through": ["x"]})),
+            "run.json: flows[0].through: found \"x\", accepted: access",
         ),
         (
             with(json!({"kind": {"kind": "bulk"}, "congestion": "std", "dscp": 64})),
-            "run.json: simulation.flows[0].dscp: found 64, accepted: 0 to 63",
+            "run.json: flows[0].dscp: found 64, accepted: 0 to 63",
         ),
         (
-            refusal(json!({"links": {"up": direction(1.0, 1.0, 1, 0.0)}, "until_ns": 1})),
-            "run.json: simulation.links: found \"up\", accepted: names other than those of the network, down and up",
+            refusal(json!({"flows": flow(), "segments": [path()[0], path()[0]]})),
+            "run.json: segments[1].name: found \"access\" again, accepted: each name once",
         ),
         (
-            refusal(json!({"links": {"x": direction(1.0, 1.0, 1, 2.0)}, "until_ns": 1})),
-            "run.json: link \"x\": loss.probability: found 2, accepted: ",
+            refusal(
+                json!({"flows": flow(), "segments": network(direction(1.0, 1.0, 1, 0.0), direction(1.0, 1.0, 1, 2.0))}),
+            ),
+            "run.json: link access.up: loss.probability: found 2, accepted: ",
         ),
         (
-            refusal(json!({"tables": ["packets"], "until_ns": 1})),
-            "run.json: simulation.tables: found \"packets\", accepted: each once of page, object, ",
+            refusal(json!({"flows": flow(), "hosts": []})),
+            "run.json: flows[0].client: found \"client\", accepted: a name in hosts, which is empty",
         ),
         (
-            refusal(json!({"tables": ["tcp", "tcp"], "until_ns": 1})),
-            "run.json: simulation.tables: found \"tcp\", accepted: each once of page, object, ",
+            refusal(json!({"flows": flow(), "tables": ["packets"]})),
+            "run.json: tables: found \"packets\", accepted: each once of page, object, ",
         ),
         (
-            refusal(json!({"flow_interval_ns": 0, "until_ns": 1})),
-            "run.json: simulation.flow_interval_ns: found 0, accepted: at least 1 ns",
+            refusal(json!({"flows": flow(), "tables": ["tcp", "tcp"]})),
+            "run.json: tables: found \"tcp\", accepted: each once of page, object, ",
+        ),
+        (
+            refusal(json!({"flows": flow(), "flow_interval_ns": 0})),
+            "run.json: flow_interval_ns: found 0, accepted: at least 1 ns",
         ),
         (
             with(
                 json!({"kind": {"kind": "cbr", "write_bytes": 1, "rates": [{"at_ns": 0, "bit_per_s": 20_000_000_000_u64}]},
                         "congestion": "std"}),
             ),
-            "run.json: simulation.flows[0].kind.rates: found more than a write a nanosecond, accepted: ",
+            "run.json: flows[0].kind.rates: found more than a write a nanosecond, accepted: ",
         ),
         (
             refusal(json!({"flows": [{"kind": {"kind": "bulk"}, "congestion": "std", "group": "phones"}],
-                           "reroutes": [{"at_ns": 1, "group": "phone", "route": {"down": [], "up": []}}], "until_ns": 1})),
-            "run.json: simulation.reroutes[0].group: found \"phone\", accepted: a group that flows or visits name: \"phones\"",
+                           "reroutes": [{"at_ns": 1, "group": "phone", "through": []}], "until_ns": 1})),
+            "run.json: reroutes[0].group: found \"phone\", accepted: a group that flows or visits name: \"phones\"",
         ),
         (
-            refusal(json!({"tables": ["packet"], "packet_links": ["x"], "until_ns": 1})),
-            "run.json: simulation.packet_links: found \"x\", accepted: down, up",
+            refusal(json!({"flows": flow(), "tables": ["packet"], "packet_links": ["x"]})),
+            "run.json: packet_links: found \"x\", accepted: access.down, access.up",
         ),
     ];
     for (found, expected) in cases {
         assert!(found.starts_with(expected) && !found.contains('\n'), "{found}\n{expected}");
     }
-    let nothing = engine(&json!({"format": 1, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
-    assert!(nothing.err().unwrap().contains("simulation: found nothing"));
+    let nothing = engine(&json!({"format": 2, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
+    assert!(nothing.err().unwrap().contains("flows, visits: found none"));
 }
 
 proptest! {
@@ -352,7 +365,7 @@ fn visit(start_ms: u64, client: u16, server: u8, bytes: u64) -> Value {
                        "wire_bytes": bytes, "decoded_bytes": bytes, "think_ns": 0, "document": {"body_at": 400}}],
     });
     json!({"user_agent": "u", "name": "p", "start_ns": start_ms * 1_000_000, "timeout_ns": 9 * SECOND,
-           "congestion": "shares", "client": client, "page": page, "settings": {"http": "h2"}})
+           "client": format!("user{client}"), "page": page})
 }
 
 /// A column of a row that [`table`] gives; the first has a brace before it.
@@ -365,6 +378,11 @@ fn column(row: &str, name: &str) -> Option<u64> {
 fn visited(visits: &[Value], algorithm: &str, parameters: &Value, name: &str) -> Vec<String> {
     let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
     let mut asked = described(path, json!({"visits": visits, "until_ns": 60 * SECOND}));
+    asked["hosts"] = json!([
+        {"name": "user0", "role": "client", "congestion": "std"},
+        {"name": "user1", "role": "client", "congestion": "std"},
+        {"name": "server", "role": "server", "congestion": "shares"},
+    ]);
     asked["congestion"] = json!([
         {"algorithm": "std", "name": "std"},
         {"algorithm": algorithm, "name": "shares", "parameters": parameters},
@@ -416,9 +434,14 @@ fn a_new_connection_begins_with_the_round_trip_time_of_others_where_that_is_shar
 #[test]
 fn connections_of_different_servers_share_nothing() {
     let path = network(direction(10.0, 20.0, 30, 0.0), direction(10.0, 20.0, 100, 0.0));
-    let flow = |server: u16| json!({"kind": {"kind": "bulk", "bytes": 200_000}, "congestion": "one", "server": server});
-    let flows = json!({"flows": [flow(0), flow(0), flow(1)], "until_ns": 60_000_000_000_u64});
+    let flow = |server: &str| json!({"kind": {"kind": "bulk", "bytes": 200_000}, "server": server});
+    let flows = json!({"flows": [flow("a"), flow("a"), flow("b")], "until_ns": 60_000_000_000_u64});
     let mut asked = described(path, flows);
+    asked["hosts"] = json!([
+        {"name": "client", "role": "client", "congestion": "std"},
+        {"name": "a", "role": "server", "congestion": "one"},
+        {"name": "b", "role": "server", "congestion": "one"},
+    ]);
     asked["congestion"] =
         json!([{"algorithm": "tcpint", "name": "one"}, {"algorithm": "std", "name": "std"}]);
     let mut engine = engine(&asked).unwrap();
@@ -439,10 +462,15 @@ fn applications_over_one_shared_window_end_and_repeat() {
     let flows = json!([bulk(300_000), bulk(70_000), {"kind": kind, "congestion": "shares"}, bulk(1)]);
     let visits: Vec<Value> = (0..4).map(|n| visit(n * 150, 0, 0, 150_000)).collect();
     // An application is notified when another connection's ACK makes room to write.
-    let tcp = json!({"sysctls": {"net.ipv4.tcp_notsent_lowat": "4096"}});
-    let simulation = json!({"flows": flows, "visits": visits, "tcp": tcp, "until_ns": 60 * SECOND});
+    let transport = json!({"sysctls": {"net.ipv4.tcp_notsent_lowat": "4096"}});
+    let rest = json!({"flows": flows, "visits": visits, "transport": transport, "until_ns": 60 * SECOND});
     let path = network(direction(5.0, 20.0, 20, 0.03), direction(5.0, 20.0, 100, 0.01));
-    let mut asked = described(path, simulation);
+    let mut asked = described(path, rest);
+    asked["hosts"] = json!([
+        {"name": "client", "role": "client", "congestion": "shares"},
+        {"name": "user0", "role": "client", "congestion": "shares"},
+        {"name": "server", "role": "server", "congestion": "shares"},
+    ]);
     asked["congestion"] =
         json!([{"algorithm": "tcpint", "name": "shares", "parameters": {"tcpint_exact": 1}}]);
     let summary = simulate(&asked);

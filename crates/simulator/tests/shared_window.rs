@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use wirepaint_congestion_native::{Instance, find};
 use wirepaint_link_model::config::{Action, Capacity, Counted, Direction, Jitter, Loss, Queue, Scripted};
-use wirepaint_run::simulation::Side;
+use wirepaint_run::Side;
 use wirepaint_simulator::fabric::{EndpointId, Fabric};
 use wirepaint_simulator::world::{Dial, Event, Path, World, client_end, server_end};
 use wirepaint_tcp_model::{Config, LossDetection};
@@ -58,6 +58,7 @@ impl Hosts {
     /// Opens a connection, runs until it is established and returns the server's end.
     fn open(&mut self) -> EndpointId {
         let id = self.world.connect(Dial {
+            hosts: ["client".into(), "server".into()],
             client: self.config.clone(),
             server: self.config.clone(),
             client_address: Ipv4Addr::new(10, 64, 0, 2),

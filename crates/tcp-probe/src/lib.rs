@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use unseen::Unseen;
 use wirepaint_run::signals::Signals;
-use wirepaint_run::{Run, RunError};
+use wirepaint_run::{Role, Run, RunError};
 use wirepaint_trace::{TableWriter, TraceError};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
@@ -70,8 +70,9 @@ pub fn command(path: &Path) -> ExitCode {
 fn probe(path: &Path) -> Result<(), ProbeError> {
     let signals = Signals::block();
     let run = Run::read(path)?;
-    let inode = run.part(path, "probe", &run.probe)?.namespace_inode;
-    let mut table = TableWriter::create(&run.trace_dir, "tcp")?;
+    let host = run.host(Role::Server, path)?;
+    let inode = *run.part(path, "hosts.namespace_inode", &host.namespace_inode)?;
+    let mut table = TableWriter::create(&run.trace_dir)?;
     let probe = Probe::attach(inode)?;
 
     // The callback cannot return our error: the first one is kept and ends the loop.
@@ -86,7 +87,7 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
             return 0;
         }
         *samples += 1;
-        match table.push(&record.row(run.epoch_ns)) {
+        match table.push(record.row(&host.name, run.epoch_ns)) {
             Ok(()) => 0,
             Err(error) => {
                 *failure = Some(error);

@@ -1,6 +1,7 @@
 //! A record of probe.bpf.c and its row of the table `tcp`.
 
 use std::net::Ipv4Addr;
+use wirepaint_trace::schema::Tcp;
 use wirepaint_trace::{Value, row};
 
 /// `struct record` of probe.bpf.c.
@@ -45,55 +46,44 @@ impl Record {
         unsafe { bytes.as_ptr().cast::<Record>().read_unaligned() }
     }
 
-    /// The row of the table `tcp`, in the order of the schema; times from the run's epoch.
-    pub fn row(&self, epoch_ns: u64) -> Vec<Value> {
+    /// The row of the table `tcp` for the sender of `host`; times from the run's epoch.
+    pub fn row(&self, host: &str, epoch_ns: u64) -> Tcp {
         let address = |network_order: u32| Ipv4Addr::from(u32::from_be(network_order)).to_string();
         // All ones: paced, but without a limit.
         let paced = self.pacing_rate > 0 && self.pacing_rate < u64::MAX;
-        row![
-            self.time_ns as i64 - epoch_ns as i64,
-            Value::Null,
-            "server",
-            address(self.local_address),
-            self.local_port,
-            address(self.remote_address),
-            self.remote_port,
-            EVENTS[usize::from(self.event)],
-            self.cwnd,
-            (self.ssthresh < INFINITE_SSTHRESH).then_some(self.ssthresh),
-            (self.srtt_us > 0).then_some(i64::from(self.srtt_us) * 1000 / 8),
-            self.in_flight,
-            STATES[usize::from(self.state)],
-            self.delivered,
-            self.lost,
-            self.retransmitted,
-            paced.then(|| self.pacing_rate * 8),
-        ]
-        .to_vec()
+        row!(Tcp {
+            time: self.time_ns as i64 - epoch_ns as i64,
+            connection: Value::Null,
+            host: host,
+            side: "server",
+            server_address: address(self.local_address),
+            server_port: self.local_port,
+            client_address: address(self.remote_address),
+            client_port: self.remote_port,
+            event: EVENTS[usize::from(self.event)],
+            cwnd: self.cwnd,
+            ssthresh: (self.ssthresh < INFINITE_SSTHRESH).then_some(self.ssthresh),
+            srtt: (self.srtt_us > 0).then_some(i64::from(self.srtt_us) * 1000 / 8),
+            in_flight: self.in_flight,
+            state: STATES[usize::from(self.state)],
+            delivered: self.delivered,
+            lost: self.lost,
+            retransmitted: self.retransmitted,
+            pacing_rate: paced.then(|| self.pacing_rate * 8),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wirepaint_trace::schema::table;
-
-    fn cell(record: Record, column: &str) -> Value {
-        let columns = table("tcp").unwrap().columns;
-        let index = columns.iter().position(|c| c.name == column).unwrap();
-        record.row(1_000)[index].clone()
-    }
-
-    #[test]
-    fn a_row_has_the_columns_of_the_table() {
-        assert_eq!(Record::default().row(0).len(), table("tcp").unwrap().columns.len());
-    }
 
     #[test]
     fn what_is_not_known_yet_is_null() {
         let fresh = Record { ssthresh: 0x7fff_ffff, pacing_rate: u64::MAX, ..Record::default() };
-        for column in ["ssthresh", "srtt", "pacing_rate", "connection"] {
-            assert_eq!(cell(fresh, column), Value::Null, "{column}");
+        let row = fresh.row("server", 1_000);
+        for cell in [row.ssthresh, row.srtt, row.pacing_rate, row.connection] {
+            assert_eq!(cell, Value::Null);
         }
     }
 
@@ -109,12 +99,14 @@ mod tests {
             event: 2,
             ..Record::default()
         };
-        assert_eq!(cell(record, "time"), Value::Int(4_000));
-        assert_eq!(cell(record, "srtt"), Value::Int(100_000_000));
-        assert_eq!(cell(record, "pacing_rate"), Value::Int(1_000_000));
-        assert_eq!(cell(record, "server_address"), Value::Text("10.1.2.3".into()));
-        assert_eq!(cell(record, "server_port"), Value::Int(443));
-        assert_eq!(cell(record, "state"), Value::Text("Recovery".into()));
-        assert_eq!(cell(record, "event"), Value::Text("retransmit".into()));
+        let row = record.row("server", 1_000);
+        assert_eq!(row.time, Value::Int(4_000));
+        assert_eq!(row.srtt, Value::Int(100_000_000));
+        assert_eq!(row.pacing_rate, Value::Int(1_000_000));
+        assert_eq!(row.server_address, Value::Text("10.1.2.3".into()));
+        assert_eq!(row.server_port, Value::Int(443));
+        assert_eq!(row.state, Value::Text("Recovery".into()));
+        assert_eq!(row.event, Value::Text("retransmit".into()));
+        assert_eq!(row.host, Value::Text("server".into()));
     }
 }

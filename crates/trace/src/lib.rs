@@ -8,12 +8,17 @@
 //! Start at [`schema::TABLES`]; write with [`TableWriter`].
 
 pub mod schema;
+mod value;
 mod writer;
 
-pub use writer::{TableWriter, TraceError, Value};
+pub use schema::Row;
+pub use value::Value;
+pub use writer::{TableWriter, TraceError};
 
-/// Builds one row from values of mixed types, in the order of the table's columns.
+/// Builds a row by the names of its columns from values of mixed types.
 #[macro_export]
 macro_rules! row {
-    ($($value:expr),* $(,)?) => { &[$($crate::Value::from($value)),*] };
+    ($($table:ident)::+ { $($column:ident: $value:expr),* $(,)? }) => {
+        $($table)::+ { $($column: $crate::Value::from($value)),* }
+    };
 }

@@ -1,10 +1,12 @@
-use crate::schema::{self, ColumnType, Table};
+use crate::schema::{self, ColumnType, Row};
+use crate::value::Value;
 use arrow::array::{ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use std::fs::File;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,9 +16,6 @@ const BATCH_ROWS: usize = 65_536;
 /// Why a table could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The schema has no table of this name.
-    #[error("the trace has no table {0:?}")]
-    UnknownTable(String),
     /// The file could not be created or synced.
     #[error("writing {path}: {source}")]
     Io {
@@ -33,56 +32,6 @@ pub enum TraceError {
         /// What the encoder said.
         source: parquet::errors::ParquetError,
     },
-}
-
-/// One cell of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Unknown to this back end.
-    Null,
-    /// An integer.
-    Int(i64),
-    /// A float.
-    Float(f64),
-    /// Text.
-    Text(String),
-    /// A flag.
-    Bool(bool),
-}
-
-macro_rules! value_from_int {
-    ($($t:ty),*) => { $(impl From<$t> for Value {
-        fn from(v: $t) -> Value {
-            Value::Int(i64::try_from(v).unwrap_or(i64::MAX))
-        }
-    })* };
-}
-value_from_int!(i64, u64, i32, u32, u16, usize);
-
-impl From<f64> for Value {
-    fn from(v: f64) -> Value {
-        Value::Float(v)
-    }
-}
-impl From<bool> for Value {
-    fn from(v: bool) -> Value {
-        Value::Bool(v)
-    }
-}
-impl From<&str> for Value {
-    fn from(v: &str) -> Value {
-        Value::Text(v.to_owned())
-    }
-}
-impl From<String> for Value {
-    fn from(v: String) -> Value {
-        Value::Text(v)
-    }
-}
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(v: Option<T>) -> Value {
-        v.map_or(Value::Null, Into::into)
-    }
 }
 
 enum Builder {
@@ -129,23 +78,23 @@ impl Builder {
 
 /// Writes one table of a trace as Parquet.
 ///
-/// Rows are appended with [`push`](Self::push) in the column order of the schema; nothing is
-/// guaranteed to be on disk before [`finish`](Self::finish), which syncs the file.
-pub struct TableWriter {
-    table: &'static Table,
+/// Rows are appended with [`push`](Self::push); nothing is guaranteed to be on disk before
+/// [`finish`](Self::finish), which syncs the file.
+pub struct TableWriter<R> {
     schema: SchemaRef,
     builders: Vec<Builder>,
     rows: usize,
     writer: ArrowWriter<File>,
     file: File,
     path: PathBuf,
+    table: PhantomData<R>,
 }
 
-impl TableWriter {
-    /// Creates `folder/name.parquet`.
-    pub fn create(folder: &Path, name: &str) -> Result<TableWriter, TraceError> {
-        let table = schema::table(name).ok_or_else(|| TraceError::UnknownTable(name.to_owned()))?;
-        let path = folder.join(format!("{name}.parquet"));
+impl<R: Row> TableWriter<R> {
+    /// Creates the table's file in `folder`.
+    pub fn create(folder: &Path) -> Result<TableWriter<R>, TraceError> {
+        let table = R::TABLE;
+        let path = folder.join(format!("{}.parquet", table.name));
         let io = |source| TraceError::Io { path: path.clone(), source };
         let file = File::create(&path).map_err(io)?;
         let fields: Vec<Field> = table
@@ -167,14 +116,13 @@ impl TableWriter {
         let writer = ArrowWriter::try_new(handle, schema.clone(), Some(properties))
             .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
         let builders = table.columns.iter().map(|column| Builder::new(column.column_type)).collect();
-        Ok(TableWriter { table, schema, builders, rows: 0, writer, file, path })
+        Ok(TableWriter { schema, builders, rows: 0, writer, file, path, table: PhantomData })
     }
 
-    /// Appends a row. Panics when the number or types of the values are not those of the table.
-    pub fn push(&mut self, row: &[Value]) -> Result<(), TraceError> {
-        assert_eq!(row.len(), self.table.columns.len(), "table {} has other columns", self.table.name);
-        for ((builder, value), column) in self.builders.iter_mut().zip(row).zip(self.table.columns) {
-            builder.push(value, column);
+    /// Appends a row. Panics when the types of the values are not those of the columns.
+    pub fn push(&mut self, row: R) -> Result<(), TraceError> {
+        for ((builder, value), column) in self.builders.iter_mut().zip(row.cells()).zip(R::TABLE.columns) {
+            builder.push(&value, column);
         }
         self.rows += 1;
         if self.rows == BATCH_ROWS { self.flush() } else { Ok(()) }
@@ -185,6 +133,13 @@ impl TableWriter {
         self.rows = 0;
         let batch = RecordBatch::try_new(self.schema.clone(), arrays).expect("columns have equal length");
         self.writer.write(&batch).map_err(|source| TraceError::Parquet { path: self.path.clone(), source })
+    }
+
+    /// Writes a whole table into `folder`.
+    pub fn save(folder: &Path, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
+        let mut table = TableWriter::create(folder)?;
+        rows.into_iter().try_for_each(|row| table.push(row))?;
+        table.finish()
     }
 
     /// Writes what is buffered, closes the file and syncs it to disk.
@@ -199,27 +154,21 @@ impl TableWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Chunk;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     #[test]
     fn a_table_is_read_back_with_every_row_and_null() {
         let folder = std::env::temp_dir().join(format!("wirepaint-trace-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut writer = TableWriter::create(&folder, "chunk").unwrap();
-        for n in 0..3_i64 {
-            writer.push(crate::row!["r1", Option::<i64>::None, n, 1448]).unwrap();
-        }
-        writer.finish().unwrap();
+        let chunks = (0..3_i64).map(|n| {
+            crate::row!(Chunk { visit: 0, request: "r1", connection: Option::<i64>::None, time: n, bytes: 1448 })
+        });
+        TableWriter::save(&folder, chunks).unwrap();
         let reader = SerializedFileReader::new(File::open(folder.join("chunk.parquet")).unwrap()).unwrap();
         assert_eq!(reader.metadata().file_metadata().num_rows(), 3);
         let row = reader.get_row_iter(None).unwrap().nth(2).unwrap().unwrap();
-        assert_eq!(row.to_string(), r#"{request: "r1", connection: null, time: 2, bytes: 1448}"#);
+        assert_eq!(row.to_string(), r#"{visit: 0, request: "r1", connection: null, time: 2, bytes: 1448}"#);
         std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn a_table_that_the_schema_lacks_is_refused_by_name() {
-        let error = TableWriter::create(Path::new("."), "nonsense").err().unwrap();
-        assert_eq!(error.to_string(), "the trace has no table \"nonsense\"");
     }
 }

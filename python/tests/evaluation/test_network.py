@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from wirepaint import catalogue, dataplane
+from wirepaint import catalogue
+from wirepaint.dataplane import simulate
+from wirepaint.dataplane.description import Congestion, Flow, Run, one_path
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import network
 from wirepaint.evaluation.network import Network
@@ -192,12 +193,15 @@ trace = "steps.down"
 )
 def test_what_is_accepted_the_data_plane_accepts(tmp_path: Path, least_and_most: str):
     path = resolved(tmp_path, least_and_most)
-    interfaces = {"client_interface": "c1", "server_interface": "s1"}
-    run = {"format": 1, "id": "a", "seed": 1, "trace_dir": str(tmp_path), "work_dir": str(tmp_path)}
-    run["network"] = {"down": path.direction("down"), "up": path.direction("up"), **interfaces}
-    run["simulation"] = {"until_ns": 0}
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    assert subprocess.run([dataplane.program(), "simulate", str(tmp_path / "run.json")], check=True)
+    run = Run(
+        id="a",
+        trace_dir=tmp_path,
+        work_dir=tmp_path,
+        **one_path(path.direction("down"), path.direction("up"), client="std", server="std"),
+        congestion=[Congestion(algorithm="std", name="std")],
+        flows=[Flow(kind={"kind": "bulk", "bytes": 1})],
+    )
+    assert simulate.one(run)["faults"] == []
 
 
 def test_a_trace_beside_the_file_also_compressed_and_its_mean_rate(tmp_path: Path):

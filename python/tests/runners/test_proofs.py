@@ -29,11 +29,9 @@ class Observed:
             "queue": {"kind": "droptail", "packets": 100},
         }
         self.asked: dict[str, Any] = {
-            "run": {
-                "network": {"down": dict(side), "up": dict(side)},
-                "server": {"responses": [{"think_ns": 3_000_000}, {"think_ns": 0}]},
-            },
-            "sysctls": {},
+            "segments": [{"down": dict(side), "up": dict(side), "mtu": 1500}],
+            "server": {"responses": [{"think_ns": 3_000_000}, {"think_ns": 0}]},
+            "transport": {"sysctls": {}},
         }
         self.before, self.after = v.settings(), v.settings()
         ends = {
@@ -117,7 +115,7 @@ def _random(o: Observed) -> None:
 
 
 def _often(o: Observed) -> None:
-    o.asked["run"]["network"]["down"]["loss"] = {"kind": "independent", "probability": 0.001}
+    o.asked["segments"][0]["down"]["loss"] = {"kind": "independent", "probability": 0.001}
     o.link[-1]["random_losses"] = 30
 
 
@@ -192,7 +190,7 @@ def test_a_capacity_trace_is_proved_from_where_it_began() -> None:
     # One opportunity a millisecond for 100 ms, then none for 100 ms; begun in the middle of the silence.
     times = [*range(1, 101), 200]
     capacity = {"kind": "trace", "opportunities_ms": times, "offset_ms": 150}
-    observed.asked["run"]["network"]["down"]["capacity"] = capacity
+    observed.asked["segments"][0]["down"]["capacity"] = capacity
     for row, sent in zip(observed.link, [0] * 6 + [1504 * (1 + 10 * n) for n in range(10)], strict=False):
         row["delivered_bytes"] = sent
     observed.link = observed.link[:15]

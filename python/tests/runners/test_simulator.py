@@ -20,7 +20,7 @@ from wirepaint.errors import Refused, RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.metrics import table
 from wirepaint.results import Results, trace
-from wirepaint.runners import backends, pool, simulator
+from wirepaint.runners import backends, description, pool, simulator
 from wirepaint.runners.progress import Lines
 
 EVALUATION = """
@@ -84,15 +84,13 @@ def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path)
     said = simulator.describe(run, tmp_path)
     least, most = simulator.HOST_DELAY_NS
     for direction in ("down", "up"):
-        asked, drawn = run.network.direction(direction), said["network"][direction]
+        asked, drawn = run.network.direction(direction), getattr(said.segments[0], direction)
         added = drawn["delay_ns"] - asked["delay_ns"]
         assert least <= added <= most
         (change,) = (each["delay_ns"] for each in drawn["changes"])
         assert change - asked["changes"][0]["delay_ns"] == added
     assert simulator.describe(run, tmp_path) == said
-    begins = {
-        simulator.describe(each, tmp_path)["simulation"]["visits"][0]["start_ns"] for each in planned.runs
-    }
+    begins = {simulator.describe(each, tmp_path).visits[0].start_ns for each in planned.runs}
     assert len(begins) > 1 and all(0 <= at < simulator.TICKS_NS for at in begins)
 
 
@@ -174,7 +172,7 @@ def test_pages_that_do_not_load_in_time_are_failed_and_the_others_are_reached(tm
 def test_what_the_simulator_refuses_ends_the_evaluation_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(simulator.BASELINE_SYSCTLS, "net.ipv4.tcp_rmem", "many")
+    monkeypatch.setitem(description.BASELINE_SYSCTLS, "net.ipv4.tcp_rmem", "many")
     with pytest.raises(Refused, match=r"^lte-cubic-h1.user.photos.\w+: .*tcp_rmem: found \"many\""):
         carried_out(tmp_path)
     assert not list((tmp_path / "results/runs").iterdir())
@@ -232,10 +230,14 @@ def test_the_description_in_the_guide_runs_and_has_rows_in_its_tables(tmp_path: 
     said = dataplane.call("simulate", str(tmp_path / "run.json"))
     assert (said["unfinished"], said["faults"]) == (0, [])
     assert [flow["received_bytes"] for flow in said["flows"]] == [2_000_000, 512_000]
-    assert 0 < said["links"]["narrow"]["delivered_packets"] < said["links"]["wide"]["delivered_packets"]
+    assert (
+        0
+        < said["links"]["narrow.down"]["delivered_packets"]
+        < said["links"]["wide.down"]["delivered_packets"]
+    )
     received = trace.read_table(tmp_path, "flow").group_by("connection").agg(pl.col("received_bytes").sum())
     assert sorted(received["received_bytes"]) == [512_000, 2_000_000]
-    assert set(trace.read_table(tmp_path, "link")["direction"]) == {"wide", "narrow", "back"}
+    assert set(trace.read_table(tmp_path, "link")["segment"]) == {"wide", "narrow"}
 
 
 def a_program(folder: Path, text: str) -> str:

@@ -72,7 +72,7 @@ def _long(o: Observed) -> None:
 
 def _not_requested(o: Observed) -> None:
     missing = {"id": 2, "method": "GET", "url": "https://a.test/b", "status": 200, "wire_bytes": 1}
-    o.asked["resources"].append(missing)
+    o.asked["checks"]["resources"].append(missing)
 
 
 def _extra(o: Observed) -> None:
@@ -81,11 +81,11 @@ def _extra(o: Observed) -> None:
 
 def _left_to_a_script(o: Observed) -> None:
     _not_requested(o)
-    o.asked["resources"][-1]["expected"] = False
+    o.asked["checks"]["resources"][-1]["expected"] = False
 
 
 def _other_query(o: Observed) -> None:
-    o.asked["resources"][1]["url"] += "?t=1"
+    o.asked["checks"]["resources"][1]["url"] += "?t=1"
     o.requests.append({"method": "GET", "url": "https://a.test/a.png", "matched": "query", "response": 1})
 
 
@@ -94,7 +94,7 @@ def _unseen(o: Observed) -> None:
 
 
 def _outside(o: Observed) -> None:
-    o.asked["visit"]["hosts"] = {"b.test": "10.65.0.2"}
+    o.asked["server"]["origins"] = [{"host": "b.test"}]
 
 
 def _resumed(o: Observed) -> None:
@@ -133,7 +133,7 @@ def _off(unit: str, error: float | None) -> Callable[[Observed], None]:
         "error": error,
         "verdict": "off",
     }
-    return lambda o: o.asked["calibration"]["quantities"].append(quantity)
+    return lambda o: o.asked["checks"]["calibration"]["quantities"].append(quantity)
 
 
 def _record(**change: Any) -> Callable[[Observed], None]:
@@ -145,8 +145,8 @@ def _unmatched(o: Observed) -> None:
 
 
 def _surprising(o: Observed) -> None:
-    o.asked["rehearsed"] = True
-    o.asked["resources"][0]["rehearsed"] = {"aborted": False}
+    o.asked["checks"]["rehearsed"] = True
+    o.asked["checks"]["resources"][0]["rehearsed"] = {"aborted": False}
 
 
 def _surprising_late(o: Observed) -> None:
@@ -164,7 +164,7 @@ def _unfinished_late(o: Observed) -> None:
 
 
 def _given_up(o: Observed) -> None:
-    o.asked["resources"][1]["rehearsed"] = {"aborted": True}
+    o.asked["checks"]["resources"][1]["rehearsed"] = {"aborted": True}
     _fails(o)
 
 
@@ -174,7 +174,7 @@ def _websocket(o: Observed) -> None:
 
 
 def _without_bpf(o: Observed) -> None:
-    o.asked["run"]["congestion"] = [{"algorithm": "fld"}]
+    o.asked["congestion"] = [{"algorithm": "fld"}]
     _without_samples(o)
 
 
@@ -245,7 +245,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_without_bpf, "unseen_acks", "suspect", "BPF missed 10 segments and 0 retransmissions of 10.65.0.1"),
     (_without_samples, "unseen_acks", "suspect", "to port 4000"),
     (lambda o: setattr(o, "sampled", False), "unseen_acks", "suspect", "the sender of connection 18"),
-    (lambda o: o.asked.update(calibration=None), "calibration", "suspect", "could not be measured"),
+    (lambda o: o.asked["checks"].update(calibration=None), "calibration", "suspect", "could not be measured"),
     (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),
     (_off("bit/s", -0.005), "calibration", "note", "what 9.995 bit/s"),
     (_off("ms", 1.5), "calibration", "suspect", "what 11.5 ms"),
@@ -276,7 +276,7 @@ def test_each_disturbance_is_found_by_its_check(
 def test_an_initial_window_of_the_congestion_controls_own_is_accepted(tmp_path: Path) -> None:
     observed = Observed()
     _record(initial_window=25)(observed)
-    observed.asked["own_initial_window"] = True
+    observed.asked["checks"]["own_initial_window"] = True
     assert observed.check(tmp_path) == []
 
 

@@ -157,12 +157,10 @@ def page_load(**other: Any) -> PageLoad:
 
 
 def asked() -> dict[str, Any]:
-    """The request for the run."""
-    return {
-        "run": {"server": {"congestion": "cubic", "initial_window": 10}},
+    """What of the run's description is checked."""
+    checks = {
         "own_initial_window": False,
         "calibration": {"quantities": []},
-        "visit": {"http": "h2", "hosts": {HOST: "10.65.0.1"}},
         "identity": {"page": "sample", "user_agent": "user"},
         "resources": [
             {"id": 0, "method": "GET", "url": f"https://{HOST}/", "status": 200, "wire_bytes": 10_000},
@@ -170,6 +168,12 @@ def asked() -> dict[str, Any]:
         ],
         "answering": [0, 1],
         "rehearsed": False,
+    }
+    return {
+        "hosts": [{"name": "server", "role": "server", "congestion": "cubic", "initial_window": 10}],
+        "transport": {"http": "h2", "tls": "1.3", "sysctls": {}},
+        "server": {"origins": [{"host": HOST, "address": "10.65.0.1"}]},
+        "checks": checks,
     }
 
 

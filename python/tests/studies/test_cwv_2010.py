@@ -32,21 +32,22 @@ def value(frame: pl.DataFrame, series: str, column: str) -> float:
 
 def test_the_setup_is_that_of_the_paper() -> None:
     point = {"flows": 2, "mix": "std", "event": "idle", "period": "1.5 s"}
-    run = cwv_2010.describe(STUDY, DEFAULTS, cwv_2010.scene(STUDY, DEFAULTS, point, 1))["simulation"]
-    wide, narrow = run["links"]["wide"], run["links"]["narrow"]
+    run = cwv_2010.describe(STUDY, DEFAULTS, cwv_2010.scene(STUDY, DEFAULTS, point, 1), Path())
+    segments = {segment.name: segment for segment in run.segments}
+    wide, narrow = segments["wide"].down, segments["narrow"].down
     assert (wide["capacity"]["bit_per_s"], narrow["capacity"]["bit_per_s"]) == (100_000_000, 2_000_000)
     assert wide["delay_ns"] == narrow["delay_ns"] == 100_000_000
     # Bandwidth-delay products over a round trip of 204 ms, in packets of 1500 bytes.
     assert (wide["queue"]["packets"], narrow["queue"]["packets"]) == (1700, 34)
-    assert run["links"]["s0"]["delay_ns"] == run["links"]["r1-back"]["delay_ns"] == 1_000_000
-    first = run["flows"][0]["kind"]
+    assert segments["s0"].down["delay_ns"] == segments["r1"].up["delay_ns"] == 1_000_000
+    first = run.flows[0].kind
     assert (first["write_bytes"], [rate["bit_per_s"] for rate in first["rates"]]) == (
         1460,
         [512_000, 0, 512_000],
     )
     stopped, restarted = (first["rates"][at]["at_ns"] for at in (1, 2))
     assert restarted - stopped == 1_500_000_000
-    assert stopped < run["reroutes"][0]["at_ns"] < restarted
+    assert stopped < run.reroutes[0].at_ns < restarted
 
 
 def test_both_congestion_controls_meet_the_same_random_times() -> None:

@@ -14,16 +14,16 @@ from waiting import holds_within
 from wirepaint.studies import model, running
 
 
-def simulators(folder: Path) -> list[str]:
-    """Command lines of simulators that work in a folder."""
+def simulators(folder: Path) -> list[Path]:
+    """Simulators of a study whose temporary files are in a folder."""
     found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = process.read_bytes().decode(errors="replace")
+            words, environment = ((process / name).read_bytes() for name in ("cmdline", "environ"))
         except OSError:
             continue
-        if "simulate" in words and str(folder) in words:
-            found.append(words)
+        if b"simulate" in words and f"TMPDIR={folder}".encode() in environment.split(b"\0"):
+            found.append(process)
     return found
 
 

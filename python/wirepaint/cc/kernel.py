@@ -164,11 +164,9 @@ def _asked(transfer: Timetable, instances: _Instances) -> dict[str, Any]:
     }
     return {
         "name": f"c{transfer['line']}.{secrets.token_hex(3)}",
-        "network": {
+        "path": {
             "down": way | {"capacity": {"kind": "rate", "bit_per_s": rate}, "scripted": transfer["down"]},
             "up": way | {"capacity": {"kind": "unlimited"}, "scripted": transfer["up"]},
-            "client_interface": "c1",
-            "server_interface": "s1",
         },
         "rtt_ns": rtt_ns,
         "connections": [

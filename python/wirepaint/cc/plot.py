@@ -6,7 +6,6 @@ sender meets a full queue, a loss of a packet or two, a pause, and the loss of a
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ import altair as alt
 import polars as pl
 import vl_convert
 
-from wirepaint import dataplane
 from wirepaint.cc import catalogue
+from wirepaint.dataplane import simulate
+from wirepaint.dataplane.description import Congestion, Flow, Run, Transport, one_path
 from wirepaint.errors import UsageError
 from wirepaint.figures._registry import png
 from wirepaint.figures._style import MUTED, RULE, SERIES, finish
@@ -51,15 +51,13 @@ def samples(name: str) -> pl.DataFrame:
     sysctls = {key: str(value) for key, value in catalogue.find(name)["sysctls"].items()}
     algorithm = str(Path(name).absolute()) if name.endswith(".c") else name
     with tempfile.TemporaryDirectory(prefix="wirepaint-show-") as folder:
-        file = Path(folder) / "run.json"
-        file.write_text(json.dumps(_run(algorithm, sysctls, folder)))
-        dataplane.call("simulate", str(file))
+        simulate.one(_run(algorithm, sysctls, Path(folder)))
         rows = trace.read_table(Path(folder), "tcp")
     own = rows.filter((pl.col("side") == "server") & (pl.col("event") == "ack"))
     return own.select(pl.col("time") / SECOND, "cwnd", "ssthresh")
 
 
-def _run(algorithm: str, sysctls: dict[str, str], folder: str) -> dict[str, Any]:
+def _run(algorithm: str, sysctls: dict[str, str], folder: Path) -> Run:
     changes = []
     for at, length, _ in LOSSES:
         changes += [
@@ -74,22 +72,17 @@ def _run(algorithm: str, sysctls: dict[str, str], folder: str) -> dict[str, Any]
     }
     up = {"capacity": {"kind": "unlimited"}, "delay_ns": ONE_WAY, "queue": {"kind": "droptail"}}
     sending = {"kind": "request_response", "request_bytes": 100, "response_bytes": ANSWER, "pause_ns": PAUSE}
-    flow = {"kind": sending, "congestion": "shown", "route": {"down": ["down"], "up": ["up"]}}
-    return {
-        "format": 1,
-        "id": "show",
-        "seed": 1,
-        "trace_dir": folder,
-        "work_dir": folder,
-        "congestion": [{"algorithm": algorithm, "name": "shown"}],
-        "simulation": {
-            "links": {"down": down, "up": up},
-            "flows": [flow],
-            "tables": ["tcp"],
-            "tcp": {"sysctls": sysctls},
-            "until_ns": UNTIL,
-        },
-    }
+    return Run(
+        id="show",
+        trace_dir=folder,
+        work_dir=folder,
+        **one_path(down, up, client="shown", server="shown"),
+        congestion=[Congestion(algorithm=algorithm, name="shown")],
+        transport=Transport(sysctls=sysctls),
+        flows=[Flow(kind=sending)],
+        tables=["tcp"],
+        until_ns=UNTIL,
+    )
 
 
 def chart(frame: pl.DataFrame, title: str) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from wirepaint import dataplane
-from wirepaint.errors import RunFailed, UsageError
+from wirepaint.errors import UsageError
 from wirepaint.reading import hint, nearest, refused, show
 
 _KERNEL = Path("/proc/sys")
@@ -58,37 +57,33 @@ def _can_be_set(path: Path) -> bool:
 
 
 def _check_simulator(sysctls: Mapping[str, int | str], place: str) -> None:
-    """Lets the data plane simulate one byte with them: it checks the names and values of its model."""
-    with tempfile.TemporaryDirectory(prefix="wirepaint-") as folder:
-        run = {
-            "format": 1,
-            "id": "sysctls",
-            "seed": 1,
-            "trace_dir": folder,
-            "work_dir": folder,
-            "congestion": [{"algorithm": "std", "name": "std"}],
-            "simulation": {
-                "flows": [
-                    {
-                        "kind": {"kind": "bulk", "bytes": 1},
-                        "congestion": "std",
-                        "route": {"down": [], "up": []},
-                    }
-                ],
-                "tcp": {"sysctls": {name: str(value) for name, value in sysctls.items()}},
-                "until_ns": 0,
-            },
-        }
-        file = Path(folder) / "run.json"
-        file.write_text(json.dumps(run))
-        try:
-            dataplane.call("simulate", str(file))
-        except RunFailed as failure:
-            refusal = re.search(r"simulation\.tcp\.sysctls\.(\S+): found (.*), accepted: (.*)", str(failure))
-            if refusal is None:
-                raise
-            name, found, accepted = refusal.groups()
-            if accepted.startswith("one of "):
-                known = nearest(name, accepted.removeprefix("one of ").split(", "))
-                raise UsageError(place, show(name), f"for the simulator {known}") from None
-            raise UsageError(f"{place}.{name}", found, accepted) from None
+    """Checks against the settings of the simulator's model, which the data plane prints."""
+    known = _of_simulator()
+    for name, value in sysctls.items():
+        if name not in known:
+            raise UsageError(place, show(name), f"for the simulator {nearest(name, known)}")
+        if accepted := _refusal(known[name], str(value)):
+            raise UsageError(f"{place}.{name}", show(str(value)), accepted)
+
+
+@cache
+def _of_simulator() -> dict[str, dict[str, Any]]:
+    return dataplane.call("schema")["sysctls"]
+
+
+def _refusal(form: Mapping[str, Any], value: str) -> str | None:
+    """What the simulator accepts, unless it is this value."""
+    words = value.split()
+    numbers = [int(word) for word in words if re.fullmatch(r"[0-9]{1,20}", word)]
+    whole = len(numbers) == len(words)
+    match form["form"]:
+        case "number":
+            if whole and len(numbers) == 1 and form["least"] <= numbers[0] <= form["most"]:
+                return None
+            bounded = form["most"] < 2**64 - 1
+            return f"{form['least']} to {form['most']}" if bounded else f"a number from {form['least']}"
+        case "buffer":
+            if whole and len(numbers) == 3 and 0 < numbers[0] <= numbers[1] <= numbers[2]:
+                return None
+            return "three numbers of bytes in ascending order"
+    return None

@@ -15,8 +15,6 @@ def samples(trace: Trace) -> Frame:
     Counters run from the start of the run; take differences of samples.
     """
     link = trace("link").filter(pl.col("direction") == "down").sort("time")
-    if link["class"].n_unique() > 1:
-        raise Missing("the link has several service classes")
     row = visit(trace)
     times = link["time"].to_numpy()
     first = max(int(np.searchsorted(times, known(row, "navigation_start"), "right")) - 1, 0)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wirepaint import dataplane
+from wirepaint.dataplane import simulate
+from wirepaint.dataplane.description import Congestion, Run, Transport, Visit, one_path
 from wirepaint.errors import RunFailed
 from wirepaint.results import trace
 
@@ -35,15 +34,15 @@ def predict(graph: dict[str, Any], delays: Sequence[dict[str, float]], http: str
     """The graph loaded once for each of ``delays``: by method and address (:func:`key`), in ms."""
     with tempfile.TemporaryDirectory() as scratch:
         folders = [Path(scratch) / str(number) for number in range(len(delays))]
-        lines: list[str] = []
-        for number, (folder, late) in enumerate(zip(folders, delays, strict=True)):
-            folder.mkdir()
-            lines.append(json.dumps(_description(graph, late, http, folder, number)))
-        (Path(scratch) / "runs.jsonl").write_text("\n".join(lines) + "\n")
-        command = [dataplane.program(), "simulate", str(Path(scratch) / "runs.jsonl")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RunFailed(f"the simulator does not take the page: {(done.stderr or done.stdout).strip()}")
+
+        def described() -> Iterator[tuple[int, Path]]:
+            for number, (folder, late) in enumerate(zip(folders, delays, strict=True)):
+                folder.mkdir()
+                yield number, _description(graph, late, http, folder, number).write()
+
+        for _, said in simulate.ends(described()):
+            if "error" in said:
+                raise RunFailed(f"the simulator does not take the page: {said['error']}")
         return [_read(folder) for folder in folders]
 
 
@@ -52,36 +51,24 @@ def key(method: str, url: str) -> str:
     return f"{method} {url}"
 
 
-def _description(
-    graph: dict[str, Any], late: dict[str, float], http: str, folder: Path, seed: int
-) -> dict[str, Any]:
+def _description(graph: dict[str, Any], late: dict[str, float], http: str, folder: Path, seed: int) -> Run:
     resources = [
         resource | {"think_ns": round(late.get(key(resource["method"], resource["url"]), 0.0) * 1e6)}
         for resource in graph["resources"]
     ]
-    visit = {
-        "user_agent": "rehearsal",
-        "name": "rehearsal",
-        "start_ns": 0,
-        "timeout_ns": _UNTIL_NS,
-        "congestion": "server",
-        "initial_window": 10,
-        "page": graph | {"resources": resources},
-        "settings": {"http": http},
-    }
-    return {
-        "format": 1,
-        "id": "stage",
-        "seed": seed,
-        "trace_dir": str(folder),
-        "work_dir": str(folder),
-        "network": {"down": _PATH, "up": _PATH, "client_interface": "c1", "server_interface": "s1"},
-        "congestion": [
-            {"algorithm": "std", "name": "client"},
-            {"algorithm": "std", "name": "server"},
-        ],
-        "simulation": {"visits": [visit], "until_ns": _UNTIL_NS, "tables": ["page", "object"]},
-    }
+    page = graph | {"resources": resources}
+    return Run(
+        id="stage",
+        seed=seed,
+        trace_dir=folder,
+        work_dir=folder,
+        **one_path(_PATH, _PATH, client="std", server="std"),
+        congestion=[Congestion(algorithm="std", name="std")],
+        transport=Transport(http=http),
+        visits=[Visit(user_agent="rehearsal", name="rehearsal", timeout_ns=_UNTIL_NS, page=page)],
+        until_ns=_UNTIL_NS,
+        tables=["page", "object"],
+    )
 
 
 def _read(folder: Path) -> Predicted:

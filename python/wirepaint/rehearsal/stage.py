@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
 from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import browser, host, process
 
@@ -86,24 +87,16 @@ class Stage:
         for left in reversed(range(_TRIES)):
             origins, hosts = _places(self._origins)
             epoch = time.monotonic_ns()
-            run = {
-                "format": 1,
-                "id": "stage",
-                "seed": 1,
-                "epoch_ns": epoch,
-                "trace_dir": str(work),
-                "work_dir": str(work),
-                "server": {
-                    "origins": origins,
-                    "http": http,
-                    "congestion": self._congestion,
-                    "initial_window": 10,
-                    "responses": list(responses),
-                },
-            }
-            run_file = work / "run.json"
-            run_file.write_text(json.dumps(run))
-            part = process.Part(["replay"], run_file, log)
+            run = Run(
+                id="stage",
+                epoch_ns=epoch,
+                trace_dir=work,
+                work_dir=work,
+                hosts=[Host(name="server", role="server", congestion=self._congestion)],
+                transport=Transport(http=http),
+                server=Server(origins=origins, responses=responses),
+            )
+            part = process.Part(["replay"], run.write(), log)
             try:
                 try:
                     ready = part.wait_ready()
@@ -123,18 +116,20 @@ class Stage:
                 part.kill()
 
 
-def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[Origin], dict[str, str]]:
     """Origins of a run description, and the browser's resolver rules for them."""
     block = random.randrange(1, 254), random.randrange(1, 250)
     numbers = {host: number for number, host in enumerate(dict.fromkeys(host for _, host, _ in origins))}
-    described: list[dict[str, Any]] = []
+    described: list[Origin] = []
     hosts: dict[str, str] = {}
     for scheme, name, port in origins:
         number = numbers[name]
         address = f"127.{block[0]}.{block[1] + number // _HOSTS_OF_A_BLOCK}.{number % _HOSTS_OF_A_BLOCK + 1}"
         listen = port if port >= 1024 else 20_000 + port
-        origin = {"address": address, "port": port, "listen_port": listen, "encrypted": scheme == "https"}
-        described.append(origin | {"host": name})
+        encrypted = scheme == "https"
+        described.append(
+            Origin(address=address, port=port, listen_port=listen, encrypted=encrypted, host=name)
+        )
         hosts[f"{name}:{port}"] = f"{address}:{listen}"
     return described, hosts
 

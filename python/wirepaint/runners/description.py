@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from wirepaint.dataplane.description import Direction, Host, Segment, Transport
 from wirepaint.evaluation.axes import levels
 
 if TYPE_CHECKING:
@@ -20,19 +21,35 @@ BASELINE_SYSCTLS = {
 }
 """TCP settings of every run that differ, or may differ, from Linux's defaults."""
 
-
-def network(run: ResolvedRun) -> dict[str, Any]:
-    """The path, in the form of a run description."""
-    return {
-        "down": _begun(run.network.direction("down"), run.seed),
-        "up": _begun(run.network.direction("up"), run.seed),
-        "client_interface": "c1",
-        "server_interface": "s1",
-        "packet_trace": run.packet_trace,
-    }
+CLIENT_CONGESTION = "reno"
+"""Congestion control of the browser's side. It sends little, but each request is a segment, and ten of them
+do not fit the first window beside the end of the handshake."""
 
 
-def _begun(direction: dict[str, Any], seed: int) -> dict[str, Any]:
+def segment(run: ResolvedRun) -> Segment:
+    """The path."""
+    return Segment(
+        down=_begun(run.network.direction("down"), run.seed),
+        up=_begun(run.network.direction("up"), run.seed),
+        packet_trace=run.packet_trace,
+    )
+
+
+def hosts(run: ResolvedRun, *, client: str, server: str) -> list[Host]:
+    """Client and server, with the names of their congestion controls in the description."""
+    return [
+        Host(name="client", role="client", congestion=client),
+        Host(name="server", role="server", congestion=server, initial_window=run.initial_window),
+    ]
+
+
+def transport(run: ResolvedRun) -> Transport:
+    """HTTP, TLS and TCP of all connections."""
+    sysctls = {name: str(value) for name, value in (BASELINE_SYSCTLS | run.sysctls).items()}
+    return Transport(http=run.http, tls=run.tls, sysctls=sysctls)
+
+
+def _begun(direction: dict[str, Any], seed: int) -> Direction:
     """Starts a capacity trace at an offset drawn from the visit's seed: the same for all compared runs."""
     capacity = direction["capacity"]
     if capacity["kind"] != "trace":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wirepaint.errors import PageFailed, Refused, RunFailed, UsageError, WirepaintError
 
-_OF_PAGE = re.compile(r"\b(simulation\.visits\[\d+\]\.page\.|server\.(responses|origins)\b)")
+_OF_PAGE = re.compile(r"\b(visits\[\d+\]\.page\.|server\.(responses|origins)\b)")
 """Keys of the run description that come from the page."""
 _OF_ANY = re.compile(r" at line \d+ column \d+$")
 """The error of a JSON parser; it names no key."""

@@ -12,20 +12,20 @@ Only a run that kills its own process fails.
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import tempfile
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from wirepaint import __version__, dataplane, linux, ordinary, pages
+from wirepaint import __version__, ordinary, pages
+from wirepaint.dataplane import simulate
+from wirepaint.dataplane.description import Congestion, Direction, Run, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
@@ -33,7 +33,14 @@ from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import DISK_ERRORS
 from wirepaint.runners import refusals
-from wirepaint.runners.description import BASELINE_SYSCTLS, identity, network
+from wirepaint.runners.description import (
+    BASELINE_SYSCTLS,
+    CLIENT_CONGESTION,
+    hosts,
+    identity,
+    segment,
+    transport,
+)
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
@@ -41,10 +48,7 @@ if TYPE_CHECKING:
 
     Job = tuple[ResolvedRun, Path]
     End = tuple[ResolvedRun, Outcome | RunFailed]
-
-CLIENT_CONGESTION = "reno"
-"""Congestion control of the browser's side, as on the testbed. It sends little, but each request is a
-segment, and ten of them do not fit the first window beside the end of the handshake."""
+    Lost = tuple[Job, RunFailed]
 
 HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
@@ -71,71 +75,33 @@ def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, N
                 yield run, failure
 
 
-def _in_one_process(
-    jobs: Iterator[Job], interruptible: Interruptible
-) -> Generator[End, None, list[tuple[Job, RunFailed]]]:
+def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, list[Lost]]:
     """Yields the ends of runs until there are no more or the process dies.
 
-    Returns the runs that the process had when it died, each with the failure. At most two runs per worker
-    are in the process, so that few runs are lost with it.
+    Returns the runs that the process had when it died, each with the failure.
     """
-    workers = len(os.sched_getaffinity(0))
-    argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
-    parent = os.getpid()
-    asked: dict[str, Job] = {}
-    with (
-        # Errors of a run come in its line; the log explains the end of the program itself.
-        tempfile.TemporaryFile() as log,
-        subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            preexec_fn=lambda: linux.die_with_parent(parent),
-        ) as process,
-    ):
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            while True:
-                while len(asked) < 2 * workers and (job := next(jobs, None)) is not None:
-                    run, folder = job
-                    path = folder.absolute() / "run.json"
-                    try:
-                        path.write_text(json.dumps(describe(run, folder.absolute())))
-                    except RunFailed as failure:
-                        yield run, failure
-                        continue
-                    asked[str(path)] = job
-                    with suppress(BrokenPipeError):  # then the next line is its end
-                        os.write(process.stdin.fileno(), f"{path}\n".encode())
-                if not asked:
-                    return []
-                if len(asked) < 2 * workers:
-                    # No more runs: the process ends after the last. A thread that panicked gives no line.
-                    process.stdin.close()
-                with interruptible():
-                    line = process.stdout.readline()
-                if not line.endswith(b"\n"):
-                    failure = _ended(process, log)
-                    return [(job, failure) for job in asked.values()]
-                said = json.loads(line)
-                run, folder = asked.pop(said["run"])
-                yield run, _end(run, folder, said)
-        finally:
-            process.kill()
+    refused: list[End] = []
+
+    def described() -> Iterator[tuple[Job, Path]]:
+        for run, folder in jobs:
+            try:
+                yield (run, folder), describe(run, folder.absolute()).write()
+            except RunFailed as failure:
+                refused.append((run, failure))
+
+    lost: list[Lost] = []
+    try:
+        for (run, folder), said in simulate.ends(described(), interruptible):
+            yield run, _end(run, folder, said)
+            while refused:
+                yield refused.pop()
+    except simulate.Died as died:
+        lost = [(job, RunFailed(str(died))) for job in died.jobs]
+    yield from refused
+    return lost
 
 
-def _ended(process: subprocess.Popen[bytes], log: IO[bytes]) -> RunFailed:
-    """The failure for a program that ended while it had runs, with its last message."""
-    code = process.wait()
-    log.seek(0)
-    lines = [line.strip() for line in log.read().decode("utf-8", "replace").split("\n")]
-    # The last line of a panic only says how to get a backtrace.
-    said = next((line for line in reversed(lines) if line and not line.startswith("note: ")), "")
-    return RunFailed(f"the simulator ended during the run: exit code {code}" + (f": {said}" if said else ""))
-
-
-def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
+def describe(run: ResolvedRun, folder: Path) -> Run:
     """The run description of a page visit."""
     with refusals.reading(run.page):
         name, page = _page(run.page, run.viewport, run.servers)
@@ -144,43 +110,34 @@ def describe(run: ResolvedRun, folder: Path) -> dict[str, Any]:
     timeout_ns = round(run.timeout_s * 1e9)
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
-    path = network(run)
-    for direction in (path["down"], path["up"]):
-        of_hosts = drawn.randint(*HOST_DELAY_NS)
-        direction["delay_ns"] += of_hosts
-        direction["changes"] = [
-            change | {"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else change
-            for change in direction["changes"]
-        ]
+    path = segment(run)
+    down, up = (_slower(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up))
     start_ns = drawn.randrange(TICKS_NS)
-    return {
-        "format": 1,
-        "id": "sim",
-        "seed": run.seed,
-        "trace_dir": str(folder),
-        "work_dir": str(folder),
-        "network": path,
-        "congestion": [
-            {"algorithm": client, "name": "client", "parameters": of_client},
-            {"algorithm": algorithm, "name": "server", "parameters": parameters},
+    visit = Visit(user_agent=run.user_agent, name=name, start_ns=start_ns, timeout_ns=timeout_ns, page=page)
+    return Run(
+        id="sim",
+        seed=run.seed,
+        trace_dir=folder,
+        work_dir=folder,
+        hosts=hosts(run, client="client", server="server"),
+        segments=[replace(path, down=down, up=up)],
+        congestion=[
+            Congestion(algorithm=client, name="client", parameters=of_client),
+            Congestion(algorithm=algorithm, name="server", parameters=parameters),
         ],
-        "simulation": {
-            "visits": [
-                {
-                    "user_agent": run.user_agent,
-                    "name": name,
-                    "start_ns": start_ns,
-                    "timeout_ns": timeout_ns,
-                    "congestion": "server",
-                    "initial_window": run.initial_window,
-                    "page": page,
-                    "settings": {"http": run.http, "tls": run.tls},
-                }
-            ],
-            "tcp": {"sysctls": BASELINE_SYSCTLS | run.sysctls},
-            "until_ns": start_ns + timeout_ns,
-        },
-    }
+        transport=transport(run),
+        visits=[visit],
+        until_ns=start_ns + timeout_ns,
+    )
+
+
+def _slower(direction: Direction, of_hosts: int) -> Direction:
+    """The direction with the delay of its hosts, in ns."""
+    changes = [
+        change | {"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else change
+        for change in direction["changes"]
+    ]
+    return {**direction, "delay_ns": direction["delay_ns"] + of_hosts, "changes": changes}
 
 
 @lru_cache(maxsize=64)

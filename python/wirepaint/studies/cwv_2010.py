@@ -24,6 +24,15 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
+from wirepaint.dataplane.description import (
+    Congestion,
+    Flow,
+    Host,
+    Reroute,
+    Run,
+    Segment,
+    Transport,
+)
 from wirepaint.evaluation import quantities
 from wirepaint.reading import Table, refused, validate
 from wirepaint.results import trace
@@ -148,8 +157,8 @@ def scene(study: Study, parameters: Mapping[str, str], point: Point, seed: int) 
     )
 
 
-def describe(study: Study, parameters: Mapping[str, str], now: Scene) -> dict[str, Any]:
-    """The run of a point."""
+def describe(study: Study, parameters: Mapping[str, str], now: Scene, folder: Path) -> Run:
+    """The run of a point, with its trace in ``folder``."""
     given = {name: entry.value for name, entry in study.setup.items()}
     packet = now.mss + IP_AND_TCP_BYTES
     widths = {name: quantities.rate(given[name]) for name in (WIDE, NARROW)}
@@ -158,54 +167,53 @@ def describe(study: Study, parameters: Mapping[str, str], now: Scene) -> dict[st
         queues[NARROW] = queues[WIDE]
     links = {name: _link(widths[name], now.one_way, queues[name]) for name in widths}
     access = _link(now.access, now.access_delay, ACCESS_QUEUE)
-    flows, reroutes = [], []
+    hosts, flows, reroutes = [], [], []
     for flow, series in enumerate(now.series):
-        ends = (f"s{flow}", f"r{flow}")
+        sender, receiver = ends = f"s{flow}", f"r{flow}"
         links |= dict.fromkeys(ends, access)
+        window = int(parameters["cwvx_initial_window"])
+        hosts.append(Host(name=sender, role="server", congestion=series, initial_window=window))
+        hosts.append(Host(name=receiver, role="client", congestion="std"))
+        rates = [{"at_ns": at, "bit_per_s": rate} for at, rate in now.rates(flow)]
         flows.append(
-            {
-                "kind": {
-                    "kind": "cbr",
-                    "write_bytes": now.mss,
-                    "rates": [{"at_ns": at, "bit_per_s": rate} for at, rate in now.rates(flow)],
-                },
-                "start_ns": now.shifts[flow],
-                "congestion": series,
-                "initial_window": int(parameters["cwvx_initial_window"]),
-                "route": _route(*ends, WIDE),
-                "group": str(flow),
-                "client": flow,
-                "server": flow,
-            }
+            Flow(
+                kind={"kind": "cbr", "write_bytes": now.mss, "rates": rates},
+                start_ns=now.shifts[flow],
+                client=receiver,
+                server=sender,
+                through=[sender, WIDE, receiver],
+                group=str(flow),
+            )
         )
         if now.change is not None:
-            reroutes.append({"at_ns": now.change, "group": str(flow), "route": _route(*ends, NARROW)})
-    links |= {f"{name}-back": link for name, link in links.items()}
+            through = [sender, NARROW, receiver]
+            reroutes.append(Reroute(at_ns=now.change, group=str(flow), through=through))
     window = 2 * quantities.size(given["receive_window"])  # Linux offers half of its buffer
-    return {
-        "seed": 1,  # nothing of the path is random
-        "congestion": [
-            {"algorithm": "std", "name": "std", "parameters": {"std_rw": 1, "std_flight": 1}},
-            {"algorithm": "cwv", "name": "cwv", "parameters": {"cwv_unit": DECAYS[parameters["cwvx_decay"]]}},
+    decay = DECAYS[parameters["cwvx_decay"]]
+    return Run(
+        id="cwv",
+        trace_dir=folder,
+        work_dir=folder,
+        hosts=hosts,
+        segments=[Segment(name=name, down=link, up=link, mtu=packet) for name, link in sorted(links.items())],
+        congestion=[
+            Congestion(algorithm="std", name="std", parameters={"std_rw": 1, "std_flight": 1}),
+            Congestion(algorithm="cwv", name="cwv", parameters={"cwv_unit": decay}),
         ],
-        "simulation": {
-            "links": links,
-            "flows": flows,
-            "reroutes": reroutes,
-            "until_ns": now.restart(-1) + (now.after or now.monitored + now.rtt),
-            "tcp": {
-                "mtu": packet,
-                "rto_min_ns": _rto_min(parameters, now.rtt),
-                "quickack": parameters["cwvx_acks"] == "each",
-                "sysctls": SYSCTLS
-                | {
-                    "net.ipv4.tcp_recovery": "1" if parameters["cwvx_recovery"] == "rack" else "0",
-                    "net.ipv4.tcp_rmem": f"4096 {window} {window}",
-                    "net.ipv4.tcp_wmem": f"4096 {window} {window}",
-                },
+        transport=Transport(
+            rto_min_ns=_rto_min(parameters, now.rtt),
+            quickack=parameters["cwvx_acks"] == "each",
+            sysctls=SYSCTLS
+            | {
+                "net.ipv4.tcp_recovery": "1" if parameters["cwvx_recovery"] == "rack" else "0",
+                "net.ipv4.tcp_rmem": f"4096 {window} {window}",
+                "net.ipv4.tcp_wmem": f"4096 {window} {window}",
             },
-        },
-    }
+        ),
+        flows=flows,
+        reroutes=reroutes,
+        until_ns=now.restart(-1) + (now.after or now.monitored + now.rtt),
+    )
 
 
 def _product(rate: int, rtt: int, packet: int) -> int:
@@ -227,10 +235,6 @@ def _link(rate: int, delay: int, queue: int) -> dict[str, Any]:
         "queue": {"kind": "droptail", "packets": queue},
         "overhead_bytes": 0,
     }
-
-
-def _route(sender: str, receiver: str, path: str) -> dict[str, list[str]]:
-    return {"down": [sender, path, receiver], "up": [f"{receiver}-back", f"{path}-back", f"{sender}-back"]}
 
 
 # Measures. Connections are numbered in the order of their starts, like the flows.
@@ -293,9 +297,9 @@ def restart_window(now: Scene, folder: Path) -> pl.DataFrame:
 
 
 MEASURES = {
-    "restart": Measure(("packet",), restart, (NARROW,)),
-    "packet-delay": Measure(("packet",), packet_delay, (WIDE, NARROW)),
-    "restart-delay": Measure(("packet",), restart_delay, (WIDE, NARROW)),
+    "restart": Measure(("packet",), restart, (f"{NARROW}.down",)),
+    "packet-delay": Measure(("packet",), packet_delay, (f"{WIDE}.down", f"{NARROW}.down")),
+    "restart-delay": Measure(("packet",), restart_delay, (f"{WIDE}.down", f"{NARROW}.down")),
     "window": Measure(("tcp",), window),
     "restart-window": Measure(("tcp",), restart_window),
 }

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from wirepaint import dataplane, linux
+from wirepaint.dataplane import simulate
+from wirepaint.dataplane.description import Run
 from wirepaint.errors import RunFailed
 from wirepaint.studies.model import Point, Study
 
-RUNS = "runs.jsonl"
 REMOVE_AT_END = 'cat >/dev/null; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$0" && exit; sleep 1; done'
 """Shell command that removes the folder ``$0`` when its input ends; it retries while a simulator writes."""
 Rows = pl.DataFrame
@@ -72,15 +70,19 @@ def carry_out(
     measures: list[Measure] = [code.MEASURES[study.sweeps[job.sweep].measure] for job in planned]
     measured: dict[int, Rows] = {}
     with _scratch() as folder:
-        with (folder / RUNS).open("w") as file:
+
+        def described() -> Iterator[tuple[int, Path]]:
             for number, (scene, measure) in enumerate(zip(scenes, measures, strict=True)):
-                run = code.describe(study, parameters, scene)
-                run["simulation"] |= {"tables": measure.tables, "packet_links": measure.packet_links}
-                where = str(folder / str(number))
-                run |= {"format": 1, "id": str(number), "trace_dir": where, "work_dir": where}
-                file.write(json.dumps(run, separators=(",", ":")) + "\n")
-        for number in _traces(folder, planned):
+                where = folder / str(number)
+                where.mkdir()
+                run: Run = code.describe(study, parameters, scene, where)
+                run = replace(run, tables=measure.tables, packet_links=measure.packet_links)
+                yield number, run.write()
+
+        for number, said in simulate.ends(described()):
             job, trace = planned[number], folder / str(number)
+            if problem := said.get("error") or said["faults"]:
+                raise RunFailed(f"sweep {job.sweep}, {job.point}, seed {job.seed}: {problem}")
             rows = measures[number].read(scenes[number], trace)
             point = [pl.Series(key, [value] * rows.height) for key, value in job.point.items()]
             measured[number] = rows.hstack([*point, pl.Series("seed", [job.seed] * rows.height)])
@@ -107,29 +109,3 @@ def _scratch() -> Iterator[Path]:
     # Not awaited after an interruption: if it comes while the simulator starts, the simulator runs until this
     # process ends.
     remover.wait()
-
-
-def _traces(folder: Path, planned: list[Job]) -> Iterator[int]:
-    """Yields the number of each run as it ends, with its trace written."""
-    argv = [dataplane.program(), "simulate", "--workers", str(len(os.sched_getaffinity(0))), folder / RUNS]
-    parent = os.getpid()
-    process = subprocess.Popen(
-        argv,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: linux.die_with_parent(parent),
-    )
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            said = json.loads(line)
-            number = int(said["run"].rpartition(":")[2]) - 1
-            if problem := said.get("error") or said["faults"]:
-                job = planned[number]
-                raise RunFailed(f"sweep {job.sweep}, {job.point}, seed {job.seed}: {problem}")
-            yield number
-        if process.wait() != 0:
-            raise RunFailed(f"the simulator ended with exit code {process.returncode}")
-    finally:
-        process.kill()
-        process.communicate()

@@ -58,12 +58,10 @@ impl Folder {
             })
             .collect();
         json!({
-            "format": 1, "id": "test", "seed": 1, "epoch_ns": 0,
+            "format": 2, "id": "test", "seed": 1, "epoch_ns": 0,
             "trace_dir": self.0, "work_dir": self.0,
-            "server": {
-                "origins": origins, "http": "h2", "congestion": "reno", "initial_window": 10,
-                "responses": responses,
-            },
+            "hosts": [{"name": "server", "role": "server", "congestion": "reno"}],
+            "server": {"origins": origins, "responses": responses},
         })
     }
 

@@ -4,20 +4,20 @@ use super::Load;
 use crate::world::{World, server_end};
 use wirepaint_page_model::page::{Kind, Origin, Resource};
 use wirepaint_page_model::rows::{Connection, Object, Rows};
-use wirepaint_trace::{Value, row};
+use wirepaint_trace::{Value, row, schema};
 use wirepaint_units::Time;
 
-/// A visit's rows, each with its columns in the table's order.
+/// A visit's rows.
 #[derive(Debug, Default)]
 pub struct Tables {
     /// Row of the table `page`.
-    pub page: Vec<Value>,
+    pub page: schema::Page,
     /// Rows of the table `object`.
-    pub objects: Vec<Vec<Value>>,
+    pub objects: Vec<schema::Object>,
     /// Rows of the table `chunk`.
-    pub chunks: Vec<Vec<Value>>,
+    pub chunks: Vec<schema::Chunk>,
     /// Rows of the table `connection`, with the world's ids.
-    pub connections: Vec<(u32, Vec<Value>)>,
+    pub connections: Vec<schema::Connection>,
 }
 
 /// The state of a visit.
@@ -39,124 +39,128 @@ impl Load {
         Standing { objects: self.page().resources.len(), loaded, load_event: page.load_event }
     }
 
-    /// Its rows. The visit's `name` is unique in the run and makes the ids of its requests unique.
-    pub fn tables(&self, world: &World, name: &str) -> Tables {
+    /// Its rows as the run's visit of that number. `name` makes the ids of its requests unique in the run.
+    pub fn tables(&self, world: &World, number: usize, name: &str) -> Tables {
         let rows = self.rows();
         Tables {
-            page: self.page_row(&rows),
-            objects: rows.objects.iter().map(|object| self.object_row(object, &rows, name)).collect(),
+            page: self.page_row(&rows, number),
+            objects: rows.objects.iter().map(|object| self.object_row(object, &rows, number, name)).collect(),
             chunks: rows
                 .chunks
                 .iter()
                 .map(|chunk| {
-                    let request = format!("{name}{}", chunk.request);
-                    row![request, self.connection(chunk.connection), chunk.time.0, chunk.bytes].to_vec()
+                    row!(schema::Chunk {
+                        visit: number,
+                        request: format!("{name}{}", chunk.request),
+                        connection: self.connection(chunk.connection),
+                        time: chunk.time.0,
+                        bytes: chunk.bytes,
+                    })
                 })
                 .collect(),
-            connections: rows
-                .connections
-                .iter()
-                .map(|row| (self.connection(row.connection), self.connection_row(row, world)))
-                .collect(),
+            connections: rows.connections.iter().map(|row| self.connection_row(row, world, number)).collect(),
         }
     }
 
-    fn page_row(&self, rows: &Rows) -> Vec<Value> {
+    fn page_row(&self, rows: &Rows, number: usize) -> schema::Page {
         let resources = &self.page().resources;
         let page = &rows.page;
         let base = rows.objects.iter().find(|object| object.resource == page.base);
         let loaded: Vec<&Object> = rows.objects.iter().filter(|object| object.last_byte.is_some()).collect();
         let used = rows.connections.iter().filter(|connection| connection.objects > 0).count();
-        row![
-            self.user_agent.as_str(),
-            self.name.as_str(),
-            resources[page.base as usize].url.as_str(),
-            page.navigation_start.0,
-            ns(base.and_then(|object| object.sent)),
-            ns(base.and_then(|object| object.first_byte)),
-            ns(base.and_then(|object| object.last_byte)),
-            ns(page.first_paint),
-            ns(page.first_paint),
-            ns(page.largest_contentful_paint),
-            ns(page.viewport_complete),
-            ns(page.dom_content_loaded),
-            ns(page.load_event),
-            Value::Null,
-            loaded.len(),
-            rows.objects.len() - loaded.len(),
-            resources.len(),
-            loaded.iter().map(|object| object.encoded_bytes).sum::<u64>(),
-            loaded.iter().map(|object| resources[object.resource as usize].decoded_bytes).sum::<u64>(),
-            used,
-            rows.connections.len() - used
-        ]
-        .to_vec()
+        row!(schema::Page {
+            visit: number,
+            user_agent: self.user_agent.as_str(),
+            page: self.name.as_str(),
+            url: resources[page.base as usize].url.as_str(),
+            navigation_start: page.navigation_start.0,
+            base_request_sent: ns(base.and_then(|object| object.sent)),
+            base_first_byte: ns(base.and_then(|object| object.first_byte)),
+            base_last_byte: ns(base.and_then(|object| object.last_byte)),
+            first_paint: ns(page.first_paint),
+            first_contentful_paint: ns(page.first_paint),
+            largest_contentful_paint: ns(page.largest_contentful_paint),
+            viewport_complete: ns(page.viewport_complete),
+            dom_content_loaded: ns(page.dom_content_loaded),
+            load_event: ns(page.load_event),
+            speed_index: Value::Null,
+            objects: loaded.len(),
+            failed_objects: rows.objects.len() - loaded.len(),
+            expected_objects: resources.len(),
+            encoded_bytes: loaded.iter().map(|object| object.encoded_bytes).sum::<u64>(),
+            decoded_bytes: loaded
+                .iter()
+                .map(|object| resources[object.resource as usize].decoded_bytes)
+                .sum::<u64>(),
+            connections: used,
+            surplus_connections: rows.connections.len() - used,
+        })
     }
 
-    fn object_row(&self, object: &Object, rows: &Rows, name: &str) -> Vec<Value> {
+    fn object_row(&self, object: &Object, rows: &Rows, number: usize, name: &str) -> schema::Object {
         let resource = &self.page().resources[object.resource as usize];
         let carrier = object.connection.map(|number| &rows.connections[number as usize]);
         let initiator = object.initiator.map(|by| self.page().resources[by as usize].url.as_str());
-        row![
-            format!("{name}{}", object.resource),
-            self.name.as_str(),
-            resource.url.as_str(),
-            self.origin(resource).host.as_str(),
-            kind_name(resource.kind),
-            resource.method.as_str(),
-            resource.status,
-            carrier.map(protocol),
-            object.connection.map(|number| self.connection(number)),
-            object.connection.map(|_| object.first_on_connection),
-            initiator,
-            object.initiator_type,
-            object.priority.name(),
-            object.in_viewport,
-            object.connection.map(|_| "origin"),
-            object.discovered.0,
-            ns(object.queued),
-            ns(object.sent),
-            ns(object.first_byte),
-            ns(object.last_byte),
-            object.encoded_bytes,
-            object.last_byte.map(|_| resource.decoded_bytes),
-            object.last_byte.is_none().then_some("not finished when the visit ended")
-        ]
-        .to_vec()
+        row!(schema::Object {
+            visit: number,
+            request: format!("{name}{}", object.resource),
+            page: self.name.as_str(),
+            url: resource.url.as_str(),
+            host: self.origin(resource).host.as_str(),
+            kind: kind_name(resource.kind),
+            method: resource.method.as_str(),
+            status: resource.status,
+            protocol: carrier.map(protocol),
+            connection: object.connection.map(|number| self.connection(number)),
+            first_on_connection: object.connection.map(|_| object.first_on_connection),
+            initiator: initiator,
+            initiator_type: object.initiator_type,
+            priority: object.priority.name(),
+            in_viewport: object.in_viewport,
+            served_by: object.connection.map(|_| "origin"),
+            discovered: object.discovered.0,
+            queued: ns(object.queued),
+            sent: ns(object.sent),
+            first_byte: ns(object.first_byte),
+            last_byte: ns(object.last_byte),
+            encoded_bytes: object.encoded_bytes,
+            decoded_bytes: object.last_byte.map(|_| resource.decoded_bytes),
+            failed: object.last_byte.is_none().then_some("not finished when the visit ended"),
+        })
     }
 
-    fn connection_row(&self, connection: &Connection, world: &World) -> Vec<Value> {
+    fn connection_row(&self, connection: &Connection, world: &World, number: usize) -> schema::Connection {
         let id = self.connection(connection.connection);
         let known = &world.connections()[id as usize];
         let info = world.tcp(server_end(id)).info();
         let dial = &known.dial;
         let negotiated = connection.tls_done.is_some() || !connection.encrypted;
-        row![
-            id,
-            dial.client_address.to_string(),
-            known.client_port,
-            dial.server_address.to_string(),
-            dial.server_port,
-            self.page().origins[connection.origin as usize].host.as_str(),
-            negotiated.then(|| protocol(connection)),
-            connection.encrypted,
-            dial.server.congestion.algorithm.name(),
-            info.opened_cwnd,
-            connection.opened.0,
-            ns(connection.connected),
-            ns(connection.tls_done),
-            ns(connection.first_request),
-            ns(connection.last_byte),
-            ns(connection.closed),
-            connection.bytes_received,
-            connection.bytes_sent,
-            connection.objects,
-            info.retransmitted,
-            info.min_rtt_us.map(|us| u64::from(us) * 1000),
-            dial.server.full_segment(),
-            if connection.objects > 0 { "request" } else { "surplus" }
-        ]
-        .to_vec()
+        row!(schema::Connection {
+            visit: number,
+            connection: id,
+            client_address: dial.client_address.to_string(),
+            client_port: known.client_port,
+            server_address: dial.server_address.to_string(),
+            server_port: dial.server_port,
+            host: self.page().origins[connection.origin as usize].host.as_str(),
+            protocol: negotiated.then(|| protocol(connection)),
+            encrypted: connection.encrypted,
+            congestion: dial.server.congestion.algorithm.name(),
+            initial_window: info.opened_cwnd,
+            opened: connection.opened.0,
+            connected: ns(connection.connected),
+            tls_done: ns(connection.tls_done),
+            first_request: ns(connection.first_request),
+            last_byte: ns(connection.last_byte),
+            closed: ns(connection.closed),
+            bytes_received: connection.bytes_received,
+            bytes_sent: connection.bytes_sent,
+            objects: connection.objects,
+            retransmitted_segments: info.retransmitted,
+            min_rtt: info.min_rtt_us.map(|us| u64::from(us) * 1000),
+            mss: dial.server.full_segment(),
+            reason: if connection.objects > 0 { "request" } else { "surplus" },
+        })
     }
 
     fn origin(&self, resource: &Resource) -> &Origin {

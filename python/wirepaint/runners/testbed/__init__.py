@@ -12,12 +12,23 @@ import contextlib
 import secrets
 import string
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wirepaint.dataplane.description import (
+    Browser,
+    Congestion,
+    Interfaces,
+    Origin,
+    Run,
+    Server,
+    Visit,
+)
+from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
-from wirepaint.runners.description import identity, network
+from wirepaint.runners.description import CLIENT_CONGESTION, hosts, identity, segment, transport
 from wirepaint.runners.testbed import faults
 from wirepaint.runners.testbed.cells import Cells
 
@@ -54,65 +65,70 @@ def run_once(
 
     with refusals.reading(run.page):
         page = pages.prepare(run.page, pages.cache_dir())
-    asked = _ask(run, page, folder) | {"calibration": calibration, "faults": list(planted)}
+    described = describe(run, page, folder.absolute(), calibration)
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
-        asked,
+        {"run": described.document(), "faults": list(planted)},
         timeout_s=run.timeout_s + 60,
         log=folder / "log.txt",
     )
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
 
 
-def _ask(run: ResolvedRun, page: pages.PreparedPage, folder: Path) -> dict[str, Any]:
-    from wirepaint.pages.servers import addresses
+def describe(
+    run: ResolvedRun, page: pages.PreparedPage, folder: Path, calibration: dict[str, Any] | None
+) -> Run:
+    """The run description of a page visit; the cell adds its folder, its epoch and its namespaces."""
+    from wirepaint.pages import servers
 
     run_id = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(5))
-    hosts = addresses(page, together=run.servers == "together")
+    addresses = servers.addresses(page, together=run.servers == "together")
     own = run.congestion.own
     name = f"{run.congestion.name[: _NAME_MAX - 1 - len(run_id)]}_{run_id}" if own else run.congestion.name
-    return {
-        "run": {
-            "format": 1,
-            "id": run_id,
-            "seed": run.seed,
-            "network": network(run),
-            "server": {
-                "origins": [
-                    {"address": hosts[host], "port": port, "encrypted": scheme == "https", "host": host}
-                    for scheme, host, port in page.origins
-                ],
-                "http": run.http,
-                "tls": run.tls,
-                "congestion": name,
-                "initial_window": run.initial_window,
-                "responses": page.served,
-            },
-            "congestion": [
-                {
-                    "algorithm": run.congestion.algorithm(folder),
-                    "name": name,
-                    "parameters": run.congestion.parameters,
-                }
-            ]
-            if own
-            else [],
-        },
-        "own_initial_window": run.congestion.own_initial_window,
-        "folder": str(folder.absolute()),
-        "sysctls": run.sysctls,
-        "resources": page.resources,
-        "answering": page.answering,
-        "rehearsed": page.rehearsed,
-        "visit": {
-            "url": page.url,
-            "http": run.http,
-            "hosts": hosts,
-            "timeout_s": run.timeout_s,
-            "viewport": list(run.viewport),
-            "mobile": page.mobile,
-            "clock_ms": page.clock_ms,
-            "seed": page.seed,
-        },
-        "identity": identity(run),
+    algorithm, parameters = run.congestion.native(folder)
+    native, of_client = NATIVE[CLIENT_CONGESTION]
+    instances = {
+        CLIENT_CONGESTION: Congestion(
+            algorithm=native, name=CLIENT_CONGESTION, parameters=of_client, of_kernel=True
+        ),
+        name: Congestion(algorithm=algorithm, name=name, parameters=parameters, of_kernel=not own),
     }
+    return Run(
+        id=run_id,
+        seed=run.seed,
+        trace_dir=folder,
+        work_dir=folder,
+        hosts=hosts(run, client=CLIENT_CONGESTION, server=name),
+        segments=[replace(segment(run), interfaces=Interfaces())],
+        congestion=list(instances.values()),
+        transport=transport(run),
+        server=Server(
+            origins=[
+                Origin(address=addresses[host], port=port, encrypted=scheme == "https", host=host)
+                for scheme, host, port in page.origins
+            ],
+            responses=page.served,
+        ),
+        visits=[
+            Visit(
+                user_agent=run.user_agent,
+                name=page.name,
+                timeout_ns=round(run.timeout_s * 1e9),
+                browser=Browser(
+                    url=page.url,
+                    viewport=run.viewport,
+                    mobile=page.mobile,
+                    clock_ms=page.clock_ms,
+                    seed=page.seed,
+                ),
+            )
+        ],
+        checks={
+            "identity": identity(run),
+            "own_initial_window": run.congestion.own_initial_window,
+            "resources": page.resources,
+            "answering": page.answering,
+            "rehearsed": page.rehearsed,
+            "calibration": calibration,
+        },
+    )

@@ -23,6 +23,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from wirepaint import dataplane
+from wirepaint.dataplane.description import Interfaces, Run, Segment
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation.network import Network, Side
 from wirepaint.runners.testbed import namespaces
@@ -366,18 +367,14 @@ class ProbedPath:
         """Runs the emulator while the body measures; its summary is appended at the end."""
         with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log").open("w+") as log:
             self.epoch_ns = time.monotonic_ns()
-            run = {
-                "format": 1,
-                "id": "calib",
-                "seed": 1,
-                "epoch_ns": self.epoch_ns,
-                "trace_dir": folder,
-                "work_dir": folder,
-                "network": {"down": down, "up": up, "client_interface": "c1", "server_interface": "s1"},
-            }
-            file = Path(folder) / "run.json"
-            file.write_text(json.dumps(run))
-            emulator = Part(["emulate"], file, log, self._spaces.wire)
+            run = Run(
+                id="calib",
+                epoch_ns=self.epoch_ns,
+                trace_dir=Path(folder),
+                work_dir=Path(folder),
+                segments=[Segment(down=down, up=up, interfaces=Interfaces())],
+            )
+            emulator = Part(["emulate"], run.write(), log, self._spaces.wire)
             try:
                 emulator.wait_ready()
                 yield

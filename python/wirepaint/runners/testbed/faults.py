@@ -1,7 +1,7 @@
 """Faults planted in a run to show that its checks find them.
 
 ```
-{"at": "run", "set": {"network.down.delay_ns": 1}}     the parts get another description than was asked
+{"at": "run", "set": {"segments.0.down.delay_ns": 1}}     the parts get another description than was asked
 {"at": "path", "in": "server", "do": "ip link ..."}    once the path is built, before any part starts
 {"at": "load", "in": "cell", "do": "kill ..."}         in the background, from the navigation on
 ```

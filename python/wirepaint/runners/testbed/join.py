@@ -7,6 +7,7 @@ used twice in one visit, so the join is by 4-tuple and time.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -45,25 +46,28 @@ class Joined:
     """Connections without any sample of their sender."""
 
 
-def join(load: PageLoad, asked: Mapping[str, Any], work: Path, folder: Path) -> Joined:
+def join(load: PageLoad, run: Mapping[str, Any], work: Path, folder: Path) -> Joined:
     """Joins one visit; ``work`` holds the server's records, ``folder`` the tables of the data plane.
 
     Fills the column ``connection`` of the table ``tcp`` in place.
     """
     exchanges = [exchange for exchange in load.exchanges if not exchange.from_cache]
     pairs, unseen = _pair(exchanges, load.netlog.requests)
-    objects, chunks = _objects(load, exchanges, pairs, asked["identity"]["page"])
+    objects, chunks = _objects(load, exchanges, pairs, run["checks"]["identity"]["page"])
     served, strangers = _serve(load, _records(work / "server-connections.jsonl"))
     connections = _connections(load, exchanges, objects, served)
     for name in ("tcp", "packet", "group"):
         _fill_connection(folder, name, connections)
+    tables = {
+        "page": [_page(load, run, objects, connections)],
+        "object": objects,
+        "chunk": chunks,
+        "connection": connections,
+    }
+    for row in itertools.chain.from_iterable(tables.values()):
+        row["visit"] = 0
     return Joined(
-        tables={
-            "page": [_page(load, asked, objects, connections)],
-            "object": objects,
-            "chunk": chunks,
-            "connection": connections,
-        },
+        tables=tables,
         observed={
             "server_congestion": _one(record.get("congestion") for record in served.values()),
             "server_initial_window": _one(record.get("initial_window") for record in served.values()),
@@ -294,15 +298,15 @@ def _handshake(
 
 def _page(
     load: PageLoad,
-    asked: Mapping[str, Any],
+    run: Mapping[str, Any],
     objects: list[dict[str, Any]],
     connections: list[dict[str, Any]],
 ) -> dict[str, Any]:
     base = next(row for row in objects if row["request"] == load.document)
     failed = [row for row in objects if row["failed"]]
     return {
-        "user_agent": asked["identity"]["user_agent"],
-        "page": asked["identity"]["page"],
+        "user_agent": run["checks"]["identity"]["user_agent"],
+        "page": run["checks"]["identity"]["page"],
         "url": base["url"],
         "navigation_start": load.navigation_start,
         "base_request_sent": base["sent"],
@@ -317,7 +321,7 @@ def _page(
         "speed_index": load.speed_index,
         "objects": len(objects) - len(failed),
         "failed_objects": len(failed),
-        "expected_objects": sum(resource.get("expected", True) for resource in asked["resources"]),
+        "expected_objects": sum(resource.get("expected", True) for resource in run["checks"]["resources"]),
         "encoded_bytes": sum(row["encoded_bytes"] for row in objects),
         "decoded_bytes": sum(row["decoded_bytes"] for row in objects),
         "connections": sum(row["reason"] == "request" for row in connections),

@@ -34,33 +34,30 @@ from wirepaint.runners.testbed import (
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     """Carries out one visit and writes its trace.
 
-    ``asked`` holds ``run`` (a run description without the parts that only the cell knows), ``visit``,
-    ``identity`` (the asked columns of the table ``run``), ``resources`` (the recording),
-    ``sysctls``, ``calibration``, ``folder`` and, to make something go wrong, ``faults``. Returns
-    ``verdict``, ``reasons`` and ``duration_ns``; raises ``RunFailed`` when there is no result.
+    ``asked`` holds ``run``, a run description without what only the cell knows, and, to make something go
+    wrong, ``faults``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises ``RunFailed`` when there
+    is no result.
     """
-    folder = Path(asked["folder"])
+    run, planted = asked["run"], asked["faults"]
+    folder = Path(run["trace_dir"])
     work = cells.SCRATCH / "work"
     work.mkdir(mode=0o755)
-    run, visit = asked["run"], asked["visit"]
+    [visit], transport = run["visits"], run["transport"]
+    client, server = host_of(run, "client"), host_of(run, "server")
+    addresses = {origin["host"]: origin["address"] for origin in run["server"]["origins"]}
 
     paths = namespaces.Namespaces.create()
     sysctls = namespaces.build(
         paths,
-        visit["hosts"].values(),
-        initial_window=run["server"]["initial_window"],
-        sysctls=asked["sysctls"],
+        addresses.values(),
+        initial_window=server["initial_window"],
+        sysctls=transport["sysctls"] | {"net.ipv4.tcp_congestion_control": client["congestion"]},
     )
     started_unix = time.time_ns()
-    run |= {
-        "epoch_ns": time.monotonic_ns(),
-        "trace_dir": str(folder),
-        "work_dir": str(work),
-        "probe": {"namespace_inode": namespaces.inode(paths.server)},
-    }
+    run |= {"epoch_ns": time.monotonic_ns(), "work_dir": str(work)}
+    server["namespace_inode"] = namespaces.inode(paths.server)
     before = wiring.settings(paths)
     run_file = folder / "run.json"
-    planted = asked.get("faults", ())
     run_file.write_text(json.dumps(faults.described(run, planted), indent=1))
     faults.plant("path", planted, paths)
 
@@ -76,7 +73,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         parts: dict[str, process.Part] = {}
         start("emulator", ["emulate"], paths.wire)
         start("probe", ["probe-tcp"])
-        if run["congestion"]:
+        if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
         start("server", ["replay"], paths.server)
         for part in parts.values():
@@ -97,17 +94,17 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         witness, loading = host.Witness(pids), host.Loading(pids, disturb, look)
         load = browser.visit(
             browser.BrowserOptions(
-                url=visit["url"],
-                http=visit["http"],
-                hosts=visit["hosts"],
+                url=visit["browser"]["url"],
+                http=transport["http"],
+                hosts=addresses,
                 ca_spki_sha256=parts["server"].ready["ca_spki_sha256"],
                 epoch_ns=run["epoch_ns"],
                 work_dir=work,
-                timeout_s=visit["timeout_s"],
-                viewport=tuple(visit["viewport"]),
-                mobile=visit["mobile"],
-                clock_ms=visit["clock_ms"],
-                seed=visit["seed"],
+                timeout_s=visit["timeout_ns"] / 1e9,
+                viewport=tuple(visit["browser"]["viewport"]),
+                mobile=visit["browser"]["mobile"],
+                clock_ms=visit["browser"].get("clock_ms"),
+                seed=visit["browser"]["seed"],
             ),
             spawn=spawn,
             moments=loading,
@@ -122,15 +119,15 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
-    joined = join.join(load, asked, work, folder)
+    joined = join.join(load, run, work, folder)
     wires = proofs.Wires(before, after, ends, last)
-    against = proofs.prove(joined, asked, summaries, wires, trace.read_table(folder, "link"))
+    against = proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link"))
     assert loading.counters is not None  # the load event fired
-    reasons = validity.check(load, joined, asked, summaries, loading.counters, against)
+    reasons = validity.check(load, joined, run, summaries, loading.counters, against)
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
-        asked["identity"]
+        run["checks"]["identity"]
         | joined.observed
         | {
             "started_unix": started_unix,
@@ -147,3 +144,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     for name, rows in tables.items():
         trace.write_table(folder, name, rows)
     return {"verdict": verdict, "reasons": reasons, "duration_ns": duration, "summaries": summaries}
+
+
+def host_of(run: dict[str, Any], role: str) -> dict[str, Any]:
+    """The host of a run description with that role."""
+    return next(host for host in run["hosts"] if host["role"] == role)

@@ -64,25 +64,25 @@ class Wires:
 
 def prove(
     joined: Joined,
-    asked: Mapping[str, Any],
+    run: Mapping[str, Any],
     summaries: Mapping[str, Mapping[str, Any]],
     wires: Wires,
     link: pl.DataFrame,
 ) -> Iterator[Reason]:
     """All reasons against path and parts; ``link`` is the trace's table."""
     yield from _settings(wires)
-    yield from _packets(wires, summaries.get("emulator", {}), asked["run"]["network"])
+    yield from _packets(wires, summaries.get("emulator", {}), run["segments"][0])
     yield from _connections(wires, joined)
-    yield from _rates(link, asked["run"]["network"])
-    yield from _losses(link, asked["run"]["network"])
-    yield from _round_trips(joined, link, asked["run"]["network"])
-    yield from _segment_size(joined, asked)
+    yield from _rates(link, run["segments"][0])
+    yield from _losses(link, run["segments"][0])
+    yield from _round_trips(joined, link, run["segments"][0])
+    yield from _segment_size(joined, run)
     yield from _receive_window(joined)
     for found in _pauses(summaries.get("emulator", {}), EMULATOR_PAUSE_NS, joined):
         yield Reason("emulator_pause", "suspect", found, f"at most {EMULATOR_PAUSE_NS / 1e6:g} ms")
     for found in _pauses(summaries.get("server", {}), SERVER_PAUSE_NS, joined):
         yield Reason("server_pause", "suspect", found, f"at most {SERVER_PAUSE_NS / 1e6:g} ms")
-    yield from _think_times(joined, asked)
+    yield from _think_times(joined, run)
 
 
 def _settings(wires: Wires) -> Iterator[Reason]:
@@ -276,9 +276,9 @@ def _round_trips(joined: Joined, link: pl.DataFrame, network: Mapping[str, Any])
             yield Reason("round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host']}", expected)
 
 
-def _segment_size(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
-    timestamps = str(asked["sysctls"].get("net.ipv4.tcp_timestamps", "1")) != "0"
-    wanted = asked["run"]["network"].get("mtu", 1500) - IP_AND_TCP_BYTES - TIMESTAMP_BYTES * timestamps
+def _segment_size(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
+    timestamps = str(run["transport"]["sysctls"].get("net.ipv4.tcp_timestamps", "1")) != "0"
+    wanted = run["segments"][0].get("mtu", 1500) - IP_AND_TCP_BYTES - TIMESTAMP_BYTES * timestamps
     for row in joined.tables["connection"]:
         if row["mss"] not in (None, wanted):
             yield Reason(
@@ -308,9 +308,9 @@ def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterato
             yield f"paused for {pause['length'] / 1e6:.1f} ms until {ended / 1e6:.0f} ms"
 
 
-def _think_times(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+def _think_times(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The server began each answer at the asked time; a planted fault may have told it another time."""
-    responses = asked["run"]["server"].get("responses", [])
+    responses = run["server"]["responses"]
     excess = []
     for record in joined.requests:
         if record["response"] is None or record.get("began") is None:

@@ -25,6 +25,7 @@ from typing import IO, Any
 from pyroute2 import IPRoute
 
 from wirepaint import dataplane
+from wirepaint.dataplane.description import Congestion, Host, Interfaces, Run, Segment
 from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.process import Part, spawn
@@ -71,7 +72,7 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
     """Carries out transfers in parallel and returns the observations of each.
 
     ``asked``: ``folder``, ``congestion`` (instances to load) and ``transfers``, each with ``name``,
-    ``network`` (of the run description), ``rtt_ns``, ``connections``, ``sysctls``, ``acts``, ``until``
+    ``path`` (``down`` and ``up`` of a segment), ``rtt_ns``, ``connections``, ``sysctls``, ``acts``, ``until``
     (``reached`` at its end), ``limit_s`` and, where the path has random elements, ``seed``. A connection
     has ``congestion`` (the name that the server's socket uses), ``initial_window``, ``mss`` and, where
     its client's address matters, ``to``, and the number of its ``server`` where that is not 0.
@@ -95,7 +96,9 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
         transfers = [_Transfer(one, folder / one["name"], log, stack, groups) for one in asked["transfers"]]
         loaded = None
         if asked["congestion"]:
-            loaded = Part(["cc", "load"], _run_file(folder, {"congestion": asked["congestion"]}), log)
+            instances = [Congestion(**one) for one in asked["congestion"]]
+            run = Run(id="transfer", trace_dir=folder, work_dir=folder, congestion=instances)
+            loaded = Part(["cc", "load"], run.write(), log)
             stack.callback(loaded.kill)
             loaded.wait_ready(LOADING_S)
         for transfer in transfers:
@@ -110,14 +113,6 @@ def carry_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _any_act(transfers: Sequence[dict[str, Any]], kind: str) -> bool:
     return any(act["kind"] == kind for transfer in transfers for act in transfer["acts"])
-
-
-def _run_file(folder: Path, part: dict[str, Any]) -> Path:
-    folder.mkdir(exist_ok=True)
-    run = {"format": 1, "id": "transfer", "seed": 1, "trace_dir": str(folder), "work_dir": str(folder)}
-    path = folder / "run.json"
-    path.write_text(json.dumps(run | part))
-    return path
 
 
 def _carry_out_all(transfers: list[_Transfer]) -> None:
@@ -296,15 +291,19 @@ class _Transfer:
         _shape(self._paths, mss)
         _route(self._paths, self._connections)
         self._epoch = time.monotonic_ns()
-        run_file = _run_file(
-            folder,
-            {
-                "epoch_ns": self._epoch,
-                "seed": asked.get("seed", 1),
-                "network": asked["network"] | {"mtu": max(namespaces.MTU, mss + _HEADERS_BYTES)},
-                "probe": {"namespace_inode": namespaces.inode(self._paths.server)},
-            },
-        )
+        folder.mkdir(exist_ok=True)
+        inode = namespaces.inode(self._paths.server)
+        mtu = max(namespaces.MTU, mss + _HEADERS_BYTES)
+        congestion = asked["connections"][0]["congestion"]
+        run_file = Run(
+            id="transfer",
+            seed=asked.get("seed", 1),
+            epoch_ns=self._epoch,
+            trace_dir=folder,
+            work_dir=folder,
+            hosts=[Host(name="server", role="server", congestion=congestion, namespace_inode=inode)],
+            segments=[Segment(**asked["path"], interfaces=Interfaces(), mtu=mtu)],
+        ).write()
         self._parts = {
             "emulator": Part(["emulate"], run_file, log, self._paths.wire),
             "probe": Part(["probe-tcp"], run_file, log),

@@ -50,7 +50,7 @@ PROTOCOLS = {"h1": "http/1.1", "h2": "h2"}
 def check(
     load: PageLoad,
     joined: Joined,
-    asked: Mapping[str, Any],
+    run: Mapping[str, Any],
     summaries: Mapping[str, Mapping[str, Any]],
     counters: Counters,
     proofs: Iterable[Reason] = (),
@@ -61,15 +61,15 @@ def check(
     """
     order = {"invalid": 0, "suspect": 1, "note": 2}
     reasons = [
-        *_congestion(joined, asked),
-        *_versions(load, joined, asked),
+        *_congestion(joined, run),
+        *_versions(load, joined, run),
         *_connections(joined),
         *_cold(load, joined),
-        *_objects(load, joined, asked),
-        *_only_the_page(load, joined, asked),
+        *_objects(load, joined, run),
+        *_only_the_page(load, joined, run),
         *_browser(load),
         *_emulator(summaries.get("emulator", {})),
-        *_calibration(asked["calibration"]),
+        *_calibration(run["checks"]["calibration"]),
         *_probe(summaries.get("probe", {}), joined),
         *_groups(summaries.get("congestion", {})),
         *_machine(counters),
@@ -84,9 +84,9 @@ def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
     return next((name for name in ("invalid", "suspect") if name in severities), "valid")
 
 
-def _congestion(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The kernel reports what was asked for each socket of the server."""
-    server = asked["run"]["server"]
+    server = next(host for host in run["hosts"] if host["role"] == "server")
     wanted, window = server["congestion"], server["initial_window"]
     for record in joined.served.values():
         where = f"connection to {record['server_address']} from port {record['client_port']}"
@@ -99,16 +99,16 @@ def _congestion(joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
         if found == 1 and record.get("handshake_retrans"):
             # RFC 5681 section 3.1: after the loss of a SYN-ACK the initial window is one segment.
             yield Reason("initial_window", "note", f"1 after a lost SYN-ACK, {where}", str(window))
-        elif found != window and not asked["own_initial_window"]:
+        elif found != window and not run["checks"]["own_initial_window"]:
             yield Reason("initial_window", "invalid", f"{found}, {where}", str(window))
     if not joined.served:
         yield Reason("congestion", "invalid", "no record of any server connection", wanted)
 
 
-def _versions(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+def _versions(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """Encrypted origins negotiate the versions of HTTP and TLS; a plain origin always speaks HTTP/1.1."""
-    wanted = PROTOCOLS[asked["visit"]["http"]]
-    tls = f"TLS {asked['run']['server'].get('tls', '1.3')}"
+    wanted = PROTOCOLS[run["transport"]["http"]]
+    tls = f"TLS {run['transport']['tls']}"
     for connection in load.netlog.connections:
         if connection.tls not in (None, tls):
             yield Reason("tls_version", "invalid", f"{connection.tls} with {connection.host}", tls)
@@ -149,11 +149,11 @@ def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
         hosts.add(connection.host)
 
 
-def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The objects are those of the recording, complete and with their recorded status."""
-    resources = asked["resources"]
+    resources = run["checks"]["resources"]
     every = f"{sum(resource.get('expected', True) for resource in resources)} objects"
-    answered = _answered(joined, asked)
+    answered = _answered(joined, run)
     loaded: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
         (row, answered.get(_key(row["method"], row["url"]))) for row in joined.tables["object"]
     ]
@@ -170,7 +170,7 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
     seen = {resource["id"] for _, resource in loaded if resource is not None}
     missing = [resource for resource in resources if resource["id"] not in seen]
     # Objects that no rehearsal asked for are left out of the page; those that some asked for are optional.
-    sometimes = [r["url"] for r in missing if not r.get("expected", True) and _is_asked(r, asked)]
+    sometimes = [r["url"] for r in missing if not r.get("expected", True) and _is_asked(r, run)]
     if sometimes:
         yield Reason("objects", "note", f"not requested: {_some(sometimes)}", every)
     if certain := [resource["url"] for resource in missing if resource.get("expected", True)]:
@@ -178,7 +178,7 @@ def _objects(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterat
     extra = [row["url"] for row, resource in loaded if resource is None and row["method"] != "OPTIONS"]
     if extra:
         yield Reason("objects", "invalid", f"not in the recording: {_some(extra)}", every)
-    surprises = [row for row, r in loaded if r is not None and not _is_asked(r, asked)]
+    surprises = [row for row, r in loaded if r is not None and not _is_asked(r, run)]
     for severity, late in (("invalid", False), ("note", True)):
         # A request after the load event cannot have delayed it.
         if urls := [row["url"] for row in surprises if (row["discovered"] > load.load_event) is late]:
@@ -209,10 +209,10 @@ def _key(method: str, url: str) -> tuple[str, str]:
     return method, urldefrag(url).url
 
 
-def _answered(joined: Joined, asked: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+def _answered(joined: Joined, run: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     """The resource for each method and address: the recorded one, else the one that was served."""
-    resources = asked["resources"]
-    answering = asked["answering"]
+    resources = run["checks"]["resources"]
+    answering = run["checks"]["answering"]
     found = {
         _key(record["method"], record["url"]): resources[answering[record["response"]]]
         for record in joined.requests
@@ -221,9 +221,9 @@ def _answered(joined: Joined, asked: Mapping[str, Any]) -> dict[tuple[str, str],
     return found | {_key(resource["method"], resource["url"]): resource for resource in resources}
 
 
-def _is_asked(resource: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+def _is_asked(resource: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
     """False for a resource that no rehearsal asked for."""
-    return not asked["rehearsed"] or resource.get("rehearsed") is not None
+    return not run["checks"]["rehearsed"] or resource.get("rehearsed") is not None
 
 
 def _some(addresses: Iterable[str]) -> str:
@@ -233,14 +233,17 @@ def _some(addresses: Iterable[str]) -> str:
     return ", ".join(urls[:3]) + more
 
 
-def _only_the_page(load: PageLoad, joined: Joined, asked: Mapping[str, Any]) -> Iterator[Reason]:
+def _only_the_page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """Nothing but the page caused traffic."""
     for request in joined.unseen:
         # Websockets are not replayed; a page that opens one sees it fail.
         severity = "note" if request.url.startswith(("ws:", "wss:")) else "invalid"
         found = f"{request.url}, not caused by the page" if severity == "invalid" else request.url
         yield Reason("requests", severity, found, "only the page's requests")
-    outside = sorted({row["host"] for row in joined.tables["object"]} - set(asked["visit"]["hosts"]))
+    outside = sorted(
+        {row["host"] for row in joined.tables["object"]}
+        - {origin["host"] for origin in run["server"]["origins"]}
+    )
     if outside:
         yield Reason(
             "requests", "invalid", f"requests to {', '.join(outside)}", "only hosts of the recording"

@@ -1,0 +1,51 @@
+//! Who takes part in a run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// A machine that sends and receives.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Name, unique in the run; visits and flows refer to it.
+    pub name: String,
+    /// What it does.
+    pub role: Role,
+    /// Its address. Null: the simulator numbers clients and servers in the order of this list, and a page's
+    /// servers have the addresses of its origins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Ipv4Addr>,
+    /// `name` in the run's `congestion`: congestion control of its connections.
+    pub congestion: String,
+    /// Initial window of its connections in segments.
+    #[serde(default = "initial_window")]
+    pub initial_window: u32,
+    /// Inode of its network namespace: its sockets are sampled (testbed only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_inode: Option<u32>,
+}
+
+fn initial_window() -> u32 {
+    10
+}
+
+/// What a host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Opens connections.
+    Client,
+    /// Accepts connections.
+    Server,
+}
+
+impl Role {
+    /// Its name in the document.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Page visits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wirepaint_page_model::{Page, Settings};
+use wirepaint_units::{Duration, Time};
+
+/// One visit of one page by one user.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Visit {
+    /// Name of the user agent.
+    pub user_agent: String,
+    /// Name of the page.
+    pub name: String,
+    /// The host with the browser.
+    #[serde(default = "client")]
+    pub client: String,
+    /// The host with all servers of the page.
+    #[serde(default = "server")]
+    pub server: String,
+    /// Navigation start.
+    #[serde(default)]
+    pub start_ns: Time,
+    /// When the browser gives up.
+    pub timeout_ns: Duration,
+    /// Segments that its packets cross, from the server to the client. Null: all of the run, in their order;
+    /// empty: a path without delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<Vec<String>>,
+    /// Group for reroutes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Code point of its packets (RFC 2474), both ways, 0 to 63: its service class.
+    #[serde(default)]
+    pub dscp: u8,
+    /// What a real browser does (testbed only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<Browser>,
+    /// What is loaded, as a model of a browser sees it (simulator only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<Page>,
+    /// Browser and servers of the model (simulator only).
+    #[serde(default)]
+    pub settings: Settings,
+}
+
+/// What a real browser is told.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Browser {
+    /// Address of the base document.
+    pub url: String,
+    /// View port in CSS pixels: width, height.
+    pub viewport: (u32, u32),
+    /// True for a phone: touch, and the page's own scale.
+    pub mobile: bool,
+    /// What the page's clock shows at the navigation, in ms since 1970; null for the real time.
+    pub clock_ms: Option<i64>,
+    /// Seed of the page's random numbers.
+    pub seed: u64,
+}
+
+pub(crate) fn client() -> String {
+    "client".to_owned()
+}
+
+pub(crate) fn server() -> String {
+    "server".to_owned()
+}

@@ -1,0 +1,213 @@
+"""The run description: the one document that both back ends read, as types.
+
+The classes mirror ``crates/run``, which declares the document (``schema/run.schema.json``); a test compares
+them. Times are nanoseconds from the run's epoch. A value of None is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Direction = Mapping[str, Any]
+"""One direction of a segment, as :meth:`wirepaint.evaluation.network.Network.direction` makes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A machine that sends and receives."""
+
+    name: str
+    role: Literal["client", "server"]
+    congestion: str
+    """Name in the run's ``congestion``."""
+    initial_window: int = 10
+    """Segments."""
+    address: str | None = None
+    namespace_inode: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interfaces:
+    """The emulator's interfaces towards client and server."""
+
+    client: str = "c1"
+    server: str = "s1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """A stretch of a path: a link each way."""
+
+    down: Direction
+    """Server to client."""
+    up: Direction
+    name: str = "access"
+    interfaces: Interfaces | None = None
+    """Testbed only."""
+    mtu: int = 1500
+    sample_interval_ns: int = 10_000_000
+    packet_trace: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Congestion:
+    """One congestion control that hosts use."""
+
+    algorithm: str
+    name: str
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    of_kernel: bool = False
+    """The kernel has it under this name; it is not loaded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transport:
+    """What all connections have in common."""
+
+    http: str = "h2"
+    tls: str = "1.3"
+    tls_record_bytes: int | None = None
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    rto_min_ns: int | None = None
+    quickack: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """One address and port of the replay server, and whom it answers for."""
+
+    address: str
+    port: int
+    encrypted: bool
+    host: str
+    listen_port: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """What the replay server answers (testbed only)."""
+
+    origins: Sequence[Origin]
+    responses: Sequence[Mapping[str, Any]]
+    """As :class:`wirepaint.pages.prepare.PreparedPage` has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Browser:
+    """What a real browser is told (testbed only)."""
+
+    url: str
+    viewport: tuple[int, int]
+    mobile: bool
+    clock_ms: int | None
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One visit of one page by one user."""
+
+    user_agent: str
+    name: str
+    timeout_ns: int
+    client: str = "client"
+    server: str = "server"
+    start_ns: int = 0
+    through: Sequence[str] | None = None
+    group: str = ""
+    dscp: int = 0
+    browser: Browser | None = None
+    page: Mapping[str, Any] | None = None
+    """The load graph (simulator only)."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """A transfer over one connection without a browser (simulator only)."""
+
+    kind: Mapping[str, Any]
+    start_ns: int = 0
+    stop_ns: int | None = None
+    sender: Literal["server", "client"] = "server"
+    client: str = "client"
+    server: str = "server"
+    congestion: str | None = None
+    """The sender's; None for its host's."""
+    through: Sequence[str] | None = None
+    """Segments from the server to the client; None for all of the run."""
+    group: str = ""
+    dscp: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reroute:
+    """From a time on, a group takes another route."""
+
+    at_ns: int
+    group: str
+    through: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run description."""
+
+    id: str
+    trace_dir: Path
+    work_dir: Path
+    seed: int = 1
+    epoch_ns: int = 0
+    hosts: Sequence[Host] = ()
+    segments: Sequence[Segment] = ()
+    congestion: Sequence[Congestion] = ()
+    transport: Transport = field(default_factory=Transport)
+    server: Server | None = None
+    visits: Sequence[Visit] = ()
+    flows: Sequence[Flow] = ()
+    reroutes: Sequence[Reroute] = ()
+    until_ns: int = 0
+    tables: Sequence[str] = ()
+    packet_links: Sequence[str] = ()
+    flow_interval_ns: int = 100_000_000
+    checks: Mapping[str, Any] | None = None
+    """What the checks of a testbed run compare with."""
+    format: int = 2
+
+    def document(self) -> dict[str, Any]:
+        """The document as plain data."""
+        return _plain(self)
+
+    def write(self) -> Path:
+        """Writes ``run.json`` into the run's work folder and returns its path."""
+        path = self.work_dir / "run.json"
+        path.write_text(json.dumps(self.document()))
+        return path
+
+
+def one_path(
+    down: Direction, up: Direction, *, client: str, server: str, initial_window: int = 10
+) -> dict[str, Any]:
+    """Segment and hosts of a run with one path, as arguments of :class:`Run`; congestion controls by name."""
+    return {
+        "segments": [Segment(down=down, up=up)],
+        "hosts": [
+            Host(name="client", role="client", congestion=client),
+            Host(name="server", role="server", congestion=server, initial_window=initial_window),
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        held = {each.name: getattr(value, each.name) for each in fields(value)}
+        return {name: _plain(part) for name, part in held.items() if part is not None}
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple) and value and is_dataclass(value[0]):
+        return [_plain(part) for part in value]
+    return value

@@ -1,0 +1,89 @@
+"""Carries out simulated runs, many at once, in one process of the data plane."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import IO, Any, Generic, TypeVar
+
+from wirepaint import dataplane, linux
+from wirepaint.dataplane.description import Run
+from wirepaint.errors import RunFailed
+
+Job = TypeVar("Job")
+
+
+class Died(RunFailed, Generic[Job]):
+    """The process ended while it had runs; ``jobs`` are theirs."""
+
+    def __init__(self, message: str, jobs: list[Job]) -> None:
+        super().__init__(message)
+        self.jobs = jobs
+
+
+def ends(
+    jobs: Iterator[tuple[Job, Path]],
+    interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Generator[tuple[Job, dict[str, Any]], None, None]:
+    """Simulates run descriptions on all cores; gives each job with the line that the program says at its end.
+
+    A job is what the caller knows a run by, with the path of its ``run.json``. The next one is taken when
+    there is room: at most two runs per core are in the process, so that few are lost with it. Raises
+    ``Died`` with these when the process ends early. ``interruptible`` surrounds each wait.
+    """
+    workers = len(os.sched_getaffinity(0))
+    argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
+    parent = os.getpid()
+    asked: dict[str, Job] = {}
+    with (
+        # Errors of a run come in its line; the log explains the end of the program itself.
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            preexec_fn=lambda: linux.die_with_parent(parent),
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            while True:
+                while len(asked) < 2 * workers and (job := next(jobs, None)) is not None:
+                    known, path = job
+                    asked[str(path)] = known
+                    with suppress(BrokenPipeError):  # then the next line is its end
+                        os.write(process.stdin.fileno(), f"{path}\n".encode())
+                if not asked:
+                    return
+                if len(asked) < 2 * workers:
+                    # No more runs: the process ends after the last. A thread that panicked gives no line.
+                    process.stdin.close()
+                with interruptible():
+                    line = process.stdout.readline()
+                if not line.endswith(b"\n"):
+                    raise Died(_last_words(process, log), list(asked.values()))
+                said = json.loads(line)
+                yield asked.pop(said["run"]), said
+        finally:
+            process.kill()
+
+
+def one(run: Run) -> dict[str, Any]:
+    """Simulates one run; its tables are in its trace folder. Raises ``RunFailed`` when it was refused."""
+    return dataplane.call("simulate", str(run.write()))
+
+
+def _last_words(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:
+    """Why the program ended, with its last message."""
+    code = process.wait()
+    log.seek(0)
+    lines = [line.strip() for line in log.read().decode("utf-8", "replace").split("\n")]
+    # The last line of a panic only says how to get a backtrace.
+    said = next((line for line in reversed(lines) if line and not line.startswith("note: ")), "")
+    return f"the simulator ended during the run: exit code {code}" + (f": {said}" if said else "")
