@@ -65,7 +65,7 @@ def test_what_is_required_and_there_is_said_on_stdout(capsys, monkeypatch):
 
 
 def test_every_command_works_without_root_or_is_known_to_need_it():
-    need = {"run", "network calibrate", "cc groups"}
+    need = {"run", "repeat", "network calibrate", "cc groups"}
     of_itself = {"doctor", "version", "schema"}
     commands = set()
     for name in cli.app:

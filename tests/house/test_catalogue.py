@@ -66,4 +66,4 @@ def test_a_study_loads_and_its_code_knows_every_measure(name):
     assert len({claim.id for claim in study.claims}) == len(study.claims)
     planned = running.jobs(study, quick=True)
     scenes = [study.module().scene(study, study.chosen({}), job.point, job.seed) for job in planned]
-    assert all(study.module().describe(study, study.chosen({}), scene) for scene in scenes[::50])
+    assert all(study.module().describe(study, study.chosen({}), scene, Path()) for scene in scenes[::50])

@@ -47,6 +47,7 @@ pub struct Follows {
 
 /// One address and port, and whom it answers for.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PageOrigin")]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Host name.
@@ -122,7 +123,7 @@ pub struct Resource {
     /// counts of it, in CSS pixels of the first view port; 0 for nothing.
     #[serde(default)]
     pub area: u64,
-    /// Of an image or frame in the [`Flow`] of the page's own document: its box.
+    /// Of an image or frame in the [`InlineFlow`] of the page's own document: its box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline_box: Option<InlineBox>,
     /// True when it is asked for after the load event, which then does not wait for it.
@@ -227,14 +228,14 @@ pub struct Document {
     pub unplaced_area: u64,
     /// Lines of inline boxes; null where places are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow: Option<Flow>,
+    pub flow: Option<InlineFlow>,
 }
 
 /// Lines that inline boxes fill one after another, in CSS pixels: those of the text in its order, then
 /// those that scripts append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Flow {
+pub struct InlineFlow {
     /// Top of the first line.
     pub top: u64,
     /// What of the first line is taken.
@@ -247,7 +248,7 @@ pub struct Flow {
     pub viewport: u64,
 }
 
-/// A box in a [`Flow`], in CSS pixels.
+/// A box in a [`InlineFlow`], in CSS pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InlineBox {

@@ -4,14 +4,14 @@ mod transport;
 
 use transport::{Carried, Path, carry};
 use wirepaint_page_model::page::{
-    Cause, Document, Element, Flow, Follows, InlineBox, Kind, Origin, Paints, Resource,
+    Cause, Document, Element, Follows, InlineBox, InlineFlow, Kind, Origin, Paints, Resource,
 };
 use wirepaint_page_model::settings::Compute;
 use wirepaint_page_model::{Page, Prepared, Priority, Settings};
 use wirepaint_units::{BitRate, Duration, Time};
 
 const UNTIL: Time = Time(60_000_000_000);
-const FLOW: Flow = Flow { top: 150, used: 0, width: 1248, descent: 6, viewport: 800 };
+const FLOW: InlineFlow = InlineFlow { top: 150, used: 0, width: 1248, descent: 6, viewport: 800 };
 
 fn resource(kind: Kind, bytes: u64, cause: Option<Cause>) -> Resource {
     let json = serde_json::json!({

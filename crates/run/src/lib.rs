@@ -175,7 +175,8 @@ impl Run {
             (first, _) => Err(RunError::Value {
                 path: path.to_owned(),
                 key: "segments",
-                found: if first.is_none() { "none with interfaces" } else { "several with interfaces" }.to_owned(),
+                found: if first.is_none() { "none with interfaces" } else { "several with interfaces" }
+                    .to_owned(),
                 accepted: "one with interfaces",
             }),
         }

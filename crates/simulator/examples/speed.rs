@@ -31,7 +31,8 @@ fn dumbbell(flows: usize, mbit: u64, delay_ms: u64, seconds: u64, kind: &Value) 
     let bdp = (rate / 8 * 2 * delay_ms / 1000).max(50 * 1514);
     let access = || link(10 * rate, 1, 100 * bdp);
     let hosts = (0..flows).flat_map(|number| {
-        ["client", "server"].map(|role| json!({"name": format!("{role}{number}"), "role": role, "congestion": "cc"}))
+        ["client", "server"]
+            .map(|role| json!({"name": format!("{role}{number}"), "role": role, "congestion": "cc"}))
     });
     let flow = |number: usize| {
         json!({
@@ -100,7 +101,8 @@ fn loads(path: &Path) {
         count += 1;
     }
     let seconds = cpu_seconds() - before;
-    let objects = run.visits.iter().filter_map(|v| v.page.as_ref()).map(|page| page.resources.len()).sum::<usize>();
+    let objects =
+        run.visits.iter().filter_map(|v| v.page.as_ref()).map(|page| page.resources.len()).sum::<usize>();
     let line = json!({
         "requests": objects, "loads": count,
         "loads_per_s": count as f64 / seconds, "hops_per_s": hops as f64 / seconds, "peak_mb": peak_mb(),

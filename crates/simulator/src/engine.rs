@@ -4,6 +4,7 @@ use crate::apps::Application;
 use crate::error::Error;
 use crate::fabric::{Fabric, LinkId, RouteId};
 use crate::flow::Flow;
+use crate::link_name::LinkName;
 use crate::page::Load;
 use crate::record::Recorder;
 use crate::settings;
@@ -39,19 +40,6 @@ pub struct Engine {
     until: Time,
     events: u64,
     pub(crate) links: Vec<LinkName>,
-}
-
-/// A link by segment and direction. The wire of an empty route has no segment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LinkName {
-    pub segment: String,
-    pub direction: &'static str,
-}
-
-impl std::fmt::Display for LinkName {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{}.{}", self.segment, self.direction)
-    }
 }
 
 /// Resolves the names of a description.
@@ -95,7 +83,9 @@ impl Engine {
         let wire = LinkName { segment: String::new(), direction: "" };
         links.push((wire, Fabric::<()>::wire(), 0));
         let fabric = Fabric::new(links.iter().map(|(_, direction, seed)| (direction, *seed))).map_err(
-            |(link, e)| refuse(format!("link {}: {}", links[link].0, e.key), e.found, e.accepted.into_owned()),
+            |(link, e)| {
+                refuse(format!("link {}: {}", links[link].0, e.key), e.found, e.accepted.into_owned())
+            },
         )?;
 
         let mut instances = BTreeMap::new();

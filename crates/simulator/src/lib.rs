@@ -22,6 +22,7 @@ mod engine;
 mod error;
 pub mod fabric;
 mod flow;
+mod link_name;
 pub mod page;
 mod record;
 mod settings;

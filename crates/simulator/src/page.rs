@@ -307,10 +307,7 @@ mod tests {
     #[test]
     fn settings_that_no_visit_can_have_are_refused_by_key() {
         let refusal = engine(&json!({"compute": {"cores": 0}}), 1, Time(1)).err().unwrap().to_string();
-        assert_eq!(
-            refusal,
-            "run.json: visits[0].settings.compute.cores: found 0, accepted: 1 to 255"
-        );
+        assert_eq!(refusal, "run.json: visits[0].settings.compute.cores: found 0, accepted: 1 to 255");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The samples of a run, and the tables of its trace.
 
 use crate::apps::Application;
-use crate::engine::LinkName;
 use crate::error::Error;
 use crate::fabric::{Crossing, EndpointId, LinkId};
 use crate::flow::{Flow, FlowState};
+use crate::link_name::LinkName;
 use crate::page::Load;
 use crate::page::rows::Tables;
 use crate::world::{Connection, World, is_client, server_end};

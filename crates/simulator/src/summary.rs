@@ -1,8 +1,8 @@
 //! The summary of a simulated run. Times are nanoseconds.
 
 use crate::apps::Application;
-use crate::engine::LinkName;
 use crate::flow::Flow;
+use crate::link_name::LinkName;
 use crate::page::Load;
 use crate::world::World;
 use serde::Serialize;

@@ -169,9 +169,7 @@ fn a_group_takes_its_new_route_from_its_time_on() {
     let fast = || direction(100.0, 5.0, 1000, 0.0);
     let slow = direction(1.0, 5.0, 1000, 0.0);
     let segments = json!([segment("fast", fast(), fast()), segment("slow", slow, fast())]);
-    let flow = |group: &str| {
-        json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "group": group, "through": ["fast"]})
-    };
+    let flow = |group: &str| json!({"kind": {"kind": "bulk", "bytes": 2_000_000}, "group": group, "through": ["fast"]});
     let reroute = json!({"at_ns": 20_000_000, "group": "moved", "through": ["slow"]});
     let flows = json!([flow("moved"), flow("")]);
     let rest = json!({"flows": flows, "reroutes": [reroute], "until_ns": 10_u64.pow(11)});
@@ -186,7 +184,10 @@ fn a_client_that_sends_fills_the_way_up() {
     let path = network(direction(100.0, 10.0, 100, 0.0), direction(2.0, 10.0, 100, 0.0));
     let flow = json!({"kind": {"kind": "bulk", "bytes": 500_000}, "congestion": "std", "sender": "client"});
     let summary = simulate(&described(path, json!({"flows": [flow], "until_ns": 10_u64.pow(11)})));
-    assert!(summary.links["access.up"].delivered_bytes > 500_000 && summary.links["access.down"].delivered_bytes < 100_000);
+    assert!(
+        summary.links["access.up"].delivered_bytes > 500_000
+            && summary.links["access.down"].delivered_bytes < 100_000
+    );
     assert!(summary.flows[0].ended.unwrap() > 2_000_000_000);
 }
 

@@ -162,7 +162,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("wirepaint-trace-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let chunks = (0..3_i64).map(|n| {
-            crate::row!(Chunk { visit: 0, request: "r1", connection: Option::<i64>::None, time: n, bytes: 1448 })
+            crate::row!(Chunk {
+                visit: 0,
+                request: "r1",
+                connection: Option::<i64>::None,
+                time: n,
+                bytes: 1448
+            })
         });
         TableWriter::save(&folder, chunks).unwrap();
         let reader = SerializedFileReader::new(File::open(folder.join("chunk.parquet")).unwrap()).unwrap();

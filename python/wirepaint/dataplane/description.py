@@ -208,6 +208,6 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in held.items() if part is not None}
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, list | tuple) and value and is_dataclass(value[0]):
-        return [_plain(part) for part in value]
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value] if value and is_dataclass(value[0]) else list(value)
     return value

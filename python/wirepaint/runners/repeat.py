@@ -62,7 +62,8 @@ def _read(file: Path) -> dict[str, Any]:
     except ValueError:
         raise UsageError(str(file), "no JSON", accepted) from None
     if not isinstance(run, dict) or run.get("format") != 2:
-        raise UsageError(f"{file}: format", repr(run.get("format") if isinstance(run, dict) else run), "2")
+        found = run.get("format") if isinstance(run, dict) else run
+        raise UsageError(f"{file}: format", repr(found), "2, of a run.json of this version")
     return run | {key: run.get(key, []) for key in ("congestion", "visits")}
 
 

@@ -9,7 +9,7 @@
 //!   complete at the last change of the picture.
 
 use super::{Renderer, State, Wish};
-use crate::page::{Cause, Flow, Follows, InlineBox, Kind, Resource};
+use crate::page::{Cause, Follows, InlineBox, InlineFlow, Kind, Resource};
 use crate::priority::Priority;
 use crate::rows;
 use std::cmp::Reverse;
@@ -103,7 +103,7 @@ impl Renderer {
     }
 
     /// Visible area and time of the first paint of each image of the flow.
-    fn inline_paints(&self, flow: Flow, first_paint: Time) -> Vec<(u64, Time)> {
+    fn inline_paints(&self, flow: InlineFlow, first_paint: Time) -> Vec<(u64, Time)> {
         let mut paints = Vec::new();
         for (number, resource) in self.page.resources.iter().enumerate() {
             let Some(InlineBox { width, height, .. }) = resource.inline_box else { continue };
@@ -116,7 +116,7 @@ impl Renderer {
         paints
     }
 
-    fn flow(&self) -> Option<Flow> {
+    fn flow(&self) -> Option<InlineFlow> {
         let document = self.base()?.resource;
         self.page.resources[document as usize].document.as_ref()?.flow
     }
@@ -127,7 +127,7 @@ impl Renderer {
     }
 
     /// The boxes of the flow that exist at `now` (`None`: at present), with the top of each.
-    fn tops(&self, flow: Flow, now: Option<Time>) -> Vec<(u32, u64)> {
+    fn tops(&self, flow: InlineFlow, now: Option<Time>) -> Vec<(u32, u64)> {
         let before = |at: Time| now.is_none_or(|now| at <= now);
         let mut boxes: Vec<(bool, u64, u32, InlineBox)> = Vec::new();
         for (number, resource) in self.page.resources.iter().enumerate() {

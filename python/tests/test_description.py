@@ -1,0 +1,49 @@
+"""The types of the run description are those of the document's schema."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from wirepaint.dataplane import description
+from wirepaint.schemas import FOLDER
+
+SCHEMA = json.loads((FOLDER / "run.schema.json").read_text())
+TYPES = [one for one in vars(description).values() if isinstance(one, type) and dataclasses.is_dataclass(one)]
+WAY = {"capacity": {"kind": "unlimited"}, "delay_ns": 0, "queue": {"kind": "droptail"}}
+
+
+def properties(name: str) -> dict[str, object]:
+    return (SCHEMA if name == "Run" else SCHEMA["$defs"][name])["properties"]
+
+
+@pytest.mark.parametrize("of", TYPES, ids=lambda of: of.__name__)
+def test_each_type_has_the_keys_of_its_definition(of: type) -> None:
+    assert {field.name for field in dataclasses.fields(of)} == properties(of.__name__).keys()
+
+
+@pytest.mark.parametrize("of", TYPES, ids=lambda of: of.__name__)
+def test_defaults_are_those_of_the_schema(of: type) -> None:
+    for field in dataclasses.fields(of):
+        declared = properties(of.__name__)[field.name].get("default")  # type: ignore[attr-defined]
+        told = field.default not in (None, dataclasses.MISSING, "", 0, False)
+        if told and not (of is description.Run and field.name in ("format", "seed")):
+            assert declared in (field.default, None), field.name
+
+
+def test_a_document_is_what_the_schema_says(tmp_path: Path) -> None:
+    run = description.Run(
+        id="a",
+        trace_dir=tmp_path,
+        work_dir=tmp_path,
+        **description.one_path(WAY, WAY, client="std", server="std"),
+        congestion=[description.Congestion(algorithm="std", name="std")],
+        flows=[description.Flow(kind={"kind": "bulk", "bytes": 1}, through=["access"])],
+        reroutes=[description.Reroute(at_ns=1, group="", through=[])],
+    )
+    jsonschema.validate(run.document(), SCHEMA)
+    assert json.loads(run.write().read_text()) == run.document()
