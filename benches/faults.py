@@ -3,7 +3,8 @@
     sudo .venv/bin/python benches/faults.py [--only TEXT] [--calm N] [--write]
 
 Plants each fault of ``tests/system/planted.py`` in a visit of the page kit (lte, CUBIC, HTTP/2) and prints
-the checks that found it. A fault that none found is visited again: its effect is that on the median.
+the checks that found it. The effect of a fault that was found comes from one visit. A fault that none found
+is visited in pairs with visits without it: its effect is the Hodges-Lehmann shift with its 95 % interval.
 ``--write`` puts the table into docs/guide/measurement.md. ``--calm`` counts false alarms instead: so many
 visits of six pages on four networks without any fault.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import shutil
 import statistics
@@ -26,6 +28,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests/system"))
 
+import numpy as np  # noqa: E402
 from planted import FAULTS, Fault  # noqa: E402
 
 from wirepaint.errors import WirepaintError, cut  # noqa: E402
@@ -34,10 +37,12 @@ from wirepaint.results import trace  # noqa: E402
 from wirepaint.runners import testbed  # noqa: E402
 from wirepaint.runners.testbed.calibrate import calibrate  # noqa: E402
 from wirepaint.runners.testbed.cells import Cells  # noqa: E402
+from wirepaint.statistics.intervals import Interval  # noqa: E402
+from wirepaint.statistics.ranks import shift  # noqa: E402
 
 GUIDE = ROOT / "docs/guide/measurement.md"
 BEGIN, END = "<!-- faults: written by benches/faults.py --write -->", "<!-- end of faults -->"
-BASELINE, AGAIN = 7, 4
+BASELINE, PAIRS = 7, 20
 SLIGHT = 0.01
 EVALUATION = """
 title = "Faults"
@@ -123,8 +128,8 @@ class Lab:
         return Visit(outcome.verdict, checks, load, [f"{one['check']}: {one['found']}" for one in severe])
 
 
-def rows(lab: Lab, faults: Sequence[Fault]) -> Iterator[tuple[Fault, Visit, float | None]]:
-    """Each fault, how its visit ended and by which share it changed the page load time."""
+def rows(lab: Lab, faults: Sequence[Fault]) -> Iterator[tuple[Fault, Visit, Interval | None]]:
+    """Each fault, how its visit ended and how it changed the page load time."""
     [run] = lab.runs(["kit"], ["lte"], 1)
     calm = [lab.visit(run) for _ in range(BASELINE)]
     usual = statistics.median(visit.load_ms for visit in calm if visit.load_ms is not None)
@@ -137,25 +142,49 @@ def rows(lab: Lab, faults: Sequence[Fault]) -> Iterator[tuple[Fault, Visit, floa
             shutil.copytree(run.page, copied)
             PAGES[fault.page](copied)
             of_fault = run.model_copy(update={"page": copied})
-        visits = [lab.visit(of_fault, fault.plant)]
-        if visits[0].verdict == "valid":
-            visits += [lab.visit(of_fault, fault.plant) for _ in range(AGAIN)]
-        times = [visit.load_ms for visit in visits if visit.load_ms is not None]
-        effect = statistics.median(times) / usual - 1 if times else None
-        print(fault.where, fault.what, visits[0].verdict, visits[0].found, effect, file=sys.stderr)
-        yield fault, visits[0], effect
+        visit = lab.visit(of_fault, fault.plant)
+        effect = None if visit.load_ms is None else Interval(visit.load_ms / usual - 1)
+        if visit.verdict == "valid":
+            effect = in_pairs(lab, run, of_fault, fault)
+        print(fault.where, fault.what, visit.verdict, visit.found, effect, file=sys.stderr)
+        yield fault, visit, effect
 
 
-def table(found: Iterator[tuple[Fault, Visit, float | None]]) -> str:
+def in_pairs(lab: Lab, run: ResolvedRun, of_fault: ResolvedRun, fault: Fault) -> Interval:
+    """The effect of a fault from visits that alternate with visits without it."""
+    pairs = []
+    for _ in range(PAIRS):
+        without, planted = lab.visit(run).load_ms, lab.visit(of_fault, fault.plant).load_ms
+        if without is not None and planted is not None:
+            pairs.append((np.log([without]), np.log([planted])))
+    found = shift(pairs)
+    assert found.low is not None and found.high is not None
+    return Interval(math.expm1(found.value), math.expm1(found.low), math.expm1(found.high))
+
+
+def is_slight(effect: Interval) -> bool:
+    """True where the change is small, or where the pairs do not tell it from none."""
+    return abs(effect.value) < SLIGHT or not effect.outside(0)
+
+
+def words(effect: Interval) -> str:
+    """The change, with its interval where it has one."""
+    text = f"{effect.value:+.1%}"
+    if effect.low is not None and effect.high is not None:
+        text += f" ({effect.low:+.1%} … {effect.high:+.1%})"
+    return text.replace("%", " %")
+
+
+def table(found: Iterator[tuple[Fault, Visit, Interval | None]]) -> str:
     """The table as Markdown, and the sentence below it."""
     lines = ["| part | fault | page load time | verdict | by |", "|---|---|--:|---|---|"]
     silent, count = [], 0
     for fault, visit, effect in found:
         count += 1
-        change = "" if effect is None else f"{effect:+.1%}".replace("%", " %")
+        change = "" if effect is None else words(effect)
         by = ", ".join(visit.found) if visit.verdict != "failed" else visit.found[0]
         lines.append(f"| {fault.where} | {fault.what} | {change} | {visit.verdict} | {by} |")
-        if visit.verdict == "valid" and abs(effect or 0) >= SLIGHT:
+        if visit.verdict == "valid" and effect is not None and not is_slight(effect):
             silent.append(f"{fault.where}: {fault.what}")
     missed = f"Missed although they change it by {SLIGHT:.0%} or more: {'; '.join(silent) or 'none'}."
     return "\n".join([*lines, "", f"{count} faults. {missed.replace('%', ' %')}"])
