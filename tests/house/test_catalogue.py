@@ -1,6 +1,7 @@
 """Every file of the catalogue loads, and has a description and a source."""
 
 import re
+from pathlib import Path
 
 import pytest
 
