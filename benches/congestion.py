@@ -73,12 +73,7 @@ def transfer(cells: Cells, name: str, folder: Path) -> dict[str, float]:
             {
                 "name": "one",
                 "connections": [{"congestion": registered, "initial_window": 10, "mss": MSS}],
-                "network": {
-                    "down": DIRECTION,
-                    "up": DIRECTION,
-                    "client_interface": "c1",
-                    "server_interface": "s1",
-                },
+                "path": {"down": DIRECTION, "up": DIRECTION},
                 "rtt_ns": 2 * DIRECTION["delay_ns"],
                 "sysctls": {},
                 "acts": [

@@ -57,7 +57,7 @@ class Path12:
         queue = "codel" if self.buffer is None else f"{self.buffer:g}bdp"
         return f"{self.rate}M-{self.rtt}ms-{queue}" + (f"-{100 * self.loss:g}%" if self.loss else "")
 
-    def network(self) -> dict[str, Any]:
+    def directions(self) -> dict[str, Any]:
         """Both directions as a run description has them; only data meets the bottleneck."""
         bdp = self.rate * 1e6 * self.rtt / 1e3 / 8 / WIRE_BYTES
         queue: dict[str, Any] = {"kind": "codel"}
@@ -72,7 +72,7 @@ class Path12:
         if self.loss:
             down["loss"] = {"kind": "independent", "probability": self.loss}
         up = {"capacity": {"kind": "unlimited"}, "delay_ns": delay, "queue": {"kind": "droptail"}}
-        return {"down": down, "up": up, "client_interface": "c1", "server_interface": "s1"}
+        return {"down": down, "up": up}
 
 
 PATHS = [
@@ -87,7 +87,7 @@ def compare(cells: Cells, pair: Pair, path: Path12, folder: Path, seed: int) -> 
     seconds = SECONDS / 3 if path.loss else SECONDS
     segments = round(path.rate * 1e6 / 8 / WIRE_BYTES * seconds)
     one = {
-        "network": path.network(),
+        "path": path.directions(),
         "rtt_ns": path.rtt * 1_000_000,
         "sysctls": {},
         "acts": [

@@ -16,7 +16,7 @@ import pytest
 from proc import alive, descendants
 
 from wirepaint.results import Results
-from wirepaint.results.trace import tables
+from wirepaint.results.trace import read_table, tables
 
 pytestmark = pytest.mark.usefixtures("root")
 WIREPAINT = [sys.executable, "-c", "import sys; from wirepaint.cli import main; sys.exit(main())"]
@@ -133,6 +133,22 @@ def test_compare_report_and_export_speak_of_the_same_runs(results: Results, tmp_
     assert wirepaint("export", results.folder, "--to", "csv", "-o", tmp_path / "csv").returncode == 0
     page = pl.read_csv(tmp_path / "csv" / "page.csv")
     assert page["run_key"].sort().to_list() == sorted(run_keys(results))
+
+
+@pytest.mark.parametrize("congestion", ["cubic", "fld"])
+def test_a_run_repeats_from_its_run_json(results: Results, congestion: str, tmp_path: Path) -> None:
+    [key, *_] = [key for key in run_keys(results) if f"-{congestion}-" in key]
+    again = wirepaint("repeat", results.folder / "runs" / key / "run.json", "-o", tmp_path, "--json")
+    assert again.returncode == 0, again.stderr
+    said = json.loads(again.stdout)
+    assert said["backend"] == "testbed"
+    severe = {reason["check"] for reason in said["reasons"] if reason["severity"] != "note"}
+    assert severe <= {"steal", "foreign_cpu", "lateness", "lateness_max", "unseen_acks"}, said
+    assert 0.5 < said["load_ms"] / said["before_ms"] < 2
+    first, second = results.trace(key, "object"), read_table(tmp_path, "object")
+    assert sorted(first["url"]) == sorted(second["url"])
+    [used] = set(read_table(tmp_path, "connection").filter(reason="request")["congestion"])
+    assert used.startswith(congestion)
 
 
 def started(folder: Path, visits: int) -> tuple[subprocess.Popen[str], Iterator[str]]:
