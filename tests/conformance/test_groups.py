@@ -109,7 +109,14 @@ def test_groups_are_networks(together: Carry) -> None:
     assert seen.answer["congestion"]["group_events_lost"] == 0
 
 
-@pytest.mark.parametrize("algorithm", ["heracles", "tcbt", "tcbe", "tcpint", "dcac"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "heracles",
+        "tcpint",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("tcbt", "tcbe", "dcac")),
+    ],
+)
 def test_nothing_is_left_when_all_have_closed(together: Carry, algorithm: str) -> None:
     flows = {f"f{n}": (f"10.1.{n % 4}.{n + 1}", 10) for n in range(16)}
     rng = random.Random(algorithm)

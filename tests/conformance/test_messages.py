@@ -17,7 +17,13 @@ ATTEMPTS = 3
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("rate", [1.6, 4.5], ids=["a third of the capacity", "close to the capacity"])
+@pytest.mark.parametrize(
+    "rate",
+    [
+        pytest.param(1.6, id="a third of the capacity", marks=pytest.mark.slow),
+        pytest.param(4.5, id="close to the capacity"),
+    ],
+)
 @pytest.mark.parametrize("sender", ["cubic", pytest.param("std", marks=pytest.mark.slow)])
 def test_messages_take_as_long_as_in_linux(cells: Cells, sender: str, rate: float, tmp_path: Path) -> None:
     flow = Flow(Link(5, 60), SENDERS[sender], 1_000_000, messages=Messages(1000, rate))

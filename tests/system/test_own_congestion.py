@@ -50,6 +50,7 @@ def test_its_test_outside_the_kernel_needs_no_clang(mine: Path) -> None:
     assert invoke(["cc", "test", str(mine), "--arm", "native"]) == 0
 
 
+@pytest.mark.slow
 def test_an_evaluation_ends_in_one_line_at_the_first_run(
     mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

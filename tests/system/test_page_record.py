@@ -226,6 +226,7 @@ def test_the_users_own_cookies_and_headers_are_sent_to_the_page_alone_and_not_st
     assert any(note.startswith("the value of header X-Token hidden at ") for note in page.notes)
 
 
+@pytest.mark.slow
 def test_a_phone_is_what_the_page_sees_with_mobile(tmp_path: Path) -> None:
     seen = (
         "innerWidth, innerHeight, devicePixelRatio, 'ontouchstart' in window, navigator.userAgentData?.mobile"

@@ -87,6 +87,7 @@ def a_live_page(tmp_path: Path) -> Path:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_page: Path):
     page = rehearse(a_live_page, print)
@@ -127,6 +128,7 @@ def test_a_page_is_rehearsed_once_and_the_recording_stays_as_it_was(
     assert again == first and sum("rehearsing" in line for line in said) == 1
 
 
+@pytest.mark.slow
 def test_an_application_is_painted_in_the_simulator_once_its_script_has_built_it(tmp_path: Path):
     build = "for (const until = performance.now() + 300; performance.now() < until;);"
     script = f"{build} document.getElementById('app').append(document.createElement('h1'));"

@@ -45,6 +45,7 @@ def paths(page: Page) -> list[str]:
     return [resource.url.removeprefix("https://site.example/") for resource in page.resources]
 
 
+@pytest.mark.slow
 def test_a_chain_of_ten_modules_is_known_to_its_last_image(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         "index.html": "<!doctype html><title>t</title><h1>Ten</h1><script type=module src=m1.js></script>",
@@ -74,6 +75,7 @@ def test_a_chain_of_ten_modules_is_known_to_its_last_image(tmp_path: Path) -> No
     assert numbers["m10.js"] in (image["cause"]["by"], *image.get("also", ()))
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_a_request_follows_the_run_of_the_script_that_asks_for_it(tmp_path: Path) -> None:
     """The script waits for style sheets that lead to each other: its answer comes long before it runs."""

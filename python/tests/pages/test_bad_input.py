@@ -254,7 +254,7 @@ def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path] + [place for key, inner in items for place in places(inner, (*path, key))]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_whatever_a_recording_holds_it_is_imported_or_refused_in_one_line(data: st.DataObject) -> None:
     recording = log(

@@ -305,7 +305,7 @@ def test_a_table_that_is_none_is_named_though_its_digest_fits(folder: Path, dama
     ],
     ids=["evaluation", "no evaluation", "calibration", "no calibration", "row", "foreign", "link"],
 )
-@pytest.mark.parametrize("name", ["report", "verify"])
+@pytest.mark.parametrize("name", [pytest.param("report", marks=pytest.mark.slow), "verify"])
 def test_what_only_the_report_reads_is_checked_too(folder: Path, harm, said: str, name: str, capsys):
     harm(folder)
     found = refused(COMMANDS[name], folder, capsys)
@@ -319,6 +319,7 @@ def test_a_report_does_not_follow_a_link_out_of_the_results(folder: Path, tmp_pa
     assert (tmp_path / "mine").read_text() == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["manifest.json", "journal.sqlite", "page.parquet"])
 def test_a_flipped_bit_anywhere_is_an_error_or_changes_nothing(tmp_path: Path, name: str):
     carry_out(tmp_path, tmp_path / "r", Fake())

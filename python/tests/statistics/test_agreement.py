@@ -136,6 +136,7 @@ def test_the_command_prints_the_table_and_with_json_every_point(both, capsys):
     assert document["agreement"][0]["p90_error"] == pytest.approx(0.1, abs=0.01)
 
 
+@pytest.mark.slow
 def test_simulated_visits_of_another_folder_take_the_place_of_its_own(both, results_folder, capsys):
     again = results_folder(lambda run: 1.5, name="again", backend="simulator")
     errors = []
@@ -169,6 +170,7 @@ def test_the_report_compares_the_back_ends_when_asked(both, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_report_says_how_many_points_one_back_end_lacks(results_folder, tmp_path):
     def fails(run):
         lost = run.backend == "testbed" and run.page == "large" and run.network == "3g"

@@ -185,6 +185,7 @@ def test_holm_by_hand():
     assert holm([0.5, 0.9]) == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_by_simulation_a_verdict_without_an_effect_is_rare(monkeypatch):
     """Over all rows of an evaluation together: at most 5 % of evaluations have any false verdict."""
     monkeypatch.setattr(intervals, "RESAMPLES", 20)  # not looked at here, and slow

@@ -199,6 +199,7 @@ def test_the_report_tells_losses(folder, tmp_path):
     assert '<span class="verdict verdict-timed-out">timed out</span>' in text
 
 
+@pytest.mark.slow
 def test_agree_tells_losses_and_ranks_points_that_timed_out(results_folder, capsys):
     folder = results_folder(lambda run: 2.0 if run.page == "large" else 1.0, backend="both")
     results = Results.open(folder)
