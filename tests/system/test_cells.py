@@ -154,7 +154,10 @@ def test_a_cell_that_takes_too_long_is_killed_and_the_next_one_works(marker: str
         )
 
 
-@pytest.mark.parametrize("victim", ["command", "launcher", "middle", "cell"])
+@pytest.mark.parametrize(
+    "victim",
+    ["command", "cell", *(pytest.param(one, marks=pytest.mark.slow) for one in ("launcher", "middle"))],
+)
 def test_kill_9_of_any_link_of_the_chain_leaves_nothing(victim: str, marker: str, tmp_path: Path) -> None:
     call = f"""{json.dumps(marker)}, timeout_s=60, log=Path({str(tmp_path / "log")!r})"""
     program = f"""

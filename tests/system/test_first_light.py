@@ -166,7 +166,7 @@ def started(folder: Path, visits: int) -> tuple[subprocess.Popen[str], Iterator[
     [
         pytest.param("measuring", 0.5, id="calibration", marks=pytest.mark.slow),
         pytest.param("[0/", 0.3, id="start of the parts", marks=pytest.mark.slow),
-        pytest.param("[0/", 1.2, id="page load"),
+        pytest.param("[0/", 1.2, id="page load", marks=pytest.mark.slow),
         pytest.param("[1/", 0.0, id="journal", marks=pytest.mark.slow),
         pytest.param("[1/", 0.7, id="second run", marks=pytest.mark.slow),
     ],

@@ -105,6 +105,7 @@ def test_a_page_with_times_and_random_numbers_in_its_addresses_replays(a_live_pa
     assert found.error is not None and found.error < 0.5
 
 
+@pytest.mark.slow
 def test_the_image_after_the_fetch_follows_it_in_the_simulator_too(a_live_page: Path):
     page = rehearse(a_live_page, print)
     graph = load_graph(pages.prepare(a_live_page, pages.cache_dir()), (1280, 800))

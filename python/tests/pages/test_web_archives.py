@@ -261,7 +261,7 @@ def test_a_damaged_archive_is_imported_or_refused_in_one_line(tmp_path: Path) ->
     chance = random.Random(3)
     packed = second_page(site(Archive())).data()
     for data in (packed, second_page(site(Archive(packed=False))).data(), wacz(tmp_path, packed, [])):
-        for _ in range(80):
+        for _ in range(40):
             changed = bytearray(data)
             for _ in range(chance.choice((1, 4, 30))):
                 changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
