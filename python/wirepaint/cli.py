@@ -155,7 +155,8 @@ def repeat(
         print_json(vars(ended) | {"folder": str(folder)})
         return
     for reason in ended.reasons:
-        say(f"{reason['check']}: found {reason['found']}, expected {reason['expected']}")
+        severity = reason.get("severity", "invalid")
+        say(f"{severity}: {reason['check']}: found {reason['found']}, expected {reason['expected']}")
     if ended.load_ms is not None:
         before = "" if ended.before_ms is None else f"; {ended.before_ms:.1f} ms before"
         print(f"page load time {ended.load_ms:.1f} ms{before}")

@@ -138,16 +138,18 @@ def test_compare_report_and_export_speak_of_the_same_runs(results: Results, tmp_
 @pytest.mark.parametrize("congestion", ["cubic", "fld"])
 def test_a_run_repeats_from_its_run_json(results: Results, congestion: str, tmp_path: Path) -> None:
     [key, *_] = [key for key in run_keys(results) if f"-{congestion}-" in key]
-    again = wirepaint("repeat", results.folder / "runs" / key / "run.json", "-o", tmp_path, "--json")
+    again = wirepaint(
+        "repeat", results.folder / "runs" / key / "run.json", "-o", tmp_path / "again", "--json"
+    )
     assert again.returncode == 0, again.stderr
     said = json.loads(again.stdout)
     assert said["backend"] == "testbed"
     severe = {reason["check"] for reason in said["reasons"] if reason["severity"] != "note"}
     assert severe <= {"steal", "foreign_cpu", "lateness", "lateness_max", "unseen_acks"}, said
     assert 0.5 < said["load_ms"] / said["before_ms"] < 2
-    first, second = results.trace(key, "object"), read_table(tmp_path, "object")
+    first, second = results.trace(key, "object"), read_table(tmp_path / "again", "object")
     assert sorted(first["url"]) == sorted(second["url"])
-    [used] = set(read_table(tmp_path, "connection").filter(reason="request")["congestion"])
+    [used] = set(read_table(tmp_path / "again", "connection").filter(reason="request")["congestion"])
     assert used.startswith(congestion)
 
 

@@ -442,6 +442,11 @@ impl<'a> Plan<'a> {
 
 /// The hosts by name. Clients and servers without an address are numbered.
 fn hosts<'a>(run: &'a Run, place: &Path) -> Result<BTreeMap<&'a str, Resolved<'a>>, Error> {
+    const MOST: usize = u16::MAX as usize;
+    if run.hosts.len() > MOST {
+        let found = run.hosts.len().to_string();
+        return Err(Error::value(place, "hosts".to_owned(), found, format!("at most {MOST}")));
+    }
     let mut hosts = BTreeMap::new();
     let (mut clients, mut servers) = (0, 0);
     for (i, host) in run.hosts.iter().enumerate() {

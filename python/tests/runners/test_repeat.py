@@ -34,9 +34,28 @@ def test_a_simulated_visit_repeats_with_the_same_trace(
     assert said["load_ms"] == said["before_ms"] > 0
     for table in ("page", "object", "connection", "tcp", "link"):
         assert_frame_equal(trace.read_table(folder, table), trace.read_table(tmp_path / "again", table))
-    assert cli.invoke(["repeat", str(folder / "run.json"), "-o", str(tmp_path / "again")]) == 0
+    assert cli.invoke(["repeat", str(folder / "run.json"), "-o", str(tmp_path / "third")]) == 0
     load = f"page load time {said['load_ms']:.1f} ms; {said['load_ms']:.1f} ms before"
     assert load in capsys.readouterr().out
+
+
+def test_no_trace_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = next(iter((carried_out(tmp_path) / "runs").iterdir()))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert cli.invoke(["repeat", str(folder / "run.json"), "-o", str(folder)]) == 2
+    assert "a new or an empty folder" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_page_that_does_not_load_in_time_is_no_valid_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = next(iter((carried_out(tmp_path) / "runs").iterdir()))
+    run = json.loads((folder / "run.json").read_text())
+    run["visits"][0]["timeout_ns"] = 50_000_000
+    (tmp_path / "short.json").write_text(json.dumps(run))
+    assert cli.invoke(["repeat", str(tmp_path / "short.json"), "-o", str(tmp_path / "again")]) == 1
+    assert "did not load within its time" in capsys.readouterr().err
 
 
 def test_a_c_file_beside_the_description_is_run_only_if_it_is_trusted(
@@ -62,20 +81,40 @@ def test_a_c_file_beside_the_description_is_run_only_if_it_is_trusted(
     assert trace.read_table(tmp_path / "again", "flow")["received_bytes"].sum() == 100_000
 
 
+BROWSER_ALONE = json.dumps(
+    {
+        "format": 2,
+        "id": "x",
+        "trace_dir": "",
+        "work_dir": "",
+        "visits": [
+            {
+                "user_agent": "u",
+                "name": "p",
+                "timeout_ns": 1,
+                "browser": {"url": "u", "viewport": [1, 1], "mobile": False, "seed": 1, "clock_ms": 1},
+            }
+        ],
+    }
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "found no JSON"),
         ('{"format": 1}', "format: found 1; accepted: 2"),
-        ("[]", "format: found []"),
-        ('{"format": 2, "id": "x"}', "missing field"),
+        ("[]", "format: found no object"),
+        ('{"format": 2, "id": "x"}', "trace_dir: found nothing; accepted: this key, it must be there"),
+        ('{"format": 2, "id": "x", "trace_dir": "", "work_dir": "", "visits": 5}', "visits: found 5"),
+        (BROWSER_ALONE, "accepted: the run.json of a testbed run"),
     ],
 )
 def test_what_is_no_description_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     (tmp_path / "run.json").write_text(text)
-    assert cli.invoke(["repeat", str(tmp_path / "run.json"), "-o", str(tmp_path / "again")]) != 0
+    assert cli.invoke(["repeat", str(tmp_path / "run.json"), "-o", str(tmp_path / "again")]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+FORMAT = 2
+"""Version of the document."""
 Direction = Mapping[str, Any]
 """One direction of a segment, as :meth:`wirepaint.evaluation.network.Network.direction` makes it."""
 
@@ -103,8 +105,8 @@ class Browser:
     url: str
     viewport: tuple[int, int]
     mobile: bool
-    clock_ms: int | None
     seed: int
+    clock_ms: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +178,7 @@ class Run:
     flow_interval_ns: int = 100_000_000
     checks: Mapping[str, Any] | None = None
     """What the checks of a testbed run compare with."""
-    format: int = 2
+    format: int = FORMAT
 
     def document(self) -> dict[str, Any]:
         """The document as plain data."""
@@ -189,15 +191,13 @@ class Run:
         return path
 
 
-def one_path(
-    down: Direction, up: Direction, *, client: str, server: str, initial_window: int = 10
-) -> dict[str, Any]:
+def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dict[str, Any]:
     """Segment and hosts of a run with one path, as arguments of :class:`Run`; congestion controls by name."""
     return {
         "segments": [Segment(down=down, up=up)],
         "hosts": [
             Host(name="client", role="client", congestion=client),
-            Host(name="server", role="server", congestion=server, initial_window=initial_window),
+            Host(name="server", role="server", congestion=server),
         ],
     }
 

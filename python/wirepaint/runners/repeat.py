@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from wirepaint import dataplane
-from wirepaint.errors import NotTrusted, RunFailed, UsageError
+from pydantic import RootModel
+
+from wirepaint import files
+from wirepaint.dataplane import simulate
+from wirepaint.dataplane.description import FORMAT, Run
+from wirepaint.errors import NotTrusted, PageTimeout, UsageError
+from wirepaint.reading import show, validate
 from wirepaint.results import trace
 
 GRACE_S = 60
 """Time beyond the page's timeout in which a cell must end."""
+LARGEST = 100 * 2**20
+"""Bytes of a run description."""
 
 
 @dataclass(frozen=True)
@@ -31,61 +37,65 @@ class Repeated:
 
 
 def repeat(file: Path, folder: Path, *, trust: bool) -> Repeated:
-    """Carries the run of ``file`` out again, with its trace in ``folder``.
+    """Carries the run of ``file`` out again, with its trace in ``folder``, which must be new or empty.
 
-    A testbed run gets new namespaces and another epoch. Raises ``UsageError`` for a file that is no run
-    description, ``NotTrusted`` if it names a C file and ``trust`` is false, ``MachineLacks`` for a testbed
-    run without root, ``RunFailed`` as the back end does.
+    A testbed run gets new namespaces and another epoch. Raises ``UsageError`` for a folder with files and for
+    a file that is no run description, ``NotTrusted`` if it names a C file and ``trust`` is false,
+    ``MachineLacks`` for a testbed run without root, ``RunFailed`` as the back end does.
     """
-    run = _read(file)
-    folder.mkdir(parents=True, exist_ok=True)
-    own = [one for one in run["congestion"] if "/" in one["algorithm"]]
-    if own and not trust:
-        raise NotTrusted(f"{file}: congestion", own[0]["algorithm"], "--trust, to compile and run it")
-    for one in own:
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UsageError("--output", str(folder), "a new or an empty folder: no trace is overwritten")
+    described = _read(file)
+    instances = list(described.congestion)
+    for place, one in enumerate(instances):
+        if "/" not in one.algorithm:
+            continue
+        if not trust:
+            raise NotTrusted(f"{file}: congestion", one.algorithm, "--trust, to compile and run it")
         # A finished run's folder has another name than the one it ran in.
-        beside = file.absolute().parent / Path(one["algorithm"]).name
-        one["algorithm"] = str(beside) if beside.exists() else one["algorithm"]
-    run |= {"trace_dir": str(folder.absolute()), "work_dir": str(folder.absolute())}
-    on_testbed = any("browser" in visit for visit in run["visits"])
-    verdict, reasons = _on_testbed(run, folder) if on_testbed else _simulated(run, folder)
+        beside = file.absolute().parent / Path(one.algorithm).name
+        if beside.exists():
+            instances[place] = replace(one, algorithm=str(beside))
+    folder.mkdir(parents=True, exist_ok=True)
+    here = folder.absolute()
+    run = replace(described, congestion=instances, trace_dir=here, work_dir=here)
+    on_testbed = any(visit.browser for visit in run.visits)
+    verdict, reasons = _on_testbed(run, file) if on_testbed else _simulated(run)
     backend = "testbed" if on_testbed else "simulator"
     return Repeated(backend, verdict, _load_ms(folder), _load_ms(file.parent), reasons)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> Run:
     accepted = "a run description (wirepaint schema run)"
     try:
-        run = json.loads(file.read_text())
-    except OSError as error:
-        raise UsageError(str(file), error.strerror or "nothing", accepted) from None
-    except ValueError:
+        data = json.loads(files.text(file, LARGEST, accepted))
+    except (ValueError, RecursionError):
         raise UsageError(str(file), "no JSON", accepted) from None
-    if not isinstance(run, dict) or run.get("format") != 2:
-        found = run.get("format") if isinstance(run, dict) else run
-        raise UsageError(f"{file}: format", repr(found), "2, of a run.json of this version")
-    return run | {key: run.get(key, []) for key in ("congestion", "visits")}
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        found = show(data.get("format")) if isinstance(data, dict) else "no object"
+        raise UsageError(f"{file}: format", found, f"{FORMAT}, of a run.json of this version")
+    return validate(RootModel[Run], data, str(file)).root
 
 
-def _on_testbed(run: dict[str, Any], folder: Path) -> tuple[str, list[Mapping[str, str]]]:
+def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
     from wirepaint.runners.testbed.cells import Cells
 
+    if run.server is None or run.checks is None or len(run.visits) != 1:
+        raise UsageError(str(file), "no server, no checks or several visits", "the run.json of a testbed run")
     with Cells() as cells:
         ended = cells.call(
             "wirepaint.runners.testbed.page_run:carry_out",
-            {"run": run, "faults": []},
-            timeout_s=run["visits"][0]["timeout_ns"] / 1e9 + GRACE_S,
-            log=folder / "log.txt",
+            {"run": run.document(), "faults": []},
+            timeout_s=run.visits[0].timeout_ns / 1e9 + GRACE_S,
+            log=run.trace_dir / "log.txt",
         )
     return ended["verdict"], ended["reasons"]
 
 
-def _simulated(run: dict[str, Any], folder: Path) -> tuple[str, list[Mapping[str, str]]]:
-    file = folder / "run.json"
-    file.write_text(json.dumps(run))
-    said = dataplane.call("simulate", str(file))
-    if said["unfinished"] and run["visits"]:
-        raise RunFailed("the page did not load within its time")
+def _simulated(run: Run) -> tuple[str, list[Mapping[str, str]]]:
+    said = simulate.one(run)
+    if any(visit["load_event"] is None or visit["loaded"] < visit["objects"] for visit in said["visits"]):
+        raise PageTimeout("the page did not load within its time")
     return "invalid" if said["faults"] else "valid", said["faults"]
 
 
