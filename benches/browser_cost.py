@@ -7,7 +7,7 @@ through the whole testbed without a limit, and reads every thread's CPU time at 
 load event (/proc/PID/task/TID/schedstat). Least squares over the visits give the costs. CPU time hardly
 depends on what else the machine does, so the load need not be fast; on a busy machine it comes out a
 quarter higher. Prints the figures that the page model's ``Compute`` has as defaults
-(crates/page-model/src/settings.rs); its pages are none of the shipped ones, so that these stay a test.
+(python/wirepaint/catalog/browsers); its pages are none of the shipped ones, so that these stay a test.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Loads each shipped page through the whole testbed without a limit, with Chromium
 and adds up the CPU time of the main thread until the load event by kind of work. What parsing and layout
 cost depends on what a document says, so that no page made for it tells: the page model's costs per request
 asked for, per element and per 1024 bytes of documents and stylesheets (``Compute``,
-crates/page-model/src/settings.rs) are least squares over these pages. The trace itself costs some of the
+python/wirepaint/catalog/browsers) are least squares over these pages. The trace itself costs some of the
 time.
 """
 

@@ -26,6 +26,7 @@ class Kind:
 
 
 KINDS = {
+    "browser": Kind("browsers", (".toml",), "path of a .toml file"),
     "network": Kind("networks", (".toml",), "path of a .toml file"),
     "study": Kind("studies", (".toml",), "path of a .toml file"),
     "capacity trace": Kind(

@@ -26,7 +26,7 @@ NATIVE_ALONE = {"bbr1-1-startup", "bbr1-2-losses", "cubic9438-linux", "fld-local
 
 
 def scripts() -> list[Any]:
-    """Those that the kernel can carry out. Numbered ones tell what a control does, and stay in `make test`."""
+    """Those that the kernel can carry out. Numbered ones are not slow: they tell what a control does."""
     names = sorted(path.name for path in SCRIPTS.glob("*.ack") if path.stem not in NATIVE_ALONE)
     marks = {name: [] if re.search(r"-\d+b?-", name) else [pytest.mark.slow] for name in names}
     return [pytest.param(name, marks=marks[name]) for name in names]

@@ -1,12 +1,18 @@
 """Every file of the catalogue loads, and has a description and a source."""
 
+import json
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
-from wirepaint import catalogue, pages
+from wirepaint import browsers, catalogue, pages
 from wirepaint.evaluation import network
+from wirepaint.schemas import FOLDER
 from wirepaint.studies import model as studies
 from wirepaint.studies import running
 
@@ -68,3 +74,26 @@ def test_a_study_loads_and_its_code_knows_every_measure(name):
     planned = running.jobs(study, quick=True)
     scenes = [study.module().scene(study, study.chosen({}), job.point, job.seed) for job in planned]
     assert all(study.module().describe(study, study.chosen({}), scene, Path()) for scene in scenes[::50])
+
+
+@pytest.mark.parametrize("name", catalogue.names("browser"))
+def test_each_number_of_a_browser_has_its_source_and_the_schema_takes_all(name: str) -> None:
+    entry = tomllib.loads(catalogue.find("browser", name, Path()).read_text())
+    assert entry["engine"] and entry["versions"]
+
+    def unsourced(value: Any, key: str) -> Iterator[str]:
+        if not isinstance(value, dict):
+            yield key
+        elif not {"value", "from"} & value.keys():
+            for name, part in value.items():
+                yield from unsourced(part, f"{key}.{name}")
+        elif value.keys() != {"value", "from"} or len(value["from"]) < 10:
+            yield key
+
+    assert list(unsourced(entry["browser"], "browser")) == []
+    schema = json.loads((FOLDER / "run.schema.json").read_text())
+    definition = {"$ref": "#/$defs/Browser", "$defs": schema["$defs"]}
+    jsonschema.validate(browsers.numbers(name), definition)
+    wrong = browsers.numbers(name) | {"pipeline": "one"}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, definition)

@@ -14,6 +14,8 @@ pub enum Action {
     ClientRead {
         /// Which connection.
         connection: u32,
+        /// Which of its ordered byte streams.
+        stream: u32,
         /// How many bytes.
         bytes: u64,
     },
@@ -21,6 +23,8 @@ pub enum Action {
     ClientWrite {
         /// Which connection.
         connection: u32,
+        /// Which of its ordered byte streams.
+        stream: u32,
         /// How many bytes.
         bytes: u64,
     },
@@ -28,6 +32,8 @@ pub enum Action {
     ServerWrite {
         /// Which connection.
         connection: u32,
+        /// Which of its ordered byte streams.
+        stream: u32,
         /// How many bytes.
         bytes: u64,
     },

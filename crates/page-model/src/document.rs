@@ -105,16 +105,13 @@ pub struct Document {
     pub running: u32,
     /// Those of medium priority.
     pub medium: u32,
+    /// Limit of both until the body begins.
+    before_body: u32,
 }
-
-/// With this many requests under way, none of low priority starts before the body begins. This many of medium
-/// priority may always start (`tight_outstanding_limit_` and `tight_medium_limit_` in Chromium's
-/// blink/renderer/platform/loader/fetch/resource_load_scheduler.cc).
-const TIGHT: u32 = 2;
 
 impl Document {
     /// The document of `resource`.
-    pub fn new(page: &Page, links: &Links, resource: u32) -> Document {
+    pub fn new(page: &Page, links: &Links, resource: u32, before_body: u32) -> Document {
         let this = &page.resources[resource as usize];
         let last = this.decoded_bytes;
         let mut items: Vec<(u64, Item)> = Vec::new();
@@ -131,6 +128,7 @@ impl Document {
         items.sort_by_key(|&(at, _)| at);
         Document {
             resource,
+            before_body,
             items,
             transferred: 0,
             available: 0,
@@ -191,8 +189,8 @@ impl Document {
     /// Whether a request of `priority` may start now. If so, counts it as under way.
     pub fn admit(&mut self, priority: Priority) -> bool {
         let medium = priority == Priority::Medium;
-        let held = !self.body && priority < Priority::High && self.running >= TIGHT;
-        if held && !(medium && self.medium < TIGHT) {
+        let held = !self.body && priority < Priority::High && self.running >= self.before_body;
+        if held && !(medium && self.medium < self.before_body) {
             return false;
         }
         self.running += 1;

@@ -6,13 +6,16 @@
 //! ```text
 //! Visit ─┬─► renderer   parser, preload scanner, scripts, stylesheets, layout: which request when
 //!        └─► network    socket pools, HTTP/1.1 and HTTP/2, TLS flights ─► server   priorities
-//!            page, settings: input      rows: results      machine: CPU time
+//!            page, browser: input       rows: results      machine: CPU time
 //! ```
 //!
 //! Start at [`Visit`].
 
 mod action;
 mod agenda;
+pub mod browser;
+#[cfg(any(test, feature = "catalogue"))]
+pub mod catalogue;
 mod document;
 mod headers;
 mod links;
@@ -27,15 +30,14 @@ mod refused;
 mod renderer;
 pub mod rows;
 mod server;
-pub mod settings;
 mod tls;
 mod visit;
 
 pub use action::Action;
+pub use browser::Browser;
 pub use page::Page;
 pub use priority::Priority;
 pub use refused::Refused;
 pub use rows::Rows;
 pub use server::{Backlog, unsent_bound};
-pub use settings::Settings;
 pub use visit::{Prepared, Visit};

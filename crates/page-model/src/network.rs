@@ -1,7 +1,7 @@
 //! The browser's network process and the servers: connections, their requests and their bytes.
 //!
-//! A model of Chromium's socket pools (`net/socket`), its HTTP/2 sessions and its limit on delayable
-//! requests (`services/network/resource_scheduler`), as the testbed drives it: cold, no proxy, no QUIC.
+//! A model of a browser's socket pools, sessions and limit on delayable requests, after Chromium's (`net/socket`,
+//! `services/network/resource_scheduler`), as the testbed drives it: cold, no proxy, no QUIC.
 //!
 //! ```text
 //! ask ─► delayable? ─► group of the origin ─► idle connection, session, or connect
@@ -17,7 +17,7 @@
 
 use crate::action::Action;
 use crate::agenda::Agenda;
-use crate::headers::{Compression, Headers};
+use crate::browser::Browser;
 use crate::machine::Thread;
 use crate::noise::Noise;
 use crate::page::{Cause, Page};
@@ -25,22 +25,16 @@ use crate::pipe::{Piece, Pipe};
 use crate::priority::Priority;
 use crate::rows::{Chunk, Connection as Row};
 use crate::server::{Backlog, Down, Server};
-use crate::settings::Settings;
-use crate::tls;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use wirepaint_http_model::{Coding, Heads, Protocol};
 use wirepaint_units::{Duration, Time};
 
 mod connections;
 mod serving;
 
-/// A second connect begins when the first has not succeeded within this time
-/// (`net/socket/client_socket_pool.h`, `kMaxConnectRetryIntervalMs`).
-const BACKUP: Duration = Duration::from_millis(250);
-/// Most delayable requests under way (`kDefaultMaxNumDelayableRequestsPerClient`); per origin, as many as its
-/// connections may carry. Requests to servers known to schedule by priority do not count. Redirected requests
-/// do not wait again (`services/network/resource_scheduler`).
-const DELAYABLE: usize = 10;
+/// The one byte stream of a connection over TCP.
+pub const STREAM: u32 = 0;
 
 /// Meaning of bytes from the browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,20 +76,20 @@ struct Connection {
     group: usize,
     stage: Stage,
     resumed: bool,
-    http2: bool,
+    protocol: &'static dyn Protocol,
     up: Pipe<Up>,
     down: Pipe<Down>,
     server: Server,
     /// Time of the server's event in the agenda.
     alarm: Option<Time>,
-    compression: Compression,
+    coding: Box<dyn Coding>,
     /// Preface and settings were sent.
     opened_session: bool,
-    /// HTTP/2: requests that are written together.
+    /// Multiplexed: requests that are written together.
     outbox: Vec<u32>,
-    /// HTTP/1.1: requests under way.
+    /// Otherwise: requests under way.
     busy: u8,
-    /// HTTP/1.1: time of its last use; zero for never.
+    /// Time of its last use; zero for never.
     used: Time,
 }
 
@@ -182,8 +176,8 @@ pub enum Work {
 #[derive(Debug)]
 pub struct Network {
     page: Arc<Page>,
-    headers: Arc<Headers>,
-    settings: Settings,
+    heads: Arc<Heads>,
+    browser: Arc<Browser>,
     noise: Noise,
     agenda: Agenda<Event>,
     groups: Vec<Group>,
@@ -208,7 +202,7 @@ pub struct Network {
 
 impl Network {
     /// The state before the first request.
-    pub fn new(page: Arc<Page>, headers: Arc<Headers>, settings: Settings, noise: Noise) -> Network {
+    pub fn new(page: Arc<Page>, heads: Arc<Heads>, browser: Arc<Browser>, noise: Noise) -> Network {
         let transfer = Transfer {
             priority: Priority::Low,
             urgency: Priority::Low.urgency(),
@@ -228,8 +222,8 @@ impl Network {
             transfers: vec![transfer; page.resources.len()],
             schedules: vec![false; page.origins.len()],
             page,
-            headers,
-            settings,
+            heads,
+            browser,
             noise,
             agenda: Agenda::default(),
             groups: Vec::new(),
@@ -276,9 +270,11 @@ impl Network {
         transfer.delayable &= priority < Priority::High;
         match (transfer.stage, transfer.connection) {
             (Progress::Delayed, _) => self.start_delayed(now),
-            (Progress::OnWire, Some(number)) if self.connections[number as usize].http2 => {
-                let raise = Up::Raise(request, priority.urgency());
-                self.client_frame(number as usize, raise, tls::PRIORITY_FRAME);
+            (Progress::OnWire, Some(number)) => {
+                let change = self.connections[number as usize].protocol.priority_change();
+                if change > 0 {
+                    self.client_frame(number as usize, Up::Raise(request, priority.urgency()), change);
+                }
             }
             _ => {}
         }
@@ -293,7 +289,7 @@ impl Network {
         }
         self.connections[at].stage = Stage::Securing;
         if self.rows[at].encrypted {
-            self.work(Thread::Network, self.settings.compute.tls_ns, Work::Hello(at));
+            self.work(Thread::Network, self.browser.compute.tls_ns, Work::Hello(at));
         } else {
             self.ready(now, at);
         }
@@ -334,9 +330,9 @@ impl Network {
         self.server_writes(now, at);
     }
 
-    /// True when a connection speaks HTTP/2.
-    pub fn speaks_http2(&self, number: u32) -> bool {
-        self.connections[number as usize].http2
+    /// True when a connection carries many requests at once.
+    pub fn is_multiplexed(&self, number: u32) -> bool {
+        self.connections[number as usize].protocol.is_multiplexed()
     }
 
     /// How much the server's kernel takes on a connection; call after each change.
@@ -402,7 +398,7 @@ impl Network {
         let same = |group: &Group| {
             group.pool == resource.pool
                 && (group.origin == resource.origin
-                    || self.settings.coalesce
+                    || self.browser.coalesce
                         && group.session.is_some()
                         && self.page.origins[group.origin as usize].address == address)
         };
@@ -427,7 +423,7 @@ impl Network {
         if self.delayed.is_empty() {
             return;
         }
-        let Settings { connections_per_origin, pipeline, .. } = self.settings;
+        let Browser { connections_per_origin, pipeline, delayable_requests, .. } = *self.browser;
         let per_origin = usize::from(connections_per_origin) * usize::from(pipeline);
         self.delayed.sort_by_key(|&request| std::cmp::Reverse(self.transfers[request as usize].priority));
         let mut left = std::mem::take(&mut self.delayed);
@@ -443,7 +439,7 @@ impl Network {
                     all += 1;
                     here += usize::from(self.groups[other.group].origin == origin);
                 }
-                if all >= DELAYABLE || here >= per_origin {
+                if all >= delayable_requests || here >= per_origin {
                     return true;
                 }
             }
@@ -475,7 +471,7 @@ impl Network {
             // Prefer the connection used last, whose window is open; unused connections come last.
             let free = |&at: &usize| {
                 let connection = &self.connections[at];
-                let pipeline = if connection.used == Time::ZERO { 1 } else { self.settings.pipeline };
+                let pipeline = if connection.used == Time::ZERO { 1 } else { self.browser.pipeline };
                 connection.stage == Stage::Ready && connection.busy < pipeline
             };
             let key = |&at: &usize| (self.connections[at].busy, std::cmp::Reverse(self.connections[at].used));
@@ -497,12 +493,12 @@ impl Network {
 
     /// Gives a request to a connection.
     fn send(&mut self, now: Time, at: usize, request: u32) {
-        if !self.connections[at].http2 {
+        if !self.connections[at].protocol.is_multiplexed() {
             self.write(now, at, request);
             return;
         }
         if !std::mem::replace(&mut self.connections[at].opened_session, true) {
-            self.client_frame(at, Up::Control, tls::CLIENT_PREFACE);
+            self.client_frame(at, Up::Control, self.browser.hello.http2_opening);
         }
         self.connections[at].outbox.push(request);
         if self.connections[at].outbox.len() == 1 {
@@ -515,18 +511,14 @@ impl Network {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
         let meaning = Up::Request(request, self.transfers[request as usize].priority.urgency());
-        let mut bytes = 0;
-        if connection.http2 {
-            let head = connection.compression.request(&self.headers, request, resource.kind);
-            let body = if resource.post_bytes > 0 { resource.post_bytes + 9 } else { 0 };
-            bytes += connection.up.write(&[(meaning, head + body, 0)]);
-        } else {
-            let head = self.headers.request_plain(request);
-            bytes += connection.up.write(&[(meaning, head + resource.post_bytes, 0)]);
+        let head = connection.coding.request(&self.heads, request);
+        let body = resource.post_bytes + connection.protocol.framing(resource.post_bytes);
+        let bytes = connection.up.write(&[(meaning, head + body, 0)]);
+        if !connection.protocol.is_multiplexed() {
             connection.busy += 1;
             connection.used = now;
         }
-        self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
+        self.actions.push_back(Action::ClientWrite { connection: at as u32, stream: STREAM, bytes });
         let row = &mut self.rows[at];
         let transfer = &mut self.transfers[request as usize];
         transfer.first = row.objects == 0;
@@ -542,19 +534,19 @@ impl Network {
     fn client_frame(&mut self, at: usize, meaning: Up, plain: u64) {
         let bytes = self.connections[at].up.write(&[(meaning, plain, 0)]);
         self.rows[at].bytes_sent += bytes;
-        self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
+        self.actions.push_back(Action::ClientWrite { connection: at as u32, stream: STREAM, bytes });
     }
 
     fn client_raw(&mut self, at: usize, meaning: Up, bytes: u64) {
         self.connections[at].up.write_raw(meaning, bytes);
         self.rows[at].bytes_sent += bytes;
-        self.actions.push_back(Action::ClientWrite { connection: at as u32, bytes });
+        self.actions.push_back(Action::ClientWrite { connection: at as u32, stream: STREAM, bytes });
     }
 
     /// The browser reads a piece from a server.
     fn read(&mut self, now: Time, at: usize, piece: Piece<Down>) {
         match piece.meaning {
-            Down::Flight => self.work(Thread::Network, self.settings.compute.tls_ns, Work::Finish(at)),
+            Down::Flight => self.work(Thread::Network, self.browser.compute.tls_ns, Work::Finish(at)),
             Down::Control => {
                 let group = self.connections[at].group;
                 self.groups[group].ticket = true;
@@ -562,7 +554,8 @@ impl Network {
             Down::Settings => {
                 // It takes room in the first window until the server's TCP acknowledges it.
                 if self.connections[at].opened_session {
-                    self.client_frame(at, Up::Acknowledgement, tls::SETTINGS_ACK);
+                    let acknowledgement = self.connections[at].protocol.acknowledgement();
+                    self.client_frame(at, Up::Acknowledgement, acknowledgement);
                 }
             }
             Down::Head(request) => self.received(now, at, request, 0),
@@ -584,7 +577,7 @@ impl Network {
         self.rows[at].last_byte = Some(now);
         self.notes.push_back(Note::Done(request));
         self.start_delayed(now);
-        if !self.connections[at].http2 {
+        if !self.connections[at].protocol.is_multiplexed() {
             self.connections[at].busy -= 1;
             self.connections[at].used = now;
             self.dispatch(now, self.connections[at].group);

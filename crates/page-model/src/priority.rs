@@ -1,9 +1,9 @@
-//! Urgency of requests: Chromium's five levels, and what it says of them on the wire.
+//! Urgency of requests: five levels, and what a browser says of them on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Chromium's priorities of a request, least first (`blink::ResourceLoadPriority`).
+/// Priorities of a request, least first (the levels of DevTools).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Priority {
     /// Beacons and prefetches.

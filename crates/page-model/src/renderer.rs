@@ -21,12 +21,12 @@
 //!   known.
 
 use crate::agenda::Agenda;
+use crate::browser::{Browser, Compute};
 use crate::document::{Block, Document, Item};
 use crate::links::Links;
 use crate::noise::Noise;
 use crate::page::{Cause, Element, Holds, Kind, Page, Resource};
 use crate::priority::Priority;
-use crate::settings::Compute;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirepaint_units::{Duration, Time};
@@ -35,10 +35,6 @@ mod layout;
 mod modules;
 mod paints;
 mod requests;
-
-/// Images of style rules are requested after 1/`STYLE_SHARE` of style, layout and paint (from traces of loads
-/// of the shipped page `kit`).
-const STYLE_SHARE: u64 = 4;
 
 /// A request of the page to the network process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +120,7 @@ fn waits_for(by: Option<usize>, resource: &Resource) -> impl Iterator<Item = usi
 pub struct Renderer {
     page: Arc<Page>,
     links: Arc<Links>,
-    compute: Compute,
+    browser: Arc<Browser>,
     noise: Noise,
     states: Vec<State>,
     documents: Vec<Document>,
@@ -153,7 +149,7 @@ pub struct Renderer {
 
 impl Renderer {
     /// The state before the navigation.
-    pub fn new(page: Arc<Page>, links: Arc<Links>, compute: Compute, noise: Noise) -> Renderer {
+    pub fn new(page: Arc<Page>, links: Arc<Links>, browser: Arc<Browser>, noise: Noise) -> Renderer {
         let count = page.resources.len();
         let mut documents = Vec::new();
         let mut document_of = vec![None; count];
@@ -185,7 +181,7 @@ impl Renderer {
             });
             if resource.kind == Kind::Html && links[number].redirect.is_none() {
                 document_of[number as usize] = Some(documents.len());
-                documents.push(Document::new(&page, &links, number));
+                documents.push(Document::new(&page, &links, number, browser.requests_before_body));
             }
         }
         Renderer {
@@ -193,7 +189,7 @@ impl Renderer {
             unfinished: count,
             page,
             links,
-            compute,
+            browser,
             noise,
             states,
             documents,
@@ -308,19 +304,19 @@ impl Renderer {
     }
 
     fn cost(&self, task: Task) -> Duration {
-        let Compute { finish_ns, js_ns, js_ns_per_kib, css_ns_per_kib, .. } = self.compute;
+        let Compute { finish_ns, js_ns, js_ns_per_kib, css_ns_per_kib, .. } = self.browser.compute;
         let finish = |resource: u32, once: Duration, per_kib: Duration| {
             let Resource { compute_ns, decoded_bytes, .. } = &self.page.resources[resource as usize];
             compute_ns.unwrap_or(finish_ns + once + Duration(per_kib.0 * decoded_bytes / 1024))
         };
         match task {
-            Task::Tell(Wish::Ask(..)) => self.compute.ask_ns,
+            Task::Tell(Wish::Ask(..)) => self.browser.compute.ask_ns,
             Task::Tell(_) => Duration::ZERO,
-            Task::Commit(0) => self.compute.commit_ns,
-            Task::Commit(_) => self.compute.frame_commit_ns,
+            Task::Commit(0) => self.browser.compute.commit_ns,
+            Task::Commit(_) => self.browser.compute.frame_commit_ns,
             Task::Chunk(number) => {
                 let Document { available, scanned_bytes, .. } = self.documents[number];
-                Duration(self.compute.html_ns_per_kib.0 * (available - scanned_bytes) / 1024)
+                Duration(self.browser.compute.html_ns_per_kib.0 * (available - scanned_bytes) / 1024)
             }
             Task::Parse(number) => {
                 let document = &self.documents[number];
@@ -328,8 +324,8 @@ impl Renderer {
                 let made = document.elements_before(scanned_bytes) - document.elements_before(charged_bytes);
                 let measured = !document.inline_ns.is_empty();
                 let driver = document.driver && !document.scripted && !measured;
-                let driver = if driver { self.compute.driver_ns.0 } else { 0 };
-                Duration(self.compute.html_ns_per_element.0 * made + driver)
+                let driver = if driver { self.browser.compute.driver_ns.0 } else { 0 };
+                Duration(self.browser.compute.html_ns_per_element.0 * made + driver)
             }
             Task::Run(resource) => {
                 let all = self.unrun(resource).into_iter().map(|part| finish(part, js_ns, js_ns_per_kib).0);
@@ -343,13 +339,13 @@ impl Renderer {
             },
             Task::Make(_) => finish_ns,
             Task::Load => finish_ns + self.base().map_or(Duration::ZERO, |document| document.load_ns),
-            Task::Style(number) => Duration(self.layout_cost(number).0 / STYLE_SHARE),
+            Task::Style(number) => Duration(self.layout_cost(number).0 / self.browser.style_share),
             Task::Layout(number) => {
                 let Document { names_fonts, laid_out, layout_wait_ns, .. } = self.documents[number];
-                let usual = if names_fonts { self.compute.fonts_ns } else { Duration::ZERO };
+                let usual = if names_fonts { self.browser.compute.fonts_ns } else { Duration::ZERO };
                 let fonts = if laid_out.is_none() { layout_wait_ns.unwrap_or(usual) } else { Duration::ZERO };
                 let all = self.layout_cost(number);
-                Duration(all.0 - all.0 / STYLE_SHARE) + fonts
+                Duration(all.0 - all.0 / self.browser.style_share) + fonts
             }
         }
     }

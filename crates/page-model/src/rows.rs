@@ -4,6 +4,7 @@
 //! retransmissions) are not here.
 
 use crate::priority::Priority;
+use wirepaint_http_model::HttpVersion;
 use wirepaint_units::{Duration, Time};
 
 /// A page visit.
@@ -97,8 +98,8 @@ pub struct Connection {
     pub origin: u32,
     /// True with TLS.
     pub encrypted: bool,
-    /// True for HTTP/2.
-    pub http2: bool,
+    /// HTTP version.
+    pub version: HttpVersion,
     /// SYN sent.
     pub opened: Time,
     /// TCP handshake done.
@@ -126,14 +127,14 @@ impl Connection {
         connection: u32,
         origin: u32,
         encrypted: bool,
-        http2: bool,
+        version: HttpVersion,
         opened: Time,
     ) -> Connection {
         Connection {
             connection,
             origin,
             encrypted,
-            http2,
+            version,
             opened,
             connected: None,
             tls_done: None,

@@ -1,13 +1,12 @@
 //! The replay server on one connection: the order of its writes, and their limit.
 //!
-//! HTTP/2: the heads of answers go at once, bodies in DATA frames by the rules of RFC 9218, section 10: lower
-//! urgency values first; within an urgency the answers that are not incremental one after another, then the
-//! incremental ones in turns. The server writes one frame at a time while the socket accepts it. The socket
-//! holds little unsent data ([`unsent_bound`]), because no later frame can overtake them. HTTP/1.1: one
-//! answer after another, as fast as the socket accepts it.
+//! On a multiplexed connection the heads of answers go at once, bodies frame by frame in the order of
+//! [`Schedule`]. The server writes one frame at a time while the socket accepts it. The socket holds little
+//! unsent data ([`unsent_bound`]), because no later frame can overtake them. Otherwise one answer goes after
+//! another, as fast as the socket accepts it.
 
-use crate::headers::FRAME_HEADER;
 use crate::pipe::Pipe;
+use wirepaint_http_model::{Change, Priority, Protocol, Schedule};
 use wirepaint_units::Time;
 
 /// Meaning of bytes from a server.
@@ -40,30 +39,15 @@ pub fn unsent_bound(window: u64) -> u64 {
     (window / 2).max(LEAST_UNSENT)
 }
 
-/// Most payload of a DATA frame; with the frame's header it is one full TLS record.
-pub const FRAME: u64 = 16_384 - FRAME_HEADER;
 /// Least value of [`unsent_bound`].
 const LEAST_UNSENT: u64 = 32 * 1024;
-/// Bytes of one write with HTTP/1.1.
-const STEP: u64 = 16 * 1024;
-
-/// How an answer is scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
-    /// 0 (first) to 7.
-    pub urgency: u8,
-    /// True when it takes turns with the others of its urgency.
-    pub incremental: bool,
-}
 
 #[derive(Debug)]
 struct Answer {
     request: u32,
-    rank: Rank,
+    priority: Priority,
     /// Order of the requests on the connection.
     order: u32,
-    /// When it last had its turn.
-    turn: u64,
     /// When its think time is over.
     begins: Time,
     head: u64,
@@ -73,13 +57,14 @@ struct Answer {
 /// The server's side of a connection.
 #[derive(Debug)]
 pub struct Server {
-    http2: bool,
-    /// Answers in their think time, or, with HTTP/1.1, behind an earlier answer.
+    protocol: &'static dyn Protocol,
+    /// Answers in their think time, or, on a connection that is not multiplexed, behind an earlier answer.
     waiting: Vec<Answer>,
     /// Answers with bytes to send.
     sending: Vec<Answer>,
+    /// Their order, where they share the connection.
+    schedule: Schedule,
     orders: u32,
-    turns: u64,
     /// Bytes that the kernel accepts, and whether this was reported since the last write.
     room: u64,
     told: bool,
@@ -90,13 +75,13 @@ pub struct Server {
 
 impl Server {
     /// The server's side of a new connection.
-    pub fn new(http2: bool) -> Server {
+    pub fn new(protocol: &'static dyn Protocol) -> Server {
         Server {
-            http2,
+            protocol,
             waiting: Vec::new(),
             sending: Vec::new(),
+            schedule: Schedule::default(),
             orders: 0,
-            turns: 0,
             room: LEAST_UNSENT,
             told: false,
             blocked: false,
@@ -105,17 +90,19 @@ impl Server {
     }
 
     /// A request is complete; its answer begins at `begins` and has `head` and `body` bytes.
-    pub fn ask(&mut self, request: u32, rank: Rank, begins: Time, head: u64, body: u64) {
+    pub fn ask(&mut self, request: u32, priority: Priority, begins: Time, head: u64, body: u64) {
         self.orders += 1;
-        let answer = Answer { request, rank, order: self.orders, turn: 0, begins, head, body };
+        let answer = Answer { request, priority, order: self.orders, begins, head, body };
         self.waiting.push(answer);
     }
 
     /// The client changes a request's urgency.
     pub fn raise(&mut self, request: u32, urgency: u8) {
-        let both = self.waiting.iter_mut().chain(self.sending.iter_mut());
-        for answer in both.filter(|answer| answer.request == request) {
-            answer.rank.urgency = urgency;
+        let change = Change::urgency(urgency);
+        if let Some(answer) = self.waiting.iter_mut().find(|answer| answer.request == request) {
+            answer.priority = change.apply(answer.priority);
+        } else if let Some(answer) = self.sending.iter().find(|answer| answer.request == request) {
+            self.schedule.change(answer.order, change);
         }
     }
 
@@ -127,7 +114,7 @@ impl Server {
 
     /// The next end of a think time.
     pub fn next_timeout(&self) -> Option<Time> {
-        if self.http2 {
+        if self.protocol.is_multiplexed() {
             return self.waiting.iter().map(|answer| answer.begins).min();
         }
         if self.sending.is_empty() { self.waiting.first().map(|answer| answer.begins) } else { None }
@@ -145,8 +132,8 @@ impl Server {
             return 0;
         }
         self.begin(now);
-        if self.http2 {
-            self.frames()
+        if self.protocol.is_multiplexed() {
+            self.frame()
         } else {
             self.stretch()
         }
@@ -162,7 +149,7 @@ impl Server {
 
     /// Takes the answers whose think time is over.
     fn begin(&mut self, now: Time) {
-        if !self.http2 {
+        if !self.protocol.is_multiplexed() {
             let due = self.waiting.first().is_some_and(|answer| answer.begins <= now);
             if self.sending.is_empty() && due {
                 self.sending.push(self.waiting.remove(0));
@@ -176,26 +163,27 @@ impl Server {
             let answer = self.waiting.remove(at);
             self.parts.push((Down::Head(answer.request), answer.head, 0));
             if answer.body > 0 {
+                self.schedule.add(answer.order, answer.priority);
                 self.sending.push(answer);
             }
         }
     }
 
-    /// Heads of answers that begin, and the next DATA frame.
-    fn frames(&mut self) {
-        let next = self.sending.iter_mut().min_by_key(|answer| {
-            let turn = if answer.rank.incremental { answer.turn } else { 0 };
-            (answer.rank, turn, answer.order)
-        });
-        let Some(answer) = next else { return };
-        let payload = answer.body.min(FRAME);
-        self.parts.push((Down::Body(answer.request), FRAME_HEADER + payload, payload));
+    /// The next frame of a body.
+    fn frame(&mut self) {
+        let Some(order) = self.schedule.next() else { return };
+        let Some(at) = self.sending.iter().position(|answer| answer.order == order) else {
+            unreachable!("every scheduled answer is being sent")
+        };
+        let answer = &mut self.sending[at];
+        let payload = answer.body.min(self.protocol.most_written());
+        let part = (Down::Body(answer.request), self.protocol.framing(payload) + payload, payload);
+        self.parts.push(part);
         answer.body -= payload;
-        self.turns += 1;
-        answer.turn = self.turns;
+        self.schedule.served(order);
         if answer.body == 0 {
-            let done = answer.order;
-            self.sending.retain(|answer| answer.order != done);
+            self.schedule.remove(order);
+            self.sending.remove(at);
         }
     }
 
@@ -205,7 +193,8 @@ impl Server {
         if answer.head > 0 {
             self.parts.push((Down::Head(answer.request), answer.head, 0));
         }
-        let body = answer.body.min(STEP - answer.head.min(STEP));
+        let most = self.protocol.most_written();
+        let body = answer.body.min(most - answer.head.min(most));
         if body > 0 {
             self.parts.push((Down::Body(answer.request), body, body));
         }
@@ -219,11 +208,16 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirepaint_http_model::HttpVersion;
 
     const NOW: Time = Time(0);
 
+    fn server(version: HttpVersion) -> Server {
+        Server::new(version.protocol())
+    }
+
     fn ask(server: &mut Server, request: u32, urgency: u8, incremental: bool, body: u64) {
-        server.ask(request, Rank { urgency, incremental }, NOW, 100, body);
+        server.ask(request, Priority { urgency, incremental }, NOW, 100, body);
     }
 
     /// Bodies in the order in which their frames are written.
@@ -249,7 +243,7 @@ mod tests {
 
     #[test]
     fn urgent_ones_first_then_whole_ones_then_turns() {
-        let mut server = Server::new(true);
+        let mut server = server(HttpVersion::H2);
         ask(&mut server, 1, 3, true, 40_000);
         ask(&mut server, 2, 3, true, 20_000);
         ask(&mut server, 3, 3, false, 20_000);
@@ -259,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_raised_answer_overtakes() {
-        let mut server = Server::new(true);
+        let mut server = server(HttpVersion::H2);
         ask(&mut server, 1, 3, false, 10_000);
         ask(&mut server, 2, 3, false, 10_000);
         server.raise(2, 1);
@@ -268,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_server_writes_while_there_is_room_and_goes_on_when_it_is_woken() {
-        let mut server = Server::new(true);
+        let mut server = server(HttpVersion::H2);
         let mut pipe = Pipe::new(Some((16_384, 22)));
         ask(&mut server, 1, 3, false, 1_000_000);
         let fill = |server: &mut Server, pipe: &mut Pipe<Down>| {
@@ -289,10 +283,10 @@ mod tests {
 
     #[test]
     fn http1_answers_in_the_order_of_the_requests_after_their_think_times() {
-        let mut server = Server::new(false);
+        let mut server = server(HttpVersion::H1);
         let mut pipe = Pipe::new(None);
-        server.ask(1, Rank { urgency: 3, incremental: false }, Time(50), 100, 1_000);
-        server.ask(2, Rank { urgency: 0, incremental: false }, Time(10), 100, 1_000);
+        server.ask(1, Priority { urgency: 3, incremental: false }, Time(50), 100, 1_000);
+        server.ask(2, Priority { urgency: 0, incremental: false }, Time(10), 100, 1_000);
         assert_eq!(server.next_timeout(), Some(Time(50)));
         assert_eq!(server.write(Time(49), &mut pipe), 0);
         assert_eq!(server.write(Time(50), &mut pipe), 1_100);

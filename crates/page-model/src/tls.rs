@@ -1,19 +1,55 @@
-//! Sizes of TLS handshakes between Chromium and the replay server, records included, and the overhead of a
+//! Sizes of TLS handshakes between a browser and the replay server, records included, and the overhead of a
 //! record.
 //!
-//! Measured on the testbed. Chromium's hello is large because of its post-quantum key share, which the server
-//! does not use. The server's chain is a leaf and the run's authority, both ECDSA P-256; the leaf names its
-//! host twice.
+//! The server's sizes are measured on the testbed; the browser's are numbers of the catalogue ([`Hello`]). The
+//! server's chain is a leaf and the run's authority, both ECDSA P-256; the leaf names its host twice.
 //!
 //! ```text
 //! TLS 1.3   hello ►   ◄ hello .. finished   finished, request ►   ◄ tickets, answer
 //! TLS 1.2   hello ►   ◄ hello .. done       key, finished, request ►   ◄ ticket, finished, answer
 //!           resumed:  ◄ hello, ticket, finished    finished, request ►
 //! ```
-//! TLS 1.2 needs no additional round trip: Chromium sends its requests with its own finished (False Start,
+//! TLS 1.2 needs no additional round trip: the browser sends its requests with its own finished (False Start,
 //! RFC 7918), since the server agrees on ECDHE, AES-GCM and ALPN.
 
-use crate::settings::{Http, Tls};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use wirepaint_http_model::HttpVersion;
+
+/// TLS version that servers speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Tls {
+    /// TLS 1.3.
+    #[default]
+    #[serde(rename = "1.3")]
+    V13,
+    /// TLS 1.2.
+    #[serde(rename = "1.2")]
+    V12,
+}
+
+/// Sizes in bytes of what a browser sends in TLS handshakes and to open an HTTP/2 connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// The hello without the host's name, by the newest HTTP version that it offers.
+    pub offering: BTreeMap<HttpVersion, u32>,
+    /// It is padded by none to three times this, at random.
+    pub padding: u32,
+    /// A ticket and its binder, in TLS 1.3.
+    pub ticket: u32,
+    /// A ticket in TLS 1.2.
+    pub ticket_tls12: u32,
+    /// Change of cipher and finished, in TLS 1.3.
+    pub finished: u32,
+    /// The same with the key, in TLS 1.2.
+    pub finished_tls12: u32,
+    /// The same of a resumed session, in TLS 1.2.
+    pub finished_tls12_resumed: u32,
+    /// HTTP/2's preface, SETTINGS and WINDOW_UPDATE.
+    pub http2_opening: u64,
+}
 
 /// Properties of a connection that determine the sizes.
 #[derive(Clone, Copy, Debug)]
@@ -21,31 +57,32 @@ pub struct Handshake<'a> {
     /// TLS version that the server speaks.
     pub version: Tls,
     /// Newest HTTP version of the two.
-    pub http: Http,
+    pub http: HttpVersion,
     /// The server's name.
     pub host: &'a str,
     /// The client holds a ticket.
     pub resumed: bool,
+    /// The browser's sizes.
+    pub hello: &'a Hello,
 }
 
-/// Bytes by which the protocol name `http/1.1` is longer than `h2`.
-const LONGER_NAME: u64 = 6;
-
 impl Handshake<'_> {
+    /// Bytes by which the agreed protocol name is longer than `h2`.
     fn name(&self) -> u64 {
-        if self.http == Http::H1 { LONGER_NAME } else { 0 }
+        self.http.protocol().alpn().len() as u64 - 2
     }
 
-    /// Client's hello: the host's name is in it once, and Chromium pads its GREASE extension by 0, 32, 64
-    /// or 96 bytes at random. A ticket and its binder come with it.
+    /// Client's hello: the host's name is in it once, and the browser pads it at random. A ticket and its binder
+    /// come with it.
     pub fn client_hello(&self, padding: u8) -> u64 {
-        let offered = if self.http == Http::H1 { 1_738 } else { 1_750 };
+        let Hello { offering, padding: step, ticket, ticket_tls12, .. } = self.hello;
         let ticket = match (self.resumed, self.version) {
             (false, _) => 0,
-            (true, Tls::V13) => 214,
-            (true, Tls::V12) => 183,
+            (true, Tls::V13) => *ticket,
+            (true, Tls::V12) => *ticket_tls12,
         };
-        offered + self.host.len() as u64 + 32 * u64::from(padding % 4) + ticket
+        let offered = offering.get(&self.http).copied().unwrap_or_default();
+        u64::from(offered + step * u32::from(padding % 4) + ticket) + self.host.len() as u64
     }
 
     /// The server's answer to the hello.
@@ -62,11 +99,11 @@ impl Handshake<'_> {
 
     /// Client's change of cipher and finished; in TLS 1.2 with its key.
     pub fn client_finished(&self) -> u64 {
-        match (self.version, self.resumed) {
-            (Tls::V13, _) => 64,
-            (Tls::V12, false) => 93,
-            (Tls::V12, true) => 51,
-        }
+        u64::from(match (self.version, self.resumed) {
+            (Tls::V13, _) => self.hello.finished,
+            (Tls::V12, false) => self.hello.finished_tls12,
+            (Tls::V12, true) => self.hello.finished_tls12_resumed,
+        })
     }
 
     /// The server's bytes after the client has finished: two session tickets in one record, or in TLS 1.2 one
@@ -90,35 +127,26 @@ pub fn record_overhead(version: Tls) -> u64 {
     }
 }
 
-/// HTTP/2: the server's SETTINGS.
-pub const SERVER_SETTINGS: u64 = 21;
-
-/// HTTP/2: either side's acknowledgement of SETTINGS.
-pub const SETTINGS_ACK: u64 = 9;
-
-/// HTTP/2: the client's preface, SETTINGS and WINDOW_UPDATE.
-pub const CLIENT_PREFACE: u64 = 24 + 9 + 24 + 13;
-
-/// HTTP/2: a PRIORITY frame.
-pub const PRIORITY_FRAME: u64 = 9 + 5;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::chromium;
 
     #[test]
     fn sizes_are_those_of_packets_on_the_testbed() {
         // A load of the page agency over HTTP/2 and HTTP/1.1, one capture of each version.
-        let of = |version, http, host, resumed| Handshake { version, http, host, resumed };
+        let chromium = chromium();
+        let hello = &chromium.hello;
+        let of = |version, http, host, resumed| Handshake { version, http, host, resumed, hello };
         let sizes =
             |shake: Handshake| (shake.server_flight(), shake.client_finished(), shake.server_finished());
-        assert_eq!(sizes(of(Tls::V13, Http::H2, "cdn.jsdelivr.net", false)), (1_099, 64, 358));
-        assert_eq!(sizes(of(Tls::V13, Http::H1, "agency.startbootstrap.test", true)), (218, 64, 390));
-        assert_eq!(sizes(of(Tls::V12, Http::H2, "use.fontawesome.com", false)), (1_039, 93, 204));
-        assert_eq!(sizes(of(Tls::V12, Http::H1, "agency.startbootstrap.test", true)), (326, 51, 0));
-        let hello = of(Tls::V13, Http::H2, "agency.startbootstrap.test", false);
-        assert_eq!(hello.client_hello(1), 1_448 + 360);
-        let padded = of(Tls::V12, Http::H1, "agency.startbootstrap.test", true).client_hello(1);
+        assert_eq!(sizes(of(Tls::V13, HttpVersion::H2, "cdn.jsdelivr.net", false)), (1_099, 64, 358));
+        assert_eq!(sizes(of(Tls::V13, HttpVersion::H1, "agency.startbootstrap.test", true)), (218, 64, 390));
+        assert_eq!(sizes(of(Tls::V12, HttpVersion::H2, "use.fontawesome.com", false)), (1_039, 93, 204));
+        assert_eq!(sizes(of(Tls::V12, HttpVersion::H1, "agency.startbootstrap.test", true)), (326, 51, 0));
+        let first = of(Tls::V13, HttpVersion::H2, "agency.startbootstrap.test", false);
+        assert_eq!(first.client_hello(1), 1_448 + 360);
+        let padded = of(Tls::V12, HttpVersion::H1, "agency.startbootstrap.test", true).client_hello(1);
         assert_eq!(padded, 1_448 + 531);
     }
 }

@@ -7,18 +7,19 @@
 
 use crate::action::Action;
 use crate::agenda::Agenda;
-use crate::headers::Headers;
+use crate::browser::{Browser, Compute};
+use crate::headers::heads;
 use crate::links::Links;
 use crate::machine::{Machine, Thread};
-use crate::network::{Network, Note, Work};
+use crate::network::{Network, Note, STREAM, Work};
 use crate::noise::Noise;
 use crate::page::{Cause, Kind, Page, Resource};
 use crate::priority::Priority;
 use crate::renderer::{Renderer, Wish};
 use crate::rows::{Object, Rows};
 use crate::server::Backlog;
-use crate::settings::{Compute, Settings};
 use std::sync::Arc;
+use wirepaint_http_model::Heads;
 use wirepaint_units::{Duration, Time};
 
 /// Messages between the browser's processes.
@@ -45,30 +46,22 @@ enum Job {
     Network(Work),
 }
 
-/// Bytes that the network process reads from a connection before it turns to the next
-/// (`net/spdy/spdy_session.h`, `kYieldAfterBytesRead`).
-const READ: u64 = 32 * 1024;
-
 /// Least work of other threads that becomes a job.
 const PIECE: Duration = Duration::from_micros(500);
-
-/// Messages from the page's process that the network process handles before its connections. Fitted on the
-/// shipped pages: one to four requests then share a write, as on the testbed.
-const TOGETHER: u64 = 2;
 
 /// State of a page that all of its visits share; compute it once.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     page: Arc<Page>,
-    headers: Arc<Headers>,
+    heads: Arc<Heads>,
     links: Arc<Links>,
 }
 
 impl Prepared {
     /// Prepares a page that [`Page::check`] accepts.
     pub fn new(page: Page) -> Prepared {
-        let (headers, links) = (Arc::new(Headers::new(&page)), Arc::new(Links::new(&page)));
-        Prepared { page: Arc::new(page), headers, links }
+        let (heads, links) = (Arc::new(heads(&page)), Arc::new(Links::new(&page)));
+        Prepared { page: Arc::new(page), heads, links }
     }
 
     /// The page.
@@ -81,7 +74,7 @@ impl Prepared {
 #[derive(Debug)]
 pub struct Visit {
     page: Arc<Page>,
-    settings: Settings,
+    browser: Arc<Browser>,
     network: Network,
     renderer: Renderer,
     agenda: Agenda<Event>,
@@ -99,18 +92,19 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// A visit that has not begun, with settings that [`Settings::check`] accepts. The same seed, page,
-    /// settings and arrivals give the same visit.
-    pub fn new(prepared: &Prepared, settings: Settings, seed: u64) -> Visit {
-        let Prepared { page, headers, links } = prepared.clone();
-        let noise = |stream| Noise::new(seed, stream, settings.compute_noise_percent);
+    /// A visit that has not begun, with numbers that [`Browser::check`] accepts. The same seed, page,
+    /// browser and arrivals give the same visit.
+    pub fn new(prepared: &Prepared, browser: Browser, seed: u64) -> Visit {
+        let Prepared { page, heads, links } = prepared.clone();
+        let browser = Arc::new(browser);
+        let noise = |stream| Noise::new(seed, stream, browser.compute_noise_percent);
         Visit {
-            network: Network::new(page.clone(), headers, settings.clone(), noise(1)),
-            renderer: Renderer::new(page.clone(), links, settings.compute.clone(), noise(2)),
+            network: Network::new(page.clone(), heads, browser.clone(), noise(1)),
+            renderer: Renderer::new(page.clone(), links, browser.clone(), noise(2)),
             noise: noise(3),
             page,
-            machine: Machine::new(settings.compute.cores, settings.compute.aside_threads),
-            settings,
+            machine: Machine::new(browser.compute.cores, browser.compute.aside_threads),
+            browser,
             agenda: Agenda::default(),
             unread: Vec::new(),
             reading: Duration::ZERO,
@@ -122,14 +116,14 @@ impl Visit {
 
     /// Navigation start.
     pub fn start(&mut self, now: Time) {
-        self.aside(now, self.settings.compute.aside_visit_ns);
+        self.aside(now, self.browser.compute.aside_visit_ns);
         self.renderer.start(now);
         self.exchange(now);
     }
 
     /// The client's side of a connection is established.
     pub fn connected(&mut self, now: Time, connection: u32) {
-        self.aside(now, self.settings.compute.aside_connection_ns);
+        self.aside(now, self.browser.compute.aside_connection_ns);
         self.network.connected(now, connection);
         self.exchange(now);
     }
@@ -140,7 +134,7 @@ impl Visit {
         self.unread.resize(self.unread.len().max(at + 1), 0);
         let due = self.unread[at] > 0;
         self.unread[at] += bytes;
-        if !due && bytes < READ && !self.machine.is_busy(Thread::Network) {
+        if !due && bytes < self.browser.read_bytes && !self.machine.is_busy(Thread::Network) {
             // Too small for its own job; its cost is added to the next one.
             self.reading = self.reading + self.reading_of(bytes);
             self.read(now, connection);
@@ -181,7 +175,7 @@ impl Visit {
             match job {
                 Job::Ran => self.renderer.ran(now),
                 Job::Ask(request, priority) => {
-                    self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
+                    self.aside(now, Duration(self.browser.compute.aside_request_ns.0 / 2));
                     self.network.ask(now, request, priority);
                 }
                 Job::Raise(request, priority) => self.network.raise(now, request, priority),
@@ -191,7 +185,7 @@ impl Visit {
                         self.plan_read(now, connection);
                     }
                 }
-                Job::Tell(note) => self.agenda.at(now + self.settings.compute.pass_ns, Event::Told(note)),
+                Job::Tell(note) => self.agenda.at(now + self.browser.compute.pass_ns, Event::Told(note)),
                 Job::Network(work) => self.network.worked(now, work),
             }
             // The following work shares the cores from now on.
@@ -202,7 +196,7 @@ impl Visit {
                 Event::Ask(request, priority) => {
                     let code = matches!(self.page.resources[request as usize].kind, Kind::Js | Kind::Css);
                     let first = code && !std::mem::replace(&mut self.code, true);
-                    let Compute { request_ns, first_code_ns, .. } = self.settings.compute;
+                    let Compute { request_ns, first_code_ns, .. } = self.browser.compute;
                     let work =
                         self.noise.vary(request_ns + if first { first_code_ns } else { Duration::ZERO });
                     self.machine.give(now, Thread::Network, work, Some(Job::Ask(request, priority)));
@@ -217,7 +211,7 @@ impl Visit {
                     self.renderer.data(request, bytes);
                 }
                 Event::Told(Note::Done(request)) => {
-                    self.aside(now, Duration(self.settings.compute.aside_request_ns.0 / 2));
+                    self.aside(now, Duration(self.browser.compute.aside_request_ns.0 / 2));
                     let last_byte = self.network.transfers[request as usize].last_byte.unwrap_or(now);
                     self.renderer.arrived(now, request, last_byte);
                 }
@@ -228,10 +222,10 @@ impl Visit {
         self.exchange(now);
     }
 
-    /// True when a connection speaks HTTP/2: the server then bounds its unsent bytes
+    /// True when a connection carries many requests at once: the server then bounds its unsent bytes
     /// ([`crate::unsent_bound`]).
-    pub fn speaks_http2(&self, connection: u32) -> bool {
-        self.network.speaks_http2(connection)
+    pub fn is_multiplexed(&self, connection: u32) -> bool {
+        self.network.is_multiplexed(connection)
     }
 
     /// True once the page is loaded and every request answered.
@@ -280,23 +274,29 @@ impl Visit {
 
     /// Queues a job for the network process to read a connection.
     fn plan_read(&mut self, now: Time, connection: u32) {
-        let work = self.reading_of(self.unread[connection as usize].min(READ));
+        let work = self.reading_of(self.unread[connection as usize].min(self.browser.read_bytes));
         let reading = std::mem::take(&mut self.reading);
         let read = Some(Job::Read(connection));
-        self.machine.give_behind(now, Thread::Network, reading + work, read, TOGETHER);
+        self.machine.give_behind(
+            now,
+            Thread::Network,
+            reading + work,
+            read,
+            self.browser.messages_before_reading,
+        );
     }
 
     fn reading_of(&self, bytes: u64) -> Duration {
-        Duration(self.settings.compute.receive_ns_per_kib.0 * bytes / 1024)
+        Duration(self.browser.compute.receive_ns_per_kib.0 * bytes / 1024)
     }
 
     /// The network process reads a connection.
     fn read(&mut self, now: Time, connection: u32) {
         let unread = &mut self.unread[connection as usize];
-        let bytes = (*unread).min(READ);
+        let bytes = (*unread).min(self.browser.read_bytes);
         *unread -= bytes;
-        self.aside_of_bytes(now, Duration(self.settings.compute.aside_ns_per_kib.0 * bytes / 1024));
-        self.network.actions.push_back(Action::ClientRead { connection, bytes });
+        self.aside_of_bytes(now, Duration(self.browser.compute.aside_ns_per_kib.0 * bytes / 1024));
+        self.network.actions.push_back(Action::ClientRead { connection, stream: STREAM, bytes });
         self.network.client_received(now, connection, bytes);
     }
 
@@ -311,7 +311,7 @@ impl Visit {
 
     /// Work that nothing waits for.
     fn aside(&mut self, now: Time, work: Duration) {
-        let threads = self.settings.compute.aside_threads;
+        let threads = self.browser.compute.aside_threads;
         for number in 0..threads {
             let share = Duration(work.0 / u64::from(threads));
             self.machine.give(now, Thread::Aside(number), share, None);
@@ -325,7 +325,7 @@ impl Visit {
             return Duration::ZERO;
         }
         let whole =
-            u128::from(self.settings.compute.aside_js_ns_per_kib.0) * u128::from(*decoded_bytes) / 1024;
+            u128::from(self.browser.compute.aside_js_ns_per_kib.0) * u128::from(*decoded_bytes) / 1024;
         Duration((whole * u128::from(bytes) / u128::from((*wire_bytes).max(1))) as u64)
     }
 
@@ -333,9 +333,9 @@ impl Visit {
     fn exchange(&mut self, now: Time) {
         while let Some(note) = self.network.notes.pop_front() {
             match note {
-                Note::Data(..) => self.agenda.at(now + self.settings.compute.pass_ns, Event::Told(note)),
+                Note::Data(..) => self.agenda.at(now + self.browser.compute.pass_ns, Event::Told(note)),
                 Note::Done(_) => {
-                    let work = self.noise.vary(self.settings.compute.respond_ns);
+                    let work = self.noise.vary(self.browser.compute.respond_ns);
                     let reading = std::mem::take(&mut self.reading);
                     self.machine.give(now, Thread::Network, reading + work, Some(Job::Tell(note)));
                 }
@@ -344,14 +344,16 @@ impl Visit {
         while let Some((thread, time, work)) = self.network.works.pop_front() {
             let job = work.map(Job::Network);
             match thread {
-                Thread::Network => self.machine.give_behind(now, thread, time, job, TOGETHER),
+                Thread::Network => {
+                    self.machine.give_behind(now, thread, time, job, self.browser.messages_before_reading)
+                }
                 _ => self.machine.give(now, thread, time, job),
             }
         }
         if let Some(time) = self.renderer.job.take() {
             self.machine.give(now, Thread::Main, time, Some(Job::Ran));
         }
-        let compute = &self.settings.compute;
+        let compute = &self.browser.compute;
         while let Some(wish) = self.renderer.wishes.pop_front() {
             match wish {
                 Wish::Ask(request, priority) => {

@@ -3,17 +3,19 @@
 mod pages;
 mod transport;
 
-use pages::{UNTIL, geo, load, lte, markup, of, page, resource, settings};
+use pages::{UNTIL, browser, geo, load, lte, markup, of, page, resource};
 use proptest::prelude::*;
 use transport::{Path, carry};
+use wirepaint_http_model::HttpVersion;
+use wirepaint_page_model::browser::{Compute, Tls};
+use wirepaint_page_model::catalogue::chromium;
 use wirepaint_page_model::page::{Cause, Document, Element, Holds, Kind, Resource};
-use wirepaint_page_model::settings::{Compute, Http, Tls};
-use wirepaint_page_model::{Page, Prepared, Priority, Settings};
+use wirepaint_page_model::{Browser, Page, Prepared, Priority};
 use wirepaint_units::{BitRate, Duration, Time};
 
 #[test]
 fn a_document_takes_four_round_trips_and_its_transfer() {
-    let carried = load(page(1, 0, vec![]), settings(Http::H2), geo());
+    let carried = load(page(1, 0, vec![]), browser(HttpVersion::H2), geo());
     let document = of(&carried, 0);
     // TCP, TLS, and request: three round trips; its ten segments fit the first window.
     let (sent, last) = (document.sent.unwrap().0, document.last_byte.unwrap().0);
@@ -25,12 +27,12 @@ fn a_document_takes_four_round_trips_and_its_transfer() {
 fn the_first_stylesheet_takes_the_network_process_longer() {
     let queued_ms = |kind, element| {
         let asked = resource(kind, 0, 5_000, markup(100, element));
-        let settings = Settings { compute_noise_percent: 0, ..settings(Http::H1) };
-        let carried = load(page(1, 0, vec![asked]), settings, lte());
+        let browser = Browser { compute_noise_percent: 0, ..browser(HttpVersion::H1) };
+        let carried = load(page(1, 0, vec![asked]), browser, lte());
         let asked = of(&carried, 1);
         (asked.queued.unwrap().0 - asked.discovered.0) / 1_000_000
     };
-    let longer = Compute::default().first_code_ns.0 / 1_000_000;
+    let longer = chromium().compute.first_code_ns.0 / 1_000_000;
     let [style, image] =
         [(Kind::Css, Element::Stylesheet), (Kind::Image, Element::Image)].map(|(k, e)| queued_ms(k, e));
     // Other threads share the cores for a part of it.
@@ -40,8 +42,8 @@ fn the_first_stylesheet_takes_the_network_process_longer() {
 #[test]
 fn requests_that_are_asked_for_together_are_written_together() {
     let images = (0..12).map(|i| resource(Kind::Image, 0, 2_000 + i, markup(500 + i, Element::Image)));
-    let settings = Settings { compute_noise_percent: 0, ..settings(Http::H2) };
-    let carried = load(page(1, 0, images.collect()), settings, lte());
+    let browser = Browser { compute_noise_percent: 0, ..browser(HttpVersion::H2) };
+    let carried = load(page(1, 0, images.collect()), browser, lte());
     let images: Vec<_> = (1..13).map(|i| of(&carried, i)).collect();
     let mut sent: Vec<Time> = images.iter().map(|image| image.sent.unwrap()).collect();
     sent.dedup();
@@ -54,9 +56,9 @@ fn a_script_is_parsed_by_other_threads_while_it_comes() {
     let ran_ms = |aside_ms_per_kib, path| {
         let script = resource(Kind::Js, 0, 100_000, markup(100, Element::Script));
         let aside_js_ns_per_kib = Duration::from_millis(aside_ms_per_kib);
-        let compute = Compute { aside_js_ns_per_kib, ..Compute::default() };
-        let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
-        let carried = load(page(1, 400, vec![script]), settings, path);
+        let compute = Compute { aside_js_ns_per_kib, ..chromium().compute };
+        let browser = Browser { compute, compute_noise_percent: 0, ..browser(HttpVersion::H2) };
+        let carried = load(page(1, 400, vec![script]), browser, path);
         carried.rows.page.dom_content_loaded.unwrap().since(of(&carried, 1).last_byte.unwrap()).0 / 1_000_000
     };
     // 300 ms of work on two cores; the transfer takes 8 s at 100 kbit/s or 8 ms at 100 Mbit/s.
@@ -72,11 +74,11 @@ fn the_script_of_a_synthesised_page_holds_the_parser_up() {
         let mut page = page(1, 4_000, vec![]);
         page.resources[0].document =
             Some(Document { body_at: 4_000, inline_scripts: vec![100], driver, ..Document::default() });
-        let settings = Settings { compute_noise_percent: 0, ..settings(Http::H2) };
-        load(page, settings, lte()).rows.page.dom_content_loaded.unwrap()
+        let browser = Browser { compute_noise_percent: 0, ..browser(HttpVersion::H2) };
+        load(page, browser, lte()).rows.page.dom_content_loaded.unwrap()
     };
     let longer = ready(true).since(ready(false)).0;
-    let alone = Compute::default().driver_ns.0;
+    let alone = chromium().compute.driver_ns.0;
     assert!((alone..4 * alone).contains(&longer), "{longer}");
 }
 
@@ -90,7 +92,7 @@ fn ten_images_of_unknown_servers_hold_an_eleventh_back_but_no_redirected_one() {
     let target = resource(Kind::Image, 11, 2_000, Some(Cause::Redirect { by: 11 }));
     let eleventh = resource(Kind::Image, 12, 2_000, markup(700, Element::Image));
     let resources = (1..=10).map(slow).chain([moved, target, eleventh]).collect();
-    let carried = load(page(13, 0, resources), settings(Http::H2), lte());
+    let carried = load(page(13, 0, resources), browser(HttpVersion::H2), lte());
     let waited_ms = |number| {
         let image = of(&carried, number);
         image.queued.unwrap().since(image.discovered).0 / 1_000_000
@@ -105,9 +107,9 @@ fn the_network_process_reads_its_connections_between_requests() {
     let images = (0..40).map(|at| resource(Kind::Image, 0, 100, markup(100 + at, Element::Image))).collect();
     let mut page = page(1, 0, images);
     (page.resources[0].wire_bytes, page.resources[0].decoded_bytes) = (100_000, 100_000);
-    let compute = Compute { request_ns: Duration::from_millis(1), ..Compute::default() };
-    let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
-    let carried = load(page, settings, lte());
+    let compute = Compute { request_ns: Duration::from_millis(1), ..chromium().compute };
+    let browser = Browser { compute, compute_noise_percent: 0, ..browser(HttpVersion::H2) };
+    let carried = load(page, browser, lte());
     let asked = |at| of(&carried, at).queued.unwrap();
     let (begin, end) = (asked(5), asked(35));
     let between = |time| begin < time && time < end;
@@ -122,9 +124,9 @@ fn a_busy_network_process_reads_later() {
         let mut page = page(1, 0, vec![style]);
         (page.resources[0].wire_bytes, page.resources[0].decoded_bytes) = (200_000, 200_000);
         let first_code_ns = Duration::from_millis(first_code_ms);
-        let compute = Compute { first_code_ns, ..Compute::default() };
-        let settings = Settings { compute, compute_noise_percent: 0, ..settings(Http::H2) };
-        load(page, settings, lte()).most_unread
+        let compute = Compute { first_code_ns, ..chromium().compute };
+        let browser = Browser { compute, compute_noise_percent: 0, ..browser(HttpVersion::H2) };
+        load(page, browser, lte()).most_unread
     };
     // The second window of the document arrives in these 30 ms.
     let (free, busy) = (most_unread(0), most_unread(30));
@@ -134,7 +136,7 @@ fn a_busy_network_process_reads_later() {
 #[test]
 fn tls_1_2_takes_no_round_trip_more_and_other_sizes() {
     let of_version = |tls| {
-        let carried = load(page(1, 0, vec![]), Settings { tls, ..settings(Http::H2) }, geo());
+        let carried = load(page(1, 0, vec![]), Browser { tls, ..browser(HttpVersion::H2) }, geo());
         (of(&carried, 0).sent.unwrap().0, carried.rows.connections[0].bytes_received)
     };
     let (new, old) = (of_version(Tls::V13), of_version(Tls::V12));
@@ -145,12 +147,12 @@ fn tls_1_2_takes_no_round_trip_more_and_other_sizes() {
 
 #[test]
 fn every_frame_of_the_browser_is_a_write_and_settings_are_acknowledged() {
-    let writes = |http| load(page(1, 0, vec![]), settings(http), geo()).bytes[0][0].0.clone();
+    let writes = |http| load(page(1, 0, vec![]), browser(http), geo()).bytes[0][0].0.clone();
     let (hello, finished, preface, acknowledgement) = (1_760, 64, 22 + 70, 22 + 9);
-    let http2 = writes(Http::H2);
+    let http2 = writes(HttpVersion::H2);
     assert!(http2[0] >= hello && http2.len() == 5, "{http2:?}");
     assert_eq!([http2[1], http2[2], http2[4]], [finished, preface, acknowledgement]);
-    assert_eq!(writes(Http::H1).len(), 3);
+    assert_eq!(writes(HttpVersion::H1).len(), 3);
 }
 
 #[test]
@@ -159,8 +161,8 @@ fn without_a_limit_the_cores_are_what_a_load_waits_for() {
     let page = page(1, 400, images.collect());
     let path = Path { down: BitRate(0), up: BitRate(0), delay: Duration::ZERO };
     let time = |cores| {
-        let compute = Compute { cores, ..Compute::default() };
-        let carried = load(page.clone(), Settings { compute, ..settings(Http::H2) }, path);
+        let compute = Compute { cores, ..chromium().compute };
+        let carried = load(page.clone(), Browser { compute, ..browser(HttpVersion::H2) }, path);
         carried.rows.page.load_event.unwrap().0
     };
     let (one, two, many) = (time(1), time(2), time(32));
@@ -170,10 +172,10 @@ fn without_a_limit_the_cores_are_what_a_load_waits_for() {
 #[test]
 fn http1_opens_six_connections_to_a_host_and_http2_uses_one() {
     let images = || (0..20).map(|i| resource(Kind::Image, 0, 5_000 + i, markup(500 + i, Element::Image)));
-    let h1 = load(page(1, 400, images().collect()), settings(Http::H1), lte());
+    let h1 = load(page(1, 400, images().collect()), browser(HttpVersion::H1), lte());
     assert_eq!(h1.rows.connections.len(), 6);
     assert!(h1.rows.connections.iter().all(|connection| connection.objects > 0));
-    let h2 = load(page(1, 400, images().collect()), settings(Http::H2), lte());
+    let h2 = load(page(1, 400, images().collect()), browser(HttpVersion::H2), lte());
     assert_eq!(h2.rows.connections.iter().filter(|connection| connection.objects > 0).count(), 1);
     assert_eq!(h2.rows.connections[0].objects, 21);
 }
@@ -183,8 +185,8 @@ fn the_most_connections_to_a_host_can_be_set() {
     let images = (0..20).map(|i| resource(Kind::Image, 0, 5_000 + i, markup(500 + i, Element::Image)));
     let page = page(1, 400, images.collect());
     for most in 1..=8 {
-        let settings = Settings { connections_per_origin: most, ..settings(Http::H1) };
-        assert_eq!(load(page.clone(), settings, lte()).rows.connections.len(), usize::from(most));
+        let browser = Browser { connections_per_origin: most, ..browser(HttpVersion::H1) };
+        assert_eq!(load(page.clone(), browser, lte()).rows.connections.len(), usize::from(most));
     }
 }
 
@@ -192,7 +194,7 @@ fn the_most_connections_to_a_host_can_be_set() {
 fn pipelining_sends_requests_ahead_of_answers() {
     let images = (0..12).map(|i| resource(Kind::Image, 0, 500 + i, markup(500 + i, Element::Image)));
     let page = page(1, 400, images.collect());
-    let with = |pipeline| Settings { connections_per_origin: 1, pipeline, ..settings(Http::H1) };
+    let with = |pipeline| Browser { connections_per_origin: 1, pipeline, ..browser(HttpVersion::H1) };
     let plain = load(page.clone(), with(1), geo()).rows.page.load_event.unwrap();
     let piped = load(page, with(4), geo()).rows.page.load_event.unwrap();
     assert!(piped.0 < plain.0 * 2 / 3, "{piped:?} of {plain:?}");
@@ -201,7 +203,7 @@ fn pipelining_sends_requests_ahead_of_answers() {
 #[test]
 fn spare_connects_are_closed_when_the_first_speaks_http2() {
     let images = (0..6).map(|i| resource(Kind::Image, 1, 5_000 + i, markup(500 + i, Element::Image)));
-    let carried = load(page(2, 400, images.collect()), settings(Http::H2), lte());
+    let carried = load(page(2, 400, images.collect()), browser(HttpVersion::H2), lte());
     let to_images = carried.rows.connections.iter().filter(|connection| connection.origin == 1);
     let (used, spare): (Vec<_>, Vec<_>) = to_images.partition(|connection| connection.objects > 0);
     assert_eq!((used.len(), spare.len()), (1, 5));
@@ -210,11 +212,11 @@ fn spare_connects_are_closed_when_the_first_speaks_http2() {
 
 #[test]
 fn a_slow_connect_gets_a_second_one_beside_it() {
-    let carried = load(page(1, 0, vec![]), settings(Http::H2), geo());
+    let carried = load(page(1, 0, vec![]), browser(HttpVersion::H2), geo());
     let opened: Vec<u64> = carried.rows.connections.iter().map(|c| c.opened.0 / 1_000_000).collect();
     assert_eq!(opened.len(), 2);
     assert_eq!(opened[1] - opened[0], 250);
-    assert_eq!(load(page(1, 0, vec![]), settings(Http::H2), lte()).rows.connections.len(), 1);
+    assert_eq!(load(page(1, 0, vec![]), browser(HttpVersion::H2), lte()).rows.connections.len(), 1);
 }
 
 #[test]
@@ -227,7 +229,7 @@ fn a_connection_that_is_given_up_while_its_name_is_looked_up_is_none() {
     // the last one's, to another host, begins then.
     let resources = vec![script(1, 1_000, 10), script(1, 1_001, 300), script(2, 1_002, 320)];
     let dns_ns = Duration::from_millis(500);
-    let carried = load(page(3, 0, resources), Settings { dns_ns, ..settings(Http::H2) }, lte());
+    let carried = load(page(3, 0, resources), Browser { dns_ns, ..browser(HttpVersion::H2) }, lte());
     let (first, second, other) = (of(&carried, 1), of(&carried, 2), of(&carried, 3));
     assert_eq!(first.connection, second.connection);
     assert!(first.connection.is_some() && other.connection != first.connection);
@@ -241,7 +243,7 @@ fn requests_without_credentials_have_a_connection_of_their_own() {
     let mut font = resource(Kind::Font, 1, 5_000, markup(100, Element::Preload));
     font.pool = 1;
     let image = resource(Kind::Image, 1, 5_000, markup(500, Element::Image));
-    let carried = load(page(2, 400, vec![font, image]), settings(Http::H2), lte());
+    let carried = load(page(2, 400, vec![font, image]), browser(HttpVersion::H2), lte());
     assert_ne!(of(&carried, 1).connection, of(&carried, 2).connection);
 }
 
@@ -251,16 +253,17 @@ fn origins_of_one_address_share_a_connection_when_told_to() {
     let image = resource(Kind::Image, 1, 5_000, Some(Cause::Style { by: 1 }));
     let mut page = page(2, 400, vec![style, image]);
     page.origins[1].address = page.origins[0].address;
-    let coalesced = Settings { coalesce: true, ..settings(Http::H2) };
+    let coalesced = Browser { coalesce: true, ..browser(HttpVersion::H2) };
     assert_eq!(load(page.clone(), coalesced, lte()).rows.connections.len(), 1);
-    assert_eq!(load(page, settings(Http::H2), lte()).rows.connections.len(), 2);
+    assert_eq!(load(page, browser(HttpVersion::H2), lte()).rows.connections.len(), 2);
 }
 
 #[test]
 fn before_the_body_two_images_at_a_time_are_asked_for() {
     let script = resource(Kind::Js, 0, 200_000, markup(100, Element::Script));
     let images = (0..8).map(|i| resource(Kind::Image, 0, 20_000 + i, markup(500 + i, Element::Image)));
-    let carried = load(page(1, 400, [script].into_iter().chain(images).collect()), settings(Http::H2), lte());
+    let carried =
+        load(page(1, 400, [script].into_iter().chain(images).collect()), browser(HttpVersion::H2), lte());
     let script_done = of(&carried, 1).last_byte.unwrap();
     let asked_before = (2..10).filter(|&i| of(&carried, i).queued.unwrap() < script_done).count();
     assert_eq!(asked_before, 2, "the others wait for the script that stands before the body");
@@ -272,7 +275,7 @@ fn before_the_body_two_images_at_a_time_are_asked_for() {
 fn before_the_body_images_of_low_priority_wait_for_scripts_too() {
     let scripts = (0..2).map(|i| resource(Kind::Js, 0, 400_000 + i, markup(100 + i, Element::Script)));
     let images = (0..8).map(|i| resource(Kind::Image, 1, 2_000 + i, markup(500 + i, Element::Image)));
-    let carried = load(page(2, 400, scripts.chain(images).collect()), settings(Http::H2), lte());
+    let carried = load(page(2, 400, scripts.chain(images).collect()), browser(HttpVersion::H2), lte());
     let script_done = (1..3).filter_map(|i| of(&carried, i).last_byte).min();
     let waited: Vec<bool> = (3..11).map(|i| of(&carried, i).queued >= script_done).collect();
     // Chromium gives the first five medium priority; two of these at a time may always start.
@@ -283,7 +286,7 @@ fn before_the_body_images_of_low_priority_wait_for_scripts_too() {
 fn a_stylesheet_overtakes_an_image_that_was_asked_for_before() {
     let image = resource(Kind::Image, 0, 400_000, markup(500, Element::Image));
     let style = resource(Kind::Css, 0, 100_000, markup(600, Element::Stylesheet));
-    let carried = load(page(1, 400, vec![image, style]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![image, style]), browser(HttpVersion::H2), lte());
     assert!(of(&carried, 1).queued < of(&carried, 2).queued);
     assert!(of(&carried, 2).last_byte < of(&carried, 1).last_byte);
     assert_eq!(of(&carried, 2).priority, Priority::VeryHigh);
@@ -293,7 +296,7 @@ fn a_stylesheet_overtakes_an_image_that_was_asked_for_before() {
 fn what_a_style_rule_names_is_asked_for_after_the_layout() {
     let style = resource(Kind::Css, 0, 20_000, markup(100, Element::Stylesheet));
     let font = resource(Kind::Font, 0, 20_000, Some(Cause::Style { by: 1 }));
-    let carried = load(page(1, 400, vec![style, font]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![style, font]), browser(HttpVersion::H2), lte());
     assert!(of(&carried, 2).discovered > of(&carried, 1).last_byte.unwrap());
     assert!(carried.rows.page.first_paint.unwrap() > of(&carried, 1).last_byte.unwrap());
 }
@@ -303,7 +306,7 @@ fn deferred_scripts_run_before_dom_content_loaded_and_asynchronous_ones_need_not
     let deferred = resource(Kind::Js, 0, 20_000, markup(100, Element::DeferredScript));
     let mut slow = resource(Kind::Js, 0, 20_001, markup(200, Element::AsyncScript));
     slow.think_ns = Duration::from_secs(2);
-    let carried = load(page(1, 400, vec![deferred, slow]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![deferred, slow]), browser(HttpVersion::H2), lte());
     let ready = carried.rows.page.dom_content_loaded.unwrap();
     assert!(ready > of(&carried, 1).last_byte.unwrap());
     assert!(ready < of(&carried, 2).last_byte.unwrap());
@@ -316,7 +319,7 @@ fn a_script_asks_after_its_delay_and_a_fetch_does_not_hold_the_load_event() {
     let after_ns = Duration::from_millis(400);
     let mut fetch = resource(Kind::Data, 0, 1_000, Some(Cause::Script { by: 1, after_ns }));
     fetch.think_ns = Duration::from_secs(1);
-    let carried = load(page(1, 400, vec![script, fetch]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![script, fetch]), browser(HttpVersion::H2), lte());
     let (script, fetch) = (of(&carried, 1), of(&carried, 2));
     let delay = fetch.discovered.since(script.last_byte.unwrap());
     assert!((400..410).contains(&(delay.0 / 1_000_000)), "{delay:?}");
@@ -332,7 +335,7 @@ fn what_waits_for_several_is_asked_for_after_the_last_of_them() {
     let after_ns = Duration::from_millis(30);
     let mut image = resource(Kind::Image, 0, 2_000, Some(Cause::Script { by: 1, after_ns }));
     image.also = vec![2];
-    let carried = load(page(1, 400, vec![script, slow, image]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![script, slow, image]), browser(HttpVersion::H2), lte());
     let delay = of(&carried, 3).discovered.since(of(&carried, 2).last_byte.unwrap());
     assert!((30..40).contains(&(delay.0 / 1_000_000)), "{delay:?}");
 }
@@ -345,7 +348,7 @@ fn what_waits_for_dom_content_loaded_is_asked_for_after_it() {
     let after_ns = Duration::from_millis(20);
     let mut image = resource(Kind::Image, 0, 2_000, Some(Cause::Script { by: 1, after_ns }));
     image.after_content_loaded = true;
-    let carried = load(page(1, 400, vec![script, late, image]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![script, late, image]), browser(HttpVersion::H2), lte());
     let delay = of(&carried, 3).discovered.since(carried.rows.page.dom_content_loaded.unwrap());
     assert!((20..30).contains(&(delay.0 / 1_000_000)), "{delay:?}");
 }
@@ -355,7 +358,7 @@ fn what_follows_the_load_event_is_asked_for_after_it() {
     let cause = Some(Cause::Script { by: 0, after_ns: Duration::from_millis(50) });
     let mut beacon = resource(Kind::Data, 0, 100, cause);
     beacon.after_load = true;
-    let carried = load(page(1, 400, vec![beacon]), settings(Http::H2), lte());
+    let carried = load(page(1, 400, vec![beacon]), browser(HttpVersion::H2), lte());
     assert!(of(&carried, 1).discovered.since(carried.rows.page.load_event.unwrap()).0 >= 50_000_000);
 }
 
@@ -364,7 +367,7 @@ fn a_redirect_is_followed_and_keeps_its_place() {
     let script = resource(Kind::Js, 0, 0, markup(100, Element::Script));
     let target = resource(Kind::Js, 1, 5_000, Some(Cause::Redirect { by: 1 }));
     let image = resource(Kind::Image, 0, 5_000, markup(500, Element::Image));
-    let carried = load(page(2, 400, vec![script, target, image]), settings(Http::H2), lte());
+    let carried = load(page(2, 400, vec![script, target, image]), browser(HttpVersion::H2), lte());
     assert!(of(&carried, 2).discovered > of(&carried, 1).last_byte.unwrap());
     assert!(carried.rows.page.dom_content_loaded.unwrap() > of(&carried, 2).last_byte.unwrap());
 }
@@ -482,13 +485,13 @@ proptest! {
     ) {
         // Refused: two targets of one redirect, a navigation that leads to no document.
         prop_assume!(page.check().is_ok());
-        let http = if h2 { Http::H2 } else { Http::H1 };
+        let http = if h2 { HttpVersion::H2 } else { HttpVersion::H1 };
         let dns_ns = Duration::from_millis(dns);
-        let settings =
-            Settings { http, pipeline, connections_per_origin, coalesce, dns_ns, ..Settings::default() };
+        let browser =
+            Browser { http, pipeline, connections_per_origin, coalesce, dns_ns, ..chromium() };
         let path = Path { down: BitRate(down), up: BitRate(down), delay: Duration::from_millis(delay) };
         let prepared = Prepared::new(page);
-        let carried = carry(&prepared, &settings, path, 7, UNTIL);
+        let carried = carry(&prepared, &browser, path, 7, UNTIL);
         let rows = &carried.rows;
         prop_assert!(carried.done, "{}", unfinished(prepared.page(), rows));
         prop_assert_eq!(rows.objects.len(), prepared.page().resources.len());
@@ -506,7 +509,7 @@ proptest! {
                 prop_assert!(server.1 <= server.0.iter().sum());
             }
         }
-        let again = carry(&prepared, &settings, path, 7, UNTIL);
+        let again = carry(&prepared, &browser, path, 7, UNTIL);
         prop_assert_eq!(&again.rows, rows);
     }
 }

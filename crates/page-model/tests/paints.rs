@@ -3,11 +3,12 @@
 mod transport;
 
 use transport::{Carried, Path, carry};
+use wirepaint_page_model::browser::Compute;
+use wirepaint_page_model::catalogue::chromium;
 use wirepaint_page_model::page::{
     Cause, Document, Element, Follows, InlineBox, InlineFlow, Kind, Origin, Paints, Resource,
 };
-use wirepaint_page_model::settings::Compute;
-use wirepaint_page_model::{Page, Prepared, Priority, Settings};
+use wirepaint_page_model::{Browser, Page, Prepared, Priority};
 use wirepaint_units::{BitRate, Duration, Time};
 
 const UNTIL: Time = Time(60_000_000_000);
@@ -40,19 +41,14 @@ fn scripted(bytes: u64, after_ms: u64) -> Resource {
 }
 
 fn load(document: Document, resources: Vec<Resource>) -> Carried {
-    load_on(&Settings::default(), document, resources)
+    load_on(&chromium(), document, resources)
 }
 
-fn load_on(settings: &Settings, document: Document, resources: Vec<Resource>) -> Carried {
-    load_painting(settings, document, resources, Paints::default())
+fn load_on(browser: &Browser, document: Document, resources: Vec<Resource>) -> Carried {
+    load_painting(browser, document, resources, Paints::default())
 }
 
-fn load_painting(
-    settings: &Settings,
-    document: Document,
-    resources: Vec<Resource>,
-    paints: Paints,
-) -> Carried {
+fn load_painting(browser: &Browser, document: Document, resources: Vec<Resource>, paints: Paints) -> Carried {
     let mut base = resource(Kind::Html, 10_000, None);
     base.document = Some(document);
     let origin =
@@ -61,7 +57,7 @@ fn load_painting(
     let page = Page { origins: vec![origin], resources, paints };
     page.check().unwrap();
     let path = Path { down: BitRate(5_000_000), up: BitRate(5_000_000), delay: Duration::from_millis(20) };
-    let carried = carry(&Prepared::new(page), settings, path, 1, UNTIL);
+    let carried = carry(&Prepared::new(page), browser, path, 1, UNTIL);
     assert!(carried.done, "the visit did not end");
     carried
 }
@@ -76,7 +72,7 @@ fn last_byte(carried: &Carried, resource: u32) -> Time {
 fn lag_ms(carried: &Carried, resource: u32) -> i64 {
     let painted = carried.rows.page.largest_contentful_paint.unwrap();
     let lag = painted.0 as i64 - last_byte(carried, resource).0 as i64;
-    (lag - Settings::default().compute.paint_ns.0 as i64) / 1_000_000
+    (lag - chromium().compute.paint_ns.0 as i64) / 1_000_000
 }
 
 #[test]
@@ -110,14 +106,14 @@ fn what_may_be_an_image_of_unknown_place_has_no_time() {
 #[test]
 fn style_asks_for_images_and_the_end_of_a_layout_for_fonts() {
     // Cores for all threads and no noise: durations equal the costs.
-    let compute = Compute { cores: 16, ..Compute::default() };
-    let settings = Settings { compute: compute.clone(), compute_noise_percent: 0, ..Settings::default() };
+    let compute = Compute { cores: 16, ..chromium().compute };
+    let browser = Browser { compute: compute.clone(), compute_noise_percent: 0, ..chromium() };
     let sheet = Cause::Markup { by: 0, at: 50, element: Element::Stylesheet };
     let styled = |kind| resource(kind, 5_000, Some(Cause::Style { by: 1 }));
     let after_sheet = |elements, names_fonts| {
         let document = Document { body_at: 100, elements, names_fonts, ..Document::default() };
         let sheet = resource(Kind::Css, 20_000, Some(sheet));
-        let carried = load_on(&settings, document, vec![sheet, styled(Kind::Image), styled(Kind::Font)]);
+        let carried = load_on(&browser, document, vec![sheet, styled(Kind::Image), styled(Kind::Font)]);
         let asked = |resource| {
             let object = carried.rows.objects.iter().find(|object| object.resource == resource).unwrap();
             object.discovered.since(last_byte(&carried, 1))
@@ -154,7 +150,7 @@ fn a_visible_image_overtakes_one_below_also_when_it_is_asked_for_by_the_layout()
 #[test]
 fn the_view_port_is_complete_when_its_last_image_element_is_painted() {
     let document = Document { text_area: 40_000, ..Document::default() };
-    let paint = Settings::default().compute.paint_ns;
+    let paint = chromium().compute.paint_ns;
     let element = Resource { in_viewport: true, ..image(100, 200_000) };
     let carried = load(document.clone(), vec![element]);
     assert!(carried.rows.page.viewport_complete.unwrap() >= last_byte(&carried, 1) + paint);
@@ -206,8 +202,8 @@ fn a_paint_follows_the_last_bytes_of_scripts_or_their_runs() {
     let painted = |run| {
         let first = Follows { by: vec![1], run, after_ns: Duration::from_millis(10) };
         let paints = Paints { first: Some(first), largest: None };
-        let settings = Settings { compute_noise_percent: 0, ..Settings::default() };
-        let carried = load_painting(&settings, Document::default(), vec![script()], paints);
+        let browser = Browser { compute_noise_percent: 0, ..chromium() };
+        let carried = load_painting(&browser, Document::default(), vec![script()], paints);
         let after = carried.rows.page.first_paint.unwrap().0 - last_byte(&carried, 1).0;
         after / 1_000_000
     };

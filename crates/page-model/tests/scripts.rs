@@ -5,10 +5,11 @@ mod pages;
 #[expect(dead_code)]
 mod transport;
 
-use pages::{load, lte, markup, of, page, resource, settings};
+use pages::{browser, load, lte, markup, of, page, resource};
+use wirepaint_http_model::HttpVersion;
+use wirepaint_page_model::catalogue::chromium;
 use wirepaint_page_model::page::{Cause, Element, Holds, Kind, Resource};
-use wirepaint_page_model::settings::Http;
-use wirepaint_page_model::{Page, Settings};
+use wirepaint_page_model::{Browser, Page};
 use wirepaint_units::{Duration, Time};
 
 /// A resource that a script requests, `after_ms` after `by`.
@@ -17,7 +18,7 @@ fn scripted(kind: Kind, bytes: u64, by: u32, after_ms: u64) -> Resource {
 }
 
 fn exact(page: Page) -> transport::Carried {
-    load(page, Settings { compute_noise_percent: 0, ..settings(Http::H2) }, lte())
+    load(page, Browser { compute_noise_percent: 0, ..browser(HttpVersion::H2) }, lte())
 }
 
 fn ms(from: Time, to: Time) -> u64 {
@@ -128,7 +129,7 @@ fn the_first_layout_waits_for_fonts_as_long_as_its_page_says() {
         document.layout_wait_ns = wait_ms.map(Duration::from_millis);
         exact(page).rows.page.first_paint.unwrap()
     };
-    let usual = wirepaint_page_model::settings::Compute::default().fonts_ns.0 / 1_000_000;
+    let usual = chromium().compute.fonts_ns.0 / 1_000_000;
     assert_eq!(ms(first_paint(Some(0)), first_paint(None)), usual);
     assert_eq!(ms(first_paint(Some(0)), first_paint(Some(70))), 70);
 }

@@ -9,7 +9,6 @@ use crate::answer::{Answer, Ask};
 use crate::clock::{Timer, monotonic};
 use crate::http1::IDLE_TIME;
 use crate::matching::{Matched, Target};
-use crate::priority::{Change, Priority, Schedule};
 use crate::records::{Asked, ConnectionId, RequestId};
 use crate::site::{Origins, Site};
 use crate::socket::Socket;
@@ -25,6 +24,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, timeout};
+use wirepaint_http_model::{Change, Priority, Schedule};
 
 /// Time for the client's preface.
 const OPENING_TIME: Duration = Duration::from_secs(30);

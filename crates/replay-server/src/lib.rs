@@ -21,7 +21,6 @@ mod headers;
 mod http1;
 mod http2;
 mod matching;
-mod priority;
 mod ranges;
 mod recording;
 mod records;

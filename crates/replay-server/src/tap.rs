@@ -1,7 +1,6 @@
 //! A transport under an HTTP/2 connection. It knows two things that the h2 crate does not report: whether all
 //! written bytes have reached the kernel, and which priorities the client changed.
 
-use crate::priority::Change;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
@@ -9,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+use wirepaint_http_model::Change;
 
 /// Length of the client's connection preface (RFC 9113, section 3.4).
 const PREFACE: usize = 24;

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
-use wirepaint_run::{HttpVersion, Tls, Transport};
+use wirepaint_run::{Tls, Transport};
 
 /// Bytes by which rustls counts a record larger than its plaintext.
 const RECORD_HEADER: usize = 5;
@@ -73,10 +73,7 @@ impl Authority {
             .map_err(refusal("protocol versions"))?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(ByName { certificates, unnamed }));
-        config.alpn_protocols = match transport.http {
-            HttpVersion::H1 => vec![b"http/1.1".to_vec()],
-            HttpVersion::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-        };
+        config.alpn_protocols = transport.http.offered().map(|name| name.as_bytes().to_vec()).collect();
         config.ticketer = self.tickets.clone();
         config.max_fragment_size = transport.tls_record_bytes.map(|bytes| bytes as usize + RECORD_HEADER);
         if std::env::var_os("SSLKEYLOGFILE").is_some() {

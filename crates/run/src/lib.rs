@@ -17,7 +17,8 @@ pub use host::{Host, Role};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
 pub use server::{Origin, Response, Server};
 pub use transport::{HttpVersion, Tls, Transport};
-pub use visit::{Browser, Visit};
+pub use visit::{Navigation, Visit};
+pub use wirepaint_page_model::Browser;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use wirepaint_units::{Duration, Time};
 
 /// Version of the document; a program refuses another one.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 fn default_flow_interval() -> Duration {
     Duration::from_millis(100)
@@ -36,7 +37,7 @@ fn default_flow_interval() -> Duration {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Version of this document: 2.
+    /// Version of this document: 3.
     pub format: u32,
     /// Short unique id (at most 8 characters of a-z0-9); everything the run owns carries it.
     pub id: String,
@@ -64,6 +65,9 @@ pub struct Run {
     /// What servers answer (testbed only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// Browsers of the model, by name (simulator only).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub browsers: BTreeMap<String, Browser>,
     /// Page visits, one or more users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub visits: Vec<Visit>,
@@ -157,7 +161,7 @@ impl Run {
             Err(RunError::Value { path: path.to_owned(), key, found, accepted })
         };
         if run.format != FORMAT {
-            return refuse("format", run.format.to_string(), "2");
+            return refuse("format", run.format.to_string(), "3");
         }
         let id_ok = (1..=8).contains(&run.id.len())
             && run.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -223,13 +227,13 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_by_name() {
         let error =
-            read(r#"{"format":2,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
+            read(r#"{"format":3,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `colour`"), "{error}");
     }
 
     #[test]
     fn an_id_that_could_leave_its_folder_is_refused() {
-        let error = read(r#"{"format":2,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
+        let error = read(r#"{"format":3,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
         assert!(error.to_string().contains("1 to 8 characters"), "{error}");
     }
 }

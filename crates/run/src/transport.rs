@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-pub use wirepaint_page_model::settings::Tls;
+pub use wirepaint_http_model::HttpVersion;
+pub use wirepaint_page_model::browser::Tls;
 use wirepaint_units::Duration;
 
 /// What all connections of a run have in common.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Transport {
     /// Newest HTTP version offered on encrypted origins.
@@ -28,27 +29,4 @@ pub struct Transport {
     /// second one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quickack: bool,
-}
-
-impl Default for Transport {
-    fn default() -> Transport {
-        Transport {
-            http: HttpVersion::H2,
-            tls: Tls::default(),
-            tls_record_bytes: None,
-            sysctls: BTreeMap::new(),
-            rto_min_ns: None,
-            quickack: false,
-        }
-    }
-}
-
-/// HTTP version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HttpVersion {
-    /// HTTP/1.1.
-    H1,
-    /// HTTP/2, HTTP/1.1 for a client that does not offer it.
-    H2,
 }

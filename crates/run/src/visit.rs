@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wirepaint_page_model::{Page, Settings};
+use wirepaint_page_model::Page;
 use wirepaint_units::{Duration, Time};
 
 /// One visit of one page by one user.
@@ -34,21 +34,21 @@ pub struct Visit {
     /// Code point of its packets (RFC 2474), both ways, 0 to 63: its service class.
     #[serde(default)]
     pub dscp: u8,
-    /// What a real browser does (testbed only).
+    /// Where a real browser goes (testbed only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub browser: Option<Browser>,
+    pub navigation: Option<Navigation>,
     /// What is loaded, as a model of a browser sees it (simulator only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<Page>,
-    /// Browser and servers of the model (simulator only).
-    #[serde(default)]
-    pub settings: Settings,
+    /// Name of the browser in `browsers` that the model loads it as (simulator only).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub browser: String,
 }
 
-/// What a real browser is told.
+/// What a real browser is told of a visit.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Browser {
+pub struct Navigation {
     /// Address of the base document.
     pub url: String,
     /// View port in CSS pixels: width, height.

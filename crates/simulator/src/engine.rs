@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wirepaint_congestion_native::Instance;
 use wirepaint_link_model::config::Direction;
-use wirepaint_run::{Host, Role, Run, Side, default_mtu};
+use wirepaint_run::{Browser, Host, Role, Run, Side, default_mtu};
 use wirepaint_tcp_model::Config;
 use wirepaint_units::Time;
 
@@ -160,10 +160,7 @@ impl Engine {
             page.check().map_err(|e| {
                 Error::value(plan.place, format!("{key}.page.{}", e.key), e.found, e.accepted)
             })?;
-            let settings = settings::of_visit(visit, &run.transport);
-            settings.check().map_err(|e| {
-                Error::value(plan.place, format!("{key}.settings.{}", e.key), e.found, e.accepted)
-            })?;
+            let browser = plan.browser(&visit.browser, &key)?;
             // Browser and replay server set TCP_NODELAY.
             let quick = |config: Arc<Config>| Arc::new(Config { nodelay: true, ..Config::clone(&config) });
             let client = plan.host(&visit.client, &key, "client")?;
@@ -181,7 +178,7 @@ impl Engine {
                 sender: Side::Server,
             };
             let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(self.apps.len() as u64 + 1));
-            self.add(Application::Page(Box::new(Load::new(visit, page, settings, seed, dial))));
+            self.add(Application::Page(Box::new(Load::new(visit, page, browser, seed, dial))));
         }
         let flows = run.flows.iter().map(|flow| &flow.group);
         let visits = run.visits.iter().map(|visit| &visit.group);
@@ -388,6 +385,24 @@ impl<'a> Plan<'a> {
         settings::config(&self.run.transport, self.mtu, instance.clone(), host.initial_window)
             .map(Arc::new)
             .map_err(|(name, found, accepted)| Error::value(self.place, name, found, accepted))
+    }
+
+    /// A browser of the run.
+    fn browser(&self, name: &str, key: &str) -> Result<Browser, Error> {
+        let Some(known) = self.run.browsers.get(name) else {
+            let names: Vec<&str> = self.run.browsers.keys().map(String::as_str).collect();
+            let accepted = if names.is_empty() {
+                "a name in browsers, which is empty".to_owned()
+            } else {
+                names.join(", ")
+            };
+            return Err(Error::value(self.place, format!("{key}.browser"), format!("{name:?}"), accepted));
+        };
+        let browser = settings::browser(known, &self.run.transport);
+        browser.check().map_err(|e| {
+            Error::value(self.place, format!("browsers.{name}.{}", e.key), e.found, e.accepted)
+        })?;
+        Ok(browser)
     }
 
     fn dscp(&self, dscp: u8, key: &str) -> Result<u8, Error> {

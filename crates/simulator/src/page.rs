@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::fabric::EndpointId;
 use crate::world::{ConnectionId, Dial, World, client_end, is_client, server_end};
-use wirepaint_page_model::{Action, Backlog, Page, Prepared, Rows, Settings, Visit, unsent_bound};
+use wirepaint_page_model::{Action, Backlog, Browser, Page, Prepared, Rows, Visit, unsent_bound};
 use wirepaint_run::Visit as Asked;
 use wirepaint_units::Time;
 
@@ -52,13 +52,13 @@ struct Carried {
 }
 
 impl Load {
-    /// The visit of a description. [`Page::check`] and [`Settings::check`] must have accepted page and settings.
-    pub fn new(asked: &Asked, page: &Page, settings: Settings, seed: u64, dial: Dial) -> Load {
+    /// The visit of a description. [`Page::check`] and [`Browser::check`] must have accepted page and browser.
+    pub fn new(asked: &Asked, page: &Page, browser: Browser, seed: u64, dial: Dial) -> Load {
         let prepared = Prepared::new(page.clone());
         Load {
             user_agent: asked.user_agent.clone(),
             name: asked.name.clone(),
-            visit: Visit::new(&prepared, settings, seed),
+            visit: Visit::new(&prepared, browser, seed),
             prepared,
             dial,
             start: asked.start_ns,
@@ -126,13 +126,13 @@ impl Load {
                     };
                     self.connections.push(carried);
                 }
-                Action::ClientRead { connection, bytes } => {
+                Action::ClientRead { connection, bytes, .. } => {
                     let carried = &mut self.connections[connection as usize];
                     carried.unread -= bytes;
                     world.read(client_end(carried.id), bytes);
                 }
-                Action::ClientWrite { connection, bytes } => self.write(world, connection, false, bytes),
-                Action::ServerWrite { connection, bytes } => self.write(world, connection, true, bytes),
+                Action::ClientWrite { connection, bytes, .. } => self.write(world, connection, false, bytes),
+                Action::ServerWrite { connection, bytes, .. } => self.write(world, connection, true, bytes),
                 Action::ServerWaits { connection } => {
                     world.wait_for_space(server_end(self.connections[connection as usize].id));
                 }
@@ -173,7 +173,7 @@ impl Load {
     fn tell_backlog(&mut self, world: &mut World, number: u32) {
         let carried = &mut self.connections[number as usize];
         let endpoint = server_end(carried.id);
-        if self.visit.speaks_http2(number) {
+        if self.visit.is_multiplexed(number) {
             let sock = world.tcp(endpoint).sock();
             let window = u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache);
             world.bound_unsent(endpoint, unsent_bound(window));
@@ -260,13 +260,14 @@ mod tests {
     use crate::error::Error;
     use serde_json::json;
     use std::path::Path;
+    use wirepaint_page_model::catalogue::chromium;
     use wirepaint_run::Run;
     use wirepaint_units::Duration;
 
     const DELAY: Duration = Duration::from_millis(50);
 
     /// A run of one visit: a document, and six images from another host.
-    fn engine(settings: &serde_json::Value, timeout_ns: u64, until_ns: Time) -> Result<Engine, Error> {
+    fn engine(browser: &Browser, timeout_ns: u64, until_ns: Time) -> Result<Engine, Error> {
         let origin = |host: &str, number: u8| json!({"host": host, "address": format!("10.65.0.{number}"), "port": 443, "encrypted": true});
         let resource = |number: u64, origin: u32, kind: &str, cause: serde_json::Value| {
             json!({"url": format!("https://{origin}.test/{number}"), "origin": origin, "status": 200, "type": kind,
@@ -278,24 +279,24 @@ mod tests {
         resources.extend((1..=6).map(|number| resource(number, 1, "image", element(number))));
         let page = json!({"origins": [origin("0.test", 1), origin("1.test", 2)], "resources": resources});
         let visit = json!({"user_agent": "desktop", "name": "page", "timeout_ns": timeout_ns, "page": page,
-                           "settings": settings});
+                           "browser": "chromium"});
         let direction = json!({"capacity": {"kind": "rate", "bit_per_s": 10_000_000}, "delay_ns": DELAY,
                                "queue": {"kind": "droptail", "packets": 100}});
         let run = json!({
-            "format": 2, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+            "format": 3, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
             "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                       {"name": "server", "role": "server", "congestion": "std"}],
             "segments": [{"name": "access", "down": direction, "up": direction}],
             "congestion": [{"algorithm": "std", "name": "std"}],
-            "visits": [visit], "until_ns": until_ns,
+            "browsers": {"chromium": browser}, "visits": [visit], "until_ns": until_ns,
         });
         let place = Path::new("run.json");
         let run = Run::parse(run.to_string().as_bytes(), place).unwrap();
         Engine::new(&run, place)
     }
 
-    fn run(settings: &serde_json::Value, timeout_ns: u64, until_ns: Time) -> Engine {
-        let mut engine = engine(settings, timeout_ns, until_ns).unwrap();
+    fn run(browser: &Browser, timeout_ns: u64, until_ns: Time) -> Engine {
+        let mut engine = engine(browser, timeout_ns, until_ns).unwrap();
         engine.run();
         engine
     }
@@ -305,27 +306,29 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_no_visit_can_have_are_refused_by_key() {
-        let refusal = engine(&json!({"compute": {"cores": 0}}), 1, Time(1)).err().unwrap().to_string();
-        assert_eq!(refusal, "run.json: visits[0].settings.compute.cores: found 0, accepted: 1 to 255");
+    fn a_browser_that_no_visit_can_have_is_refused_by_key() {
+        let mut browser = chromium();
+        browser.compute.cores = 0;
+        let refusal = engine(&browser, 1, Time(1)).err().unwrap().to_string();
+        assert_eq!(refusal, "run.json: browsers.chromium.compute.cores: found 0, accepted: 1 to 255");
     }
 
     #[test]
     fn a_server_learns_from_the_fin_that_its_connection_is_closed() {
         const LONG: u64 = 60_000_000_000;
-        let whole = run(&json!({}), LONG, Time(LONG));
+        let whole = run(&chromium(), LONG, Time(LONG));
         let connections = load(&whole).rows().connections;
         let spare = connections.iter().find(|connection| connection.closed.is_some()).unwrap();
         let (id, closed) = (load(&whole).connection(spare.connection), spare.closed.unwrap());
-        let takes = |until| run(&json!({}), LONG, until).world.tcp(server_end(id)).writable() > 0;
+        let takes = |until| run(&chromium(), LONG, until).world.tcp(server_end(id)).writable() > 0;
         let way = |percent| closed + Duration(DELAY.0 * percent / 100);
         assert_eq!([takes(way(1)), takes(way(95)), takes(way(110))], [true, true, false]);
     }
 
     #[test]
     fn a_visit_that_is_given_up_while_names_are_looked_up_leaves_its_rows() {
-        let dns = json!({"dns_ns": 1_000_000_000});
-        let engine = run(&dns, 1_500_000_000, Time(10_000_000_000));
+        let slow = Browser { dns_ns: Duration::from_secs(1), ..chromium() };
+        let engine = run(&slow, 1_500_000_000, Time(10_000_000_000));
         let load = load(&engine);
         assert!(load.gave_up());
         let tables = load.tables(&engine.world, 0, "v");

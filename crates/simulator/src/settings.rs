@@ -4,9 +4,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wirepaint_congestion_native::Instance;
-use wirepaint_page_model::Settings;
-use wirepaint_page_model::settings::Http;
-use wirepaint_run::{HttpVersion, Transport, Visit};
+use wirepaint_run::{Browser, Transport};
 use wirepaint_tcp_model::{Config, Ecn, LossDetection};
 
 /// Kernel settings without effect: the model lacks what they control.
@@ -21,17 +19,13 @@ const WITHOUT_EFFECT: [&str; 5] = [
 /// Why a setting was refused: its name, what was found, what is accepted.
 pub type Refusal = (String, String, String);
 
-/// The settings of a visit, with what the run's transport tells.
-pub fn of_visit(visit: &Visit, transport: &Transport) -> Settings {
-    let known = Settings::default();
-    Settings {
-        http: match transport.http {
-            HttpVersion::H1 => Http::H1,
-            HttpVersion::H2 => Http::H2,
-        },
+/// A browser of the run, with what the run's transport tells.
+pub fn browser(known: &Browser, transport: &Transport) -> Browser {
+    Browser {
+        http: transport.http,
         tls: transport.tls,
         record_bytes: transport.tls_record_bytes.unwrap_or(known.record_bytes),
-        ..visit.settings.clone()
+        ..known.clone()
     }
 }
 

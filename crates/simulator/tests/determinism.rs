@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use wirepaint_page_model::catalogue::chromium;
 
 const SEEDS: u64 = 200;
 
@@ -58,7 +59,7 @@ fn visit() -> Value {
         resource("s.css", "css", 12_000, markup("stylesheet")),
         resource("1.jpg", "image", 20_000, markup("image")),
     ];
-    json!({"user_agent": "desktop", "name": "page", "timeout_ns": 60_000_000_000_u64,
+    json!({"browser": "chromium", "user_agent": "desktop", "name": "page", "timeout_ns": 60_000_000_000_u64,
            "page": {"origins": [origin], "resources": resources}})
 }
 
@@ -83,12 +84,12 @@ fn run(seed: u64) -> Value {
     };
     let visits = if seed % 5 < 2 { vec![] } else { vec![visit()] };
     json!({
-        "format": 2, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
+        "format": 3, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
         "hosts": [{"name": "client", "role": "client", "congestion": "fld"},
                   {"name": "server", "role": "server", "congestion": "her"}],
         "segments": [{"name": "access", "down": direction(queue), "up": direction(drop_tail)}],
         "congestion": [{"algorithm": "fld", "name": "fld"}, {"algorithm": "heracles", "name": "her"}],
-        "flows": flows, "visits": visits, "until_ns": 60_000_000_000_u64,
+        "flows": flows, "browsers": {"chromium": chromium()}, "visits": visits, "until_ns": 60_000_000_000_u64,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
+use wirepaint_page_model::catalogue::chromium;
 use wirepaint_run::Run;
 use wirepaint_simulator::{Engine, Summary};
 
@@ -33,7 +34,8 @@ fn page(images: u32) -> Value {
 }
 
 fn visit(images: u32) -> Value {
-    json!({"user_agent": "desktop", "name": "page", "timeout_ns": UNTIL, "page": page(images)})
+    json!({"user_agent": "desktop", "name": "page", "timeout_ns": UNTIL, "page": page(images),
+           "browser": "chromium"})
 }
 
 /// `rate` in bit/s, `None` for no bottleneck; the queue holds `queue` packets.
@@ -43,13 +45,13 @@ fn simulate(http: &str, rate: Option<u64>, delay_ms: u64, queue: u64, visits: &[
     let direction = json!({"capacity": capacity, "delay_ns": delay_ms * 1_000_000,
                            "queue": {"kind": "droptail", "packets": queue}});
     let run = json!({
-        "format": 2, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+        "format": 3, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
         "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                   {"name": "server", "role": "server", "congestion": "std"}],
         "segments": [{"name": "access", "down": direction, "up": direction}],
         "congestion": [{"algorithm": "std", "name": "std"}],
         "transport": {"http": http},
-        "visits": visits, "until_ns": UNTIL,
+        "browsers": {"chromium": chromium()}, "visits": visits, "until_ns": UNTIL,
     });
     let place = Path::new("run.json");
     let run = Run::parse(run.to_string().as_bytes(), place).unwrap();

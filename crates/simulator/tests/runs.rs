@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use wirepaint_page_model::catalogue::chromium;
 use wirepaint_run::Run;
 use wirepaint_simulator::{Engine, Summary};
 
@@ -29,7 +30,7 @@ fn network(down: Value, up: Value) -> Value {
 /// A run over `segments`; `rest` are further keys of the description.
 fn described(segments: Value, rest: Value) -> Value {
     let mut run = json!({
-        "format": 2, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
+        "format": 3, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
         "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                   {"name": "server", "role": "server", "congestion": "std"}],
         "congestion": [{"algorithm": "std", "name": "std"}, {"algorithm": "fld", "name": "fld"}],
@@ -308,7 +309,7 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
     for (found, expected) in cases {
         assert!(found.starts_with(expected) && !found.contains('\n'), "{found}\n{expected}");
     }
-    let nothing = engine(&json!({"format": 2, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
+    let nothing = engine(&json!({"format": 3, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
     assert!(nothing.err().unwrap().contains("flows, visits: found none"));
 }
 
@@ -366,7 +367,7 @@ fn visit(start_ms: u64, client: u16, server: u8, bytes: u64) -> Value {
                        "wire_bytes": bytes, "decoded_bytes": bytes, "think_ns": 0, "document": {"body_at": 400}}],
     });
     json!({"user_agent": "u", "name": "p", "start_ns": start_ms * 1_000_000, "timeout_ns": 9 * SECOND,
-           "client": format!("user{client}"), "page": page})
+           "client": format!("user{client}"), "page": page, "browser": "chromium"})
 }
 
 /// A column of a row that [`table`] gives; the first has a brace before it.
@@ -378,7 +379,10 @@ fn column(row: &str, name: &str) -> Option<u64> {
 /// The rows of a table of visits over 10 Mbit/s with a queue of 121 ms.
 fn visited(visits: &[Value], algorithm: &str, parameters: &Value, name: &str) -> Vec<String> {
     let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
-    let mut asked = described(path, json!({"visits": visits, "until_ns": 60 * SECOND}));
+    let mut asked = described(
+        path,
+        json!({"browsers": {"chromium": chromium()}, "visits": visits, "until_ns": 60 * SECOND}),
+    );
     asked["hosts"] = json!([
         {"name": "user0", "role": "client", "congestion": "std"},
         {"name": "user1", "role": "client", "congestion": "std"},
@@ -464,7 +468,7 @@ fn applications_over_one_shared_window_end_and_repeat() {
     let visits: Vec<Value> = (0..4).map(|n| visit(n * 150, 0, 0, 150_000)).collect();
     // An application is notified when another connection's ACK makes room to write.
     let transport = json!({"sysctls": {"net.ipv4.tcp_notsent_lowat": "4096"}});
-    let rest = json!({"flows": flows, "visits": visits, "transport": transport, "until_ns": 60 * SECOND});
+    let rest = json!({"flows": flows, "browsers": {"chromium": chromium()}, "visits": visits, "transport": transport, "until_ns": 60 * SECOND});
     let path = network(direction(5.0, 20.0, 20, 0.03), direction(5.0, 20.0, 100, 0.01));
     let mut asked = described(path, rest);
     asked["hosts"] = json!([

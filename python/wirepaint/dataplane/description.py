@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-FORMAT = 2
+FORMAT = 3
 """Version of the document."""
 Direction = Mapping[str, Any]
 """One direction of a segment, as :meth:`wirepaint.evaluation.network.Network.direction` makes it."""
@@ -99,8 +99,8 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Browser:
-    """What a real browser is told (testbed only)."""
+class Navigation:
+    """What a real browser is told of a visit (testbed only)."""
 
     url: str
     viewport: tuple[int, int]
@@ -122,10 +122,11 @@ class Visit:
     through: Sequence[str] | None = None
     group: str = ""
     dscp: int = 0
-    browser: Browser | None = None
+    navigation: Navigation | None = None
     page: Mapping[str, Any] | None = None
     """The load graph (simulator only)."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    browser: str = ""
+    """Its name in the run's browsers (simulator only)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +170,8 @@ class Run:
     congestion: Sequence[Congestion] = ()
     transport: Transport = field(default_factory=Transport)
     server: Server | None = None
+    browsers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Numbers of browsers by name, as :func:`wirepaint.browsers.numbers` reads them (simulator only)."""
     visits: Sequence[Visit] = ()
     flows: Sequence[Flow] = ()
     reroutes: Sequence[Reroute] = ()

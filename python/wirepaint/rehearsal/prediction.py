@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wirepaint import browsers
 from wirepaint.dataplane import simulate
 from wirepaint.dataplane.description import Congestion, Run, Transport, Visit, one_path
 from wirepaint.errors import RunFailed
@@ -65,7 +66,16 @@ def _description(graph: dict[str, Any], late: dict[str, float], http: str, folde
         **one_path(_PATH, _PATH, client="std", server="std"),
         congestion=[Congestion(algorithm="std", name="std")],
         transport=Transport(http=http),
-        visits=[Visit(user_agent="rehearsal", name="rehearsal", timeout_ns=_UNTIL_NS, page=page)],
+        browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)},
+        visits=[
+            Visit(
+                user_agent="rehearsal",
+                name="rehearsal",
+                timeout_ns=_UNTIL_NS,
+                page=page,
+                browser=browsers.USUAL,
+            )
+        ],
         until_ns=_UNTIL_NS,
         tables=["page", "object"],
     )

@@ -59,7 +59,7 @@ def repeat(file: Path, folder: Path, *, trust: bool) -> Repeated:
     folder.mkdir(parents=True, exist_ok=True)
     here = folder.absolute()
     run = replace(described, congestion=instances, trace_dir=here, work_dir=here)
-    on_testbed = any(visit.browser for visit in run.visits)
+    on_testbed = any(visit.navigation for visit in run.visits)
     verdict, reasons = _on_testbed(run, file) if on_testbed else _simulated(run)
     backend = "testbed" if on_testbed else "simulator"
     return Repeated(backend, verdict, _load_ms(folder), _load_ms(file.parent), reasons)

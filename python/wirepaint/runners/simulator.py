@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from wirepaint import __version__, ordinary, pages
+from wirepaint import __version__, browsers, ordinary, pages
 from wirepaint.dataplane import simulate
 from wirepaint.dataplane.description import Congestion, Direction, Run, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
@@ -113,7 +113,14 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     path = segment(run)
     down, up = (_slower(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up))
     start_ns = drawn.randrange(TICKS_NS)
-    visit = Visit(user_agent=run.user_agent, name=name, start_ns=start_ns, timeout_ns=timeout_ns, page=page)
+    visit = Visit(
+        user_agent=run.user_agent,
+        name=name,
+        start_ns=start_ns,
+        timeout_ns=timeout_ns,
+        page=page,
+        browser=browsers.USUAL,
+    )
     return Run(
         id="sim",
         seed=run.seed,
@@ -126,6 +133,7 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
             Congestion(algorithm=algorithm, name="server", parameters=parameters),
         ],
         transport=transport(run),
+        browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)},
         visits=[visit],
         until_ns=start_ns + timeout_ns,
     )

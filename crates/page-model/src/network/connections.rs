@@ -1,13 +1,12 @@
 //! Connections of the browser: opening, becoming ready, giving up.
 
-use super::{BACKUP, Connection, Event, Group, Network, Stage, Up};
+use super::{Connection, Event, Group, Network, Stage, Up};
 use crate::action::Action;
-use crate::headers::Compression;
 use crate::pipe::Pipe;
 use crate::rows::Connection as Row;
 use crate::server::Server;
-use crate::settings::Http;
 use crate::tls;
+use wirepaint_http_model::HttpVersion;
 use wirepaint_units::{Duration, Time};
 
 impl Network {
@@ -19,12 +18,13 @@ impl Network {
             };
             let coming = look_ups + of(&[Stage::Connecting, Stage::Securing]);
             let open = coming + of(&[Stage::Ready]);
-            let most = usize::from(self.settings.connections_per_origin);
+            let most = usize::from(self.browser.connections_per_origin);
             if session.is_some() || waiting.len() <= coming || open >= most {
                 return;
             }
             if open == 0 {
-                self.agenda.at(now + self.settings.dns_ns + BACKUP, Event::Backup(group));
+                self.agenda
+                    .at(now + self.browser.dns_ns + self.browser.backup_connect_ns, Event::Backup(group));
             }
             self.connect(now, group);
         }
@@ -35,24 +35,24 @@ impl Network {
         let stage = |at: usize| self.connections[at].stage;
         let coming = |stage| matches!(stage, Stage::Connecting | Stage::Securing);
         let first = connections.iter().copied().find(|&at| coming(stage(at)));
-        let most = usize::from(self.settings.connections_per_origin);
+        let most = usize::from(self.browser.connections_per_origin);
         let open = look_ups + connections.iter().filter(|&&at| stage(at) != Stage::Closed).count();
         match first {
             None => {}
             Some(_) if waiting.is_empty() => {}
             Some(at) if stage(at) == Stage::Securing || open >= most => {
-                self.agenda.at(now + BACKUP, Event::Backup(group));
+                self.agenda.at(now + self.browser.backup_connect_ns, Event::Backup(group));
             }
             Some(_) => self.connect(now, group),
         }
     }
 
     pub(super) fn connect(&mut self, now: Time, group: usize) {
-        if self.settings.dns_ns == Duration::ZERO {
+        if self.browser.dns_ns == Duration::ZERO {
             self.open(now, group);
         } else {
             self.groups[group].look_ups += 1;
-            self.agenda.at(now + self.settings.dns_ns, Event::Resolved(group));
+            self.agenda.at(now + self.browser.dns_ns, Event::Resolved(group));
         }
     }
 
@@ -71,25 +71,26 @@ impl Network {
         let at = self.connections.len();
         let origin = self.groups[group].origin;
         let encrypted = self.page.origins[origin as usize].encrypted;
-        let http2 = encrypted && self.settings.http == Http::H2;
-        let overhead = tls::record_overhead(self.settings.tls);
+        let version = if encrypted { self.browser.http } else { HttpVersion::H1 };
+        let protocol = version.protocol();
+        let overhead = tls::record_overhead(self.browser.tls);
         let record = |most| encrypted.then_some((most, overhead));
         self.connections.push(Connection {
             group,
             stage: Stage::Connecting,
             resumed: false,
-            http2,
+            protocol,
             up: Pipe::new(record(16_384)),
-            down: Pipe::new(record(self.settings.record_bytes)),
-            server: Server::new(http2),
+            down: Pipe::new(record(self.browser.record_bytes)),
+            server: Server::new(protocol),
             alarm: None,
-            compression: Compression::new(&self.headers),
+            coding: protocol.coding(&self.heads, self.browser.heads),
             opened_session: false,
             outbox: Vec::new(),
             busy: 0,
             used: Time::ZERO,
         });
-        self.rows.push(Row::new(at as u32, origin, encrypted, http2, now));
+        self.rows.push(Row::new(at as u32, origin, encrypted, version, now));
         self.groups[group].connections.push(at);
         self.actions.push_back(Action::Connect { connection: at as u32, origin });
     }
@@ -99,7 +100,7 @@ impl Network {
             return;
         }
         let group = &self.groups[self.connections[at].group];
-        let resumed = group.ticket && self.settings.resume;
+        let resumed = group.ticket && self.browser.resume;
         self.connections[at].resumed = resumed;
         let padding = self.noise.below(4);
         let bytes = self.handshake(at).client_hello(padding);
@@ -108,10 +109,11 @@ impl Network {
 
     pub(super) fn handshake(&self, at: usize) -> tls::Handshake<'_> {
         tls::Handshake {
-            version: self.settings.tls,
-            http: self.settings.http,
+            version: self.browser.tls,
+            http: self.browser.http,
             host: &self.page.origins[self.rows[at].origin as usize].host,
             resumed: self.connections[at].resumed,
+            hello: &self.browser.hello,
         }
     }
 
@@ -119,7 +121,7 @@ impl Network {
     pub(super) fn ready(&mut self, now: Time, at: usize) {
         self.connections[at].stage = Stage::Ready;
         let group = self.connections[at].group;
-        if self.connections[at].http2 {
+        if self.connections[at].protocol.is_multiplexed() {
             self.schedules[self.groups[group].origin as usize] = true;
             if self.groups[group].session.is_none() {
                 self.groups[group].session = Some(at);

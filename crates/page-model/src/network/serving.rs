@@ -1,12 +1,11 @@
 //! The servers: their handling of the browser's bytes.
 
-use super::{Event, Network, Stage, Up, Work};
+use super::{Event, Network, STREAM, Stage, Up, Work};
 use crate::action::Action;
-use crate::headers::FRAME_HEADER;
 use crate::machine::Thread;
-use crate::ranking::incremental;
-use crate::server::{Down, FRAME, Rank};
+use crate::server::Down;
 use crate::tls;
+use wirepaint_http_model::Priority;
 use wirepaint_units::{Duration, Time};
 
 impl Network {
@@ -16,21 +15,27 @@ impl Network {
         let connection = &mut self.connections[at];
         match meaning {
             Up::Hello => {
-                self.work(Thread::Server, self.settings.compute.server_tls_ns, Work::Flight(at));
+                self.work(Thread::Server, self.browser.compute.server_tls_ns, Work::Flight(at));
             }
             Up::Finished => {
                 // Each has its own write and segment, and takes room in the first window.
-                let overhead = tls::record_overhead(self.settings.tls);
-                let settings = connection.http2.then_some((Down::Settings, tls::SERVER_SETTINGS + overhead));
+                let overhead = tls::record_overhead(self.browser.tls);
+                let settings = connection.protocol.server_settings();
+                let settings = (settings > 0).then_some((Down::Settings, settings + overhead));
                 let finished = (finished > 0).then_some((Down::Control, finished));
                 for (meaning, bytes) in finished.into_iter().chain(settings) {
                     connection.down.write_raw(meaning, bytes);
-                    self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+                    self.actions.push_back(Action::ServerWrite {
+                        connection: at as u32,
+                        stream: STREAM,
+                        bytes,
+                    });
                 }
             }
             Up::Control => {
-                let bytes = connection.down.write(&[(Down::Control, tls::SETTINGS_ACK, 0)]);
-                self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+                let acknowledgement = connection.protocol.acknowledgement();
+                let bytes = connection.down.write(&[(Down::Control, acknowledgement, 0)]);
+                self.actions.push_back(Action::ServerWrite { connection: at as u32, stream: STREAM, bytes });
             }
             Up::Acknowledgement => {}
             Up::Raise(request, urgency) => {
@@ -40,7 +45,7 @@ impl Network {
             }
             Up::Request(request, urgency) => {
                 self.transfers[request as usize].urgency = urgency;
-                self.work(Thread::Server, self.settings.compute.answer_ns, Work::Answer(at, request));
+                self.work(Thread::Server, self.browser.compute.answer_ns, Work::Answer(at, request));
             }
         }
     }
@@ -49,7 +54,7 @@ impl Network {
     pub(super) fn flight(&mut self, at: usize) {
         let bytes = self.handshake(at).server_flight();
         self.connections[at].down.write_raw(Down::Flight, bytes);
-        self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+        self.actions.push_back(Action::ServerWrite { connection: at as u32, stream: STREAM, bytes });
     }
 
     /// The think time of an answer begins.
@@ -57,17 +62,13 @@ impl Network {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
         let transfer = &mut self.transfers[request as usize];
-        let head = if connection.http2 {
-            connection.compression.answer(&self.headers, request)
-        } else {
-            self.headers.answer_plain(request)
-        };
+        let head = connection.coding.answer(&self.heads, request);
         let body = transfer.left;
-        let frames = if connection.http2 { body.div_ceil(FRAME) * FRAME_HEADER } else { 0 };
-        transfer.encoded = head + body + frames;
+        transfer.encoded = head + body + connection.protocol.framing(body);
         let begins = now + resource.think_ns;
-        let rank = Rank { urgency: transfer.urgency, incremental: incremental(resource.kind) };
-        connection.server.ask(request, rank, begins, head, body);
+        let incremental = self.browser.priorities.incremental.contains(&resource.kind);
+        let priority = Priority { urgency: transfer.urgency, incremental };
+        connection.server.ask(request, priority, begins, head, body);
     }
 
     /// Lets a server write as much as it can, and sets its alarm.
@@ -83,13 +84,13 @@ impl Network {
                 break;
             }
             written += bytes;
-            self.actions.push_back(Action::ServerWrite { connection: at as u32, bytes });
+            self.actions.push_back(Action::ServerWrite { connection: at as u32, stream: STREAM, bytes });
         }
         if connection.server.blocked {
             self.actions.push_back(Action::ServerWaits { connection: at as u32 });
         }
         if written > 0 {
-            let work = Duration(self.settings.compute.serve_ns_per_kib.0 * written / 1024);
+            let work = Duration(self.browser.compute.serve_ns_per_kib.0 * written / 1024);
             self.works.push_back((Thread::Server, work, None));
         }
         if let Some(next) = connection.server.next_timeout().filter(|&next| next > now)
@@ -104,11 +105,11 @@ impl Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::Headers;
+    use crate::catalogue::chromium;
+    use crate::headers::heads;
     use crate::noise::Noise;
     use crate::page::Page;
     use crate::priority::Priority;
-    use crate::settings::Settings;
     use std::sync::Arc;
 
     const THINK: Time = Time(1_000_000_000);
@@ -150,8 +151,8 @@ mod tests {
         let page =
             serde_json::json!({"origins": [origin], "resources": [resource("html", 0, None), image, image]});
         let page: Arc<Page> = Arc::new(serde_json::from_value(page).unwrap());
-        let headers = Arc::new(Headers::new(&page));
-        let mut network = Network::new(page, headers, Settings::default(), Noise::new(1, 1, 0));
+        let heads = Arc::new(heads(&page));
+        let mut network = Network::new(page, heads, Arc::new(chromium()), Noise::new(1, 1, 0));
         network.ask(Time(0), 0, Priority::VeryHigh);
         carry(&mut network, Time(0), None);
         let mut writes = Vec::new();

@@ -16,8 +16,8 @@ impl Renderer {
     pub(super) fn layout_cost(&self, number: usize) -> Duration {
         let document = &self.documents[number];
         let elements = document.made_elements() - document.laid_elements;
-        let each = document.layout_ns_per_element.unwrap_or(self.compute.layout_ns_per_element);
-        Duration(self.compute.layout_ns.0 + each.0 * elements)
+        let each = document.layout_ns_per_element.unwrap_or(self.browser.compute.layout_ns_per_element);
+        Duration(self.browser.compute.layout_ns.0 + each.0 * elements)
     }
 
     /// Requests images of style rules at once; no task runs between style and layout.

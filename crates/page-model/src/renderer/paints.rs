@@ -10,7 +10,6 @@
 
 use super::{Renderer, State, Wish};
 use crate::page::{Cause, Follows, InlineBox, InlineFlow, Kind, Resource};
-use crate::priority::Priority;
 use crate::rows;
 use std::cmp::Reverse;
 use wirepaint_units::Time;
@@ -23,7 +22,7 @@ impl Renderer {
         let laid_out = document.and_then(|document| document.laid_out);
         let first_paint = match &paints.first {
             Some(follows) => self.following(follows),
-            None => laid_out.map(|at| at + self.compute.paint_ns),
+            None => laid_out.map(|at| at + self.browser.compute.paint_ns),
         };
         let visible = objects.iter().filter(|object| object.in_viewport);
         let last = visible.filter_map(|object| self.shown(object, first_paint)).max();
@@ -59,17 +58,18 @@ impl Renderer {
         let [root, tail] = [link.root, link.tail].map(|number| &self.page.resources[number as usize]);
         let is_element = tail.kind == Kind::Image && !matches!(root.cause, Some(Cause::Style { .. }));
         let come = self.come(object.resource).filter(|_| is_element);
-        let painted = come.map(|come| come + self.compute.paint_ns).max(first_paint);
+        let painted = come.map(|come| come + self.browser.compute.paint_ns).max(first_paint);
         object.last_byte.max(painted)
     }
 
     /// Raises an image under way that the view port shows.
     pub(super) fn raise_visible(&mut self, resource: u32) {
+        let visible = self.browser.priorities.visible;
         let state = &self.states[resource as usize];
         let loading = state.discovered.is_some() && state.last_byte.is_none();
-        if loading && state.priority < Priority::High && self.is_visible(resource) {
-            self.states[resource as usize].priority = Priority::High;
-            self.tell(Wish::Raise(resource, Priority::High));
+        if loading && state.priority < visible && self.is_visible(resource) {
+            self.states[resource as usize].priority = visible;
+            self.tell(Wish::Raise(resource, visible));
         }
     }
 
@@ -90,7 +90,7 @@ impl Renderer {
         let document = self.base()?.resource;
         let known = self.page.resources[document as usize].document.as_ref();
         let (text_area, unplaced_area) = known.map_or((0, 0), |known| (known.text_area, known.unplaced_area));
-        let paint = self.compute.paint_ns;
+        let paint = self.browser.compute.paint_ns;
         let painted = |(resource, state): (&Resource, &State)| {
             let at = state.finished.filter(|_| resource.area > 0)? + paint;
             Some((resource.area, at.max(first_paint)))
@@ -108,7 +108,9 @@ impl Renderer {
         for (number, resource) in self.page.resources.iter().enumerate() {
             let Some(InlineBox { width, height, .. }) = resource.inline_box else { continue };
             let come = self.come(number as u32).filter(|_| resource.kind == Kind::Image);
-            let Some(at) = come.map(|come| first_paint.max(come + self.compute.paint_ns)) else { continue };
+            let Some(at) = come.map(|come| first_paint.max(come + self.browser.compute.paint_ns)) else {
+                continue;
+            };
             let tops = self.tops(flow, Some(at));
             let Some(&(_, top)) = tops.iter().find(|&&(other, _)| other == number as u32) else { continue };
             paints.push((width * height.min(flow.viewport.saturating_sub(top)), at));

@@ -2,7 +2,6 @@
 
 use super::{Hold, Renderer, State, Task, Wish};
 use crate::page::{Cause, Holds, Kind};
-use crate::priority::Priority;
 use wirepaint_units::{Duration, Time};
 
 impl Renderer {
@@ -16,12 +15,12 @@ impl Renderer {
             return;
         }
         let priority = match owner {
-            None => Priority::VeryHigh,
+            None => self.browser.priorities.html,
             Some(owner) if root == resource => {
                 let document = &mut self.documents[owner];
                 let place = if let Some(Cause::Markup { at, .. }) = this.cause { at } else { 0 };
                 let repeated = document.repeated_images.iter().filter(|&&at| at < place).count() as u32;
-                document.seen.initial(this, repeated)
+                document.seen.initial(&self.browser.priorities, this, repeated)
             }
             Some(_) => self.states[root as usize].priority,
         };

@@ -1,9 +1,10 @@
 //! Pages of a few resources, and their visits.
 
 use crate::transport::{Carried, Path, carry};
+use wirepaint_http_model::HttpVersion;
+use wirepaint_page_model::catalogue::chromium;
 use wirepaint_page_model::page::{Cause, Document, Element, Kind, Origin, Resource};
-use wirepaint_page_model::settings::Http;
-use wirepaint_page_model::{Page, Prepared, Settings};
+use wirepaint_page_model::{Browser, Page, Prepared};
 use wirepaint_units::{BitRate, Duration, Time};
 
 pub const UNTIL: Time = Time(300_000_000_000);
@@ -16,8 +17,8 @@ pub fn geo() -> Path {
     Path { down: BitRate(20_000_000), up: BitRate(5_000_000), delay: Duration::from_millis(300) }
 }
 
-pub fn settings(http: Http) -> Settings {
-    Settings { http, ..Settings::default() }
+pub fn browser(http: HttpVersion) -> Browser {
+    Browser { http, ..chromium() }
 }
 
 pub fn resource(kind: Kind, origin: u32, bytes: u64, cause: Option<Cause>) -> Resource {
@@ -50,9 +51,9 @@ pub fn page(origins: u32, body_at: u64, resources: Vec<Resource>) -> Page {
     }
 }
 
-pub fn load(page: Page, settings: Settings, path: Path) -> Carried {
+pub fn load(page: Page, browser: Browser, path: Path) -> Carried {
     page.check().unwrap();
-    let carried = carry(&Prepared::new(page), &settings, path, 1, UNTIL);
+    let carried = carry(&Prepared::new(page), &browser, path, 1, UNTIL);
     assert!(carried.done, "the visit did not end");
     carried
 }

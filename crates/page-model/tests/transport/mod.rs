@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use wirepaint_page_model::{Action, Backlog, Prepared, Rows, Settings, Visit, unsent_bound};
+use wirepaint_page_model::{Action, Backlog, Browser, Prepared, Rows, Visit, unsent_bound};
 use wirepaint_units::{BitRate, Duration, Time};
 
 const MSS: u64 = 1448;
@@ -66,7 +66,7 @@ pub struct Transport {
 }
 
 /// Carries a visit to its end, or to `until`.
-pub fn carry(prepared: &Prepared, settings: &Settings, path: Path, seed: u64, until: Time) -> Carried {
+pub fn carry(prepared: &Prepared, browser: &Browser, path: Path, seed: u64, until: Time) -> Carried {
     let mut transport = Transport {
         path,
         now: Time::ZERO,
@@ -76,7 +76,7 @@ pub fn carry(prepared: &Prepared, settings: &Settings, path: Path, seed: u64, un
         senders: Vec::new(),
         established: Vec::new(),
         most_unread: 0,
-        visit: Visit::new(prepared, settings.clone(), seed),
+        visit: Visit::new(prepared, browser.clone(), seed),
         wake: None,
     };
     transport.visit.start(Time::ZERO);
@@ -127,9 +127,9 @@ impl Transport {
                     self.established.push(false);
                     self.packet(false, 74, Event::Syn(connection));
                 }
-                Action::ClientWrite { connection, bytes } => self.write(connection, false, bytes),
-                Action::ServerWrite { connection, bytes } => self.write(connection, true, bytes),
-                Action::ClientRead { connection, bytes } => {
+                Action::ClientWrite { connection, bytes, .. } => self.write(connection, false, bytes),
+                Action::ServerWrite { connection, bytes, .. } => self.write(connection, true, bytes),
+                Action::ClientRead { connection, bytes, .. } => {
                     let sender = &mut self.senders[connection as usize][1];
                     self.most_unread = self.most_unread.max(sender.received - sender.read);
                     sender.read += bytes;

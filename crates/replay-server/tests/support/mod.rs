@@ -58,7 +58,7 @@ impl Folder {
             })
             .collect();
         json!({
-            "format": 2, "id": "test", "seed": 1, "epoch_ns": 0,
+            "format": 3, "id": "test", "seed": 1, "epoch_ns": 0,
             "trace_dir": self.0, "work_dir": self.0,
             "hosts": [{"name": "server", "role": "server", "congestion": "reno"}],
             "server": {"origins": origins, "responses": responses},

@@ -173,7 +173,7 @@ fn ns(time: Option<Time>) -> Option<u64> {
 }
 
 fn protocol(connection: &Connection) -> &'static str {
-    if connection.http2 { "h2" } else { "http/1.1" }
+    connection.version.protocol().alpn()
 }
 
 fn kind_name(kind: Kind) -> &'static str {

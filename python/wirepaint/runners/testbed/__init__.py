@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.dataplane.description import (
-    Browser,
     Congestion,
     Interfaces,
+    Navigation,
     Origin,
     Run,
     Server,
@@ -114,7 +114,7 @@ def describe(
                 user_agent=run.user_agent,
                 name=page.name,
                 timeout_ns=round(run.timeout_s * 1e9),
-                browser=Browser(
+                navigation=Navigation(
                     url=page.url,
                     viewport=run.viewport,
                     mobile=page.mobile,

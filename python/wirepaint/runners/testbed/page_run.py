@@ -94,17 +94,17 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         witness, loading = host.Witness(pids), host.Loading(pids, disturb, look)
         load = browser.visit(
             browser.BrowserOptions(
-                url=visit["browser"]["url"],
+                url=visit["navigation"]["url"],
                 http=transport["http"],
                 hosts=addresses,
                 ca_spki_sha256=parts["server"].ready["ca_spki_sha256"],
                 epoch_ns=run["epoch_ns"],
                 work_dir=work,
                 timeout_s=visit["timeout_ns"] / 1e9,
-                viewport=tuple(visit["browser"]["viewport"]),
-                mobile=visit["browser"]["mobile"],
-                clock_ms=visit["browser"].get("clock_ms"),
-                seed=visit["browser"]["seed"],
+                viewport=tuple(visit["navigation"]["viewport"]),
+                mobile=visit["navigation"]["mobile"],
+                clock_ms=visit["navigation"].get("clock_ms"),
+                seed=visit["navigation"]["seed"],
             ),
             spawn=spawn,
             moments=loading,

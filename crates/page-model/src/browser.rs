@@ -1,88 +1,121 @@
-//! What of a browser and its servers can be set.
+//! A browser in numbers. They stand in the catalogue (`catalog/browsers`), each with its source.
 
+use crate::page::Kind;
+use crate::priority::Priority;
 use crate::refused::Refused;
+use crate::tls::Hello;
+pub use crate::tls::Tls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirepaint_http_model::{HttpVersion, RequestHeads};
 use wirepaint_units::Duration;
 
-/// HTTP version that a browser and its servers agree on over TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Http {
-    /// HTTP/1.1.
-    H1,
-    /// HTTP/2.
-    H2,
-}
-
-/// TLS version that servers speak.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Tls {
-    /// TLS 1.3.
-    #[default]
-    #[serde(rename = "1.3")]
-    V13,
-    /// TLS 1.2.
-    #[serde(rename = "1.2")]
-    V12,
-}
-
-/// Browser and servers. The default is Chromium's headless shell with cold caches, and our replay
-/// server.
+/// A browser, as far as the model knows it, and what the run's transport tells of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Settings {
+#[serde(deny_unknown_fields)]
+pub struct Browser {
     /// Newest HTTP version over TLS; over plain TCP it is always HTTP/1.1. Told by the run's transport.
     #[serde(skip)]
-    pub http: Http,
+    pub http: HttpVersion,
     /// TLS version of encrypted origins. Told by the run's transport.
     #[serde(skip)]
     pub tls: Tls,
+    /// Most plaintext in a TLS record of the server, in bytes: 1 to 16384 (RFC 8446, 5.1). Told by the run's
+    /// transport.
+    #[serde(skip, default = "full_record")]
+    pub record_bytes: u32,
+    /// True uses one multiplexed connection for all origins of one address, as a browser does when the
+    /// certificate names them all. In the testbed each origin has its own address.
+    pub coalesce: bool,
+    /// Time of a name look-up, at most a minute, as all times here.
+    pub dns_ns: Duration,
     /// Most connections to one origin, at least 1; an HTTP/2 browser has as many on the way until it knows the
     /// protocol.
     pub connections_per_origin: u8,
     /// Requests on an HTTP/1.1 connection before the answer to the first, at least 1, which is no pipelining.
     pub pipeline: u8,
-    /// True uses one HTTP/2 connection for all origins of one address, as a browser does when the
-    /// certificate names them all. In the testbed each origin has its own address.
-    pub coalesce: bool,
-    /// Time of a name look-up, at most a minute, as all times here.
-    pub dns_ns: Duration,
+    /// A second connect to an origin begins when the first has not succeeded within this time.
+    pub backup_connect_ns: Duration,
     /// True when parallel connections to an origin resume the TLS session of the first.
     pub resume: bool,
-    /// Most plaintext in a TLS record of the server, in bytes: 1 to 16384 (RFC 8446, 5.1). Told by the run's
-    /// transport.
-    #[serde(skip)]
-    pub record_bytes: u32,
+    /// Most delayable requests under way; per origin, as many as its connections may carry. Requests to servers
+    /// known to schedule by priority do not count. Redirected requests do not wait again.
+    pub delayable_requests: u32,
+    /// With this many requests under way, none of low priority starts before the body begins. This many of
+    /// medium priority may always start.
+    pub requests_before_body: u32,
+    /// Bytes that the network process reads from a connection before it turns to the next, at least 1.
+    pub read_bytes: u64,
+    /// Messages from the page's process that the network process handles before its connections.
+    pub messages_before_reading: u64,
+    /// Images of style rules are requested after one part in so many of style, layout and paint, at least 1.
+    pub style_share: u64,
+    /// Priorities of requests.
+    pub priorities: Priorities,
+    /// Heads of requests.
+    pub heads: RequestHeads,
+    /// Sizes of its part in TLS handshakes, and of what opens an HTTP/2 connection.
+    pub hello: Hello,
     /// Time that computing takes.
     pub compute: Compute,
     /// Per cent, at most 100, by which half a millisecond of each of these times is more or less, at random by
     /// the visit's seed; without it all visits would meet the queue in the same phase. Longer times vary by the
-    /// square root of their parts: a layout of 30 ms by 9 % with the default, on the testbed by 5 to 10 %.
+    /// square root of their parts.
     pub compute_noise_percent: u8,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            http: Http::H2,
-            tls: Tls::V13,
-            connections_per_origin: 6,
-            pipeline: 1,
-            coalesce: false,
-            dns_ns: Duration::ZERO,
-            resume: true,
-            record_bytes: 16_384,
-            compute: Compute::default(),
-            compute_noise_percent: 70,
-        }
-    }
+fn full_record() -> u32 {
+    16_384
+}
+
+/// The priority with which a browser asks for a resource, by kind and element.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Priorities {
+    /// Documents and frames.
+    pub html: Priority,
+    /// Style sheets.
+    pub css: Priority,
+    /// Fonts.
+    pub font: Priority,
+    /// Fonts that the document preloads.
+    pub font_preloaded: Priority,
+    /// Scripts at which the parser stops, before the first image.
+    pub script: Priority,
+    /// The same after an image.
+    pub script_after_image: Priority,
+    /// Scripts that the document preloads.
+    pub script_preloaded: Priority,
+    /// Asynchronous and deferred scripts, and those that scripts ask for.
+    pub script_other: Priority,
+    /// Fetches and posts.
+    pub data: Priority,
+    /// Images.
+    pub image: Priority,
+    /// A document's first images.
+    pub image_first: Priority,
+    /// How many images are first.
+    pub first_images: u32,
+    /// Images of fewer bytes than this are too small to be first.
+    pub small_image_bytes: u64,
+    /// Audio and video.
+    pub media: Priority,
+    /// Anything else.
+    pub other: Priority,
+    /// At least this where the page asks for a high priority.
+    pub urgent: Priority,
+    /// At most this where the page asks for a low one.
+    pub idle: Priority,
+    /// At least this for an image in the view port, once the layout is known.
+    pub visible: Priority,
+    /// Kinds whose answers take turns (RFC 9218, `i`).
+    pub incremental: Vec<Kind>,
 }
 
 /// Longest time that is accepted: of each KiB of 100 MB, in 1024ths of a nanosecond, it fits 64 bits.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
-impl Settings {
+impl Browser {
     /// Refuses values that no visit can be carried out with.
     pub fn check(&self) -> Result<(), Refused> {
         let number = |key: &'static str, found: u32, least: u32, most: u32| (key, found, least, most);
@@ -90,6 +123,8 @@ impl Settings {
             number("connections_per_origin", self.connections_per_origin.into(), 1, 255),
             number("pipeline", self.pipeline.into(), 1, 255),
             number("record_bytes", self.record_bytes, 1, 16_384),
+            number("read_bytes", self.read_bytes.min(u32::MAX.into()) as u32, 1, u32::MAX),
+            number("style_share", self.style_share.min(u32::MAX.into()) as u32, 1, u32::MAX),
             number("compute_noise_percent", self.compute_noise_percent.into(), 0, 100),
             number("compute.cores", self.compute.cores.into(), 1, 255),
             number("compute.aside_threads", self.compute.aside_threads.into(), 1, 255),
@@ -100,7 +135,8 @@ impl Settings {
             return Err(Refused { key: key.to_owned(), found: found.to_string(), accepted });
         }
         let times = self.compute.times().map(|(key, time)| (format!("compute.{key}"), time));
-        let mut times = std::iter::once(("dns_ns".to_owned(), self.dns_ns)).chain(times);
+        let others = [("dns_ns", self.dns_ns), ("backup_connect_ns", self.backup_connect_ns)];
+        let mut times = others.into_iter().map(|(key, time)| (key.to_owned(), time)).chain(times);
         if let Some((key, time)) = times.find(|(_, time)| *time > MOST_TIME) {
             let accepted = format!("0 to {} ns", MOST_TIME.0);
             return Err(Refused { key, found: time.0.to_string(), accepted });
@@ -111,19 +147,9 @@ impl Settings {
 
 /// What a page load costs the machine. Scaling the times scales the machine.
 ///
-/// Times are CPU time of the thread that does the work; threads share `cores`. The defaults are Chromium's
-/// headless shell 156 with NetLog and screencast, as the testbed drives it, on the machine that the testbed
-/// was built on: medians of `benches/browser_cost.py`, which measures each thread's CPU time on pages made
-/// for it. Not from there, since they depend on what a text says: the main thread's times per 1024 bytes of
-/// documents and style rules, per element, per layout and per request asked for, which are least squares over
-/// the CPU times by kind of work in loads of the shipped pages (`benches/browser_work.py`), and its time for
-/// scripts (eleven with recorded bodies, of 7 to 1533 KiB). Read from Chromium's trace of the same loads: the
-/// first script or stylesheet (8 to 9 ms in the network process), the script of synthesised pages (6.2 to 9.2
-/// ms), what a first layout takes beyond its CPU time on pages that name fonts (18 to 28 ms), the time to
-/// pixels (31 ms after a layout, in the median, and 9 ms in which a layout waits for a frame). Not CPU times,
-/// and read from unshaped loads: launch, pass, and the parts into which request and commit are divided.
+/// Times are CPU time of the thread that does the work; threads share `cores`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Compute {
     /// Cores that browser, servers and what carries packets share, at least 1.
     pub cores: u8,
@@ -192,44 +218,6 @@ pub struct Compute {
     pub aside_js_ns_per_kib: Duration,
 }
 
-impl Default for Compute {
-    fn default() -> Compute {
-        Compute {
-            cores: 2,
-            launch_ns: Duration::from_micros(4_000),
-            pass_ns: Duration::from_micros(300),
-            tls_ns: Duration::from_micros(300),
-            request_ns: Duration::from_micros(500),
-            first_code_ns: Duration::from_micros(8_000),
-            respond_ns: Duration::from_micros(800),
-            receive_ns_per_kib: Duration::from_micros(12),
-            commit_ns: Duration::from_micros(6_500),
-            frame_commit_ns: Duration::from_micros(15_000),
-            ask_ns: Duration::from_micros(180),
-            finish_ns: Duration::from_micros(570),
-            html_ns_per_kib: Duration::from_micros(21),
-            html_ns_per_element: Duration::from_micros(12),
-            driver_ns: Duration::from_micros(6_000),
-            css_ns_per_kib: Duration::from_micros(14),
-            js_ns: Duration::from_micros(1_100),
-            js_ns_per_kib: Duration::from_micros(11),
-            layout_ns: Duration::from_micros(500),
-            layout_ns_per_element: Duration::from_micros(70),
-            fonts_ns: Duration::from_micros(20_000),
-            paint_ns: Duration::from_micros(40_000),
-            answer_ns: Duration::from_micros(120),
-            server_tls_ns: Duration::from_micros(400),
-            serve_ns_per_kib: Duration::from_micros(5),
-            aside_threads: 8,
-            aside_visit_ns: Duration::from_micros(37_000),
-            aside_connection_ns: Duration::from_micros(500),
-            aside_request_ns: Duration::from_micros(3_500),
-            aside_ns_per_kib: Duration::from_micros(20),
-            aside_js_ns_per_kib: Duration::from_micros(23),
-        }
-    }
-}
-
 impl Compute {
     /// Every time, by key.
     fn times(&self) -> [(&'static str, Duration); 29] {
@@ -270,11 +258,12 @@ impl Compute {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::chromium;
 
     #[test]
-    fn settings_that_hang_or_do_nothing_are_refused_with_what_is_accepted() {
-        type Change = fn(&mut Settings);
-        let cases: [(Change, &str); 10] = [
+    fn numbers_that_hang_or_do_nothing_are_refused_with_what_is_accepted() {
+        type Change = fn(&mut Browser);
+        let cases: [(Change, &str); 12] = [
             (|s| s.record_bytes = 0, "record_bytes: found 0, accepted: 1 to 16384"),
             (|s| s.record_bytes = 16_385, "record_bytes: found 16385, accepted: 1 to 16384"),
             (|s| s.connections_per_origin = 0, "connections_per_origin: found 0, accepted: 1 to 255"),
@@ -282,6 +271,8 @@ mod tests {
             (|s| s.compute_noise_percent = 101, "compute_noise_percent: found 101, accepted: 0 to 100"),
             (|s| s.compute.cores = 0, "compute.cores: found 0, accepted: 1 to 255"),
             (|s| s.compute.aside_threads = 0, "compute.aside_threads: found 0, accepted: 1 to 255"),
+            (|s| s.read_bytes = 0, "read_bytes: found 0, accepted: 1 to 4294967295"),
+            (|s| s.style_share = 0, "style_share: found 0, accepted: 1 to 4294967295"),
             (|s| s.dns_ns.0 = u64::MAX, "dns_ns: found 18446744073709551615, accepted: 0 to 60000000000 ns"),
             (
                 |s| s.compute.launch_ns.0 = 60_000_000_001,
@@ -293,19 +284,20 @@ mod tests {
             ),
         ];
         for (change, refusal) in cases {
-            let mut settings = Settings::default();
-            change(&mut settings);
-            assert_eq!(settings.check().unwrap_err().to_string(), refusal);
+            let mut browser = chromium();
+            change(&mut browser);
+            assert_eq!(browser.check().unwrap_err().to_string(), refusal);
         }
-        assert_eq!(Settings::default().check(), Ok(()));
+        assert_eq!(chromium().check(), Ok(()));
     }
 
     #[test]
     fn every_time_of_compute_is_checked() {
-        let json = serde_json::to_value(Compute::default()).unwrap();
+        let json = serde_json::to_value(chromium().compute).unwrap();
         let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         keys.retain(|key| key.contains("_ns"));
-        let mut known: Vec<&str> = Compute::default().times().iter().map(|(key, _)| *key).collect();
+        let compute = chromium().compute;
+        let mut known: Vec<&str> = compute.times().iter().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         known.sort_unstable();
         assert_eq!(known, keys);

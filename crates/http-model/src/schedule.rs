@@ -1,4 +1,4 @@
-//! The order of an HTTP/2 connection's responses (RFC 9218).
+//! The order of a multiplexed connection's responses (RFC 9218, section 10).
 //!
 //! Lower urgency values first. Within an urgency, non-incremental responses one after another in
 //! the order of their requests; when none is left, incremental ones in turns.
@@ -49,6 +49,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// A new urgency alone.
+    pub fn urgency(urgency: u8) -> Change {
+        Change { urgency, incremental: None }
+    }
+
     /// From the value of a PRIORITY_UPDATE frame (RFC 9218, section 7.1).
     pub fn parse(value: &str) -> Change {
         let Priority { urgency, incremental } = Priority::parse(value);
@@ -61,7 +66,7 @@ impl Change {
     /// instance an image that turns out to be in view. It spreads eight priorities evenly over the weights
     /// (256, 220, 183, 147, ... 1); its headers use the same eight as urgencies.
     pub fn from_weight(weight: u16) -> Change {
-        Change { urgency: (((256 - weight.min(256)) * 7 + 127) / 255) as u8, incremental: None }
+        Change::urgency((((256 - weight.min(256)) * 7 + 127) / 255) as u8)
     }
 
     /// `priority` after the change.

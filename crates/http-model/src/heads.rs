@@ -1,0 +1,105 @@
+//! Heads of requests and answers, as text and as fields of HPACK.
+
+use crate::hpack::{self, string_bytes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What of a request and its answer decides the lengths of their heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// HTTP method.
+    pub method: &'a str,
+    /// The host as the request names it.
+    pub host: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// Bytes of the referrer; 0 for none.
+    pub referrer: usize,
+    /// Kind of the resource, below 16: requests of one kind share most fields.
+    pub kind: u8,
+    /// True for a document, which asks for more types.
+    pub is_document: bool,
+    /// Fields of the answer.
+    pub fields: &'a [(String, String)],
+    /// Bytes of the answer's body.
+    pub body: u64,
+}
+
+/// Bytes of the fields that a browser puts into its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestHeads {
+    /// HTTP/1.1: all fields beside method, path, host and referrer.
+    pub plain_bytes: u32,
+    /// HPACK: fields that do not change between the requests of a page to a host, on their first use.
+    pub constant_bytes: u32,
+    /// HPACK: fields that depend on the kind of resource, on their first use.
+    pub kind_bytes: u32,
+    /// HPACK: the same for a document.
+    pub document_bytes: u32,
+    /// HPACK: a request whose fields are all known.
+    pub known_bytes: u32,
+    /// HTTP/2: weight and dependency in each HEADERS frame; 0 for none.
+    pub priority_bytes: u32,
+}
+
+/// The heads of a page's messages.
+#[derive(Debug)]
+pub struct Heads {
+    pub(crate) requests: Vec<RequestHead>,
+    pub(crate) answers: Vec<AnswerHead>,
+    /// Distinct fields of answers.
+    pub(crate) distinct: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct RequestHead {
+    /// Bytes of the head in HTTP/1.1, without what the browser adds.
+    pub plain: u64,
+    /// Bytes of the path in HPACK.
+    pub path: u32,
+    pub kind: u8,
+    pub is_document: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct AnswerHead {
+    /// Bytes of the head in HTTP/1.1.
+    pub plain: u64,
+    /// Number of the field, whether the encoder indexes it, bytes as a literal.
+    pub fields: Vec<(u32, bool, u32)>,
+}
+
+impl Heads {
+    /// Measures the heads of `messages`, which are numbered from 0.
+    pub fn new<'a>(messages: impl IntoIterator<Item = Message<'a>>) -> Heads {
+        let mut numbers = BTreeMap::new();
+        let (mut requests, mut answers) = (Vec::new(), Vec::new());
+        for message in messages {
+            let Message { method, host, path, referrer, kind, is_document, fields, body } = message;
+            requests.push(RequestHead {
+                plain: (method.len() + path.len() + host.len() + 22 + referrer) as u64,
+                path: string_bytes(path) + 1,
+                kind,
+                is_document,
+            });
+            let coded = fields.iter().map(|(name, value)| {
+                let name = name.to_ascii_lowercase();
+                let next = numbers.len() as u32;
+                let number = *numbers.entry((name.clone(), value.clone())).or_insert(next);
+                (number, hpack::is_kept(&name), hpack::literal(&name, value))
+            });
+            let coded = coded.collect();
+            let text = fields.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>();
+            answers.push(AnswerHead { plain: text as u64 + around(body), fields: coded });
+        }
+        Heads { requests, answers, distinct: numbers.len() }
+    }
+}
+
+/// Status line, `content-length`, `date` and the empty line.
+fn around(body: u64) -> u64 {
+    let digits = body.max(1).ilog10() + 1;
+    17 + 18 + u64::from(digits) + 37 + 2
+}
