@@ -135,7 +135,7 @@ def threads() -> dict[str, tuple[str, str, int]]:
 def visit(ask: dict[str, Any]) -> dict[str, Any]:
     """Inside a cell: one visit; CPU seconds by group between navigation and load event."""
     from wirepaint.results.trace import read_table
-    from wirepaint.runners.testbed.browser import load
+    from wirepaint.runners.testbed.browser.chromium import load
 
     samples: list[dict[str, tuple[str, str, int]]] = []
     navigate = load._Browser._navigate

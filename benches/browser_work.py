@@ -28,7 +28,7 @@ from scipy.optimize import nnls
 
 from wirepaint import pages
 from wirepaint.pages.loading import load_graph
-from wirepaint.runners.testbed.browser.chromium import BrowserOptions
+from wirepaint.runners.testbed.browser import BrowserOptions
 from wirepaint.runners.testbed.cells import Cells
 
 CATEGORIES = ["devtools.timeline", "blink"]
@@ -43,7 +43,7 @@ KINDS = {
 
 def visit(ask: dict[str, Any]) -> dict[str, Any]:
     """Inside a cell: one visit; main-thread CPU time in us by kind of work, and layouts."""
-    from wirepaint.runners.testbed.browser import load
+    from wirepaint.runners.testbed.browser.chromium import load
 
     navigate, on_event = load._Browser._navigate, load._Browser._on_event
     events: list[dict[str, Any]] = []

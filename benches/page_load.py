@@ -196,7 +196,7 @@ def load_nginx(ask: dict[str, Any]) -> dict[str, Any]:
         work_dir=SCRATCH,
     )
     load = browser.visit(options, spawn=spawn)
-    loaded = [exchange for exchange in load.exchanges if not exchange.failed]
+    loaded = [exchange for exchange in load.requests if not exchange.failed]
     return {"load_ms": (load.load_event - load.navigation_start) / 1e6, "objects": len(loaded)}
 
 

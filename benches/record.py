@@ -39,7 +39,7 @@ from wirepaint.pages import Page, load
 from wirepaint.pages.synthesis.binary import image
 from wirepaint.recording import command
 from wirepaint.recording import visit as recorder
-from wirepaint.runners.testbed.browser import chromium
+from wirepaint.runners.testbed.browser.chromium import program
 
 PACKAGE = "swagger-ui-dist@5.35.0"
 HOSTS = ("spa.test", "www.spa.test", "api.spa.test", "pictures.test")
@@ -145,12 +145,12 @@ def load_plain(url: str, port: int) -> float:
     def load(folder: Path, _: ordinary.Say) -> float:
         return load_time(recorder.visit(wish_of(url, port), folder, folder / "netlog.json"))
 
-    usual, chromium.command_line = chromium.command_line, without_bytes
+    usual, program.command_line = program.command_line, without_bytes
     try:
         with ordinary.done(load, url, browser=True) as (_, took_ms):
             return took_ms
     finally:
-        chromium.command_line = usual
+        program.command_line = usual
 
 
 def compared(page: Page, served: list[dict[str, Any]]) -> dict[str, Any]:
@@ -263,9 +263,9 @@ def application(root: Path, port: int) -> None:
 
 def require_programs() -> None:
     """Ends the benchmark where a program that it needs is not installed."""
-    for program in ("nginx", "npm", "openssl"):
-        if shutil.which(program) is None:
-            sys.exit(f"{program} is not installed: apt-get install nginx-light npm openssl")
+    for needed in ("nginx", "npm", "openssl"):
+        if shutil.which(needed) is None:
+            sys.exit(f"{needed} is not installed: apt-get install nginx-light npm openssl")
 
 
 def configuration(folder: Path, root: Path, port: int, backend: int, address: str = "127.0.0.1") -> str:

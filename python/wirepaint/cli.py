@@ -94,7 +94,7 @@ def run(
     tally = pool.carry_out(
         planned,
         folder,
-        backends.backend(planned.resolved["backend"]),
+        backends.named(planned.resolved["backend"]),
         on_stderr(),
         _narrow_enough(),
         cannot_count=planned.cannot_count,
@@ -343,9 +343,9 @@ def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | Non
 def version() -> None:
     """Print the versions of all that a result depends on."""
     from wirepaint.results import provenance
-    from wirepaint.runners.testbed.browser import chromium
+    from wirepaint.runners.testbed.browser.chromium import program
 
-    for name, found in (provenance.versions() | {"browser": chromium.version()}).items():
+    for name, found in (provenance.versions() | {"browser": program.version()}).items():
         print(f"{name} {found}")
 
 

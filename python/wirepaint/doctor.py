@@ -197,10 +197,10 @@ def _program() -> Iterator[Finding]:
 
 def _browser() -> Iterator[Finding]:
     from wirepaint import linux
-    from wirepaint.runners.testbed.browser import chromium
+    from wirepaint.runners.testbed.browser.chromium import program
 
     try:
-        yield Finding("browser", "ok", chromium.version())
+        yield Finding("browser", "ok", program.version())
     except WirepaintError as error:
         yield Finding("browser", "missing", "not found", str(error))
 

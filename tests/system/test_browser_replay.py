@@ -15,10 +15,11 @@ from wirepaint import dataplane
 from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
 from wirepaint.errors import MachineLacks
 from wirepaint.runners.testbed import host, join, process, validity
-from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad, chromium, visit
+from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad, visit
+from wirepaint.runners.testbed.browser.chromium import program
 
 try:
-    chromium.find()
+    program.find()
     dataplane.program()
 except MachineLacks as missing:
     pytest.skip(f"{missing}", allow_module_level=True)

@@ -26,10 +26,10 @@ from wirepaint.cli import invoke
 from wirepaint.errors import MachineLacks, PageTimeout, RunFailed
 from wirepaint.pages import Page, Resource, load
 from wirepaint.rehearsal import rehearse
-from wirepaint.runners.testbed.browser import chromium
+from wirepaint.runners.testbed.browser.chromium import program
 
 try:
-    chromium.find()
+    program.find()
 except MachineLacks as missing:
     pytest.skip(f"{missing}", allow_module_level=True)
 

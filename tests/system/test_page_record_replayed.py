@@ -16,10 +16,10 @@ from wirepaint.dataplane.description import Host, Origin, Run, Server
 from wirepaint.errors import MachineLacks
 from wirepaint.pages import PreparedPage, load, prepare, shipped
 from wirepaint.runners.testbed import process
-from wirepaint.runners.testbed.browser import chromium
+from wirepaint.runners.testbed.browser.chromium import program
 
 try:
-    chromium.find()
+    program.find()
     dataplane.program()
 except MachineLacks as missing:
     pytest.skip(f"{missing}", allow_module_level=True)

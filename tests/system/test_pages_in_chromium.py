@@ -19,13 +19,13 @@ from wirepaint.pages.import_har import import_har
 from wirepaint.pages.model import Page, Resource, save_index
 from wirepaint.pages.synthesis.binary import image
 from wirepaint.pages.synthesis.font import font
-from wirepaint.runners.testbed.browser import chromium
+from wirepaint.runners.testbed.browser.chromium import program
 
 
 @pytest.fixture(autouse=True)
 def _browser() -> None:
     try:
-        chromium.find()
+        program.find()
     except MachineLacks as lack:
         pytest.skip(f"needs Chromium's headless shell: {lack}")
 
@@ -43,7 +43,7 @@ def test_a_shipped_page_asks_for_each_recorded_request_once(name: str, work_dir:
     page = prepare(shipped()[name], work_dir / "cache")
     server, seen = load(page, work_dir)
     assert Counter(server.log) == Counter((r["method"], r["url"]) for r in page.responses)
-    assert [e.url for e in seen.exchanges if e.failed] == []
+    assert [e.url for e in seen.requests if e.failed] == []
     assert seen.first_contentful_paint is not None
     assert seen.largest_contentful_paint is not None
 
@@ -64,7 +64,7 @@ def test_requests_come_after_their_causes_and_no_later_than_the_load_event(name:
         cause = page.resources[resource["cause"]["by"]]
         assert position[cause["method"], cause["url"]] < position[resource["method"], resource["url"]]
     # A script's last fetch does not delay the load event: it may start as the event fires.
-    late = [e.url for e in seen.exchanges if e.sent and seen.ns(e.sent) > seen.load_event + 100_000_000]
+    late = [e.url for e in seen.requests if e.sent and e.sent > seen.load_event + 100_000_000]
     assert late == []
 
 
@@ -90,9 +90,9 @@ def test_what_came_after_the_load_event_comes_after_it_again(work_dir: Path) -> 
     assert [r.recorded.after_load for r in imported.resources] == [False, False, True]
     server, seen = load(prepare(work_dir / "page", work_dir / "cache"), work_dir)
     assert [url[-1] for _, url in server.log] == ["0", "1", "2"]
-    late = next(e for e in seen.exchanges if e.url.endswith("/2"))
+    late = next(e for e in seen.requests if e.url.endswith("/2"))
     assert late.sent is not None
-    assert seen.ns(late.sent) > seen.load_event
+    assert late.sent > seen.load_event
 
 
 def test_the_browser_decodes_every_synthesised_image_and_font(work_dir: Path) -> None:
@@ -181,4 +181,4 @@ def test_a_page_of_shapes_survives_being_made_anonymous(work_dir: Path) -> None:
         home.mkdir()
         server, seen = load(prepared, home)
         assert Counter(server.log) == Counter((r["method"], r["url"]) for r in prepared.responses)
-        assert [(e.url, e.failed) for e in seen.exchanges if e.failed] == []
+        assert [(e.url, e.failed) for e in seen.requests if e.failed] == []

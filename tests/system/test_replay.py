@@ -14,7 +14,7 @@ import pytest
 from wirepaint.dataplane import program
 from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
 from wirepaint.errors import MachineLacks
-from wirepaint.runners.testbed.browser import chromium
+from wirepaint.runners.testbed.browser.chromium import program as chromium
 
 try:
     BROWSER, PROGRAM = chromium.find(), program()

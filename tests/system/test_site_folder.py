@@ -13,10 +13,10 @@ from wirepaint import pages, rehearsal
 from wirepaint.errors import MachineLacks
 from wirepaint.pages import Page
 from wirepaint.pages.loading import load_graph
-from wirepaint.runners.testbed.browser import chromium
+from wirepaint.runners.testbed.browser.chromium import program
 
 try:
-    chromium.find()
+    program.find()
 except MachineLacks as missing:
     pytest.skip(f"{missing}", allow_module_level=True)
 

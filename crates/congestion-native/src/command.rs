@@ -1,10 +1,9 @@
-//! The verbs `cc list`, `cc source`, `cc scripts` and `cc script` of the data plane.
+//! The verbs `cc list`, `cc source` and `cc scripts` of the data plane.
 
-use crate::{Algorithm, Refusal, algorithms, external, find, script, timetable};
-use serde_json::{Map, Value, json};
+use crate::{Algorithm, Refusal, algorithms, external, find};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// A congestion control with its parameters, as JSON.
@@ -51,35 +50,6 @@ pub fn source(name: &str) -> ExitCode {
 /// `cc scripts`: prints the names of the scripts that ship, as JSON.
 pub fn shipped_scripts() -> ExitCode {
     print(&external::scripts().iter().map(|(file, _)| *file).collect())
-}
-
-/// `cc script FILE...`: runs acknowledgement scripts natively. Exit 1 where an algorithm differs
-/// from its script, 2 where a script cannot be read.
-pub fn scripts(paths: &[PathBuf]) -> ExitCode {
-    let mut worst = 0;
-    for path in paths {
-        match script::run(path) {
-            Ok(checks) => println!("{}: {checks} checks hold", path.display()),
-            Err(error) => {
-                eprintln!("{error}");
-                worst = worst.max(if error.differs { 1 } else { 2 });
-            }
-        }
-    }
-    ExitCode::from(worst)
-}
-
-/// `cc script --timetable FILE...`: plays scripts natively and prints a JSON object by file: the native
-/// results (`exchange`, `checks`) and instructions for the same run in the kernel (`connections`).
-pub fn timetables(paths: &[PathBuf]) -> ExitCode {
-    let mut timetables = Map::new();
-    for path in paths {
-        match script::play(path) {
-            Ok(played) => timetables.insert(path.display().to_string(), timetable::timetable(&played)),
-            Err(error) => return refuse(&error),
-        };
-    }
-    print(&timetables.into())
 }
 
 fn print(value: &Value) -> ExitCode {

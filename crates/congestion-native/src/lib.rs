@@ -1,29 +1,21 @@
 //! The congestion controls of `congestion/`, compiled for the host.
 //!
 //! The C sources are the ones that the kernel runs as BPF (crate congestion-kernel). Here they serve the
-//! simulator, the acknowledgement scripts and the catalogue of congestion controls and parameters.
+//! simulator, the acknowledgement scripts (crate congestion-scripts) and the catalogue of congestion controls and parameters.
 //!
 //! * [`algorithms`] and [`find`]: the catalogue, with summaries and [`Parameter`]s;
 //! * [`Algorithm::instance`]: a parameter set; [`Connection`]: one connection's socket under an
 //!   instance, with one method per hook;
 //! * [`groups`]: state that connections share;
-//! * [`sender`]: a small sender that calls the hooks in the kernel's order, and [`script`], the
-//!   `.ack` scripts that drive it; [`timetable`] prepares them for the kernel;
-//! * [`command`]: the verbs `cc list` and `cc script`.
+//! * [`command`]: the verbs `cc list`, `cc source` and `cc scripts`.
 //!
 //! A [`Connection`] does nothing by itself. Its owner plays the kernel: it maintains the fields of
 //! [`TcpSock`] and calls the hooks in the kernel's order.
 
 pub mod command;
-pub mod concurrent;
-pub mod entry;
 pub mod external;
 pub mod groups;
-pub mod script;
-pub mod sender;
 mod socket;
-pub mod timetable;
-pub mod wire;
 
 pub use groups::{Group, GroupKey, GroupRecord, Groups};
 pub use socket::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, RateSample, TcpSock, ack_flags};
@@ -285,6 +277,13 @@ pub struct Instance {
     /// The algorithm.
     pub algorithm: &'static Algorithm,
     parameters: Vec<u64>,
+}
+
+impl Instance {
+    /// The values of its parameters, in the order of [`Algorithm::parameters`].
+    pub fn values(&self) -> &[u64] {
+        &self.parameters
+    }
 }
 
 impl PartialEq for Instance {

@@ -125,10 +125,10 @@ fn main() -> ExitCode {
         Verb::Cc(Cc::Load { run }) => wirepaint_congestion_kernel::command(&run),
         Verb::Cc(Cc::Groups { each_line }) => wirepaint_congestion_kernel::groups::command(each_line),
         Verb::Cc(Cc::Script { files, timetable: false }) => {
-            wirepaint_congestion_native::command::scripts(&files)
+            wirepaint_congestion_scripts::command::scripts(&files)
         }
         Verb::Cc(Cc::Script { files, timetable: true }) => {
-            wirepaint_congestion_native::command::timetables(&files)
+            wirepaint_congestion_scripts::command::timetables(&files)
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::noise::Noise;
 use crate::page::{Cause, Page};
 use crate::pipe::{Piece, Pipe};
 use crate::priority::Priority;
-use crate::rows::{Chunk, Connection as Row};
+use crate::rows::{ChunkRow, ConnectionRow};
 use crate::server::{Backlog, Down, Server};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ enum Event {
     Server(usize),
 }
 
-/// Work of a thread that has an effect at its end; see [`Network::worked`].
+/// Work of a thread that has an effect at its end; see [`NetworkProcess::worked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// The browser makes its ClientHello.
@@ -174,7 +174,7 @@ pub enum Work {
 
 /// Network process and servers of one visit.
 #[derive(Debug)]
-pub struct Network {
+pub struct NetworkProcess {
     page: Arc<Page>,
     heads: Arc<Heads>,
     browser: Arc<Browser>,
@@ -183,9 +183,9 @@ pub struct Network {
     groups: Vec<Group>,
     connections: Vec<Connection>,
     /// Rows of the table `connection`.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ConnectionRow>,
     /// Rows of the table `chunk`.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<ChunkRow>,
     /// By resource.
     pub transfers: Vec<Transfer>,
     delayed: Vec<u32>,
@@ -200,9 +200,9 @@ pub struct Network {
     pieces: Vec<Piece<Down>>,
 }
 
-impl Network {
+impl NetworkProcess {
     /// The state before the first request.
-    pub fn new(page: Arc<Page>, heads: Arc<Heads>, browser: Arc<Browser>, noise: Noise) -> Network {
+    pub fn new(page: Arc<Page>, heads: Arc<Heads>, browser: Arc<Browser>, noise: Noise) -> NetworkProcess {
         let transfer = Transfer {
             priority: Priority::Low,
             urgency: Priority::Low.urgency(),
@@ -218,7 +218,7 @@ impl Network {
             last_byte: None,
             encoded: 0,
         };
-        Network {
+        NetworkProcess {
             transfers: vec![transfer; page.resources.len()],
             schedules: vec![false; page.origins.len()],
             page,
@@ -307,7 +307,7 @@ impl Network {
             if let Down::Head(request) | Down::Body(request) = meaning {
                 let transfer = &mut transfers[request as usize];
                 transfer.first_byte.get_or_insert(now);
-                Chunk { request, connection: number, time: now, bytes }.add_to(chunks);
+                ChunkRow { request, connection: number, time: now, bytes }.add_to(chunks);
             }
         });
         let mut pieces = std::mem::take(&mut self.pieces);
@@ -360,7 +360,7 @@ impl Network {
         }
     }
 
-    /// A thread has finished a job of [`Network::works`].
+    /// A thread has finished a job of [`NetworkProcess::works`].
     pub fn worked(&mut self, now: Time, work: Work) {
         match work {
             Work::Hello(at) => self.hello(at),

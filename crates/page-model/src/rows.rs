@@ -9,7 +9,7 @@ use wirepaint_units::{Duration, Time};
 
 /// A page visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRow {
     /// Navigation start.
     pub navigation_start: Time,
     /// Resource that answered with the document, after redirects.
@@ -29,7 +29,7 @@ pub struct Page {
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct ObjectRow {
     /// Position of the resource in the page.
     pub resource: u32,
     /// True if it paints in the first view port.
@@ -40,7 +40,7 @@ pub struct Object {
     pub initiator_type: &'static str,
     /// Position of the resource that requested it.
     pub initiator: Option<u32>,
-    /// Connection that carried it.
+    /// ConnectionRow that carried it.
     pub connection: Option<u32>,
     /// True for the first request of its connection.
     pub first_on_connection: bool,
@@ -60,10 +60,10 @@ pub struct Object {
 
 /// Bytes of an object arriving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct ChunkRow {
     /// Resource.
     pub request: u32,
-    /// Connection.
+    /// ConnectionRow.
     pub connection: u32,
     /// Arrival of the last byte.
     pub time: Time,
@@ -71,10 +71,10 @@ pub struct Chunk {
     pub bytes: u64,
 }
 
-impl Chunk {
+impl ChunkRow {
     /// Appends to `chunks`, or adds to the last one if that is of the same object and millisecond, as exact
     /// as on the testbed.
-    pub(crate) fn add_to(self, chunks: &mut Vec<Chunk>) {
+    pub(crate) fn add_to(self, chunks: &mut Vec<ChunkRow>) {
         const STEP: Duration = Duration::from_millis(1);
         match chunks.last_mut() {
             Some(last)
@@ -91,7 +91,7 @@ impl Chunk {
 
 /// A connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct ConnectionRow {
     /// Number, unique in the visit, from 0 in order of opening.
     pub connection: u32,
     /// Position of the origin that it was opened for.
@@ -122,15 +122,15 @@ pub struct Connection {
     pub objects: u32,
 }
 
-impl Connection {
+impl ConnectionRow {
     pub(crate) fn new(
         connection: u32,
         origin: u32,
         encrypted: bool,
         version: HttpVersion,
         opened: Time,
-    ) -> Connection {
-        Connection {
+    ) -> ConnectionRow {
+        ConnectionRow {
             connection,
             origin,
             encrypted,
@@ -153,11 +153,11 @@ impl Connection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// The visit.
-    pub page: Page,
+    pub page: PageRow,
     /// Requests in the order of discovery.
-    pub objects: Vec<Object>,
+    pub objects: Vec<ObjectRow>,
     /// Arrivals in order of time.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<ChunkRow>,
     /// Connections in the order of opening.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<ConnectionRow>,
 }

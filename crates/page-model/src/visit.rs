@@ -11,12 +11,12 @@ use crate::browser::{Browser, Compute};
 use crate::headers::heads;
 use crate::links::Links;
 use crate::machine::{Machine, Thread};
-use crate::network::{Network, Note, STREAM, Work};
+use crate::network::{NetworkProcess, Note, STREAM, Work};
 use crate::noise::Noise;
 use crate::page::{Cause, Kind, Page, Resource};
 use crate::priority::Priority;
 use crate::renderer::{Renderer, Wish};
-use crate::rows::{Object, Rows};
+use crate::rows::{ObjectRow, Rows};
 use crate::server::Backlog;
 use std::sync::Arc;
 use wirepaint_http_model::Heads;
@@ -75,7 +75,7 @@ impl Prepared {
 pub struct Visit {
     page: Arc<Page>,
     browser: Arc<Browser>,
-    network: Network,
+    network: NetworkProcess,
     renderer: Renderer,
     agenda: Agenda<Event>,
     machine: Machine<Job>,
@@ -99,7 +99,7 @@ impl Visit {
         let browser = Arc::new(browser);
         let noise = |stream| Noise::new(seed, stream, browser.compute_noise_percent);
         Visit {
-            network: Network::new(page.clone(), heads, browser.clone(), noise(1)),
+            network: NetworkProcess::new(page.clone(), heads, browser.clone(), noise(1)),
             renderer: Renderer::new(page.clone(), links, browser.clone(), noise(2)),
             noise: noise(3),
             page,
@@ -235,13 +235,13 @@ impl Visit {
 
     /// The rows so far.
     pub fn rows(&self) -> Rows {
-        let mut objects: Vec<Object> = self
+        let mut objects: Vec<ObjectRow> = self
             .renderer
             .requests()
             .map(|(resource, discovered, priority)| {
                 let transfer = &self.network.transfers[resource as usize];
                 let cause = self.page.resources[resource as usize].cause;
-                Object {
+                ObjectRow {
                     resource,
                     in_viewport: self.renderer.is_visible(resource),
                     priority,

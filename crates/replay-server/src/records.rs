@@ -31,7 +31,7 @@ pub struct RequestId(usize);
 
 /// One accepted connection.
 #[derive(Serialize)]
-struct Connection {
+struct ConnectionRecord {
     client_address: Ipv4Addr,
     client_port: u16,
     server_address: Ipv4Addr,
@@ -124,7 +124,7 @@ pub struct Records {
 
 #[derive(Default)]
 struct Inner {
-    connections: Vec<Connection>,
+    connections: Vec<ConnectionRecord>,
     requests: Vec<Request>,
     pauses: Vec<Pause>,
 }
@@ -167,7 +167,7 @@ impl Records {
         let accepted = self.now();
         let at_start = socket.tcp_info().ok();
         let connections = &mut self.inner.borrow_mut().connections;
-        connections.push(Connection {
+        connections.push(ConnectionRecord {
             client_address: *client.ip(),
             client_port: client.port(),
             server_address: *server.ip(),
@@ -309,7 +309,7 @@ impl Records {
     }
 }
 
-impl Connection {
+impl ConnectionRecord {
     fn ask_for_the_last_time(&mut self) {
         if let Some(socket) = self.socket.take() {
             self.congestion_end = socket.congestion().ok();

@@ -16,13 +16,13 @@ const HANDSHAKE: u32 = 2;
 /// Compares the kernel's counters with the records, connection by connection.
 #[derive(Default)]
 pub struct Unseen {
-    open: BTreeMap<(u32, u16, u32, u16), Connection>,
-    ended: Vec<Connection>,
+    open: BTreeMap<(u32, u16, u32, u16), Seen>,
+    ended: Vec<Seen>,
 }
 
 /// A connection with unseen segments, as the summary prints it.
 #[derive(Clone, Default, Debug, PartialEq, Serialize)]
-pub struct Connection {
+pub struct Seen {
     server_address: String,
     server_port: u16,
     client_port: u16,
@@ -36,16 +36,16 @@ pub struct Connection {
     retransmitted: u32,
 }
 
-impl Connection {
-    fn new(record: &Record) -> Connection {
-        Connection {
+impl Seen {
+    fn new(record: &Record) -> Seen {
+        Seen {
             server_address: Ipv4Addr::from(u32::from_be(record.local_address)).to_string(),
             server_port: record.local_port,
             client_port: record.remote_port,
             recorded: HANDSHAKE,
             // Retransmissions of the SYN-ACK.
             retransmitted: record.retransmitted,
-            ..Connection::default()
+            ..Seen::default()
         }
     }
 
@@ -67,7 +67,7 @@ impl Unseen {
             }
             return;
         }
-        let connection = self.open.entry(key).or_insert_with(|| Connection::new(record));
+        let connection = self.open.entry(key).or_insert_with(|| Seen::new(record));
         connection.recorded += u32::from(record.segments);
         if record.event == EVENT_ACK {
             connection.compare(record);
@@ -79,7 +79,7 @@ impl Unseen {
     }
 
     /// The connections with unseen segments.
-    pub fn connections(self) -> Vec<Connection> {
+    pub fn connections(self) -> Vec<Seen> {
         self.ended
             .into_iter()
             .chain(self.open.into_values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirepaint.recording.queueing import behind_others
-from wirepaint.runners.testbed.browser.exchanges import Exchange
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
 
 
 def exchange(name: str, sent: float, first: float, last: float | None, connection: int = 1) -> Exchange:

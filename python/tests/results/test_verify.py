@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +25,9 @@ OTHER = "fast-reno-h2.user.two.v02"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     good = {"verdict": "ok", "quantities": []}
-    backend = replace(Fake().backend(), calibrate=lambda network, session: good)
-    plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", backend, plans.Lines())
+    fake = Fake()
+    fake.calibrate = lambda network: good
+    plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", [fake.backend()], plans.Lines())
     return tmp_path / "r"
 
 

@@ -6,14 +6,17 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from wirepaint.errors import RunFailed, WirepaintError
 from wirepaint.evaluation import Plan, ResolvedRun, plan
+from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
+from wirepaint.results.store import disk_errors
 from wirepaint.runners import contract, pool
 from wirepaint.runners.progress import Lines
 
@@ -45,13 +48,22 @@ def planned(folder: Path, text: str = EVALUATION) -> Plan:
 class Fake:
     """A back end that writes a table and some bytes; ``outcomes`` sets a run's outcomes by attempt."""
 
+    calibrate: Callable[[Network], dict[str, Any]] | None = None
+
     def __init__(self, seconds: float = 0.0, size: int = 100) -> None:
         self.seconds, self.size = seconds, size
         self.asked: list[tuple[str, int]] = []
 
-    def run_once(
-        self, run: ResolvedRun, folder: Path, *, session: Any, calibration: dict[str, Any] | None
-    ) -> Outcome:
+    def carry_out(self, jobs: Iterator[contract.Job]) -> contract.Ends:
+        for job in jobs:
+            try:
+                with self.interruptible(), disk_errors(job.folder):
+                    end = self.run_once(job.run, job.folder, job.calibration)
+            except RunFailed as failure:
+                end = failure
+            yield job.run, end
+
+    def run_once(self, run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None) -> Outcome:
         self.calibration = calibration
         self.asked.append((run.key, run.attempt))
         trace.write_table(
@@ -64,8 +76,12 @@ class Fake:
     def outcome(self, run: ResolvedRun) -> Outcome:
         return Outcome("valid", [], 1000)
 
-    def backend(self) -> contract.Backend:
-        return contract.Backend(contextlib.nullcontext, self.run_once, versions={"browser": "none"})
+    def backend(self, name: str = "testbed", browser: str = "none", many: bool = False) -> contract.Backend:
+        def opened(interruptible: contract.Interruptible) -> contextlib.AbstractContextManager[Fake]:
+            self.interruptible = interruptible
+            return contextlib.nullcontext(self)
+
+        return contract.Backend(name, opened, many, {"browser": browser})
 
 
 class Flaky(Fake):
@@ -83,7 +99,7 @@ class Flaky(Fake):
 
 def carry_out(folder: Path, results: Path, fake: Fake, text: str = EVALUATION) -> contract.Tally:
     """One command: plans and carries out."""
-    return pool.carry_out(planned(folder, text), results, fake.backend(), Lines())
+    return pool.carry_out(planned(folder, text), results, [fake.backend()], Lines())
 
 
 def command(

@@ -170,7 +170,7 @@ def test_a_network_that_is_off_makes_runs_suspect_and_no_repeat_would_help(tmp_p
 def test_a_page_that_is_known_not_to_count_is_skipped_from_the_start(tmp_path: Path, capsys):
     fake, known = Fake(), {"one": "its script asks for another address each time"}
     tally = plans.pool.carry_out(
-        plans.planned(tmp_path), tmp_path / "r", fake.backend(), plans.Lines(), cannot_count=known
+        plans.planned(tmp_path), tmp_path / "r", [fake.backend()], plans.Lines(), cannot_count=known
     )
     assert tally.counts == {"valid": KEYS // 2, "cannot count": KEYS // 2}
     assert tally.cannot_count == known

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wirepaint.runners.testbed.browser.devtools import (
+from wirepaint.runners.testbed.browser.chromium.devtools import (
     CommandFailed,
     Devtools,
     DevtoolsClosed,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wirepaint.errors import RunFailed
-from wirepaint.runners.testbed.browser import netlog
+from wirepaint.runners.testbed.browser.chromium import netlog
 
 LOGS = Path(__file__).parent / "netlogs"
 

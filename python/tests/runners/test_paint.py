@@ -8,7 +8,7 @@ import io
 import pytest
 from PIL import Image
 
-from wirepaint.runners.testbed.browser import paint
+from wirepaint.runners.testbed.browser.chromium import paint
 
 
 def frame(time: float, share: float, colour: tuple[int, int, int] = (0, 0, 0)) -> paint.Frame:

@@ -250,7 +250,7 @@ def test_visits_end_when_the_interval_is_narrow_enough(tmp_path: Path):
     plan = plans.planned(tmp_path, text)
     lines = plans.Lines()
     enough = plans.pool.carry_out(
-        plan, tmp_path / "r", Fake().backend(), lines, lambda times, width: width == 0.05
+        plan, tmp_path / "r", [Fake().backend()], lines, lambda times, width: width == 0.05
     )
     assert enough.counts == {"valid": KEYS, "skipped": 2 * 2 * 5}
     skipped = Results.open(tmp_path / "r").runs("skipped")
@@ -274,9 +274,7 @@ def test_a_comment_in_the_evaluation_does_not_matter(tmp_path: Path):
 
 def test_another_browser_is_refused(tmp_path: Path):
     carry_out(tmp_path, tmp_path / "r", Fake())
-    newer = plans.contract.Backend(
-        plans.contextlib.nullcontext, Fake().run_once, versions={"browser": "Chromium 999"}
-    )
+    newer = [Fake().backend(browser="Chromium 999")]
     with pytest.raises(UsageError, match="found browser Chromium 999; accepted: browser none"):
         plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", newer, plans.Lines())
 
@@ -413,7 +411,7 @@ def test_a_network_with_a_name_that_no_file_can_have_is_refused_before_anything_
     network = plan.runs[0].network.model_copy(update={"name": "../up"})
     plan.runs[0] = plan.runs[0].model_copy(update={"network": network})
     with pytest.raises(UsageError, match=r'found the network "\.\./up"; accepted: a name of at most'):
-        plans.pool.carry_out(plan, tmp_path / "r", Fake().backend(), plans.Lines())
+        plans.pool.carry_out(plan, tmp_path / "r", [Fake().backend()], plans.Lines())
     assert not (tmp_path / "r").exists()
 
 
@@ -478,11 +476,7 @@ def simulated(fake: Fake, folder: Path) -> plans.contract.Tally:
     plan = plans.planned(folder)
     plan.runs[:] = [run.model_copy(update={"backend": "simulator"}) for run in plan.runs]
 
-    @plans.contextlib.contextmanager
-    def run_many(jobs, interruptible):
-        yield ((run, fake.run_once(run, place, session=None, calibration=None)) for run, place in jobs)
-
-    backend = plans.contract.Backend(plans.contextlib.nullcontext, fake.run_once, run_many=run_many)
+    backend = [fake.backend("simulator", many=True)]
     return plans.pool.carry_out(plan, folder / "r", backend, plans.Lines())
 
 
@@ -534,14 +528,14 @@ def test_progress_goes_to_stderr_in_plain_lines_without_a_terminal(tmp_path: Pat
 def test_each_network_is_measured_before_its_first_run_and_what_stays_off_is_said(tmp_path: Path, capsys):
     measured: list[str] = []
 
-    def calibrate(network, session):
+    def calibrate(network):
         measured.append(network.name)
         rate = {"name": "rate down", "verdict": "off"}
         return {"verdict": "off", "quantities": [rate, {"name": "round trip", "verdict": "ok"}]}
 
     fake = Fake()
-    backend = plans.contract.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
-    plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", backend, plans.Lines())
+    fake.calibrate = calibrate
+    plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", [fake.backend()], plans.Lines())
     assert measured == ["fast"] * 3
     assert fake.calibration is not None and fake.calibration["verdict"] == "off"
     assert Results.open(tmp_path / "r").calibrations()["fast"]["verdict"] == "off"
@@ -550,8 +544,10 @@ def test_each_network_is_measured_before_its_first_run_and_what_stays_off_is_sai
 
 def calibrated(folder: Path, calibrate, text: str = EVALUATION) -> tuple[Fake, plans.contract.Tally]:
     fake = Fake()
-    backend = plans.contract.Backend(plans.contextlib.nullcontext, fake.run_once, calibrate)
-    return fake, plans.pool.carry_out(plans.planned(folder, text), folder / "r", backend, plans.Lines())
+    fake.calibrate = calibrate
+    return fake, plans.pool.carry_out(
+        plans.planned(folder, text), folder / "r", [fake.backend()], plans.Lines()
+    )
 
 
 GOOD = {"verdict": "ok", "quantities": [{"name": "rate down", "verdict": "ok"}]}
@@ -560,7 +556,7 @@ GOOD = {"verdict": "ok", "quantities": [{"name": "rate down", "verdict": "ok"}]}
 def test_a_calibration_that_crashes_is_tried_again(tmp_path: Path, capsys):
     ends = [RunFailed("the cell died (SIGKILL)"), RunFailed("the cell died (SIGKILL)"), GOOD]
 
-    def calibrate(network, session):
+    def calibrate(network):
         end = ends.pop(0)
         if isinstance(end, RunFailed):
             raise end
@@ -579,7 +575,7 @@ def test_runs_of_a_network_that_cannot_be_measured_fail_and_others_go_on(tmp_pat
     assert TWO != EVALUATION
     asked: list[str] = []
 
-    def calibrate(network, session):
+    def calibrate(network):
         asked.append(network.name)
         if network.name == "slow":
             raise RunFailed("the cell died (SIGKILL)")
@@ -595,7 +591,7 @@ def test_runs_of_a_network_that_cannot_be_measured_fail_and_others_go_on(tmp_pat
     assert set(slow["cause"]) == {"the network slow could not be measured: the cell died (SIGKILL)"}
     assert tally.counts == {"valid": fast.height, "failed": slow.height} and not tally.cannot_count
     assert len(tally.failures) == slow.height
-    _, tally = calibrated(tmp_path, lambda network, session: GOOD, TWO)
+    _, tally = calibrated(tmp_path, lambda network: GOOD, TWO)
     assert tally.counts == {"valid": runs.height}
 
 
@@ -603,7 +599,7 @@ def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path:
     off = {"verdict": "off", "quantities": [{"name": "rate down", "verdict": "off"}]}
     ends = [off, RunFailed("died"), RunFailed("died")]
 
-    def calibrate(network, session):
+    def calibrate(network):
         end = ends.pop(0)
         if isinstance(end, RunFailed):
             raise end
@@ -614,7 +610,7 @@ def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path:
 
 
 def test_a_calibration_that_a_crash_kept_from_its_file_is_written_by_the_next_command(tmp_path: Path):
-    calibrated(tmp_path, lambda network, session: GOOD)
+    calibrated(tmp_path, lambda network: GOOD)
     file = tmp_path / "r/calibration/fast.json"
     text = file.read_text()
     file.write_text("{}")

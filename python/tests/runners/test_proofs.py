@@ -68,7 +68,7 @@ class Observed:
         ]
 
     def check(self) -> list[proofs.Reason]:
-        load = v.page_load()
+        load = v.page_load().load()
         page = {"navigation_start": load.navigation_start, "load_event": load.load_event}
         tables: dict[str, Any] = {"connection": [self.connection], "page": [page]}
         joined = Joined(tables, {}, [], {18: v.server_record()}, [], self.requests, [])

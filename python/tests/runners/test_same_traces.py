@@ -45,7 +45,7 @@ def digest(frame: pl.DataFrame, columns: list[str]) -> str:
 def test_traces_are_the_same_but_for_new_columns(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     file = tmp_path / "same.toml"
     file.write_text(EVALUATION)
-    pool.carry_out(plan(file), tmp_path / "results", backends.simulator(), Lines())
+    pool.carry_out(plan(file), tmp_path / "results", [backends.simulator()], Lines())
     runs = {folder.name: folder for folder in sorted((tmp_path / "results/runs").iterdir())}
     rewrite = request.config.getoption("--rewrite-traces")
     kept = {"columns": {table: list(trace.polars_schema(table)) for table in TABLES}}

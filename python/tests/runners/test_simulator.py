@@ -46,7 +46,7 @@ def carried_out(folder: Path, text: str = EVALUATION) -> Path:
     file = folder / "evaluation.toml"
     file.write_text(text)
     planned = plan(file)
-    pool.carry_out(planned, folder / "results", backends.backend(planned.resolved["backend"]), Lines())
+    pool.carry_out(planned, folder / "results", backends.named(planned.resolved["backend"]), Lines())
     return folder / "results"
 
 
@@ -207,7 +207,7 @@ def test_visits_end_early_when_the_interval_is_narrow(tmp_path: Path):
     file.write_text(text)
     planned = plan(file)
     pool.carry_out(
-        planned, tmp_path / "r", backends.simulator(), Lines(), lambda times, width: len(times) >= 3
+        planned, tmp_path / "r", [backends.simulator()], Lines(), lambda times, width: len(times) >= 3
     )
     runs = Results.open(tmp_path / "r").runs()
     skipped = runs.filter(pl.col("state") == "skipped")
@@ -343,7 +343,7 @@ def test_what_is_skipped_does_not_depend_on_which_run_ends_first(tmp_path: Path)
     for name in ("one", "two"):
         (tmp_path / "evaluation.toml").write_text(text)
         planned = plan(tmp_path / "evaluation.toml")
-        pool.carry_out(planned, tmp_path / name, backends.simulator(), Lines())
+        pool.carry_out(planned, tmp_path / name, [backends.simulator()], Lines())
         stands.append(Results.open(tmp_path / name).runs()["run_key", "state", "verdict", "cause"])
     assert_frame_equal(*stands)
 

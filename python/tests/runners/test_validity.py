@@ -12,8 +12,8 @@ import pytest
 
 from wirepaint.results import trace
 from wirepaint.runners.testbed import join, validity
-from wirepaint.runners.testbed.browser.exchanges import UNFINISHED
-from wirepaint.runners.testbed.browser.netlog import NetLog
+from wirepaint.runners.testbed.browser.chromium.netlog import NetLog
+from wirepaint.runners.testbed.browser.contract import UNFINISHED
 
 from . import visits as v
 
@@ -37,8 +37,9 @@ class Observed:
         endpoints = {"client_port": 4000, "server_address": "10.65.0.1", "server_port": 443}
         sample = {"time": v.ms(40), "event": "ack" if self.sampled else "state", "delivered": 1}
         trace.write_table(folder, "tcp", [sample | endpoints])
-        joined = join.join(self.load, self.asked, folder, folder)
-        return validity.check(self.load, joined, self.asked, self.summaries, self.counters)
+        load = self.load.load()
+        joined = join.join(load, self.asked, folder, folder)
+        return validity.check(load, joined, self.asked, self.summaries, self.counters)
 
 
 def test_a_run_that_is_what_was_asked_has_no_reason_against_it(tmp_path: Path) -> None:

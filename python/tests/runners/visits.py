@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad
-from wirepaint.runners.testbed.browser.exchanges import Exchange
-from wirepaint.runners.testbed.browser.netlog import Chunk, Connection, NetLog, Request
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
+from wirepaint.runners.testbed.browser.chromium.netlog import Chunk, Connection, NetLog, Request
+from wirepaint.runners.testbed.browser.chromium.observed import Observed
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.wiring import Counts
 
@@ -112,7 +114,27 @@ def server_record(port: int = 4000, accepted: float = 30, **other: Any) -> dict[
     } | other
 
 
-def page_load(**other: Any) -> PageLoad:
+class Seen(SimpleNamespace):
+    """A load as DevTools and NetLog report it; tests disturb one thing of it."""
+
+    exchanges: list[Exchange]
+    netlog: NetLog
+
+    def load(self) -> PageLoad:
+        """What the browser's engine makes of it."""
+        marks = vars(self).copy()
+        exchanges, log, visible = (marks.pop(name) for name in ("exchanges", "netlog", "visible"))
+        seen = Observed(exchanges, log, EPOCH_S * 10**9, visible)
+        return PageLoad(
+            requests=seen.requests,
+            connections=seen.connections,
+            unseen=seen.unseen,
+            cut_off=None if log.complete else "the NetLog",
+            **marks,
+        )
+
+
+def page_load(**other: Any) -> Seen:
     """A load of ``/`` and ``/a.png``."""
     values = {
         "options": BrowserOptions(
@@ -132,7 +154,7 @@ def page_load(**other: Any) -> PageLoad:
         "largest_url": "",
         "viewport_complete": ms(280),
         "viewport_last_frame": ms(285),
-        "viewport_requests": {"2"},
+        "visible": {"2"},
         "document": "1",
         "speed_index": 160.0,
         "exchanges": [
@@ -153,7 +175,7 @@ def page_load(**other: Any) -> PageLoad:
         "ended": ms(850),
         "notes": [],
     }
-    return PageLoad(**(values | other))
+    return Seen(**(values | other))
 
 
 def asked() -> dict[str, Any]:

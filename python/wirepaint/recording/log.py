@@ -13,7 +13,7 @@ from wirepaint.recording.queueing import behind_others
 from wirepaint.recording.secrets import Secrets, suspects
 from wirepaint.recording.visit import Visit
 from wirepaint.recording.wire import Answer, Wire
-from wirepaint.runners.testbed.browser.exchanges import Exchange
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
 
 _PAGE = "page_1"
 

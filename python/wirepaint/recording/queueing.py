@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from wirepaint.runners.testbed.browser.exchanges import Exchange
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
 
 MULTIPLEXED = "h2"
 

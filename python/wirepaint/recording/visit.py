@@ -10,10 +10,10 @@ from typing import Any
 from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.recording.wish import Wish
 from wirepaint.runners.testbed import process
-from wirepaint.runners.testbed.browser import chromium, phone
-from wirepaint.runners.testbed.browser.exchanges import Exchange
-from wirepaint.runners.testbed.browser.running import Running
-from wirepaint.runners.testbed.browser.watching import Watching
+from wirepaint.runners.testbed.browser.chromium import phone, program
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
+from wirepaint.runners.testbed.browser.chromium.running import Running
+from wirepaint.runners.testbed.browser.chromium.watching import Watching
 
 _REMEDIES = {
     "ERR_NAME_NOT_RESOLVED": "the name {host} was not found; check the address and the network",
@@ -52,8 +52,8 @@ def visit(wish: Wish, folder: Path, netlog: Path) -> Visit:
     rules = [f"MAP {host} {address}" for host, address in sorted(wish.resolve.items())]
     # TCP's handshake gives the round trip.
     more = ["--disable-quic", *(["--ignore-certificate-errors"] if wish.insecure else [])]
-    argv = chromium.command_line(folder, netlog, wish.viewport, rules=rules, capture="Everything", more=more)
-    running = Running(argv, chromium.environment(folder), folder / "log.txt", process.spawn, browser.on_event)
+    argv = program.command_line(folder, netlog, wish.viewport, rules=rules, capture="Everything", more=more)
+    running = Running(argv, program.environment(folder), folder / "log.txt", process.spawn, browser.on_event)
     try:
         return browser.load(running)
     finally:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from wirepaint.errors import UsageError
 from wirepaint.pages.model import DESKTOP
-from wirepaint.runners.testbed.browser import phone
+from wirepaint.runners.testbed.browser.chromium import phone
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN = {"host", "content-length", "connection", "transfer-encoding", "upgrade", "te", "trailer"}

@@ -82,9 +82,9 @@ def known(folder: Path) -> Path:
 @functools.cache
 def current_browser() -> str:
     """The browser that rehearses; raises ``MachineLacks`` without one."""
-    from wirepaint.runners.testbed.browser import chromium
+    from wirepaint.runners.testbed.browser.chromium import program
 
-    return chromium.version()
+    return program.version()
 
 
 def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:

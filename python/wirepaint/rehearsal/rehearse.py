@@ -269,9 +269,9 @@ def _drop_unused(page: Page, folder: Path) -> None:
 
 
 def _browser() -> str:
-    from wirepaint.runners.testbed.browser import chromium
+    from wirepaint.runners.testbed.browser.chromium import program
 
-    return chromium.version()
+    return program.version()
 
 
 def copy(folder: Path, target: Path) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urldefrag
 
-from wirepaint.runners.testbed.browser import PageLoad
-from wirepaint.runners.testbed.browser.exchanges import Exchange
+from wirepaint.runners.testbed.browser import contract
+from wirepaint.runners.testbed.browser.contract import PageLoad
 
 
 @dataclass
@@ -79,31 +79,31 @@ def observe(
         answered[record["method"], record["url"]].append(record)
     requests: list[Request] = []
     preflights: dict[str, float] = {}
-    exchanges = [exchange for exchange in load.exchanges if not exchange.from_cache]
-    for exchange in exchanges:
-        if exchange.method == "OPTIONS" and exchange.last_byte is not None:
-            preflights.setdefault(exchange.url, _ms(load, exchange.last_byte))
-    for exchange in exchanges:
-        rows = answered[exchange.method, _plain(exchange.url)]
+    fetched = [request for request in load.requests if not request.from_cache]
+    for request in fetched:
+        if request.method == "OPTIONS" and request.last_byte is not None:
+            preflights.setdefault(request.url, _ms(load, request.last_byte))
+    for request in fetched:
+        rows = answered[request.method, _plain(request.url)]
         record = (rows.pop(0) if len(rows) > 1 else rows[0]) if rows else None
         response = record["response"] if record else None
-        address = exchange.method, _plain(exchange.url)
+        address = request.method, _plain(request.url)
         requests.append(
             Request(
                 resource=known.get(address) if response is None else answering[response],
-                method=exchange.method,
-                url=_plain(exchange.url),
-                start=_start(load, exchange, preflights),
-                end=None if exchange.last_byte is None else _ms(load, exchange.last_byte),
-                type=exchange.type,
-                priority=exchange.asked_priority,
-                initiator=None if exchange.initiator is None else _plain(exchange.initiator),
-                initiator_type=exchange.initiator_type,
-                frame=exchange.frame,
-                status=exchange.status,
-                failed=exchange.failed,
-                connection=exchange.connection,
-                stack=tuple(_plain(url) for url in exchange.stack),
+                method=request.method,
+                url=_plain(request.url),
+                start=_start(load, request, preflights),
+                end=None if request.last_byte is None else _ms(load, request.last_byte),
+                type=request.type,
+                priority=request.asked_priority,
+                initiator=None if request.initiator is None else _plain(request.initiator),
+                initiator_type=request.initiator_type,
+                frame=request.frame,
+                status=request.status,
+                failed=request.failed,
+                connection=request.connection,
+                stack=tuple(_plain(url) for url in request.stack),
             )
         )
 
@@ -123,15 +123,15 @@ def observe(
     )
 
 
-def _start(load: PageLoad, exchange: Exchange, preflights: Mapping[str, float]) -> float:
-    start = _ms(load, exchange.discovered)
-    if exchange.method == "OPTIONS":
+def _start(load: PageLoad, request: contract.Request, preflights: Mapping[str, float]) -> float:
+    start = _ms(load, request.discovered)
+    if request.method == "OPTIONS":
         return start
-    return max(start, preflights.get(exchange.url, start))
+    return max(start, preflights.get(request.url, start))
 
 
-def _ms(load: PageLoad, seconds: float) -> float:
-    return (load.ns(seconds) - load.navigation_start) / 1e6
+def _ms(load: PageLoad, time: int) -> float:
+    return (time - load.navigation_start) / 1e6
 
 
 def _plain(url: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,26 +15,50 @@ from wirepaint.evaluation.network import Network
 from wirepaint.results.outcome import Outcome
 
 NarrowEnough = Callable[[list[float], float], bool]
-Jobs = Iterable[tuple[ResolvedRun, Path]]
-Ends = Iterator[tuple[ResolvedRun, Outcome | RunFailed]]
 Interruptible = Callable[[], AbstractContextManager[None]]
-RunMany = Callable[[Jobs, Interruptible], AbstractContextManager[Ends]]
+Calibration = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to carry out into a folder, and what its network gave when it was measured."""
+
+    run: ResolvedRun
+    folder: Path
+    calibration: Calibration | None = None
+
+
+Ends = Generator[tuple[ResolvedRun, Outcome | RunFailed], None, None]
+
+
+class Session(Protocol):
+    """A back end at work, during one command."""
+
+    @property
+    def calibrate(self) -> Callable[[Network], Calibration] | None:
+        """Measures a network before its first run; None where nothing is to be measured."""
+        ...
+
+    def carry_out(self, jobs: Iterator[Job]) -> Ends:
+        """Takes the next job when it has room, and gives each end as it comes.
+
+        It waits where it can be interrupted, and when it is left nothing of it still writes.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Backend:
-    """How runs are carried out. ``calibrate`` measures a network, in a session, before its first run.
+    """How runs are carried out: ``open`` begins a session, ``name`` is the one that runs ask for.
 
+    ``many`` is true where runs are carried out side by side; nothing disturbs them, so none is repeated.
     ``versions`` names the programs that results of this back end depend on, such as the browser.
-    ``run_many`` carries out simulated runs. It takes the next run with its folder when it has room,
-    yields each end as it comes, and can be stopped while it waits.
     """
 
-    session: Callable[[], AbstractContextManager[Any]]
-    run_once: Callable[..., Outcome]
-    calibrate: Callable[[Network, Any], dict[str, Any]] | None = None
+    name: str
+    open: Callable[[Interruptible], AbstractContextManager[Session]]
+    many: bool = False
     versions: dict[str, str] = field(default_factory=dict)
-    run_many: RunMany | None = None
 
 
 class Progress(Protocol):

@@ -1,10 +1,10 @@
 """The pool: carries out the runs of a plan, and can be stopped at any moment.
 
-A testbed run has the machine for itself, so testbed runs are never parallel. If a part of a run crashed, the
-run is tried again at once. If the machine disturbed it, it is tried again after all others, when the machine
-may be calm. Simulated runs come first and many at once; nothing disturbs them, so none is tried again. A
-visit that timed out is never tried again, not even by a later command. The visits of a page that cannot
-count are skipped (``bad_pages``).
+A back end carries out its runs one by one or side by side (``contract.Backend``). Simulated runs come first,
+side by side; nothing disturbs them, so none is tried again. A testbed run has the machine for itself. If a
+part of it crashed, it is tried again at once. If the machine disturbed it, it is tried again after all
+others, when the machine may be calm. A visit that timed out is never tried again, not even by a later
+command. The visits of a page that cannot count are skipped (``bad_pages``).
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
 resumes: ``results.store`` has every finished run on the disk before the next begins.
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,10 @@ from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
 from wirepaint.results import journal
 from wirepaint.results.outcome import Outcome
-from wirepaint.results.store import Store, disk_errors
+from wirepaint.results.store import Store
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
-from wirepaint.runners.contract import Backend, NarrowEnough, Progress, RunMany, Tally
+from wirepaint.runners.contract import Backend, Job, NarrowEnough, Progress, Session, Tally
 from wirepaint.runners.signals import Signals
 
 RETRIES = 2
@@ -41,52 +42,36 @@ _LEAST_FREE = 4 * 2**20
 def carry_out(
     plan: Plan,
     folder: Path,
-    backend: Backend,
+    backends: Sequence[Backend],
     progress: Progress,
     narrow_enough: NarrowEnough | None = None,
     cannot_count: Mapping[str, str] | None = None,
 ) -> Tally:
     """Carries out the runs of a plan that are not yet done and returns the state of all its runs.
 
-    ``cannot_count`` gives, by page name, why no visit of the page would count: its visits are skipped.
+    ``backends`` take their runs one after the other, in their order. ``cannot_count`` gives, by page name,
+    why no visit of the page would count: its visits are skipped.
 
     Raises ``Incomplete`` when stopped (finished runs are kept), ``UsageError`` when the folder
     belongs to another evaluation, ``Refused`` when the data plane refuses a part that is not the page's,
     ``RunFailed`` when one page after another fails and the cause is not in the pages.
     """
     with Signals() as signals, ExitStack() as stack:
-        session = stack.enter_context(_Session(backend))
-        store = stack.enter_context(Store(folder, plan, backend.versions))
+        ownership.claim()
+        sessions = [(one, stack.enter_context(one.open(signals.interruptible))) for one in backends]
+        versions = {name: version for one in backends for name, version in one.versions.items()}
+        store = stack.enter_context(Store(folder, plan, versions))
         stack.callback(progress.close)
         bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
         with store.mishaps():
-            return _Pool(
-                plan, store, backend, session, progress, signals, narrow_enough, bad_pages
-            ).carry_out()
+            return _Pool(plan, store, progress, narrow_enough, bad_pages).carry_out(sessions)
 
 
-class _Session:
-    """The back end's session, shared by all runs of a command; renewed after a failure."""
+class Again(Enum):
+    """When a run is tried again: at once after a crash, after all others when the machine was busy."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._stack = ExitStack()
-
-    def __enter__(self) -> _Session:
-        ownership.claim()
-        self.renew()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the session and whatever still runs in it."""
-        self._stack.close()
-
-    def renew(self) -> None:
-        self.close()
-        self.value = self._stack.enter_context(self._backend.session())
+    NOW = auto()
+    LATER = auto()
 
 
 class _Pool:
@@ -94,25 +79,23 @@ class _Pool:
         self,
         plan: Plan,
         store: Store,
-        backend: Backend,
-        session: _Session,
         progress: Progress,
-        signals: Signals,
         narrow_enough: NarrowEnough | None,
         bad_pages: BadPages,
     ) -> None:
-        self._plan, self._store, self._backend, self._session = plan, store, backend, session
-        self._progress, self._signals, self._narrow_enough = progress, signals, narrow_enough
+        self._plan, self._store = plan, store
+        self._progress, self._narrow_enough = progress, narrow_enough
         self._bad_pages = bad_pages
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
-        self._seconds: list[float] = []
         self._calibrations: dict[str, dict[str, Any]] = {}
         self._unmeasured: dict[str, str] = {}
         self._tries: Counter[str] = Counter()
+        self._left = 0
+        """Runs that have not ended yet."""
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
-    def carry_out(self) -> Tally:
+    def carry_out(self, sessions: Sequence[tuple[Backend, Session]]) -> Tally:
         runs = {run.key: run for run in self._plan.runs}
         todo: list[ResolvedRun] = []
         for row in self._store.rows():
@@ -129,87 +112,99 @@ class _Pool:
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
         for note in self._store.notes:
             self._progress.note(note)
-        if self._backend.run_many is not None:
-            simulated = [run for run in todo if run.backend == "simulator"]
-            todo = [run for run in todo if run.backend != "simulator"]
-            self._carry_out_many(self._backend.run_many, simulated, len(todo))
-        while todo:
-            run = todo.pop(0)
-            if self._skipped(run, self._seconds_left(len(todo))):
-                continue
-            began = time.monotonic()
-            try:
-                if cause := self._calibrate(run.network):
-                    result = self._unattempted(run, cause)
-                else:
-                    result = self._attempt(run)
-                    self._seconds.append(time.monotonic() - began)
-            except KeyboardInterrupt:
-                raise Incomplete(self._stopped(1 + len(todo))) from None
-            if result is None:
-                todo.append(run)
-                continue
-            self._count(run, result)
-            self._progress.finished(run, result, self._seconds_left(len(todo)))
+        self._left = others = len(todo)
+        for backend, session in sessions:
+            mine = [run for run in todo if run.backend == backend.name]
+            others -= len(mine)
+            self._carry_out(backend, session, mine, others)
         self._tally.cannot_count = self._bad_pages.pages(self._plan.runs)
         self._tally.repeats, self._tally.repeats_in_vain = self._store.repeats()
         return self._tally
 
-    def _carry_out_many(self, run_many: RunMany, todo: list[ResolvedRun], others: int) -> None:
-        """Carries out simulated runs.
+    def _carry_out(self, backend: Backend, session: Session, todo: list[ResolvedRun], others: int) -> None:
+        """Carries out the runs of one back end; ``others`` runs come after them.
 
-        If a later visit may be skipped, each round of visits must end before the next begins:
-        skipping must not depend on which run of a round ends first.
+        If many run side by side and a later visit may be skipped, each round of visits must end before the
+        next begins: skipping must not depend on which run of a round ends first.
         """
-        left = len(todo)
+        queue: deque[ResolvedRun] = deque()
         began: dict[str, int] = {}
-        since = time.monotonic()
+        since, ended = time.monotonic(), 0
 
-        def wanted(visits: list[ResolvedRun]) -> Iterator[tuple[ResolvedRun, Path]]:
-            for run in visits:
-                began[run.key], folder = self._store.begin(run.key)
-                self._progress.running(run, began[run.key])
-                yield run.model_copy(update={"attempt": began[run.key]}), folder
+        def seconds_left() -> float:
+            if not ended or (backend.many and others):
+                return float("nan")  # the duration of the other back end's visits is not known yet
+            return (self._left - others) * (time.monotonic() - since) / ended
 
-        rounds = _rounds(todo)
-        while rounds:
-            visits = rounds.pop(0)
-            if not self._plan.stop and not any(map(self._bad_pages.undecided, chain(visits, *rounds))):
-                visits, rounds = [*visits, *chain(*rounds)], []
-            needed = [run for run in visits if not self._skipped(run, float("nan"))]
-            left -= len(visits) - len(needed)
-            try:
-                with run_many(wanted(needed), self._signals.interruptible) as ends:
+        def jobs() -> Iterator[Job]:
+            while queue:
+                run = queue.popleft()
+                if not backend.many and self._skipped(run, seconds_left()):
+                    continue
+                if cause := self._calibrate(session, run.network):
+                    self._unattempted(run, cause, seconds_left())
+                    continue
+                attempt, folder = self._store.begin(run.key)
+                began[run.key] = attempt
+                self._progress.running(run, attempt)
+                measured = self._calibrations.get(run.network.name)
+                yield Job(run.model_copy(update={"attempt": attempt}), folder, measured)
+
+        rounds = _rounds(todo) if backend.many else [todo]
+        try:
+            while rounds:
+                visits = rounds.pop(0)
+                if not self._plan.stop and not any(map(self._bad_pages.undecided, chain(visits, *rounds))):
+                    visits, rounds = [*visits, *chain(*rounds)], []
+                queue.extend(v for v in visits if not backend.many or not self._skipped(v, float("nan")))
+                with closing(session.carry_out(jobs())) as ends:
                     for run, end in ends:
-                        self._end_of_one(run, end, began.pop(run.key))
-                        left -= 1
-                        each = (time.monotonic() - since) / (len(todo) - left)
-                        # The duration of the other back end's visits is not known yet.
-                        seconds_left = float("nan") if others else left * each
-                        result = end.verdict if isinstance(end, Outcome) else _failed(end)
-                        self._progress.finished(run, result, seconds_left)
-            except BaseException as cause:
-                for key, attempt in began.items():
-                    self._store.dropped(key, attempt)
-                if isinstance(cause, KeyboardInterrupt):
-                    raise Incomplete(self._stopped(left + others)) from None
-                raise
+                        self._tries[run.key] += 1
+                        tries_left = 0 if backend.many else 1 + RETRIES - self._tries[run.key]
+                        result = self._ended(run, end, began.pop(run.key), tries_left)
+                        if result is Again.NOW:
+                            queue.appendleft(run)
+                        elif result is Again.LATER:
+                            queue.append(run)
+                        else:
+                            ended += 1
+                            self._count(run, result)
+                            self._finished(run, result, seconds_left())
+        except BaseException as cause:
+            for key, attempt in began.items():
+                self._store.dropped(key, attempt)
+            if isinstance(cause, KeyboardInterrupt):
+                raise Incomplete(self._stopped()) from None
+            raise
 
-    def _end_of_one(self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int) -> None:
+    def _ended(
+        self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int, tries_left: int
+    ) -> str | Again:
+        """Stores the end of an attempt; returns the run's standing, or when it is tried again."""
         if isinstance(end, RunFailed):
-            self._failed(run, attempt, end, again=False)
-            self._count(run, _failed(end))
-        else:
-            self._done(run, attempt, end)
-            self._count(run, end.verdict)
+            again = tries_left > 0 and worth_a_repeat(end)
+            self._failed(run, attempt, end, again)
+            return Again.NOW if again else _failed(end)
+        if tries_left and not run.warmup and worth_a_repeat(end):
+            self._learn(run, end, repeated=True)
+            if self._bad_pages.why_skipped(run) is None:
+                self._store.repeat(run.key, attempt, end.verdict, end.to_json())
+                self._progress.note(f"{run.key}: {end.verdict}, {in_words(end.reasons)}; once more later")
+                return Again.LATER
+        self._done(run, attempt, end)
+        return end.verdict
 
-    def _calibrate(self, network: Network) -> str | None:
+    def _finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
+        self._left -= 1
+        self._progress.finished(run, result, seconds_left)
+
+    def _calibrate(self, session: Session, network: Network) -> str | None:
         """Measures what the emulated path really gives, once per network and command.
 
         A network that is off or fails is measured again: a disturbance of the machine passes, a fault
         stays. Returns why the network could not be measured at all, else None.
         """
-        if self._backend.calibrate is None or network.name in self._calibrations:
+        if session.calibrate is None or network.name in self._calibrations:
             return None
         if network.name in self._unmeasured:
             return self._unmeasured[network.name]
@@ -218,13 +213,11 @@ class _Pool:
         cause = ""
         for _ in range(1 + RETRIES):
             try:
-                with self._signals.interruptible():
-                    measured = self._backend.calibrate(network, self._session.value)
+                measured = session.calibrate(network)
             except RunFailed as error:
                 self._check_disk()
                 cause = str(error)
                 self._progress.note(f"network {network.name}: calibration failed, {cause}")
-                self._session.renew()
                 continue
             self._store.keep_calibration(network.name, measured)
             self._calibrations[network.name] = measured
@@ -238,48 +231,12 @@ class _Pool:
         self._unmeasured[network.name] = f"the network {network.name} could not be measured: {cause}"
         return self._unmeasured[network.name]
 
-    def _unattempted(self, run: ResolvedRun, cause: str) -> str:
+    def _unattempted(self, run: ResolvedRun, cause: str, seconds_left: float) -> None:
         """Fails a run without an attempt: its network could not be measured."""
         self._store.unattempted(run.key, cause, "network")
         self._tally.failures[run.key] = cause
-        return "failed"
-
-    def _attempt(self, run: ResolvedRun) -> str | None:
-        """Carries out a run. Returns its standing, or None if it is to be tried again later."""
-        while True:
-            self._tries[run.key] += 1
-            tries_left = 1 + RETRIES - self._tries[run.key]
-            attempt, folder = self._store.begin(run.key)
-            self._progress.running(run, attempt)
-            try:
-                with self._signals.interruptible(), disk_errors(folder):
-                    asked = run.model_copy(update={"attempt": attempt})
-                    outcome = self._backend.run_once(
-                        asked,
-                        folder,
-                        session=self._session.value,
-                        calibration=self._calibrations.get(run.network.name),
-                    )
-            except RunFailed as failure:
-                again = tries_left > 0 and worth_a_repeat(failure)
-                self._failed(run, attempt, failure, again)
-                self._session.renew()
-                if again:
-                    continue
-                return _failed(failure)
-            except BaseException:
-                self._session.close()  # before the folder goes: the run may still be writing
-                self._store.dropped(run.key, attempt)
-                raise
-            if tries_left and not run.warmup and worth_a_repeat(outcome):
-                self._learn(run, outcome, repeated=True)
-                if self._bad_pages.why_skipped(run) is None:
-                    self._store.repeat(run.key, attempt, outcome.verdict, outcome.to_json())
-                    why = in_words(outcome.reasons)
-                    self._progress.note(f"{run.key}: {outcome.verdict}, {why}; once more later")
-                    return None
-            self._done(run, attempt, outcome)
-            return outcome.verdict
+        self._count(run, "failed")
+        self._finished(run, "failed", seconds_left)
 
     def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome) -> None:
         """Stores a run's result and learns from it."""
@@ -332,12 +289,12 @@ class _Pool:
                 self._progress.note(f"{run.page_name}: cannot count; its visits are skipped: {why}")
             self._store.skip(run.key, f"{journal.CANNOT_COUNT}{why}")
             self._tally.counts["cannot count"] += 1
-            self._progress.finished(run, "skipped, the page cannot count", seconds_left)
+            self._finished(run, "skipped, the page cannot count", seconds_left)
             return True
         if why := self._not_needed(run):
             self._store.skip(run.key, why)
             self._tally.counts["skipped"] += 1
-            self._progress.finished(run, why, seconds_left)
+            self._finished(run, why, seconds_left)
             return True
         return False
 
@@ -358,12 +315,9 @@ class _Pool:
             return f"not needed: interval narrower than {stop.interval:.3g} of the mean"
         return None
 
-    def _seconds_left(self, runs: int) -> float:
-        return runs * sum(self._seconds) / len(self._seconds) if self._seconds else float("nan")
-
-    def _stopped(self, left: int) -> str:
+    def _stopped(self) -> str:
         total = len(self._plan.runs)
-        return f"stopped; {total - left} of {total} runs are done. The same command again resumes"
+        return f"stopped; {total - self._left} of {total} runs are done. The same command again resumes"
 
 
 def _rounds(runs: list[ResolvedRun]) -> list[list[ResolvedRun]]:

@@ -15,7 +15,6 @@ import json
 import random
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -44,9 +43,8 @@ from wirepaint.runners.description import (
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
-    from wirepaint.runners.contract import Ends, Interruptible, Jobs
+    from wirepaint.runners.contract import Interruptible, Job
 
-    Job = tuple[ResolvedRun, Path]
     End = tuple[ResolvedRun, Outcome | RunFailed]
     Lost = tuple[Job, RunFailed]
 
@@ -56,14 +54,24 @@ TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
 
-@contextmanager
-def run_many(jobs: Jobs, interruptible: Interruptible) -> Iterator[Ends]:
-    """Carries out runs; gives an iterator over (run, outcome or failure) in the order of ending."""
-    ends = _ends(iter(jobs), interruptible)
-    try:
-        yield ends
-    finally:
-        ends.close()
+class Session:
+    """The simulator at work (:class:`wirepaint.runners.contract.Session`)."""
+
+    calibrate = None
+    """A simulated path gives what was asked."""
+
+    def __init__(self, interruptible: Interruptible) -> None:
+        self._interruptible = interruptible
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def carry_out(self, jobs: Iterator[Job]) -> Generator[End, None, None]:
+        """Carries out runs on all cores, and gives them in the order of their ends."""
+        return _ends(jobs, self._interruptible)
 
 
 def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, None]:
@@ -71,8 +79,8 @@ def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, N
     while lost := (yield from _in_one_process(jobs, interruptible)):
         for job, _ in lost:
             # Any of them may be the cause. A run that ends the process when it is alone is the cause.
-            for (run, _), failure in (yield from _in_one_process(iter([job]), interruptible)):
-                yield run, failure
+            for alone, failure in (yield from _in_one_process(iter([job]), interruptible)):
+                yield alone.run, failure
 
 
 def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, list[Lost]]:
@@ -83,16 +91,16 @@ def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Genera
     refused: list[End] = []
 
     def described() -> Iterator[tuple[Job, Path]]:
-        for run, folder in jobs:
+        for job in jobs:
             try:
-                yield (run, folder), describe(run, folder.absolute()).write()
+                yield job, describe(job.run, job.folder.absolute()).write()
             except RunFailed as failure:
-                refused.append((run, failure))
+                refused.append((job.run, failure))
 
     lost: list[Lost] = []
     try:
-        for (run, folder), said in simulate.ends(described(), interruptible):
-            yield run, _end(run, folder, said)
+        for job, said in simulate.ends(described(), interruptible):
+            yield job.run, _end(job.run, job.folder, said)
             while refused:
                 yield refused.pop()
     except simulate.Died as died:

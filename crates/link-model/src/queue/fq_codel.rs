@@ -16,7 +16,7 @@ pub(crate) struct FqCodel<P> {
     codel: Parameters,
     quantum: i64,
     limit: u64,
-    flows: Vec<Flow<P>>,
+    flows: Vec<FlowQueue<P>>,
     new_flows: VecDeque<usize>,
     old_flows: VecDeque<usize>,
     backlog: Backlog,
@@ -25,7 +25,7 @@ pub(crate) struct FqCodel<P> {
 }
 
 #[derive(Debug)]
-struct Flow<P> {
+struct FlowQueue<P> {
     fifo: Fifo<P>,
     controller: Controller,
     /// Bytes that the flow may still send in this round.
@@ -37,8 +37,12 @@ struct Flow<P> {
 impl<P> FqCodel<P> {
     /// `limit` is the hard limit in packets over all flows, `quantum` in bytes.
     pub fn new(codel: Parameters, flows: u32, quantum: u32, limit: u64, mut stream: Stream) -> FqCodel<P> {
-        let flow =
-            |_| Flow { fifo: Fifo::default(), controller: Controller::default(), deficit: 0, listed: false };
+        let flow = |_| FlowQueue {
+            fifo: Fifo::default(),
+            controller: Controller::default(),
+            deficit: 0,
+            listed: false,
+        };
         FqCodel {
             codel,
             quantum: i64::from(quantum),

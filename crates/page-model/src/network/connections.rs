@@ -1,15 +1,15 @@
 //! Connections of the browser: opening, becoming ready, giving up.
 
-use super::{Connection, Event, Group, Network, Stage, Up};
+use super::{Connection, Event, Group, NetworkProcess, Stage, Up};
 use crate::action::Action;
 use crate::pipe::Pipe;
-use crate::rows::Connection as Row;
+use crate::rows::ConnectionRow;
 use crate::server::Server;
 use crate::tls;
 use wirepaint_http_model::HttpVersion;
 use wirepaint_units::{Duration, Time};
 
-impl Network {
+impl NetworkProcess {
     pub(super) fn connect_as_needed(&mut self, now: Time, group: usize) {
         loop {
             let Group { waiting, look_ups, connections, session, .. } = &self.groups[group];
@@ -90,7 +90,7 @@ impl Network {
             busy: 0,
             used: Time::ZERO,
         });
-        self.rows.push(Row::new(at as u32, origin, encrypted, version, now));
+        self.rows.push(ConnectionRow::new(at as u32, origin, encrypted, version, now));
         self.groups[group].connections.push(at);
         self.actions.push_back(Action::Connect { connection: at as u32, origin });
     }

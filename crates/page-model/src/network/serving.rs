@@ -1,6 +1,6 @@
 //! The servers: their handling of the browser's bytes.
 
-use super::{Event, Network, STREAM, Stage, Up, Work};
+use super::{Event, NetworkProcess, STREAM, Stage, Up, Work};
 use crate::action::Action;
 use crate::machine::Thread;
 use crate::server::Down;
@@ -8,7 +8,7 @@ use crate::tls;
 use wirepaint_http_model::Priority;
 use wirepaint_units::{Duration, Time};
 
-impl Network {
+impl NetworkProcess {
     /// A server reads a piece from the browser.
     pub(super) fn serve(&mut self, at: usize, meaning: Up) {
         let finished = self.handshake(at).server_finished();
@@ -116,7 +116,7 @@ mod tests {
 
     /// Carries bytes and does work in no time, until none is left. If `writes` is given, requests are kept
     /// back.
-    fn carry(network: &mut Network, now: Time, mut writes: Option<&mut Vec<u64>>) {
+    fn carry(network: &mut NetworkProcess, now: Time, mut writes: Option<&mut Vec<u64>>) {
         loop {
             if let Some(action) = network.actions.pop_front() {
                 match (action, &mut writes) {
@@ -152,7 +152,7 @@ mod tests {
             serde_json::json!({"origins": [origin], "resources": [resource("html", 0, None), image, image]});
         let page: Arc<Page> = Arc::new(serde_json::from_value(page).unwrap());
         let heads = Arc::new(heads(&page));
-        let mut network = Network::new(page, heads, Arc::new(chromium()), Noise::new(1, 1, 0));
+        let mut network = NetworkProcess::new(page, heads, Arc::new(chromium()), Noise::new(1, 1, 0));
         network.ask(Time(0), 0, Priority::VeryHigh);
         carry(&mut network, Time(0), None);
         let mut writes = Vec::new();

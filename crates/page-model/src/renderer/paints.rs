@@ -16,7 +16,7 @@ use wirepaint_units::Time;
 
 impl Renderer {
     /// The milestones of the page so far.
-    pub fn milestones(&self, objects: &[rows::Object]) -> rows::Page {
+    pub fn milestones(&self, objects: &[rows::ObjectRow]) -> rows::PageRow {
         let document = self.base();
         let paints = &self.page.paints;
         let laid_out = document.and_then(|document| document.laid_out);
@@ -30,7 +30,7 @@ impl Renderer {
             Some(follows) => self.following(follows).max(first_paint),
             None => first_paint.and_then(|first_paint| self.largest(first_paint)),
         };
-        rows::Page {
+        rows::PageRow {
             navigation_start: self.started,
             base: document.map_or(0, |document| document.resource),
             first_paint,
@@ -53,7 +53,7 @@ impl Renderer {
 
     /// When an object in the view port was shown: an image element when it was painted, others when they had
     /// arrived. (The testbed's browser reports no paint of style rules' images.)
-    fn shown(&self, object: &rows::Object, first_paint: Option<Time>) -> Option<Time> {
+    fn shown(&self, object: &rows::ObjectRow, first_paint: Option<Time>) -> Option<Time> {
         let link = &self.links[object.resource];
         let [root, tail] = [link.root, link.tail].map(|number| &self.page.resources[number as usize]);
         let is_element = tail.kind == Kind::Image && !matches!(root.cause, Some(Cause::Style { .. }));

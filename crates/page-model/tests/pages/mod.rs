@@ -59,6 +59,6 @@ pub fn load(page: Page, browser: Browser, path: Path) -> Carried {
 }
 
 /// The row of a resource.
-pub fn of(carried: &Carried, resource: u32) -> wirepaint_page_model::rows::Object {
+pub fn of(carried: &Carried, resource: u32) -> wirepaint_page_model::rows::ObjectRow {
     carried.rows.objects.iter().find(|object| object.resource == resource).unwrap().clone()
 }

@@ -3,7 +3,7 @@
 use super::Load;
 use crate::world::{World, server_end};
 use wirepaint_page_model::page::{Kind, Origin, Resource};
-use wirepaint_page_model::rows::{Connection, Object, Rows};
+use wirepaint_page_model::rows::{ConnectionRow, ObjectRow, Rows};
 use wirepaint_trace::{Value, row, schema};
 use wirepaint_units::Time;
 
@@ -66,7 +66,8 @@ impl Load {
         let resources = &self.page().resources;
         let page = &rows.page;
         let base = rows.objects.iter().find(|object| object.resource == page.base);
-        let loaded: Vec<&Object> = rows.objects.iter().filter(|object| object.last_byte.is_some()).collect();
+        let loaded: Vec<&ObjectRow> =
+            rows.objects.iter().filter(|object| object.last_byte.is_some()).collect();
         let used = rows.connections.iter().filter(|connection| connection.objects > 0).count();
         row!(schema::Page {
             visit: number,
@@ -97,7 +98,7 @@ impl Load {
         })
     }
 
-    fn object_row(&self, object: &Object, rows: &Rows, number: usize, name: &str) -> schema::Object {
+    fn object_row(&self, object: &ObjectRow, rows: &Rows, number: usize, name: &str) -> schema::Object {
         let resource = &self.page().resources[object.resource as usize];
         let carrier = object.connection.map(|number| &rows.connections[number as usize]);
         let initiator = object.initiator.map(|by| self.page().resources[by as usize].url.as_str());
@@ -129,7 +130,7 @@ impl Load {
         })
     }
 
-    fn connection_row(&self, connection: &Connection, world: &World, number: usize) -> schema::Connection {
+    fn connection_row(&self, connection: &ConnectionRow, world: &World, number: usize) -> schema::Connection {
         let id = self.connection(connection.connection);
         let known = &world.connections()[id as usize];
         let info = world.tcp(server_end(id)).info();
@@ -172,7 +173,7 @@ fn ns(time: Option<Time>) -> Option<u64> {
     time.map(|time| time.0)
 }
 
-fn protocol(connection: &Connection) -> &'static str {
+fn protocol(connection: &ConnectionRow) -> &'static str {
     connection.version.protocol().alpn()
 }
 

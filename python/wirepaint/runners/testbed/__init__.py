@@ -1,6 +1,6 @@
 """The testbed: real Linux TCP in network namespaces behind an emulated link, with a real browser.
 
-Start at ``run_once`` (one run, asked by the pool) and follow it into ``page_run`` (what happens
+Start at ``run_once`` (one run, asked by ``session``) and follow it into ``page_run`` (what happens
 inside the cell). ``cells`` explains where processes live and why nothing is left behind,
 ``namespaces`` builds the path, ``browser`` loads and measures the page, ``validity`` decides
 whether a run counts.
@@ -8,10 +8,9 @@ whether a run counts.
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,13 +37,6 @@ if TYPE_CHECKING:
 
 _NAME_MAX = 15
 """TCP_CA_NAME_MAX less its terminator: the longest name of a congestion control."""
-
-
-@contextlib.contextmanager
-def session() -> Iterator[Cells]:
-    """The launcher of cells, which all runs of a command share."""
-    with Cells() as cells:
-        yield cells
 
 
 def run_once(

@@ -1,8 +1,7 @@
 """Joins the records of browser, server and kernel of one visit into the tables of the trace.
 
-Requests come from DevTools. NetLog adds the arrival of their bytes and the connections, by connection
-id and address. The server adds the kernel's record of its sockets, by 4-tuple. A port may be
-used twice in one visit, so the join is by 4-tuple and time.
+Requests and connections come from the browser. The server adds the kernel's record of its sockets, by
+4-tuple. A port may be used twice in one visit, so the join is by 4-tuple and time.
 """
 
 from __future__ import annotations
@@ -14,16 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urldefrag, urlsplit
+from urllib.parse import urlsplit
 
 import polars as pl
 
 from wirepaint.results import trace
-from wirepaint.runners.testbed.browser import PageLoad, netlog
-from wirepaint.runners.testbed.browser.exchanges import Exchange
-
-SAME_CONNECT_NS = 2_000_000
-"""DevTools and NetLog report the same connect if their times differ by less; NetLog truncates to 1 ms."""
+from wirepaint.runners.testbed.browser.contract import Connection, PageLoad, Request
 
 
 @dataclass
@@ -34,8 +29,6 @@ class Joined:
     """Rows of page, object, chunk and connection."""
     observed: dict[str, Any]
     """Columns of the table ``run``, from the kernel's report on the server's sockets."""
-    unseen: list[netlog.Request]
-    """Requests on the network that DevTools did not report, so not the page's."""
     served: dict[int, dict[str, Any]]
     """The server's record of each connection."""
     strangers: list[dict[str, Any]]
@@ -51,11 +44,15 @@ def join(load: PageLoad, run: Mapping[str, Any], work: Path, folder: Path) -> Jo
 
     Fills the column ``connection`` of the table ``tcp`` in place.
     """
-    exchanges = [exchange for exchange in load.exchanges if not exchange.from_cache]
-    pairs, unseen = _pair(exchanges, load.netlog.requests)
-    objects, chunks = _objects(load, exchanges, pairs, run["checks"]["identity"]["page"])
-    served, strangers = _serve(load, _records(work / "server-connections.jsonl"))
-    connections = _connections(load, exchanges, objects, served)
+    fetched = [request for request in load.requests if not request.from_cache]
+    objects = _objects(fetched, run["checks"]["identity"]["page"])
+    chunks = [
+        {"request": r.id, "connection": r.connection, "time": chunk.time, "bytes": chunk.bytes}
+        for r in fetched
+        for chunk in r.chunks
+    ]
+    served, strangers = _serve(load.connections, _records(work / "server-connections.jsonl"))
+    connections = _connections(load, objects, served)
     for name in ("tcp", "packet", "group"):
         _fill_connection(folder, name, connections)
     tables = {
@@ -72,7 +69,6 @@ def join(load: PageLoad, run: Mapping[str, Any], work: Path, folder: Path) -> Jo
             "server_congestion": _one(record.get("congestion") for record in served.values()),
             "server_initial_window": _one(record.get("initial_window") for record in served.values()),
         },
-        unseen=unseen,
         served=served,
         strangers=strangers,
         requests=_records(work / "server-requests.jsonl"),
@@ -94,90 +90,35 @@ def _one(values: Iterable[Any]) -> Any:
     return distinct[0] if len(distinct) == 1 else None
 
 
-def _pair(
-    exchanges: list[Exchange], requests: list[netlog.Request]
-) -> tuple[dict[str, netlog.Request], list[netlog.Request]]:
-    """NetLog's request for each exchange, and the requests without an exchange."""
-    waiting: dict[tuple[str, str], list[netlog.Request]] = defaultdict(list)
-    for request in requests:
-        waiting[request.method, urldefrag(request.url).url].append(request)
-    pairs: dict[str, netlog.Request] = {}
-    for exchange in exchanges:
-        candidates = waiting[exchange.method, urldefrag(exchange.url).url]
-        if not candidates:
-            continue
-        same = [c for c in candidates if exchange.connection and c.connection == exchange.connection]
-        pairs[exchange.id] = (same or candidates)[0]
-        candidates.remove(pairs[exchange.id])
-    known = {urldefrag(exchange.url).url for exchange in exchanges}
-    unseen = [
-        request
-        for left in waiting.values()
-        for request in left
-        # A cache may answer a repeated request without the network.
-        if request.connection is not None or urldefrag(request.url).url not in known
+def _objects(requests: Iterable[Request], page: str) -> list[dict[str, Any]]:
+    objects = [
+        {
+            "request": request.id,
+            "page": page,
+            "url": request.url,
+            "host": urlsplit(request.url).hostname,
+            "type": request.type,
+            "method": request.method,
+            "status": request.status,
+            "protocol": request.protocol,
+            "connection": request.connection,
+            "first_on_connection": None,
+            "initiator": request.initiator,
+            "initiator_type": request.initiator_type,
+            "priority": request.priority,
+            "in_viewport": request.in_viewport,
+            "served_by": "origin" if request.connection is not None else None,
+            "discovered": request.discovered,
+            "queued": request.queued,
+            "sent": request.sent,
+            "first_byte": request.first_byte,
+            "last_byte": request.last_byte,
+            "encoded_bytes": request.encoded_bytes,
+            "decoded_bytes": request.decoded_bytes,
+            "failed": request.failed,
+        }
+        for request in requests
     ]
-    return pairs, unseen
-
-
-def _objects(
-    load: PageLoad, exchanges: list[Exchange], pairs: Mapping[str, netlog.Request], page: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    def ns(seconds: float | None) -> int | None:
-        return None if seconds is None else load.ns(seconds)
-
-    objects, chunks = [], []
-    for exchange in exchanges:
-        request = pairs.get(exchange.id)
-        connection = exchange.connection or (request.connection if request else None)
-        sent, first, last = ns(exchange.sent), ns(exchange.first_byte), ns(exchange.last_byte)
-        arrivals = request.chunks if request else []
-        if arrivals and first is not None:
-            # DevTools sees decoded bytes; the first packet of a TLS record comes earlier. NetLog
-            # truncates to milliseconds, so the byte had arrived by the end of its millisecond.
-            first = max(sent or 0, min(first, _ms(load, arrivals[0].time_ms + 1)))
-        for chunk in arrivals:
-            at = _ms(load, chunk.time_ms) + 500_000
-            at = max(at, first) if first is not None else at
-            chunks.append(
-                {
-                    "request": exchange.id,
-                    "connection": connection,
-                    "time": min(at, last) if last is not None else at,
-                    "bytes": chunk.bytes,
-                }
-            )
-        encoded, came = exchange.encoded_bytes, sum(chunk.bytes for chunk in arrivals)
-        if encoded <= exchange.head_bytes and encoded < came / 2:
-            # For a worker's script, DevTools counts only the head. NetLog's sum is exact to one read.
-            encoded = came
-        objects.append(
-            {
-                "request": exchange.id,
-                "page": page,
-                "url": exchange.url,
-                "host": urlsplit(exchange.url).hostname,
-                "type": exchange.type,
-                "method": exchange.method,
-                "status": exchange.status,
-                "protocol": exchange.protocol,
-                "connection": connection,
-                "first_on_connection": None,
-                "initiator": exchange.initiator,
-                "initiator_type": exchange.initiator_type,
-                "priority": exchange.priority,
-                "in_viewport": exchange.base_id in load.viewport_requests,
-                "served_by": "origin" if connection is not None else None,
-                "discovered": ns(exchange.discovered),
-                "queued": ns(exchange.queued),
-                "sent": sent,
-                "first_byte": first,
-                "last_byte": last,
-                "encoded_bytes": encoded,
-                "decoded_bytes": exchange.decoded_bytes,
-                "failed": exchange.failed,
-            }
-        )
     first_of: dict[int, dict[str, Any]] = {}
     for row in objects:
         if row["connection"] is not None:
@@ -187,37 +128,32 @@ def _objects(
                 first_of[row["connection"]] = row
     for row in first_of.values():
         row["first_on_connection"] = True
-    return objects, chunks
-
-
-def _ms(load: PageLoad, milliseconds: int) -> int:
-    return milliseconds * 1_000_000 - load.options.epoch_ns
+    return objects
 
 
 def _serve(
-    load: PageLoad, records: list[dict[str, Any]]
+    connections: Iterable[Connection], records: list[dict[str, Any]]
 ) -> tuple[dict[int, dict[str, Any]], list[dict[str, Any]]]:
     """The server's record of each connection of the browser, and the records of strangers."""
     left = list(records)
     served: dict[int, dict[str, Any]] = {}
 
-    def take(connection: netlog.Connection, mine: list[dict[str, Any]], since: int) -> None:
+    def take(connection: Connection, mine: list[dict[str, Any]], since: int) -> None:
         if mine:
             record = min(mine, key=lambda record: abs(record["accepted"] - since))
-            served[connection.source] = record
+            served[connection.number] = record
             left.remove(record)
 
-    aborted = [connection for connection in load.netlog.connections if connection.client_port is None]
-    for connection in load.netlog.connections:
-        if connection.connected_ms is not None:
+    aborted = [connection for connection in connections if connection.client_port is None]
+    for connection in connections:
+        if connection.connected is not None:
             mine = [record for record in left if _tuple(record) == _endpoints(connection)]
-            take(connection, mine, _ms(load, connection.connected_ms))
+            take(connection, mine, connection.connected)
     # The browser gave up a connect and never knew its port, but the kernels completed it.
     for connection in aborted:
-        opened = _ms(load, connection.opened_ms)
         server = connection.server_address, connection.server_port
-        mine = [r for r in left if _tuple(r)[1:] == server and r["accepted"] >= opened]
-        take(connection, mine, opened)
+        mine = [r for r in left if _tuple(r)[1:] == server and r["accepted"] >= connection.opened]
+        take(connection, mine, connection.opened)
     return served, left
 
 
@@ -225,31 +161,27 @@ def _tuple(record: Mapping[str, Any]) -> tuple[Any, ...]:
     return record["client_port"], record["server_address"], record["server_port"]
 
 
-def _endpoints(connection: netlog.Connection) -> tuple[Any, ...]:
+def _endpoints(connection: Connection) -> tuple[Any, ...]:
     return connection.client_port, connection.server_address, connection.server_port
 
 
 def _connections(
-    load: PageLoad,
-    exchanges: list[Exchange],
-    objects: list[dict[str, Any]],
-    served: Mapping[int, dict[str, Any]],
+    load: PageLoad, objects: list[dict[str, Any]], served: Mapping[int, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     carried: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in objects:
         if row["connection"] is not None:
             carried[row["connection"]].append(row)
     rows = []
-    for connection in load.netlog.connections:
-        mine = carried[connection.source]
-        record = served.get(connection.source, {})
+    for connection in load.connections:
+        mine = carried[connection.number]
+        record = served.get(connection.number, {})
         tcp = record.get("tcp") or {}
-        opened, connected, tls_done = _handshake(load, connection, exchanges)
         min_rtt = tcp.get("min_rtt_us")
-        closed = None if connection.closed_ms is None else _ms(load, connection.closed_ms)
+        closed = connection.closed
         rows.append(
             {
-                "connection": connection.source,
+                "connection": connection.number,
                 "client_address": connection.client_address or record.get("client_address"),
                 "client_port": connection.client_port or record.get("client_port"),
                 "server_address": connection.server_address,
@@ -260,9 +192,9 @@ def _connections(
                 "encrypted": connection.encrypted,
                 "congestion": record.get("congestion"),
                 "initial_window": record.get("initial_window"),
-                "opened": opened,
-                "connected": connected,
-                "tls_done": tls_done,
+                "opened": connection.opened,
+                "connected": connection.connected,
+                "tls_done": connection.tls_done,
                 "first_request": min((row["sent"] for row in mine if row["sent"] is not None), default=None),
                 "last_byte": max(
                     (row["last_byte"] for row in mine if row["last_byte"] is not None), default=None
@@ -280,20 +212,6 @@ def _connections(
             }
         )
     return rows
-
-
-def _handshake(
-    load: PageLoad, connection: netlog.Connection, exchanges: list[Exchange]
-) -> tuple[int, int | None, int | None]:
-    """Times of opening, connecting and the end of TLS; to the microsecond if DevTools reports them."""
-    opened = _ms(load, connection.opened_ms)
-    for exchange in exchanges:
-        if exchange.connection == connection.source and exchange.connect:
-            begin, end = (load.ns(at) for at in exchange.connect)
-            if abs(begin - opened) <= SAME_CONNECT_NS:
-                return begin, end, None if exchange.tls_done is None else load.ns(exchange.tls_done)
-    connected = None if connection.connected_ms is None else _ms(load, connection.connected_ms)
-    return opened, connected, None if connection.tls_done_ms is None else _ms(load, connection.tls_done_ms)
 
 
 def _page(

@@ -11,8 +11,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import urldefrag
 
-from wirepaint.runners.testbed.browser import PageLoad
-from wirepaint.runners.testbed.browser.exchanges import UNFINISHED
+from wirepaint.runners.testbed.browser.contract import UNFINISHED, PageLoad
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.join import Joined
 from wirepaint.runners.testbed.reason import Reason
@@ -109,7 +108,7 @@ def _versions(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterato
     """Encrypted origins negotiate the versions of HTTP and TLS; a plain origin always speaks HTTP/1.1."""
     wanted = PROTOCOLS[run["transport"]["http"]]
     tls = f"TLS {run['transport']['tls']}"
-    for connection in load.netlog.connections:
+    for connection in load.connections:
         if connection.tls not in (None, tls):
             yield Reason("tls_version", "invalid", f"{connection.tls} with {connection.host}", tls)
     for row in joined.tables["connection"]:
@@ -134,13 +133,13 @@ def _connections(joined: Joined) -> Iterator[Reason]:
 def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
     """Nothing came from an earlier visit."""
     fetched: set[str] = set()
-    for exchange in load.exchanges:
+    for request in load.requests:
         # A page may use an address twice within the visit.
-        if exchange.from_cache and exchange.url not in fetched:
-            yield Reason("cold_cache", "invalid", f"{exchange.url} came from a cache", "a cold cache")
-        fetched.add(exchange.url)
+        if request.from_cache and request.url not in fetched:
+            yield Reason("cold_cache", "invalid", f"{request.url} came from a cache", "a cold cache")
+        fetched.add(request.url)
     hosts: set[str | None] = set()
-    done = [(c.tls_done_ms, c.source, c) for c in load.netlog.connections if c.tls_done_ms is not None]
+    done = [(c.tls_done, c.number, c) for c in load.connections if c.tls_done is not None]
     for _, _, connection in sorted(done, key=lambda each: each[:2]):
         # Parallel connections of one visit resume the TLS session of the first.
         if connection.resumed and connection.host not in hosts:
@@ -235,10 +234,10 @@ def _some(addresses: Iterable[str]) -> str:
 
 def _only_the_page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """Nothing but the page caused traffic."""
-    for request in joined.unseen:
+    for url in load.unseen:
         # Websockets are not replayed; a page that opens one sees it fail.
-        severity = "note" if request.url.startswith(("ws:", "wss:")) else "invalid"
-        found = f"{request.url}, not caused by the page" if severity == "invalid" else request.url
+        severity = "note" if url.startswith(("ws:", "wss:")) else "invalid"
+        found = f"{url}, not caused by the page" if severity == "invalid" else url
         yield Reason("requests", severity, found, "only the page's requests")
     outside = sorted(
         {row["host"] for row in joined.tables["object"]}
@@ -253,8 +252,10 @@ def _only_the_page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> It
 def _browser(load: PageLoad) -> Iterator[Reason]:
     if load.unconfined:
         yield Reason("sandbox", "invalid", load.unconfined, "the browser's sandbox in force")
-    if not load.netlog.complete:
-        yield Reason("netlog", "suspect", "the NetLog is cut off", "a NetLog to the end of the visit")
+    if load.cut_off:
+        yield Reason(
+            "netlog", "suspect", f"{load.cut_off} is cut off", f"{load.cut_off} to the end of the visit"
+        )
     if load.viewport_complete is not None and load.viewport_last_frame is not None:
         apart = load.viewport_last_frame - load.viewport_complete
         if abs(apart) > VIEWPORT_APART_NS:

@@ -1,12 +1,10 @@
-"""Starts, drives and measures the browser.
+"""Browsers of the testbed: one folder an engine, and what they have in common.
 
-Start at ``load.visit``. ``chromium`` holds the flags, ``running`` the process, ``devtools`` the
-pipe, ``exchanges`` the requests, ``netlog`` connections and byte timelines, ``paint`` visual
-progress, ``processes`` CPU time and sandbox.
+``contract`` holds what a visit asks for and what it has seen; ``processes`` reads CPU time and sandbox
+from /proc. ``visit`` loads a page once in Chromium, the one engine so far.
 """
 
-from wirepaint.runners.testbed.browser.chromium import BrowserOptions
-from wirepaint.runners.testbed.browser.load import PageLoad, visit
-from wirepaint.runners.testbed.browser.running import Spawn
+from wirepaint.runners.testbed.browser.chromium.load import visit
+from wirepaint.runners.testbed.browser.contract import BrowserOptions, PageLoad, Spawn
 
 __all__ = ["BrowserOptions", "PageLoad", "Spawn", "visit"]

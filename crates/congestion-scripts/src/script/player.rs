@@ -5,10 +5,10 @@ use super::{Exchange, Opened, Played};
 use crate::concurrent;
 use crate::sender::{Config, START_US, Sender};
 use crate::wire::Wire;
-use crate::{Groups, Instance, external};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use wirepaint_congestion_native::{Groups, Instance, external};
 
 /// The state of a running script.
 #[derive(Default)]

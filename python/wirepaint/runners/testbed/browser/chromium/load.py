@@ -7,16 +7,17 @@ cold. Every error ends the browser and raises ``RunFailed`` with its cause.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from wirepaint.errors import PageFailed, PageTimeout, RunFailed
-from wirepaint.runners.testbed.browser import chromium, clock, netlog, paint, phone, processes
-from wirepaint.runners.testbed.browser.chromium import BrowserOptions
-from wirepaint.runners.testbed.browser.devtools import DevtoolsTimeout
-from wirepaint.runners.testbed.browser.exchanges import UNFINISHED, Exchange
-from wirepaint.runners.testbed.browser.running import CLOSE_S, Running, Spawn
-from wirepaint.runners.testbed.browser.watching import QUIET_S, Watching
+from wirepaint.runners.testbed.browser import processes
+from wirepaint.runners.testbed.browser.chromium import clock, netlog, paint, phone, program
+from wirepaint.runners.testbed.browser.chromium.devtools import DevtoolsTimeout
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
+from wirepaint.runners.testbed.browser.chromium.observed import Observed
+from wirepaint.runners.testbed.browser.chromium.running import CLOSE_S, Running
+from wirepaint.runners.testbed.browser.chromium.watching import QUIET_S, Watching
+from wirepaint.runners.testbed.browser.contract import UNFINISHED, BrowserOptions, Moments, PageLoad, Spawn
 
 ANSWER_S = 5.0
 """If a page does not answer a script within this time, one of its scripts runs without end."""
@@ -24,61 +25,6 @@ TRACE_S = 20.0
 """Longest wait for the browser's trace."""
 
 SCREENCAST = {"format": "jpeg", "quality": 60, "maxWidth": 320, "maxHeight": 200}
-
-
-@dataclass
-class PageLoad:
-    """The observations of one visit. Times are nanoseconds since the run's epoch."""
-
-    options: BrowserOptions
-    browser: str
-    """Product and version."""
-    navigation_start: int
-    dom_content_loaded: int | None
-    load_event: int
-    first_paint: int | None
-    first_contentful_paint: int | None
-    largest_contentful_paint: int | None
-    largest_url: str | None
-    """Address of the image of the largest paint; empty for text, None if there was no such paint."""
-    viewport_complete: int | None
-    viewport_last_frame: int | None
-    """When the screencast showed the final picture: the cross-check of ``viewport_complete``."""
-    viewport_requests: set[str]
-    """DevTools ids (without hop) of the requests whose objects appear in the first view port."""
-    document: str
-    """Id of the exchange that answered with the document."""
-    speed_index: float | None
-    """Milliseconds."""
-    exchanges: list[Exchange]
-    netlog: netlog.NetLog
-    unconfined: str | None
-    """The missing part of the browser's sandbox; None if the sandbox was in force."""
-    cpu_s: float
-    """CPU seconds of all processes of the browser."""
-    controller_cpu_s: float
-    """CPU seconds of this process while the page loaded."""
-    ended: int
-    """End of the visit."""
-    notes: list[str] = field(default_factory=list)
-    """Other events during the visit: dialogs answered, windows closed, requests cut off."""
-    trace: list[dict[str, Any]] = field(default_factory=list)
-    """Events of Chromium's own trace, if it was asked for."""
-
-    def ns(self, seconds: float) -> int:
-        """A DevTools time in nanoseconds since the epoch."""
-        return round(seconds * 1e9) - self.options.epoch_ns
-
-
-class Moments(Protocol):
-    """Callbacks at the begin and end of a page's load; ``cpu_s`` is the browser's CPU time so far.
-
-    ``look`` is called every few ms in between, and raises ``RunFailed`` if the load can no longer succeed.
-    """
-
-    def begin(self, cpu_s: float) -> None: ...
-    def look(self) -> None: ...
-    def end(self, cpu_s: float, stopped_s: float) -> None: ...
 
 
 def visit(options: BrowserOptions, spawn: Spawn, moments: Moments | None = None) -> PageLoad:
@@ -106,8 +52,8 @@ class _Browser(Watching):
     def __enter__(self) -> _Browser:
         options = self._options
         self._running = Running(
-            chromium.arguments(options),
-            chromium.environment(options.home),
+            program.arguments(options),
+            program.environment(options.home),
             options.log,
             self._spawn,
             self.on_event,
@@ -266,6 +212,8 @@ class _Browser(Watching):
         for exchange in self._exchanges.all:
             if not exchange.done:
                 exchange.failed = UNFINISHED
+        log = netlog.read(program.netlog_file(self._options))
+        observed = Observed(self._exchanges.all, log, self._options.epoch_ns, visible)
         load_event = milestone("load")
         assert load_event is not None  # _navigate waited for it
         return PageLoad(
@@ -280,11 +228,12 @@ class _Browser(Watching):
             largest_url=largest_url,
             viewport_complete=ns(complete),
             viewport_last_frame=ns(last_frame),
-            viewport_requests=visible,
             document=self._document().id,
             speed_index=paint.speed_index(progress, start),
-            exchanges=self._exchanges.all,
-            netlog=netlog.read(self._options.netlog),
+            requests=observed.requests,
+            connections=observed.connections,
+            unseen=observed.unseen,
+            cut_off=None if log.complete else "the NetLog",
             unconfined=unconfined,
             cpu_s=cpu,
             controller_cpu_s=controller_cpu,

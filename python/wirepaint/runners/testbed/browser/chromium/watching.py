@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from wirepaint.errors import PageTimeout, RunFailed
-from wirepaint.runners.testbed.browser import phone
-from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsTimeout
-from wirepaint.runners.testbed.browser.exchanges import Exchange, Exchanges
+from wirepaint.runners.testbed.browser.chromium import phone
+from wirepaint.runners.testbed.browser.chromium.devtools import Devtools, DevtoolsTimeout
+from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange, Exchanges
 
 QUIET_S = 0.5
 """A visit ends when the network has been silent for this long after the load event."""

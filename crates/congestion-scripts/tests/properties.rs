@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wirepaint_congestion_native::sender::{Config, Sender};
 use wirepaint_congestion_native::{Algorithm, CaState, Connection, Instance, algorithms, find};
+use wirepaint_congestion_scripts::sender::{Config, Sender};
 
 /// The receiver's window in segments, which keeps flights small.
 const RECEIVE_WINDOW: u32 = 60;

@@ -11,13 +11,11 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from wirepaint.errors import MachineLacks
-
-HttpVersion = Literal["h1", "h2"]
+from wirepaint.runners.testbed.browser.contract import BrowserOptions, HttpVersion
 
 CANDIDATES = (
     # Debian: the program itself, not the shell script around it.
@@ -64,56 +62,9 @@ HTTP_FLAGS: dict[HttpVersion, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class BrowserOptions:
-    """Options of one visit: the page and the browser's settings."""
-
-    url: str
-    """Address of the base document."""
-    http: HttpVersion
-    """Newest HTTP version that the browser may speak."""
-    hosts: dict[str, str]
-    """IPv4 address of every host, with ports or without (``a.test:443`` to ``127.0.0.2:4443``); no other
-    name resolves."""
-    work_dir: Path
-    """Folder on tmpfs that every user can enter; the visit makes its own folder ``browser`` in it."""
-    epoch_ns: int = 0
-    """CLOCK_MONOTONIC in nanoseconds at time 0 of the trace."""
-    ca_spki_sha256: str | None = None
-    """Base64 of the SHA-256 of the certificate authority's SubjectPublicKeyInfo; None trusts no one new."""
-    timeout_s: float = 60.0
-    """A page that has not fired its load event by then fails."""
-    viewport: tuple[int, int] = (1280, 800)
-    """Width and height in CSS pixels."""
-    mobile: bool = False
-    """Loads the page as a phone would: screen, touch and user agent."""
-    screencast: bool = True
-    """Records frames, for the speed index and the end of the visible loading."""
-    quiet_s: float | None = None
-    """The visit ends after this much network silence after the load event; None for the default."""
-    clock_ms: int | None = None
-    """Unix time in milliseconds at which the page's clock begins; None for the machine's clock."""
-    seed: int = 42
-    """Seed of the page's random numbers."""
-    trace: tuple[str, ...] = ()
-    """Categories of Chromium's own trace to record until the load event; this costs some time."""
-    binary: Path | None = None
-    """The program; None searches for it."""
-
-    @property
-    def home(self) -> Path:
-        """Folder of this visit's browser: profile, NetLog, messages."""
-        return self.work_dir / "browser"
-
-    @property
-    def netlog(self) -> Path:
-        """Where the browser writes its NetLog."""
-        return self.home / "netlog.json"
-
-    @property
-    def log(self) -> Path:
-        """Where the browser's messages go."""
-        return self.home / "log.txt"
+def netlog_file(options: BrowserOptions) -> Path:
+    """Where the browser of a visit writes its NetLog."""
+    return options.home / "netlog.json"
 
 
 def find() -> Path:
@@ -151,7 +102,7 @@ def arguments(options: BrowserOptions) -> list[str]:
     seed = f"--js-flags=--random-seed={options.seed % 2**31 or 1}"
     more = [*HTTP_FLAGS[options.http], *trust, seed]
     return command_line(
-        options.home, options.netlog, options.viewport, rules=rules, more=more, binary=options.binary
+        options.home, netlog_file(options), options.viewport, rules=rules, more=more, binary=options.binary
     )
 
 

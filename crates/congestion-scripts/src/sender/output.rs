@@ -2,8 +2,8 @@
 
 use super::path::Transmission;
 use super::{Segment, Sender};
-use crate::CaEvent;
 use crate::entry::What;
+use wirepaint_congestion_native::CaEvent;
 
 impl Sender {
     /// tcp_write_xmit: sends new data as far as the window allows.

@@ -3,7 +3,7 @@
 use super::path::{Ack, Found};
 use super::rack::Rack;
 use super::{JIFFY_US, Sender};
-use crate::{AckSample, CaState, ack_flags};
+use wirepaint_congestion_native::{AckSample, CaState, ack_flags};
 
 /// The tail-loss probe under way.
 #[derive(Default)]

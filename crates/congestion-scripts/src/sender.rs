@@ -22,7 +22,6 @@ mod reduction;
 
 use crate::entry::{Entry, What};
 use crate::wire::Wire;
-use crate::{CaState, Connection, Groups, INFINITE_SSTHRESH, Instance};
 use input::Tlp;
 use path::{Receiver, Transmission};
 use rack::Rack;
@@ -33,6 +32,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use wirepaint_congestion_native::{CaState, Connection, Groups, INFINITE_SSTHRESH, Instance};
 
 /// Start of time. Not zero, because zero jiffies mean "never".
 pub const START_US: u64 = 1_000_000;
@@ -73,7 +73,7 @@ impl Default for Config {
 }
 
 /// The address of a server towards a receiver.
-fn local_address(server: u8, to: SocketAddr) -> IpAddr {
+pub fn local_address(server: u8, to: SocketAddr) -> IpAddr {
     match to {
         // A mapped IPv4 address stays IPv4.
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => {
@@ -85,7 +85,7 @@ fn local_address(server: u8, to: SocketAddr) -> IpAddr {
 }
 
 /// The network of a server's addresses, as in the names of groups.
-pub(crate) fn network(server: u8, ipv6: bool) -> String {
+pub fn network(server: u8, ipv6: bool) -> String {
     if ipv6 {
         let network = Ipv6Addr::new(0xfd00, 0, 0, server.into(), 0, 0, 0, 0);
         return format!("{network}/64");

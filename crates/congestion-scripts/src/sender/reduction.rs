@@ -1,7 +1,7 @@
 //! Proportional rate reduction, PRR (RFC 9937).
 
 use super::Sender;
-use crate::{CaEvent, CaState, INFINITE_SSTHRESH};
+use wirepaint_congestion_native::{CaEvent, CaState, INFINITE_SSTHRESH};
 
 /// Segments delivered and sent since the reduction began.
 #[derive(Default)]

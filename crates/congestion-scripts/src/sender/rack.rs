@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::path::Found;
-use crate::CaState;
+use wirepaint_congestion_native::CaState;
 
 /// SACKed segments from which on no reordering is tolerated (tcp_reordering).
 const DUP_THRESH: u32 = 3;

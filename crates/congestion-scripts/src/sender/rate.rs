@@ -1,7 +1,7 @@
 //! Delivery-rate samples for `cong_control`, as tcp_rate.c takes them
 //! (draft-cheng-iccrg-delivery-rate-estimation).
 
-use crate::{RateSample, TcpSock};
+use wirepaint_congestion_native::{RateSample, TcpSock};
 
 /// State of delivery at the time of a transmission.
 #[derive(Clone, Copy, Default)]

@@ -36,11 +36,11 @@ mod player;
 mod words;
 
 use crate::sender::{Config, Sender};
-use crate::{Instance, external};
 use player::Script;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wirepaint_congestion_native::{Instance, external};
 
 /// Why a script stopped: a line that could not be read, or a check that did not hold.
 #[derive(Debug, thiserror::Error)]

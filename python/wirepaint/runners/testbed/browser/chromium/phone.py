@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirepaint.runners.testbed.browser.devtools import Devtools
+from wirepaint.runners.testbed.browser.chromium.devtools import Devtools
 
 VIEWPORT = (412, 823)
 """The usual phone of Lighthouse, a moto g power, in CSS pixels."""

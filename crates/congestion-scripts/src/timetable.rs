@@ -14,10 +14,10 @@
 
 use crate::entry::{Entry, What};
 use crate::script::{Check, Exchange, Look, Opened, Played};
-use crate::{Instance, external};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use wirepaint_congestion_native::{Instance, external};
 
 /// Real time that a connection may take in the kernel.
 const LONGEST_TRANSFER_US: u64 = 60_000_000;
@@ -430,7 +430,7 @@ fn segments(opened: &Opened, write: &Entry, amount: Option<u64>, written: u64) -
 
 fn described(instance: &Instance) -> Value {
     let named = instance.algorithm.parameters().map(|parameter| parameter.name().to_owned());
-    let values = instance.parameters.iter().map(|value| Value::from(*value));
+    let values = instance.values().iter().map(|value| Value::from(*value));
     json!({
         "algorithm": external::name_or_path(instance.algorithm),
         "parameters": named.zip(values).collect::<Map<String, Value>>(),

@@ -2,7 +2,8 @@
 
 use super::player::Script;
 use super::{Check, Look};
-use crate::{Group, INFINITE_SSTHRESH, sender};
+use crate::sender;
+use wirepaint_congestion_native::{Group, INFINITE_SSTHRESH};
 
 impl Script {
     /// One check, after an event.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 use std::sync::Arc;
-use wirepaint_congestion_native::sender::{Config, Sender};
-use wirepaint_congestion_native::wire::Wire;
-use wirepaint_congestion_native::{Connection, Group, GroupKey, Groups, Instance, concurrent, find};
+use wirepaint_congestion_native::{Connection, Group, GroupKey, Groups, Instance, find};
+use wirepaint_congestion_scripts::concurrent;
+use wirepaint_congestion_scripts::sender::{Config, Sender};
+use wirepaint_congestion_scripts::wire::Wire;
 
 const MEMBERS_MAX: usize = 64;
 const RTT_US: u64 = 50_000;

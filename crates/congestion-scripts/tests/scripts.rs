@@ -13,7 +13,7 @@ fn every_acknowledgement_script_holds() {
     paths.sort();
     let failures: Vec<String> = paths
         .iter()
-        .filter_map(|path| wirepaint_congestion_native::script::run(path).err())
+        .filter_map(|path| wirepaint_congestion_scripts::script::run(path).err())
         .map(|error| error.to_string())
         .collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));

@@ -1,7 +1,7 @@
 //! Events of a sender in a script.
 
-use crate::Instance;
 use std::sync::Arc;
+use wirepaint_congestion_native::Instance;
 
 /// An event of the application or the path, with the sender's state before it.
 pub struct Entry {

@@ -8,30 +8,21 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
 
 from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed.browser import processes
-from wirepaint.runners.testbed.browser.devtools import Devtools, DevtoolsClosed, DevtoolsTimeout, EventHandler
+from wirepaint.runners.testbed.browser.chromium.devtools import (
+    Devtools,
+    DevtoolsClosed,
+    DevtoolsTimeout,
+    EventHandler,
+)
+from wirepaint.runners.testbed.browser.contract import Spawn
 
 START_S = 20.0
 """Longest wait for the answer to the first command; 0.1 s is usual."""
 CLOSE_S = 3.0
 """`Browser.close` sometimes hangs; after this time the processes are killed."""
-
-
-class Spawn(Protocol):
-    """Starts a program as the ordinary user; on the testbed, in the client's namespace."""
-
-    def __call__(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        extra_fds: Mapping[int, int],
-        env: Mapping[str, str],
-        stdout: int | IO[Any],
-        stderr: int | IO[Any],
-    ) -> subprocess.Popen[bytes]: ...
 
 
 class Running:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirepaint.runners.testbed.browser.devtools import EventHandler
+from wirepaint.runners.testbed.browser.chromium.devtools import EventHandler
 
 TYPES = {
     "Document": "html",
@@ -24,10 +24,6 @@ TYPES = {
     "EventSource": "data",
     "Ping": "data",
 }
-
-
-UNFINISHED = "not finished when the visit ended"
-"""Failure of an exchange that lasted beyond the longest wait after the load event."""
 
 
 @dataclass

@@ -1,10 +1,10 @@
 //! The words of a line: numbers, times, places, settings.
 
 use crate::sender::Config;
-use crate::{Instance, find};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use wirepaint_congestion_native::{Instance, find};
 
 /// An algorithm by its name or file, with parameters given as `name=value`.
 pub(super) fn instance<'a>(

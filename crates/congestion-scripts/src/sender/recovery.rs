@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::path::Found;
-use crate::{CaEvent, CaState};
+use wirepaint_congestion_native::{CaEvent, CaState};
 
 /// State that shows whether a reduction was unnecessary.
 #[derive(Default)]
