@@ -68,10 +68,10 @@ class Observed:
         ]
 
     def check(self) -> list[proofs.Reason]:
-        load = v.page_load().load()
+        load = v.page_load()
         page = {"navigation_start": load.navigation_start, "load_event": load.load_event}
         tables: dict[str, Any] = {"connection": [self.connection], "page": [page]}
-        joined = Joined(tables, {}, [], {18: v.server_record()}, [], self.requests, [])
+        joined = Joined(tables, {}, {18: v.server_record()}, [], self.requests, [])
         frame = pl.DataFrame(self.link, schema=trace.polars_schema("link"))
         wires = proofs.Wires(self.before, self.after, self.ends, self.last)
         return list(
