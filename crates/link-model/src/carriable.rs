@@ -55,7 +55,7 @@ fn bytes(capacity: &Capacity, span: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Change, Jitter, Loss, Queue};
+    use crate::config::{Change, Jitter, Limits, Loss, Queue};
     use wirepaint_units::{BitRate, Duration};
 
     fn carriable(capacity: Capacity, changes: Vec<(u64, Capacity)>) -> Carriable {
@@ -71,7 +71,7 @@ mod tests {
             delay_ns: Duration(0),
             jitter: Jitter::None,
             loss: Loss::None,
-            queue: Queue::Droptail { packets: None, bytes: None },
+            queue: Queue::Droptail(Limits { packets: None, bytes: None }),
             changes: changes.into_iter().map(change).collect(),
             scripted: vec![],
             overhead_bytes: 14,

@@ -1,48 +1,9 @@
-use crate::config::{
-    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted, ServiceClass,
-};
-use std::borrow::Cow;
-use std::fmt::Display;
-use wirepaint_units::{Duration, Time};
+use crate::config::{Action, Capacity, Change, Counted, Direction, Jitter, Loss, Scripted};
+use crate::refused::{ConfigError, LONGEST, refuse, time};
+use wirepaint_units::Time;
 
-/// Longest delay, jitter or AQM time that is accepted: an hour.
-const LONGEST: Duration = Duration::from_secs(3600);
 /// Highest rate; above it a packet takes less than a nanosecond.
 const HIGHEST_RATE: u64 = 1_000_000_000_000;
-
-/// Most service classes of a queue.
-const MOST_CLASSES: usize = 8;
-
-/// A value of a link's configuration that is not accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: found {found}, accepted: {accepted}")]
-pub struct ConfigError {
-    /// Key within the direction, such as `loss.probability`.
-    pub key: String,
-    /// What it held.
-    pub found: String,
-    /// What it may hold.
-    pub accepted: Cow<'static, str>,
-}
-
-fn refuse<T>(
-    key: &str,
-    found: impl Display,
-    accepted: impl Into<Cow<'static, str>>,
-) -> Result<T, ConfigError> {
-    Err(ConfigError { key: key.to_owned(), found: found.to_string(), accepted: accepted.into() })
-}
-
-fn time(key: &str, value: Duration, zero_ok: bool) -> Result<(), ConfigError> {
-    if value > LONGEST {
-        return refuse(key, format!("{} ns", value.0), "at most 3600000000000 (an hour)");
-    }
-    if value == Duration::ZERO && !zero_ok { refuse(key, "0", "at least 1 ns") } else { Ok(()) }
-}
-
-fn at_least_one(key: &str, value: u64) -> Result<(), ConfigError> {
-    if value == 0 { refuse(key, "0", "at least 1") } else { Ok(()) }
-}
 
 impl Direction {
     /// Refuses values that the model does not support, for IP packets of at most `mtu` bytes.
@@ -151,77 +112,6 @@ impl Loss {
                 share("loss.bad_to_good", bad_to_good)?;
                 share("loss.loss_in_bad", loss_in_bad)?;
                 share("loss.loss_in_good", loss_in_good)
-            }
-        }
-    }
-}
-
-fn limits(key: &str, packets: Option<u64>, bytes: Option<u64>, full_frame: u32) -> Result<(), ConfigError> {
-    at_least_one(&format!("{key}.packets"), packets.unwrap_or(u64::MAX))?;
-    // If a full packet never fits, the link is down.
-    match bytes {
-        Some(bytes) if bytes < u64::from(full_frame) => {
-            refuse(&format!("{key}.bytes"), bytes, format!("at least {full_frame}, a full frame"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_classes(classes: &[ServiceClass], full_frame: u32) -> Result<(), ConfigError> {
-    if !(1..=MOST_CLASSES).contains(&classes.len()) {
-        return refuse("queue.classes", format!("{} classes", classes.len()), "1 to 8 classes");
-    }
-    let rest = classes.iter().filter(|class| class.dscp.is_empty()).count();
-    if rest != 1 {
-        let found = format!("{rest} classes without dscp");
-        return refuse("queue.classes", found, "exactly one, which takes all other code points");
-    }
-    let mut taken = [false; 64];
-    for (index, class) in classes.iter().enumerate() {
-        let key = format!("queue.classes[{index}]");
-        if !(1..=1000).contains(&class.weight) {
-            return refuse(&format!("{key}.weight"), class.weight, "1 to 1000");
-        }
-        for dscp in &class.dscp {
-            match taken.get_mut(usize::from(*dscp)) {
-                Some(taken) if !*taken => *taken = true,
-                _ => return refuse(&format!("{key}.dscp"), dscp, "0 to 63, each in one class"),
-            }
-        }
-        limits(&key, class.packets, class.bytes, full_frame)?;
-    }
-    Ok(())
-}
-
-impl Queue {
-    fn check(&self, full_frame: u32) -> Result<(), ConfigError> {
-        match *self {
-            Queue::Droptail { packets, bytes } => limits("queue", packets, bytes, full_frame),
-            Queue::Classes { ref classes } => check_classes(classes, full_frame),
-            Queue::Codel { target_ns, interval_ns, packets, .. } => {
-                time("queue.target_ns", target_ns, false)?;
-                time("queue.interval_ns", interval_ns, false)?;
-                at_least_one("queue.packets", packets)
-            }
-            Queue::FqCodel { flows, quantum, target_ns, interval_ns, packets, .. } => {
-                if !(1..=65_536).contains(&flows) {
-                    return refuse("queue.flows", flows, "1 to 65536");
-                }
-                // A deficit pays for whole packets, so a tiny quantum would loop for long.
-                if !(64..=1_000_000).contains(&quantum) {
-                    return refuse("queue.quantum", quantum, "64 to 1000000 bytes");
-                }
-                time("queue.target_ns", target_ns, false)?;
-                time("queue.interval_ns", interval_ns, false)?;
-                at_least_one("queue.packets", packets)
-            }
-            Queue::Pie { target_ns, update_ns, packets, .. } => {
-                time("queue.target_ns", target_ns, false)?;
-                if update_ns < Duration::from_micros(100) {
-                    return refuse("queue.update_ns", update_ns.0, "at least 100000");
-                }
-                time("queue.update_ns", update_ns, false)?;
-                at_least_one("queue.packets", packets)
             }
         }
     }

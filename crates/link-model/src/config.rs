@@ -2,6 +2,8 @@
 //!
 //! [`Link::new`](crate::Link::new) refuses what cannot be carried out.
 
+pub use crate::packet::Counted;
+pub use crate::queue::{Limits, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirepaint_units::{BitRate, Duration, Time};
@@ -115,128 +117,6 @@ pub enum Loss {
     },
 }
 
-/// Queue discipline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Queue {
-    /// Drop-tail; give one limit or both. Without a limit nothing is dropped. The packet in
-    /// transmission does not count, in any discipline.
-    Droptail {
-        /// Limit in packets.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        packets: Option<u64>,
-        /// Limit in wire bytes.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bytes: Option<u64>,
-    },
-    /// CoDel (RFC 8289).
-    Codel {
-        /// Acceptable standing delay.
-        #[serde(default = "codel_target")]
-        target_ns: Duration,
-        /// Time in which the delay must fall below the target once.
-        #[serde(default = "codel_interval")]
-        interval_ns: Duration,
-        /// Hard limit in packets.
-        #[serde(default = "codel_packets")]
-        packets: u64,
-        /// Mark instead of drop where the packet is ECN-capable.
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// FQ-CoDel (RFC 8290).
-    FqCodel {
-        /// Number of hash buckets.
-        #[serde(default = "fq_flows")]
-        flows: u32,
-        /// Bytes that a flow may send in one round.
-        #[serde(default = "fq_quantum")]
-        quantum: u32,
-        /// CoDel target of each flow.
-        #[serde(default = "codel_target")]
-        target_ns: Duration,
-        /// CoDel interval of each flow.
-        #[serde(default = "codel_interval")]
-        interval_ns: Duration,
-        /// Hard limit in packets over all flows.
-        #[serde(default = "fq_packets")]
-        packets: u64,
-        /// Mark instead of drop where the packet is ECN-capable.
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// Service classes by the packets' code point: a drop-tail queue each, strict priority between
-    /// levels, weighted shares within one (start-time fair queueing, Goyal, Vin, Cheng 1996).
-    Classes {
-        /// The classes; exactly one names no code points and takes all that the others do not.
-        classes: Vec<ServiceClass>,
-    },
-    /// PIE (RFC 8033).
-    Pie {
-        /// Target queueing delay.
-        #[serde(default = "pie_target")]
-        target_ns: Duration,
-        /// Period of the probability's update.
-        #[serde(default = "pie_update")]
-        update_ns: Duration,
-        /// Hard limit in packets.
-        #[serde(default = "codel_packets")]
-        packets: u64,
-        /// Mark instead of drop where the packet is ECN-capable.
-        #[serde(default)]
-        ecn: bool,
-    },
-}
-
-/// A service class of [`Queue::Classes`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ServiceClass {
-    /// Code points of its packets (RFC 2474), 0 to 63; the one class that names none has all others.
-    #[serde(default)]
-    pub dscp: Vec<u8>,
-    /// Its level: one with a lower number is served first, whatever waits in the others.
-    #[serde(default)]
-    pub priority: u32,
-    /// Its share among the classes of its level, in bytes.
-    #[serde(default = "one")]
-    pub weight: u32,
-    /// Limit of its drop-tail queue in packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub packets: Option<u64>,
-    /// Limit in wire bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-}
-
-fn one() -> u32 {
-    1
-}
-fn codel_target() -> Duration {
-    Duration::from_millis(5)
-}
-fn codel_interval() -> Duration {
-    Duration::from_millis(100)
-}
-fn codel_packets() -> u64 {
-    1000
-}
-fn fq_flows() -> u32 {
-    1024
-}
-fn fq_quantum() -> u32 {
-    1514
-}
-fn fq_packets() -> u64 {
-    10_240
-}
-fn pie_target() -> Duration {
-    Duration::from_millis(15)
-}
-fn pie_update() -> Duration {
-    Duration::from_millis(15)
-}
-
 /// A change of the path at a time of the run; what is left out stays as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -268,18 +148,6 @@ pub struct Scripted {
     pub nth: u64,
     /// What happens to it.
     pub action: Action,
-}
-
-/// The packets that a script counts. SYN, FIN and RST segments count in neither kind,
-/// retransmissions like any other packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Counted {
-    /// TCP segments and UDP datagrams with payload.
-    #[default]
-    Data,
-    /// TCP segments without payload: pure acknowledgements.
-    Bare,
 }
 
 /// What happens to a packet that a script names.

@@ -21,11 +21,12 @@ mod packet;
 mod plain;
 pub mod queue;
 mod random;
+mod refused;
 mod script;
 
-pub use check::ConfigError;
 pub use link::{Counters, Link};
 pub use packet::{Drop, Dropped, Packet};
+pub use refused::ConfigError;
 
 use wirepaint_units::Time;
 

@@ -1,14 +1,14 @@
 use crate::LinkModel;
 use crate::bottleneck::{Bottleneck, OPPORTUNITY_WORK, done_at, work_done};
 use crate::carriable::Carriable;
-use crate::check::ConfigError;
 use crate::config::{Action, Change, Direction};
 use crate::delay::{Delay, least_delay};
 use crate::loss::LossModel;
 use crate::packet::{Drop, Dropped, Packet};
 use crate::plain::Plain;
-use crate::queue::{self, Backlog, Discipline, Fates, Queued};
+use crate::queue::{Backlog, Discipline, Fates, Queued};
 use crate::random::{Element, Stream};
+use crate::refused::ConfigError;
 use crate::script::Script;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -121,7 +121,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             loss: LossModel::new(config.loss, Stream::new(seed, Element::Loss)),
             script: Script::new(&config.scripted),
             plain: Plain::new(config),
-            queue: queue::build(&config.queue, full_frame, Stream::new(seed, Element::Queue)),
+            queue: config.queue.build(full_frame, Stream::new(seed, Element::Queue)),
             bottleneck: Bottleneck::new(&config.capacity, Time::ZERO),
             transmission: None,
             delay: Delay::new(config.delay_ns, config.jitter, Stream::new(seed, Element::Jitter)),
@@ -412,7 +412,7 @@ impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Capacity, Counted, Jitter, Loss, Queue};
+    use crate::config::{Capacity, Counted, Jitter, Limits, Loss, Queue};
     use proptest::prelude::*;
     use wirepaint_units::BitRate;
 
@@ -445,7 +445,7 @@ mod tests {
             delay_ns: Duration(delay),
             jitter: Jitter::None,
             loss: Loss::Independent { probability },
-            queue: Queue::Droptail { packets: limits.0, bytes: limits.1 },
+            queue: Queue::Droptail(Limits { packets: limits.0, bytes: limits.1 }),
             changes: vec![],
             scripted: vec![],
             overhead_bytes: 14,

@@ -1,5 +1,18 @@
-use crate::config::Counted;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wirepaint_units::Time;
+
+/// The packets that a script counts. SYN, FIN and RST segments count in neither kind,
+/// retransmissions like any other packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// TCP segments and UDP datagrams with payload.
+    #[default]
+    Data,
+    /// TCP segments without payload: pure acknowledgements.
+    Bare,
+}
 
 /// A packet as the model sees it: a frame in the emulator, a few words in the simulator.
 pub trait Packet {

@@ -1,5 +1,5 @@
 use crate::bottleneck::{WORK_PER_BYTE, done_at, work_done};
-use crate::config::{Capacity, Direction, Jitter, Queue};
+use crate::config::{Capacity, Direction, Jitter, Limits, Queue};
 use crate::queue::Backlog;
 use std::collections::VecDeque;
 use wirepaint_units::{BitRate, Duration, Time};
@@ -42,7 +42,7 @@ struct Transmission {
 impl<P> Plain<P> {
     /// The link of a configuration, if it is of this kind.
     pub fn new(config: &Direction) -> Option<Plain<P>> {
-        let (Capacity::Rate { bit_per_s: rate }, Queue::Droptail { packets, bytes }) =
+        let (Capacity::Rate { bit_per_s: rate }, Queue::Droptail(Limits { packets, bytes })) =
             (&config.capacity, &config.queue)
         else {
             return None;

@@ -1,14 +1,18 @@
-//! Queue disciplines: one file each, chosen by [`build`].
+//! Queue disciplines: one file each, and a line of `disciplines!`.
 
-mod classes;
-mod codel;
+pub mod classes;
+pub mod codel;
 mod droptail;
-mod fq_codel;
-mod pie;
+pub mod fq_codel;
+pub mod pie;
 
-use crate::config::Queue;
+pub use droptail::Limits;
+
 use crate::packet::{Drop, Dropped, Packet};
 use crate::random::Stream;
+use crate::refused::ConfigError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
@@ -49,27 +53,59 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// Builds the discipline of a run description. `full_frame` is the wire length of the largest packet.
-pub(crate) fn build<P: Packet + Debug + 'static>(
-    config: &Queue,
-    full_frame: u64,
-    stream: Stream,
-) -> Box<dyn Discipline<P>> {
-    match *config {
-        Queue::Classes { ref classes } => Box::new(classes::Classes::new(classes)),
-        Queue::Droptail { packets, bytes } => Box::new(droptail::DropTail::new(packets, bytes)),
-        Queue::Codel { target_ns, interval_ns, packets, ecn } => Box::new(codel::Codel::new(
-            codel::Parameters { target: target_ns, interval: interval_ns, ecn, full_frame },
-            packets,
-        )),
-        Queue::FqCodel { flows, quantum, target_ns, interval_ns, packets, ecn } => {
-            let codel = codel::Parameters { target: target_ns, interval: interval_ns, ecn, full_frame };
-            Box::new(fq_codel::FqCodel::new(codel, flows, quantum, packets, stream))
+/// A discipline's part of a run description.
+pub(crate) trait Configured {
+    /// Refuses values that the discipline does not support; `full_frame` is the wire length of the largest packet.
+    fn check(&self, full_frame: u32) -> Result<(), ConfigError>;
+
+    /// The empty queue.
+    fn build<P: Packet + Debug + 'static>(&self, full_frame: u64, stream: Stream) -> Box<dyn Discipline<P>>;
+}
+
+macro_rules! disciplines {
+    ($($(#[doc = $doc:literal])* $name:ident($config:ty),)*) => {
+        /// Queue discipline.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum Queue {
+            $($(#[doc = $doc])* $name($config),)*
         }
-        Queue::Pie { target_ns, update_ns, packets, ecn } => {
-            Box::new(pie::Pie::new(target_ns, update_ns, packets, ecn, stream))
+
+        impl Queue {
+            /// Refuses values that the discipline does not support.
+            pub(crate) fn check(&self, full_frame: u32) -> Result<(), ConfigError> {
+                match self {
+                    $(Queue::$name(config) => config.check(full_frame),)*
+                }
+            }
+
+            /// The empty queue.
+            pub(crate) fn build<P: Packet + Debug + 'static>(
+                &self,
+                full_frame: u64,
+                stream: Stream,
+            ) -> Box<dyn Discipline<P>> {
+                match self {
+                    $(Queue::$name(config) => config.build(full_frame, stream),)*
+                }
+            }
         }
-    }
+    };
+}
+
+disciplines! {
+    /// Drop-tail; give one limit or both. Without a limit nothing is dropped. The packet in
+    /// transmission does not count, in any discipline.
+    Droptail(Limits),
+    /// CoDel (RFC 8289).
+    Codel(codel::Config),
+    /// FQ-CoDel (RFC 8290).
+    FqCodel(fq_codel::Config),
+    /// Service classes by the packets' code point: a drop-tail queue each, strict priority between
+    /// levels, weighted shares within one (start-time fair queueing, Goyal, Vin, Cheng 1996).
+    Classes(classes::Config),
+    /// PIE (RFC 8033).
+    Pie(pie::Config),
 }
 
 /// Packets that disciplines dropped, and counters of drops and marks.

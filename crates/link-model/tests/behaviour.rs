@@ -1,7 +1,7 @@
 //! Single links as dialogues: packets in, departures out.
 
 use wirepaint_link_model::config::{
-    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted,
+    Action, Capacity, Change, Counted, Direction, Jitter, Limits, Loss, Queue, Scripted,
 };
 use wirepaint_link_model::{Drop, Link, LinkModel, Packet};
 use wirepaint_units::{BitRate, Duration, Time};
@@ -36,7 +36,7 @@ fn direction(capacity: Capacity) -> Direction {
         delay_ns: Duration::ZERO,
         jitter: Jitter::None,
         loss: Loss::None,
-        queue: Queue::Droptail { packets: Some(100), bytes: None },
+        queue: Queue::Droptail(Limits { packets: Some(100), bytes: None }),
         changes: vec![],
         scripted: vec![],
         overhead_bytes: 14,
@@ -84,8 +84,10 @@ fn the_packet_in_transmission_is_not_in_the_queue() {
 
 #[test]
 fn a_departure_makes_room_for_an_arrival_at_the_same_instant() {
-    let one =
-        Direction { queue: Queue::Droptail { packets: Some(1), bytes: None }, ..direction(rate(8_000_000)) };
+    let one = Direction {
+        queue: Queue::Droptail(Limits { packets: Some(1), bytes: None }),
+        ..direction(rate(8_000_000))
+    };
     // 1000 bytes take 1 ms: at 1 ms the first is sent, the second starts, the third finds room.
     assert_eq!(departures_us(&one, &[(0, 986), (0, 986), (1, 986)]), [1_000, 2_000, 3_000]);
 }
@@ -245,13 +247,13 @@ fn what_cannot_be_carried_out_is_refused_by_key() {
     );
     assert_eq!(
         refused(Direction {
-            queue: Queue::Droptail { packets: Some(0), bytes: None },
+            queue: Queue::Droptail(Limits { packets: Some(0), bytes: None }),
             ..direction(Capacity::Unlimited)
         }),
         "queue.packets: found 0, accepted: at least 1"
     );
     let bytes = |bytes, mtu, overhead_bytes| {
-        let queue = Queue::Droptail { packets: None, bytes: Some(bytes) };
+        let queue = Queue::Droptail(Limits { packets: None, bytes: Some(bytes) });
         let short = Direction { queue, overhead_bytes, ..direction(Capacity::Unlimited) };
         Link::<Sized>::with_mtu(&short, mtu, 1).err().map(|error| error.to_string())
     };

@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 use wirepaint_link_model::config::{
-    Action, Capacity, Change, Counted, Direction, Jitter, Loss, Queue, Scripted, ServiceClass,
+    Action, Capacity, Change, Counted, Direction, Jitter, Limits, Loss, Queue, Scripted,
 };
+use wirepaint_link_model::queue::classes::{self, ServiceClass};
+use wirepaint_link_model::queue::{codel, fq_codel, pie};
 use wirepaint_link_model::{Link, LinkModel, Packet};
 use wirepaint_units::{BitRate, Duration, Time};
 
@@ -70,35 +72,35 @@ fn loss() -> impl Strategy<Value = Loss> {
 fn queue() -> impl Strategy<Value = Queue> {
     let ms = Duration::from_millis;
     prop_oneof![
-        (1_u64..60).prop_map(|packets| Queue::Droptail { packets: Some(packets), bytes: None }),
-        (1514_u64..90_000).prop_map(|bytes| Queue::Droptail { packets: None, bytes: Some(bytes) }),
-        any::<bool>().prop_map(move |ecn| Queue::Codel {
+        (1_u64..60).prop_map(|packets| Queue::Droptail(Limits { packets: Some(packets), bytes: None })),
+        (1514_u64..90_000).prop_map(|bytes| Queue::Droptail(Limits { packets: None, bytes: Some(bytes) })),
+        any::<bool>().prop_map(move |ecn| Queue::Codel(codel::Config {
             target_ns: ms(5),
             interval_ns: ms(20),
             packets: 60,
             ecn
-        }),
-        any::<bool>().prop_map(move |ecn| Queue::FqCodel {
+        })),
+        any::<bool>().prop_map(move |ecn| Queue::FqCodel(fq_codel::Config {
             flows: 4,
             quantum: 300,
             target_ns: ms(5),
             interval_ns: ms(20),
             packets: 60,
             ecn
-        }),
-        any::<bool>().prop_map(move |ecn| Queue::Pie {
+        })),
+        any::<bool>().prop_map(move |ecn| Queue::Pie(pie::Config {
             target_ns: ms(5),
             update_ns: ms(5),
             packets: 60,
             ecn
-        }),
-        (1_u32..5, 0_u32..2).prop_map(|(weight, priority)| Queue::Classes {
+        })),
+        (1_u32..5, 0_u32..2).prop_map(|(weight, priority)| Queue::Classes(classes::Config {
             classes: vec![
                 ServiceClass { dscp: vec![1], priority: 0, weight, packets: Some(20), bytes: None },
                 ServiceClass { dscp: vec![2], priority, weight: 2, packets: None, bytes: Some(30_000) },
                 ServiceClass { dscp: vec![], priority: 1, weight: 3, packets: Some(20), bytes: None },
             ]
-        }),
+        })),
     ]
 }
 
@@ -199,7 +201,7 @@ proptest! {
     ) {
         let popped = drive(&mut Link::new(&direction, 2).unwrap(), &arrivals, 0);
         prop_assert!(popped.windows(2).all(|pair| pair[0].0 <= pair[1].0));
-        let one_queue = !matches!(direction.queue, Queue::FqCodel { .. } | Queue::Classes { .. });
+        let one_queue = !matches!(direction.queue, Queue::FqCodel(..) | Queue::Classes(..));
         if one_queue && !reorders(&direction) {
             prop_assert!(popped.windows(2).all(|pair| pair[0].1 < pair[1].1));
         }
@@ -223,7 +225,7 @@ proptest! {
             delay_ns: Duration(10_000_000),
             jitter: Jitter::None,
             loss: Loss::None,
-            queue: Queue::Droptail { packets: Some(20), bytes: None },
+            queue: Queue::Droptail(Limits { packets: Some(20), bytes: None }),
             changes: vec![],
             scripted: vec![],
             overhead_bytes: 14,
@@ -254,7 +256,7 @@ proptest! {
             delay_ns: Duration(1_000),
             jitter: Jitter::None,
             loss: Loss::None,
-            queue: Queue::Droptail { packets: None, bytes: None },
+            queue: Queue::Droptail(Limits { packets: None, bytes: None }),
             changes: vec![],
             scripted: vec![],
             overhead_bytes: 14,

@@ -5,7 +5,7 @@
 //! ([`Fabric::join_series`]). A link with reordering jitter sorts its packets by due time itself.
 
 use crate::agenda::{Agenda, Alarm, EventId};
-use wirepaint_link_model::config::{Capacity, Counted, Direction, Jitter, Loss, Queue};
+use wirepaint_link_model::config::{Capacity, Counted, Direction, Jitter, Limits, Loss, Queue};
 use wirepaint_link_model::{ConfigError, Counters, Drop, Link, LinkModel, Packet};
 use wirepaint_units::{Duration, Time};
 
@@ -216,7 +216,7 @@ impl<B: Copy> Fabric<B> {
             delay_ns: Duration::ZERO,
             jitter: Jitter::None,
             loss: Loss::None,
-            queue: Queue::Droptail { packets: None, bytes: None },
+            queue: Queue::Droptail(Limits { packets: None, bytes: None }),
             scripted: Vec::new(),
             changes: Vec::new(),
             overhead_bytes: 0,
@@ -572,7 +572,7 @@ mod tests {
             until in prop_oneof![Just(1 << 40), 0_u64..300_000_000],
         ) {
             let lanes = rates.iter().map(|(rate, delay)| Direction {
-                queue: Queue::Droptail { packets: Some(packets), bytes: None },
+                queue: Queue::Droptail(Limits { packets: Some(packets), bytes: None }),
                 loss: Loss::Independent { probability },
                 ..lane(*rate, *delay)
             });

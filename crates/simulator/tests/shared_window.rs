@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use wirepaint_congestion_native::{Instance, find};
-use wirepaint_link_model::config::{Action, Capacity, Counted, Direction, Jitter, Loss, Queue, Scripted};
+use wirepaint_link_model::config::{
+    Action, Capacity, Counted, Direction, Jitter, Limits, Loss, Queue, Scripted,
+};
 use wirepaint_run::Side;
 use wirepaint_simulator::fabric::{EndpointId, Fabric};
 use wirepaint_simulator::world::{Dial, Event, Path, World, client_end, server_end};
@@ -319,7 +321,7 @@ proptest! {
     ) {
         let down = Direction {
             capacity: Capacity::Rate { bit_per_s: BitRate(mbit * 1_000_000) },
-            queue: Queue::Droptail { packets: Some(20), bytes: None },
+            queue: Queue::Droptail(Limits { packets: Some(20), bytes: None }),
             loss: Loss::Independent { probability: loss },
             jitter: if reorder { Jitter::Uniform { range_ns: Duration(10 * MS), reorder } } else { Jitter::None },
             ..lossy(&[])

@@ -18,6 +18,9 @@ from wirepaint.evaluation.congestion import Congestion, CongestionTable
 from wirepaint.evaluation.network import Network, NetworkTable
 from wirepaint.reading import Table, Text
 
+HTTP_VERSIONS = {"h1": "http/1.1", "h2": "h2"}
+"""The HTTP versions and their names in ALPN (RFC 7301)."""
+
 
 def _form(value: Any) -> str:
     return "table" if isinstance(value, dict | Table) else "name"
@@ -74,7 +77,7 @@ class Levels(BaseModel):
             level=lambda congestion: congestion.label,
         ),
     ]
-    http: Annotated[Literal["h1", "h2"], Axis("HTTP version", Literal["h1", "h2"], ("h2",), most=2)]
+    http: Annotated[str, Axis("HTTP version", Literal[*HTTP_VERSIONS], ("h2",), most=2)]
     initial_window: Annotated[
         int,
         Axis(

@@ -1,9 +1,84 @@
-use super::droptail::DropTail;
-use super::{Backlog, Discipline, Fates, Queued};
-use crate::config::ServiceClass;
+//! Service classes.
+
+use super::droptail::{DropTail, Limits};
+use super::{Backlog, Configured, Discipline, Fates, Queued};
 use crate::packet::Packet;
+use crate::random::Stream;
+use crate::refused::{ConfigError, refuse};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use wirepaint_units::Time;
+
+/// Most service classes of a queue.
+const MOST_CLASSES: usize = 8;
+
+/// Service classes by the packets' code point: a drop-tail queue each, strict priority between levels, weighted
+/// shares within one (start-time fair queueing, Goyal, Vin, Cheng 1996).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The classes; exactly one names no code points and takes all that the others do not.
+    pub classes: Vec<ServiceClass>,
+}
+
+/// A service class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceClass {
+    /// Code points of its packets (RFC 2474), 0 to 63; the one class that names none has all others.
+    #[serde(default)]
+    pub dscp: Vec<u8>,
+    /// Its level: one with a lower number is served first, whatever waits in the others.
+    #[serde(default)]
+    pub priority: u32,
+    /// Its share among the classes of its level, in bytes.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// Limit of its drop-tail queue in packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+    /// Limit in wire bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Configured for Config {
+    fn check(&self, full_frame: u32) -> Result<(), ConfigError> {
+        let classes = &self.classes;
+        if !(1..=MOST_CLASSES).contains(&classes.len()) {
+            return refuse("queue.classes", format!("{} classes", classes.len()), "1 to 8 classes");
+        }
+        let rest = classes.iter().filter(|class| class.dscp.is_empty()).count();
+        if rest != 1 {
+            let found = format!("{rest} classes without dscp");
+            return refuse("queue.classes", found, "exactly one, which takes all other code points");
+        }
+        let mut taken = [false; 64];
+        for (index, class) in classes.iter().enumerate() {
+            let key = format!("queue.classes[{index}]");
+            if !(1..=1000).contains(&class.weight) {
+                return refuse(&format!("{key}.weight"), class.weight, "1 to 1000");
+            }
+            for dscp in &class.dscp {
+                match taken.get_mut(usize::from(*dscp)) {
+                    Some(taken) if !*taken => *taken = true,
+                    _ => return refuse(&format!("{key}.dscp"), dscp, "0 to 63, each in one class"),
+                }
+            }
+            Limits { packets: class.packets, bytes: class.bytes }.check_at(&key, full_frame)?;
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Debug + 'static>(&self, _full_frame: u64, _: Stream) -> Box<dyn Discipline<P>> {
+        Box::new(Classes::new(&self.classes))
+    }
+}
 
 /// Code points of the DiffServ field (RFC 2474).
 const CODE_POINTS: usize = 64;

@@ -1,7 +1,54 @@
-use super::{Backlog, Discipline, Fates, Fifo, Queued};
+//! CoDel (RFC 8289).
+
+use super::{Backlog, Configured, Discipline, Fates, Fifo, Queued};
 use crate::packet::{Drop, Packet};
+use crate::random::Stream;
+use crate::refused::{ConfigError, at_least_one, time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
+
+/// CoDel (RFC 8289).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Acceptable standing delay.
+    #[serde(default = "target")]
+    pub target_ns: Duration,
+    /// Time in which the delay must fall below the target once.
+    #[serde(default = "interval")]
+    pub interval_ns: Duration,
+    /// Hard limit in packets.
+    #[serde(default = "packets")]
+    pub packets: u64,
+    /// Mark instead of drop where the packet is ECN-capable.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+pub(super) fn target() -> Duration {
+    Duration::from_millis(5)
+}
+pub(super) fn interval() -> Duration {
+    Duration::from_millis(100)
+}
+pub(super) fn packets() -> u64 {
+    1000
+}
+
+impl Configured for Config {
+    fn check(&self, _full_frame: u32) -> Result<(), ConfigError> {
+        time("queue.target_ns", self.target_ns, false)?;
+        time("queue.interval_ns", self.interval_ns, false)?;
+        at_least_one("queue.packets", self.packets)
+    }
+
+    fn build<P: Packet + Debug + 'static>(&self, full_frame: u64, _: Stream) -> Box<dyn Discipline<P>> {
+        let Config { target_ns: target, interval_ns: interval, packets, ecn } = *self;
+        Box::new(Codel::new(Parameters { target, interval, ecn, full_frame }, packets))
+    }
+}
 
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +84,7 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Takes the next packet to transmit out of `fifo`.
-    pub fn dequeue<P: Packet>(
+    pub(super) fn dequeue<P: Packet>(
         &mut self,
         now: Time,
         p: &Parameters,

@@ -1,7 +1,50 @@
-use super::{Backlog, Discipline, Fates, Fifo, Queued};
+//! Drop-tail.
+
+use super::{Backlog, Configured, Discipline, Fates, Fifo, Queued};
 use crate::packet::{Drop, Packet};
+use crate::random::Stream;
+use crate::refused::{ConfigError, at_least_one, refuse};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use wirepaint_units::Time;
+
+/// Limits of a drop-tail queue; without one nothing is dropped. The packet in transmission does not count, in any
+/// discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Limit in packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+    /// Limit in wire bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+impl Limits {
+    /// Refuses limits in which no packet fits; `key` is where they stand.
+    pub(crate) fn check_at(&self, key: &str, full_frame: u32) -> Result<(), ConfigError> {
+        at_least_one(&format!("{key}.packets"), self.packets.unwrap_or(u64::MAX))?;
+        // If a full packet never fits, the link is down.
+        match self.bytes {
+            Some(bytes) if bytes < u64::from(full_frame) => {
+                refuse(&format!("{key}.bytes"), bytes, format!("at least {full_frame}, a full frame"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Configured for Limits {
+    fn check(&self, full_frame: u32) -> Result<(), ConfigError> {
+        self.check_at("queue", full_frame)
+    }
+
+    fn build<P: Packet + Debug + 'static>(&self, _full_frame: u64, _: Stream) -> Box<dyn Discipline<P>> {
+        Box::new(DropTail::new(self.packets, self.bytes))
+    }
+}
 
 /// First in, first out; an arrival that does not fit is dropped.
 #[derive(Debug)]

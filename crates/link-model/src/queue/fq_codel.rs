@@ -1,10 +1,70 @@
+//! FQ-CoDel (RFC 8290).
+
 use super::codel::{Controller, Parameters};
-use super::{Backlog, Discipline, Fates, Fifo, Queued};
+use super::{Backlog, Configured, Discipline, Fates, Fifo, Queued};
 use crate::packet::{Drop, Packet};
 use crate::random::Stream;
+use crate::refused::{ConfigError, at_least_one, refuse, time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use wirepaint_units::Time;
+use wirepaint_units::{Duration, Time};
+
+/// FQ-CoDel (RFC 8290).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Number of hash buckets.
+    #[serde(default = "flows")]
+    pub flows: u32,
+    /// Bytes that a flow may send in one round.
+    #[serde(default = "quantum")]
+    pub quantum: u32,
+    /// CoDel target of each flow.
+    #[serde(default = "super::codel::target")]
+    pub target_ns: Duration,
+    /// CoDel interval of each flow.
+    #[serde(default = "super::codel::interval")]
+    pub interval_ns: Duration,
+    /// Hard limit in packets over all flows.
+    #[serde(default = "packets")]
+    pub packets: u64,
+    /// Mark instead of drop where the packet is ECN-capable.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+fn flows() -> u32 {
+    1024
+}
+fn quantum() -> u32 {
+    1514
+}
+fn packets() -> u64 {
+    10_240
+}
+
+impl Configured for Config {
+    fn check(&self, _full_frame: u32) -> Result<(), ConfigError> {
+        if !(1..=65_536).contains(&self.flows) {
+            return refuse("queue.flows", self.flows, "1 to 65536");
+        }
+        // A deficit pays for whole packets, so a tiny quantum would loop for long.
+        if !(64..=1_000_000).contains(&self.quantum) {
+            return refuse("queue.quantum", self.quantum, "64 to 1000000 bytes");
+        }
+        time("queue.target_ns", self.target_ns, false)?;
+        time("queue.interval_ns", self.interval_ns, false)?;
+        at_least_one("queue.packets", self.packets)
+    }
+
+    fn build<P: Packet + Debug + 'static>(&self, full_frame: u64, stream: Stream) -> Box<dyn Discipline<P>> {
+        let Config { flows, quantum, target_ns: target, interval_ns: interval, packets, ecn } = *self;
+        let codel = Parameters { target, interval, ecn, full_frame };
+        Box::new(FqCodel::new(codel, flows, quantum, packets, stream))
+    }
+}
 
 /// Most packets that an overflow drops from the fattest flow at once (RFC 8290 section 4.1).
 const DROP_BATCH: u64 = 64;

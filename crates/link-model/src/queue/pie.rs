@@ -1,8 +1,53 @@
-use super::{Backlog, Discipline, Fates, Fifo, Queued};
+//! PIE (RFC 8033).
+
+use super::{Backlog, Configured, Discipline, Fates, Fifo, Queued};
 use crate::packet::{Drop, Packet};
 use crate::random::Stream;
+use crate::refused::{ConfigError, at_least_one, refuse, time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use wirepaint_units::{Duration, Time};
+
+/// PIE (RFC 8033).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Target queueing delay.
+    #[serde(default = "target")]
+    pub target_ns: Duration,
+    /// Period of the probability's update.
+    #[serde(default = "update")]
+    pub update_ns: Duration,
+    /// Hard limit in packets.
+    #[serde(default = "super::codel::packets")]
+    pub packets: u64,
+    /// Mark instead of drop where the packet is ECN-capable.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+fn target() -> Duration {
+    Duration::from_millis(15)
+}
+fn update() -> Duration {
+    Duration::from_millis(15)
+}
+
+impl Configured for Config {
+    fn check(&self, _full_frame: u32) -> Result<(), ConfigError> {
+        time("queue.target_ns", self.target_ns, false)?;
+        if self.update_ns < Duration::from_micros(100) {
+            return refuse("queue.update_ns", self.update_ns.0, "at least 100000");
+        }
+        time("queue.update_ns", self.update_ns, false)?;
+        at_least_one("queue.packets", self.packets)
+    }
+
+    fn build<P: Packet + Debug + 'static>(&self, _full_frame: u64, stream: Stream) -> Box<dyn Discipline<P>> {
+        Box::new(Pie::new(self.target_ns, self.update_ns, self.packets, self.ecn, stream))
+    }
+}
 
 /// Weight of the deviation from the target, per second of delay (RFC 8033 section 4.2).
 const ALPHA: f64 = 0.125;

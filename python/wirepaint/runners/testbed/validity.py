@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import urldefrag
 
+from wirepaint.evaluation.axes import HTTP_VERSIONS
 from wirepaint.runners.testbed.browser.contract import UNFINISHED, PageLoad
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.join import Joined
@@ -43,7 +44,6 @@ HEADERS_FRAMING = 256
 """Bytes that HTTP/2 may add to the headers as text (HPACK's literals are shorter), with frames."""
 FRAMING_SHARE = 0.02
 """Framing grows with the body: 9 bytes per HTTP/2 frame, 22 bytes per TLS record."""
-PROTOCOLS = {"h1": "http/1.1", "h2": "h2"}
 
 
 def check(
@@ -106,7 +106,7 @@ def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
 
 def _versions(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """Encrypted origins negotiate the versions of HTTP and TLS; a plain origin always speaks HTTP/1.1."""
-    wanted = PROTOCOLS[run["transport"]["http"]]
+    wanted = HTTP_VERSIONS[run["transport"]["http"]]
     tls = f"TLS {run['transport']['tls']}"
     for connection in load.connections:
         if connection.tls not in (None, tls):

@@ -9,9 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
-
-HttpVersion = Literal["h1", "h2"]
+from typing import IO, Any, Protocol
 
 UNFINISHED = "not finished when the visit ended"
 """Failure of a request that lasted beyond the longest wait after the load event."""
@@ -23,7 +21,7 @@ class BrowserOptions:
 
     url: str
     """Address of the base document."""
-    http: HttpVersion
+    http: str
     """Newest HTTP version that the browser may speak."""
     hosts: dict[str, str]
     """IPv4 address of every host, with ports or without (``a.test:443`` to ``127.0.0.2:4443``); no other

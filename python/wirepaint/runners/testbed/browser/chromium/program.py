@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from wirepaint.errors import MachineLacks
-from wirepaint.runners.testbed.browser.contract import BrowserOptions, HttpVersion
+from wirepaint.runners.testbed.browser.contract import BrowserOptions
 
 CANDIDATES = (
     # Debian: the program itself, not the shell script around it.
@@ -56,7 +56,7 @@ FLAGS = (
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LocalNetworkAccessChecks,AsyncDns",
 )
 
-HTTP_FLAGS: dict[HttpVersion, tuple[str, ...]] = {
+HTTP_FLAGS: dict[str, tuple[str, ...]] = {
     "h1": ("--disable-http2", "--disable-quic"),
     "h2": ("--disable-quic",),
 }
