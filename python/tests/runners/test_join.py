@@ -77,7 +77,7 @@ def test_the_page_counts_objects_bytes_and_surplus_connections(tmp_path: Path) -
 
 
 def test_a_port_that_is_used_twice_is_told_apart_by_time(tmp_path: Path) -> None:
-    first, second = v.connection(closed_ms=v.EPOCH_S * 1000 + 60), v.connection(source=40, opened=500)
+    first, second = v.connection(closed=v.monotonic(60)), v.connection(source=40, opened=500)
     load = v.page_load(netlog=NetLog(v.page_load().netlog.requests, [first, second], True))
     records = [v.server_record(accepted=520, congestion="fld"), v.server_record(accepted=30)]
     samples = [
@@ -133,9 +133,7 @@ def test_a_server_connection_that_the_browser_did_not_open_is_left_over(tmp_path
 
 
 def test_a_connect_that_the_browser_gave_up_is_its_own_and_surplus(tmp_path: Path) -> None:
-    given_up = v.connection(
-        30, opened=12, client_port=None, client_address=None, connected_ms=None, requests=0
-    )
+    given_up = v.connection(30, opened=12, client_port=None, client_address=None, connected=None, requests=0)
     load = v.page_load(netlog=NetLog(v.page_load().netlog.requests, [v.connection(), given_up], True))
     result = joined(tmp_path, load, [v.server_record(), v.server_record(port=4007, accepted=33)])
     assert result.strangers == []

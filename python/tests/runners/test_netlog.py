@@ -33,13 +33,13 @@ def connections_of(log: netlog.NetLog) -> list[tuple[Any, ...]]:
     start = log.requests[0].started_ms
     return [
         (
-            c.source,
+            c.number,
             c.host,
             c.client_port,
             c.protocol,
-            c.opened_ms - start,
-            (c.connected_ms or 0) - start,
-            (c.tls_done_ms or 0) - start,
+            c.opened // 10**6 - start,
+            (c.connected or 0) // 10**6 - start,
+            (c.tls_done or 0) // 10**6 - start,
             c.resumed,
             c.received,
             c.requests,

@@ -8,8 +8,9 @@ from typing import Any
 
 from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad
 from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
-from wirepaint.runners.testbed.browser.chromium.netlog import Chunk, Connection, NetLog, Request
+from wirepaint.runners.testbed.browser.chromium.netlog import Chunk, NetLog, Request
 from wirepaint.runners.testbed.browser.chromium.observed import Observed
+from wirepaint.runners.testbed.browser.contract import Connection
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.wiring import Counts
 
@@ -26,6 +27,11 @@ def ms(milliseconds: float) -> int:
 def at(milliseconds: float) -> float:
     """The same instant as DevTools says it: seconds of CLOCK_MONOTONIC."""
     return EPOCH_S + milliseconds / 1000
+
+
+def monotonic(milliseconds: int) -> int:
+    """The same instant in nanoseconds of CLOCK_MONOTONIC."""
+    return EPOCH_S * 10**9 + milliseconds * 10**6
 
 
 def exchange(
@@ -71,19 +77,19 @@ def request(path: str, sent: float, chunks: list[tuple[int, int]], **other: Any)
 
 
 def connection(source: int = 18, port: int = 4000, opened: int = 10, **other: Any) -> Connection:
-    """NetLog's view of a connection; times in ms since the epoch."""
+    """NetLog's view of a connection; ``opened`` in ms since the epoch."""
     values = {
-        "source": source,
-        "opened_ms": EPOCH_S * 1000 + opened,
+        "number": source,
+        "opened": monotonic(opened),
         "host": HOST,
         "encrypted": True,
         "client_address": "10.64.0.2",
         "client_port": port,
         "server_address": "10.65.0.1",
         "server_port": 443,
-        "connected_ms": EPOCH_S * 1000 + opened + 20,
-        "tls_done_ms": EPOCH_S * 1000 + opened + 40,
-        "closed_ms": EPOCH_S * 1000 + 900,
+        "connected": monotonic(opened + 20),
+        "tls_done": monotonic(opened + 40),
+        "closed": monotonic(900),
         "protocol": "h2",
         "received": 31_000,
         "sent": 900,

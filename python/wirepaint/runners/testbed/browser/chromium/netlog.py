@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wirepaint.errors import RunFailed
+from wirepaint.runners.testbed.browser.contract import Connection
 
 TLS_RECORD_BYTES = 16_384  # largest plaintext of a TLS record (RFC 8446 section 5.1)
 RECORD_OVERHEAD_BYTES = 29  # header, nonce and tag around a record (TLS 1.2 with AES-GCM; 22 in TLS 1.3)
@@ -56,45 +57,25 @@ class Request:
 
 
 @dataclass
-class Connection:
-    """One TCP connection, used or not."""
-
-    source: int
-    opened_ms: int
-    host: str | None = None
-    encrypted: bool = False
-    client_address: str | None = None
-    client_port: int | None = None
-    server_address: str | None = None
-    server_port: int | None = None
-    connected_ms: int | None = None
-    tls_done_ms: int | None = None
-    closed_ms: int | None = None
-    protocol: str | None = None
-    """Negotiated by ALPN; None for plain connections."""
-    resumed: bool = False
-    """True when the TLS session was resumed."""
-    tls: str | None = None
-    """Version of TLS that was negotiated, such as "TLS 1.3"."""
-    received: int = 0
-    sent: int = 0
-    last_received_ms: int | None = None
-    requests: int = 0
-
-    @property
-    def handshake_ms(self) -> int:
-        """Lower bound of the round-trip time: the TCP handshake, less the truncation error."""
-        return max(0, self.connected_ms - self.opened_ms - 1) if self.connected_ms is not None else 0
-
-
-@dataclass
 class NetLog:
     """The content of a log."""
 
     requests: list[Request]
     connections: list[Connection]
+    """Times are nanoseconds of CLOCK_MONOTONIC, in whole milliseconds."""
     complete: bool
     """False when the log was cut off (the browser was killed)."""
+
+
+def _ns(milliseconds: int) -> int:
+    return milliseconds * 1_000_000
+
+
+def _handshake_ms(connection: Connection) -> int:
+    """Lower bound of the round-trip time: the TCP handshake, less the truncation error."""
+    if connection.connected is None:
+        return 0
+    return max(0, (connection.connected - connection.opened) // 1_000_000 - 1)
 
 
 def read(path: Path) -> NetLog:
@@ -245,11 +226,11 @@ class _Reader:
             # It is known as a TCP socket only when it connects; the connect job names the group.
             self._groups.setdefault(-source, self._groups.get(_dependency(params), ""))
         elif socket := self._sockets.get(source):
-            socket.connection.closed_ms = time
+            socket.connection.closed = _ns(time)
 
     def _on_TCP_CONNECT(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
         if phase == self._begin:
-            connection = Connection(source, opened_ms=time)
+            connection = Connection(source, opened=_ns(time))
             group = self._groups.get(-source, "")
             # A group id is "[prefix/]scheme://host:port[ <suffix>]".
             if (start := group.find("http")) >= 0:
@@ -260,7 +241,7 @@ class _Reader:
             self._sockets[source] = _Socket(connection)
         elif (socket := self._sockets.get(source)) and "net_error" not in params:
             connection = socket.connection
-            connection.connected_ms = time
+            connection.connected = _ns(time)
             connection.client_address, connection.client_port = _endpoint(params.get("local_address", ""))
             connection.server_address, connection.server_port = _endpoint(params.get("remote_address", ""))
 
@@ -270,7 +251,7 @@ class _Reader:
         connection = socket.connection
         connection.encrypted = True
         if phase == self._end and "net_error" not in params:
-            connection.tls_done_ms = time
+            connection.tls_done = _ns(time)
             protocol = params.get("next_proto")
             connection.protocol = None if protocol in (None, "unknown") else protocol
             connection.resumed = bool(params.get("is_resumed"))
@@ -294,7 +275,6 @@ class _Reader:
             return
         count = params["byte_count"]
         socket.connection.received += count
-        socket.connection.last_received_ms = time
         if socket.connection.encrypted:
             self._deal(socket)
             socket.reads.append(Chunk(time, count))
@@ -356,7 +336,7 @@ class _Reader:
         if shares:
             # No byte of a response arrives within a round trip of its request: earlier bytes are
             # the overhead of short records.
-            earliest = self._sent.get(shares[0][0], 0) + socket.connection.handshake_ms
+            earliest = self._sent.get(shares[0][0], 0) + _handshake_ms(socket.connection)
             while len(socket.reads) > 1 and socket.reads[0].time_ms < earliest:
                 del socket.reads[0]
         total = sum(chunk.bytes for chunk in socket.reads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import urldefrag
 
 from wirepaint.runners.testbed.browser.chromium import netlog
@@ -42,9 +43,6 @@ class Observed:
 
     def _ms(self, milliseconds: int) -> int:
         return milliseconds * 1_000_000 - self._epoch_ns
-
-    def _maybe_ms(self, milliseconds: int | None) -> int | None:
-        return None if milliseconds is None else self._ms(milliseconds)
 
     def _request(
         self, exchange: Exchange, request: netlog.Request | None, visible: Collection[str]
@@ -91,39 +89,18 @@ class Observed:
         at = max(at, first) if first is not None else at
         return min(at, last) if last is not None else at
 
-    def _connection(self, connection: netlog.Connection, exchanges: Sequence[Exchange]) -> Connection:
-        opened, connected, tls_done = self._handshake(connection, exchanges)
-        return Connection(
-            number=connection.source,
-            opened=opened,
-            host=connection.host,
-            encrypted=connection.encrypted,
-            client_address=connection.client_address,
-            client_port=connection.client_port,
-            server_address=connection.server_address,
-            server_port=connection.server_port,
-            connected=connected,
-            tls_done=tls_done,
-            closed=self._maybe_ms(connection.closed_ms),
-            protocol=connection.protocol,
-            resumed=connection.resumed,
-            tls=connection.tls,
-            received=connection.received,
-            sent=connection.sent,
-            requests=connection.requests,
-        )
-
-    def _handshake(
-        self, connection: netlog.Connection, exchanges: Sequence[Exchange]
-    ) -> tuple[int, int | None, int | None]:
-        """Times of opening, connecting and the end of TLS; to the microsecond if DevTools reports them."""
-        opened = self._ms(connection.opened_ms)
+    def _connection(self, connection: Connection, exchanges: Sequence[Exchange]) -> Connection:
+        """The connection in times of the run; to the microsecond if DevTools reports them."""
+        marks = (connection.opened, connection.connected, connection.tls_done, connection.closed)
+        opened, connected, tls_done, closed = (None if at is None else at - self._epoch_ns for at in marks)
+        assert opened is not None
         for exchange in exchanges:
-            if exchange.connection == connection.source and exchange.connect:
+            if exchange.connection == connection.number and exchange.connect:
                 begin, end = map(self.ns, exchange.connect)
                 if abs(begin - opened) <= SAME_CONNECT_NS:
-                    return begin, end, self._maybe(exchange.tls_done)
-        return opened, self._maybe_ms(connection.connected_ms), self._maybe_ms(connection.tls_done_ms)
+                    opened, connected, tls_done = begin, end, self._maybe(exchange.tls_done)
+                    break
+        return replace(connection, opened=opened, connected=connected, tls_done=tls_done, closed=closed)
 
 
 def _pair(
