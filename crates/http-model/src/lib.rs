@@ -4,13 +4,11 @@
 //! lengths of a version from its [`Protocol`]. Contents are never carried.
 //!
 //! ```text
-//! HttpVersion ─► Protocol   h1, h2: requests at once, openings, frames
+//! HttpVersion ─► Protocol   version/{h1, h2}: requests at once, openings, frames
 //!                  └─► Coding   heads of one connection: plain, HPACK
 //! Schedule    RFC 9218: urgency, incremental
 //! ```
 
-mod h1;
-mod h2;
 mod heads;
 mod hpack;
 mod protocol;

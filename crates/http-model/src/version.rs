@@ -1,8 +1,11 @@
-//! The versions of HTTP.
+//! The versions of HTTP: one file each, and a line here.
 
-use crate::h1::H1;
-use crate::h2::H2;
+mod h1;
+mod h2;
+
 use crate::protocol::Protocol;
+use h1::H1;
+use h2::H2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use crate::protocol::{Coding, Protocol};
 
 /// HTTP/1.1.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct H1;
+pub(super) struct H1;
 
 impl Protocol for H1 {
     fn alpn(&self) -> &'static str {

@@ -12,7 +12,7 @@ const DATE: u32 = 24;
 
 /// HTTP/2.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct H2;
+pub(super) struct H2;
 
 impl Protocol for H2 {
     fn alpn(&self) -> &'static str {
