@@ -25,9 +25,9 @@ from urllib.parse import urlsplit
 
 from wirepaint import pages
 from wirepaint.dataplane.description import (
-    Browser,
     Congestion,
     Interfaces,
+    Navigation,
     Origin,
     Run,
     Server,
@@ -140,7 +140,7 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
         Origin(address=ask["hosts"][host], port=port, encrypted=scheme == "https", host=host)
         for scheme, host, port in ask["origins"]
     ]
-    told = Browser(url=ask["url"], viewport=(1280, 800), mobile=False, clock_ms=None, seed=1)
+    told = Navigation(url=ask["url"], viewport=(1280, 800), mobile=False, clock_ms=None, seed=1)
     run = Run(
         id="bench",
         trace_dir=folder,
@@ -152,7 +152,7 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
         ],
         transport=Transport(http=ask["http"]),
         server=Server(origins=origins, responses=ask["responses"]),
-        visits=[Visit(user_agent="bench", name="bench", timeout_ns=60 * 10**9, browser=told)],
+        visits=[Visit(user_agent="bench", name="bench", timeout_ns=60 * 10**9, navigation=told)],
         checks={
             "calibration": None,
             "own_initial_window": False,

@@ -90,22 +90,14 @@ pub struct Endpoint {
     pub(crate) timers: Timers,
     /// One past the highest number SACKed, where anything is.
     pub(crate) highest_sack: u64,
-    pub(crate) reordering: u32,
-    pub(crate) reorderings_seen: u32,
-    pub(crate) duplicates_seen: u32,
+    pub(crate) reordering: Reordering,
     pub(crate) high_seq: u64,
     /// Every segment below is SACKed or marked lost (RFC 6675).
     pub(crate) lost_below: u32,
-    pub(crate) undo_marker: Option<u64>,
-    /// Retransmissions that no DSACK has reported; -1 where there were none to undo.
-    pub(crate) undo_retrans: i64,
-    /// Timestamp of the first retransmission of the episode; 0 before it.
-    pub(crate) retrans_stamp: u32,
-    pub(crate) tlp_high: Option<u64>,
-    pub(crate) tlp_retransmitted: bool,
+    pub(crate) undo: Undo,
+    pub(crate) tlp: Tlp,
     pub(crate) frto: bool,
-    pub(crate) prr_delivered: u32,
-    pub(crate) prr_out: u32,
+    pub(crate) prr: Prr,
     /// Timeouts since data were last acknowledged.
     pub(crate) timeouts: u32,
     pub(crate) total_timeouts: u32,
@@ -125,6 +117,46 @@ pub struct Endpoint {
     // A window shared with other connections, and where such windows are found.
     pub(crate) shared: Option<Member>,
     pub(crate) windows: Option<(Rc<SharedWindows>, u32)>,
+}
+
+/// How far the path reorders. Invariant: `degree` is at most the larger of tcp_reordering and tcp_max_reordering.
+#[derive(Debug)]
+pub(crate) struct Reordering {
+    /// Segments by which the path is assumed to reorder.
+    pub degree: u32,
+    /// Times that reordering was seen.
+    pub seen: u32,
+    /// DSACKs seen.
+    pub duplicates: u32,
+}
+
+/// What an undo needs of the present episode. Invariant: without a marker there is nothing to undo.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    /// First number that was not acknowledged when the episode began.
+    pub marker: Option<u64>,
+    /// Retransmissions that no DSACK has reported; -1 where there were none to undo.
+    pub retrans: i64,
+    /// Timestamp of the first retransmission of the episode; 0 before it.
+    pub stamp: u32,
+}
+
+/// The tail-loss probe under way (RFC 8985, section 7). Invariant: at most one is.
+#[derive(Debug)]
+pub(crate) struct Tlp {
+    /// End of the data sent when it left; `None` without a probe.
+    pub high: Option<u64>,
+    /// It repeated a segment, and did not send new data.
+    pub retransmitted: bool,
+}
+
+/// Proportional rate reduction (RFC 6937, RFC 9937). Invariant: both count from the begin of the last reduction.
+#[derive(Debug)]
+pub(crate) struct Prr {
+    /// Segments delivered in the episode.
+    pub delivered: u32,
+    /// Segments sent in the episode.
+    pub out: u32,
 }
 
 /// What the receiving half needs from this side.
@@ -200,19 +232,13 @@ impl Endpoint {
             transmissions: 0,
             timers: Timers::default(),
             highest_sack: 0,
-            reordering: config.reordering,
-            reorderings_seen: 0,
-            duplicates_seen: 0,
+            reordering: Reordering { degree: config.reordering, seen: 0, duplicates: 0 },
             high_seq: 0,
             lost_below: 0,
-            undo_marker: None,
-            undo_retrans: -1,
-            retrans_stamp: 0,
-            tlp_high: None,
-            tlp_retransmitted: false,
+            undo: Undo { marker: None, retrans: -1, stamp: 0 },
+            tlp: Tlp { high: None, retransmitted: false },
             frto: false,
-            prr_delivered: 0,
-            prr_out: 0,
+            prr: Prr { delivered: 0, out: 0 },
             timeouts: 0,
             total_timeouts: 0,
             opened_cwnd: 0,
@@ -446,7 +472,7 @@ impl Endpoint {
             bytes_acked: tp.bytes_acked,
             pacing_rate: tp.sk_pacing_rate,
             delivery_rate: rate.bytes_per_second(self.mss),
-            reordering: self.reordering,
+            reordering: self.reordering.degree,
             timeouts: self.total_timeouts,
             opened_cwnd: (self.opened_cwnd > 0).then_some(self.opened_cwnd),
         }
@@ -533,7 +559,7 @@ impl Endpoint {
             return;
         }
         let windows = u64::from(self.cc.sndbuf_expand());
-        let segments = u64::from(self.cc.tp.snd_cwnd.max(10).max(self.reordering + 1));
+        let segments = u64::from(self.cc.tp.snd_cwnd.max(10).max(self.reordering.degree + 1));
         let of_segment = (u64::from(self.config.mss) + BURST_HEAD).next_power_of_two() + BURST_BUFFER;
         let wanted = (windows * segments * of_segment).min(self.config.wmem[2]);
         self.sndbuf = self.sndbuf.max(wanted);

@@ -44,7 +44,7 @@ impl Endpoint {
     fn board_syn(&mut self) {
         if self.handshake_retransmissions == 0 {
             self.first_tx_us = self.clock.us();
-            self.retrans_stamp = self.clock.timestamp();
+            self.undo.stamp = self.clock.timestamp();
         }
     }
 
@@ -60,7 +60,7 @@ impl Endpoint {
         if self.total_timeouts > retries {
             return self.end(true);
         }
-        self.undo_marker = Some(0);
+        self.undo.marker = Some(0);
         self.repeat_syn();
         let doublings = self.total_timeouts.saturating_sub(linear);
         self.arm_handshake(RTO_INIT << doublings);
@@ -153,12 +153,12 @@ impl Endpoint {
             }
         }
         // tcp_try_undo_spurious_syn: the first SYN was answered after all.
-        if self.echoed.is_some_and(|echo| echo == self.retrans_stamp) {
-            self.undo_marker = None;
+        if self.echoed.is_some_and(|echo| echo == self.undo.stamp) {
+            self.undo.marker = None;
         }
-        let punished = self.handshake_retransmissions > 1 && self.undo_marker.is_some();
-        self.undo_marker = None;
-        self.retrans_stamp = 0;
+        let punished = self.handshake_retransmissions > 1 && self.undo.marker.is_some();
+        self.undo.marker = None;
+        self.undo.stamp = 0;
         self.total_timeouts = 0;
         let tp = &mut self.cc.tp;
         tp.snd_cwnd = if punished { 1 } else { self.config.initial_window };

@@ -281,7 +281,7 @@ impl Endpoint {
             );
         } else {
             // With much reordering the window grows with every delivery (tcp_may_raise_cwnd).
-            let progress = if self.reordering > self.config.reordering {
+            let progress = if self.reordering.degree > self.config.reordering {
                 flag::DATA_ACKED | flag::DATA_SACKED
             } else {
                 flag::DATA_ACKED

@@ -66,8 +66,8 @@ impl Endpoint {
 
     /// tcp_rack_reo_wnd, in microseconds.
     fn reorder_window(&self) -> u64 {
-        if self.reorderings_seen == 0
-            && (self.ca_state() >= CaState::Recovery || self.cc.tp.sacked_out >= self.reordering)
+        if self.reordering.seen == 0
+            && (self.ca_state() >= CaState::Recovery || self.cc.tp.sacked_out >= self.reordering.degree)
         {
             return 0;
         }
@@ -187,12 +187,12 @@ impl Endpoint {
     /// tcp_time_to_recover.
     pub(crate) fn time_to_recover(&self) -> bool {
         let tp = &self.cc.tp;
-        tp.lost_out > 0 || (!self.uses_rack() && tp.sacked_out + 1 > self.reordering)
+        tp.lost_out > 0 || (!self.uses_rack() && tp.sacked_out + 1 > self.reordering.degree)
     }
 
     /// tcp_force_fast_retransmit: more than DupThresh segments lie SACKed beyond the hole.
     pub(crate) fn far_beyond(&self) -> bool {
-        self.highest_sack_seq() > self.una + u64::from(self.reordering) * u64::from(self.mss)
+        self.highest_sack_seq() > self.una + u64::from(self.reordering.degree) * u64::from(self.mss)
     }
 
     /// Marks every segment with DupThresh SACKed segments beyond it (RFC 6675 section 4, IsLost;
@@ -202,7 +202,7 @@ impl Endpoint {
         if !self.agreed.sack {
             return;
         }
-        if self.cc.tp.sacked_out < self.reordering {
+        if self.cc.tp.sacked_out < self.reordering.degree {
             if entering {
                 self.mark_first();
             }
@@ -212,7 +212,7 @@ impl Endpoint {
         let mut sacked = 0;
         loop {
             sacked += u32::from(self.board.get(beyond).has(tag::SACKED));
-            if sacked == self.reordering {
+            if sacked == self.reordering.degree {
                 break;
             }
             beyond -= 1;
@@ -239,7 +239,7 @@ impl Endpoint {
     /// tcp_newreno_mark_lost.
     fn detect_newreno(&mut self, una_advanced: bool) {
         let state = self.ca_state();
-        let duplicates = state < CaState::Recovery && self.cc.tp.sacked_out >= self.reordering;
+        let duplicates = state < CaState::Recovery && self.cc.tp.sacked_out >= self.reordering.degree;
         if duplicates || (state == CaState::Recovery && una_advanced) {
             self.mark_first();
         }
@@ -270,8 +270,8 @@ impl Endpoint {
         let holes = tp.lost_out.max(1).min(tp.packets_out);
         if tp.sacked_out + holes > tp.packets_out {
             tp.sacked_out = tp.packets_out - holes;
-            self.reordering = (tp.packets_out + more).min(self.config.max_reordering);
-            self.reorderings_seen += 1;
+            self.reordering.degree = (tp.packets_out + more).min(self.config.max_reordering);
+            self.reordering.seen += 1;
         }
     }
 }

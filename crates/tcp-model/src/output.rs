@@ -115,7 +115,7 @@ impl Endpoint {
         }
         if sent > 0 {
             if self.in_reduction() {
-                self.prr_out += sent;
+                self.prr.out += sent;
             }
             if push != Push::Probe {
                 self.schedule_loss_probe(false);
@@ -359,7 +359,7 @@ impl Endpoint {
             self.retransmit(id);
             self.report_sent();
             if self.in_reduction() {
-                self.prr_out += 1;
+                self.prr.out += 1;
             }
             rearm |= id == self.board.ids().start && self.timers.pending != Pending::Reorder;
         }
@@ -377,10 +377,10 @@ impl Endpoint {
         // then.
         self.cc.tp.retrans_out += u32::from(!sent.has(tag::RETRANSMITTED));
         sent.tags |= tag::RETRANSMITTED;
-        if self.retrans_stamp == 0 {
-            self.retrans_stamp = stamp;
+        if self.undo.stamp == 0 {
+            self.undo.stamp = stamp;
         }
-        self.undo_retrans = self.undo_retrans.max(0) + 1;
+        self.undo.retrans = self.undo.retrans.max(0) + 1;
     }
 
     /// __tcp_retransmit_skb: a segment leaves once more, also as a tail-loss probe.

@@ -21,7 +21,7 @@ impl Endpoint {
         }
         let mut entering = false;
         match self.ca_state() {
-            CaState::Open => self.retrans_stamp = 0,
+            CaState::Open => self.undo.stamp = 0,
             CaState::Cwr if self.una > self.high_seq => {
                 self.end_reduction();
                 self.set_state(CaState::Open);
@@ -142,12 +142,12 @@ impl Endpoint {
 
     /// tcp_process_tlp_ack: an ACK's evidence about the tail-loss probe.
     pub(crate) fn process_probe_ack(&mut self, ack: &Ack) {
-        let Some(high) = self.tlp_high else { return };
+        let Some(high) = self.tlp.high else { return };
         if ack.number < high {
             return;
         }
-        if !self.tlp_retransmitted || ack.is(flag::DSACK_TLP) {
-            self.tlp_high = None; // new data were acknowledged, or both copies arrived
+        if !self.tlp.retransmitted || ack.is(flag::DSACK_TLP) {
+            self.tlp.high = None; // new data were acknowledged, or both copies arrived
         } else if ack.number > high {
             // The probe repaired a loss.
             self.init_reduction();
@@ -155,7 +155,7 @@ impl Endpoint {
             self.end_reduction();
             self.try_keep_open();
         } else if !ack.is(flag::UNA_ADVANCED | flag::NOT_DUP | flag::DATA_SACKED) {
-            self.tlp_high = None;
+            self.tlp.high = None;
         }
     }
 
@@ -195,9 +195,9 @@ impl Endpoint {
     /// tcp_init_cwnd_reduction.
     fn init_reduction(&mut self) {
         self.set_high_seq();
-        self.tlp_high = None;
-        self.prr_delivered = 0;
-        self.prr_out = 0;
+        self.tlp.high = None;
+        self.prr.delivered = 0;
+        self.prr.out = 0;
         self.cc.tp.snd_cwnd_cnt = 0;
         self.cc.tp.prior_cwnd = self.cc.tp.snd_cwnd;
         self.cc.tp.snd_ssthresh = self.cc.ssthresh();
@@ -214,10 +214,10 @@ impl Endpoint {
         if delivered == 0 || tp.prior_cwnd == 0 {
             return;
         }
-        self.prr_delivered += delivered;
+        self.prr.delivered += delivered;
         let pipe = i64::from(tp.in_flight());
         let (ssthresh, prior) = (i64::from(tp.snd_ssthresh), i64::from(tp.prior_cwnd));
-        let (done, out) = (i64::from(self.prr_delivered), i64::from(self.prr_out));
+        let (done, out) = (i64::from(self.prr.delivered), i64::from(self.prr.out));
         let allowance = if pipe > ssthresh {
             (ssthresh * done + prior - 1) / prior - out
         } else {
@@ -234,7 +234,7 @@ impl Endpoint {
         }
         let cwr = self.ca_state() == CaState::Cwr;
         let tp = &mut self.cc.tp;
-        if tp.snd_ssthresh < INFINITE_SSTHRESH && (cwr || self.undo_marker.is_some()) {
+        if tp.snd_ssthresh < INFINITE_SSTHRESH && (cwr || self.undo.marker.is_some()) {
             tp.snd_cwnd = tp.snd_ssthresh;
             tp.snd_cwnd_stamp = tp.cc_jiffies;
         }
@@ -243,11 +243,11 @@ impl Endpoint {
 
     /// tcp_init_undo.
     fn init_undo(&mut self) {
-        self.undo_marker = Some(self.una);
-        let probe = self.tlp_high.is_some() && self.tlp_retransmitted;
-        self.undo_retrans = i64::from(self.cc.tp.retrans_out) + i64::from(probe);
-        if self.undo_retrans == 0 {
-            self.undo_retrans = -1;
+        self.undo.marker = Some(self.una);
+        let probe = self.tlp.high.is_some() && self.tlp.retransmitted;
+        self.undo.retrans = i64::from(self.cc.tp.retrans_out) + i64::from(probe);
+        if self.undo.retrans == 0 {
+            self.undo.retrans = -1;
         }
     }
 
@@ -270,7 +270,7 @@ impl Endpoint {
     pub(crate) fn enter_cwr(&mut self) {
         self.cc.tp.prior_ssthresh = 0;
         if self.ca_state() < CaState::Cwr {
-            self.undo_marker = None;
+            self.undo.marker = None;
             self.init_reduction();
             self.set_state(CaState::Cwr);
         }
@@ -295,11 +295,11 @@ impl Endpoint {
         tp.snd_cwnd_cnt = 0;
         tp.snd_cwnd_stamp = tp.cc_jiffies;
         if state <= CaState::Disorder && tp.sacked_out >= self.config.reordering {
-            self.reordering = self.reordering.min(self.config.reordering);
+            self.reordering.degree = self.reordering.degree.min(self.config.reordering);
         }
         self.set_state(CaState::Loss);
         self.set_high_seq();
-        self.tlp_high = None;
+        self.tlp.high = None;
         self.queue_cwr();
         self.frto = self.config.frto && (state < CaState::Recovery || self.timeouts > 0);
     }
@@ -347,7 +347,7 @@ impl Endpoint {
 
     fn clean_retrans_stamp(&mut self) {
         if !self.any_retransmitted() {
-            self.retrans_stamp = 0;
+            self.undo.stamp = 0;
         }
     }
 
@@ -365,15 +365,15 @@ impl Endpoint {
 
     /// tcp_packet_delayed: nothing was retransmitted yet, or the original was answered.
     fn was_delayed(&self) -> bool {
-        if self.retrans_stamp != 0 {
-            return self.echo_is_before(self.retrans_stamp);
+        if self.undo.stamp != 0 {
+            return self.echo_is_before(self.undo.stamp);
         }
         self.agreed.sack || self.una < self.high_seq
     }
 
     /// tcp_may_undo.
     fn may_undo(&self) -> bool {
-        self.undo_marker.is_some() && (self.undo_retrans == 0 || self.was_delayed())
+        self.undo.marker.is_some() && (self.undo.retrans == 0 || self.was_delayed())
     }
 
     /// tcp_undo_cwnd_reduction.
@@ -398,7 +398,7 @@ impl Endpoint {
             }
         }
         self.cc.tp.snd_cwnd_stamp = self.cc.tp.cc_jiffies;
-        self.undo_marker = None;
+        self.undo.marker = None;
         self.rack.advanced = true; // look at all segments again
     }
 
@@ -428,7 +428,7 @@ impl Endpoint {
 
     /// tcp_try_undo_dsack: every retransmission was reported as a duplicate.
     fn try_undo_by_duplicates(&mut self) -> bool {
-        let undo = self.undo_marker.is_some() && self.undo_retrans == 0;
+        let undo = self.undo.marker.is_some() && self.undo.retrans == 0;
         if undo {
             self.rack.confirm();
             self.undo_reduction(false);
@@ -451,7 +451,7 @@ impl Endpoint {
 
     /// tcp_try_undo_partial: the original filled a hole. Returns true if nothing else is to be done.
     fn try_undo_partial(&mut self, ack: &Ack, mark: &mut bool) -> bool {
-        if self.undo_marker.is_none() || !self.was_delayed() {
+        if self.undo.marker.is_none() || !self.was_delayed() {
             *mark = self.far_beyond();
             return false;
         }

@@ -92,7 +92,7 @@ impl Endpoint {
                 id += 1;
             }
         }
-        if self.ca_state() != CaState::Loss || self.undo_marker.is_some() {
+        if self.ca_state() != CaState::Loss || self.undo.marker.is_some() {
             self.check_reordering(ack.reordered);
         }
     }
@@ -112,9 +112,9 @@ impl Endpoint {
             return false;
         }
         let Some(count) = self.note_duplicate(start, end, ack) else { return false };
-        let counts = end <= ack.prior_una && self.undo_marker.is_some_and(|marker| end > marker);
-        if counts && self.undo_retrans > 0 {
-            self.undo_retrans = (self.undo_retrans - i64::from(count)).max(0);
+        let counts = end <= ack.prior_una && self.undo.marker.is_some_and(|marker| end > marker);
+        if counts && self.undo.retrans > 0 {
+            self.undo.retrans = (self.undo.retrans - i64::from(count)).max(0);
         }
         true
     }
@@ -125,14 +125,14 @@ impl Endpoint {
         let mut count = 1;
         if len > u64::from(self.mss) {
             count = len.div_ceil(u64::from(self.mss)) as u32;
-        } else if self.tlp_high == Some(end) {
+        } else if self.tlp.high == Some(end) {
             ack.flag |= flag::DSACK_TLP;
         }
-        self.duplicates_seen += count;
-        if self.duplicates_seen > self.cc.tp.total_retrans {
+        self.reordering.duplicates += count;
+        if self.reordering.duplicates > self.cc.tp.total_retrans {
             return None;
         }
-        if self.reorderings_seen > 0 && ack.flag & flag::DSACK_TLP == 0 {
+        if self.reordering.seen > 0 && ack.flag & flag::DSACK_TLP == 0 {
             self.rack.duplicate_seen = true;
         }
         ack.flag |= flag::DSACKING;
@@ -145,8 +145,8 @@ impl Endpoint {
         let sent = *self.board.get(id);
         let ever = sent.was_repeated();
         if duplicate && ever {
-            if self.undo_retrans > 0 && self.undo_marker.is_some_and(|marker| sent.end() > marker) {
-                self.undo_retrans -= 1;
+            if self.undo.retrans > 0 && self.undo.marker.is_some_and(|marker| sent.end() > marker) {
+                self.undo.retrans -= 1;
             }
             if sent.has(tag::SACKED) {
                 ack.reordered = ack.reordered.min(sent.seq);
@@ -205,10 +205,10 @@ impl Endpoint {
         }
         let metric = highest - low;
         let mss = u64::from(self.mss);
-        if metric > u64::from(self.reordering) * mss {
-            self.reordering = (metric.div_ceil(mss) as u32).min(self.config.max_reordering);
+        if metric > u64::from(self.reordering.degree) * mss {
+            self.reordering.degree = (metric.div_ceil(mss) as u32).min(self.config.max_reordering);
         }
-        self.reorderings_seen += 1;
+        self.reordering.seen += 1;
     }
 
     /// tcp_clean_rtx_queue: removes what is acknowledged by number, samples, `pkts_acked`.

@@ -299,7 +299,7 @@ impl Endpoint {
     /// The halved window may stay full for long.
     pub(crate) fn repairs_at_once(&self) -> bool {
         let found = self.shared.as_ref().is_some_and(|member| member.found.get());
-        found && self.in_reduction() && self.prr_out == 0
+        found && self.in_reduction() && self.prr.out == 0
     }
 
     /// The window has no room for this connection's data. False if it shares no window.

@@ -157,8 +157,8 @@ impl Endpoint {
 
     /// tcp_send_loss_probe.
     fn send_loss_probe(&mut self) {
-        if self.tlp_high.is_none() && self.probe_tail() {
-            self.tlp_high = Some(self.nxt);
+        if self.tlp.high.is_none() && self.probe_tail() {
+            self.tlp.high = Some(self.nxt);
             self.timers.pending = Pending::Nothing;
         }
         self.rearm_rto();
@@ -166,7 +166,7 @@ impl Endpoint {
 
     /// Sends new data, else the last segment again; true where a segment left.
     fn probe_tail(&mut self) -> bool {
-        self.tlp_retransmitted = false;
+        self.tlp.retransmitted = false;
         if self.sendable() {
             let before = self.cc.tp.packets_out;
             self.write_probe();
@@ -176,7 +176,7 @@ impl Endpoint {
             return false;
         }
         self.repeat(self.board.ids().end - 1);
-        self.tlp_retransmitted = true;
+        self.tlp.retransmitted = true;
         true
     }
 

@@ -100,6 +100,26 @@ def test_a_metric_reads_only_the_tables_that_it_declares(trace):
         assert read <= set(metric.needs), name
 
 
+def test_a_metric_is_of_one_visit_or_of_the_run_with_all_of_them(visit):
+    def loads(trace: metrics.Trace) -> float:
+        return float(trace("object")["encoded_bytes"].sum())
+
+    def declared(over):
+        return metrics.metric(title="Bytes", unit="bytes", source="RFC 9110", needs=("object",), over=over)(
+            loads
+        )
+
+    rows = visit() | {"link": link()}
+    for table in ("page", "object", "chunk", "connection"):
+        rows[table] = [row | {"visit": number} for number in (0, 1) for row in rows[table]]
+    rows["object"][-1]["encoded_bytes"] += 1
+    trace = trace_of(rows)
+    assert [declared("visit").read(trace, number).value for number in (0, 1)] == [690_000, 690_001]
+    assert declared("run").read(trace).value == 1_380_001
+    assert metrics.measure(trace, 1)["bytes-transferred"].value == 690_000
+    assert metrics.measure(trace, 2)["page-load-time"].reason == "the run holds 0 page visits, not one"
+
+
 def test_an_empty_trace_gives_nulls_with_reasons_and_no_number():
     for name, reading in metrics.measure(trace_of({})).items():
         assert reading.value is None and reading.reason, name

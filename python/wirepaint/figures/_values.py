@@ -64,6 +64,15 @@ def by_condition(plot: Any, frame: pl.DataFrame, style: Style, height: int | alt
     )
 
 
+def shares_by_value(frame: pl.DataFrame, style: Style, log: bool = False) -> Any:
+    """A curve per series: the share of the values up to each value."""
+    return (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(x=value_axis(frame, log), y=share_axis(), color=style.colour(), strokeDash=style.dash())
+    )
+
+
 def value_axis(frame: pl.DataFrame, log: bool = False) -> alt.X:
     scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
     return alt.X("value:Q", title=frame["axis"][0], scale=scale, axis=alt.Axis(tickCount=3 if log else 5))

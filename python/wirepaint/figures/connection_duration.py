@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import WIDTH, by_condition, cumulated, in_shown_unit, share_axis, value_axis
+from wirepaint.figures._values import WIDTH, by_condition, cumulated, in_shown_unit, shares_by_value
 
 TITLE = "Duration of connections"
 SOURCE = "FLD section 4, Figures 9 and 10"
@@ -32,11 +32,7 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
     kinds = frame["kind"].unique(maintain_order=True)
-    plot = (
-        alt.Chart(frame)
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
-    )
+    plot = shares_by_value(frame, style)
     if len(kinds) == 1:
         title = alt.Title(kinds[0], anchor="start", fontSize=12)
         plots = by_condition(plot, frame, style, height=120).properties(title=title)

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import by_condition, cumulated, scaled, share_axis, value_axis
+from wirepaint.figures._values import by_condition, cumulated, scaled, shares_by_value
 
 TITLE = "Effective concurrency"
 SOURCE = "FLD section 4, Figure 8"
@@ -23,9 +22,4 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
-    plot = (
-        alt.Chart(frame)
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
-    )
-    return by_condition(plot, frame, style, height=130)
+    return by_condition(shares_by_value(frame, style), frame, style, height=130)

@@ -14,6 +14,20 @@ Trace: TypeAlias = Callable[[str], pl.DataFrame]
 """A run's tables by name, times in ns since the run's epoch; a table that the run lacks is empty."""
 
 Better: TypeAlias = Literal["lower", "higher"]
+Over: TypeAlias = Literal["visit", "run"]
+
+OF_VISITS = ("page", "object", "chunk", "connection")
+"""Tables whose rows say by their column ``visit`` which visit of the run they belong to (null: the first)."""
+
+
+def of_visit(trace: Trace, visit: int) -> Trace:
+    """The trace of one visit: its rows of :data:`OF_VISITS`, and all other tables as they are."""
+
+    def table(name: str) -> pl.DataFrame:
+        frame = trace(name)
+        return frame.filter(pl.col("visit").fill_null(0) == visit) if name in OF_VISITS else frame
+
+    return table
 
 
 class Missing(Exception):
@@ -32,8 +46,10 @@ class Reading:
 class Metric:
     """One metric; made by :func:`metric`.
 
-    ``function`` raises :class:`Missing` if the trace does not determine the value. ``by_item`` gives
-    the distribution inside one run: a frame with the column ``value`` and columns that split it.
+    A metric over a visit is given the trace of one visit (:func:`of_visit`), one over a run the run's, which
+    may hold several. ``function`` raises :class:`Missing` if the trace does not determine the value.
+    ``by_item`` gives the distribution inside one run: a frame with the column ``value`` and columns that
+    split it.
     """
 
     name: str
@@ -44,6 +60,7 @@ class Metric:
     needs: tuple[str, ...]
     summary: str
     label: bool
+    over: Over
     function: Callable[[Trace], float | str]
     by_item: Callable[[Trace], Frame] | None = None
 
@@ -52,10 +69,10 @@ class Metric:
         """Name of the metric's column in a table."""
         return self.name.replace("-", "_")
 
-    def read(self, trace: Trace) -> Reading:
-        """The metric of one run."""
+    def read(self, trace: Trace, visit: int = 0) -> Reading:
+        """The metric of a run, or of one of its visits."""
         try:
-            return Reading(self.function(trace))
+            return Reading(self.function(of_visit(trace, visit) if self.over == "visit" else trace))
         except Missing as missing:
             return Reading(None, str(missing))
 
@@ -73,18 +90,20 @@ def metric(
     needs: tuple[str, ...],
     better: Better | None = None,
     label: bool = False,
+    over: Over = "visit",
 ) -> Callable[[Callable[[Trace], float | str]], Metric]:
     """Declares the decorated function as the metric of its file.
 
     ``unit`` is "1" for a bare number and "" for a label; ``better`` is the direction that users
     prefer, None if there is none; ``source`` is the paper and section, or the standard,
-    that defines the metric; ``needs`` are the tables it reads. The function has the name of the file;
-    its docstring is the summary.
+    that defines the metric; ``needs`` are the tables it reads; ``over`` is what it is a number of: one
+    visit, or a run with all of its visits. The function has the name of the file; its docstring is the
+    summary.
     """
 
     def declare(function: Callable[[Trace], float | str]) -> Metric:
         summary = " ".join((inspect.getdoc(function) or "").split())
         name = function.__name__.replace("_", "-")
-        return Metric(name, title, unit, better, source, needs, summary, label, function)
+        return Metric(name, title, unit, better, source, needs, summary, label, over, function)
 
     return declare

@@ -17,7 +17,6 @@ from wirepaint.rehearsal.takes import Request, Take
 
 _ANYBODY = [("access-control-allow-origin", "null"), ("access-control-allow-credentials", "true")]
 """The server replaces the value by the origin of the request."""
-MOST_STAND_INS = 400
 _VARYING = re.compile(r"\d")
 _MOST_VARYING = 3
 """Path segments that differ between two addresses of one resource."""
