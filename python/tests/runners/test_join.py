@@ -127,6 +127,14 @@ def test_a_request_that_devtools_did_not_report_is_left_over(path: str) -> None:
     assert load.load().unseen == [f"https://a.test{path}"]
 
 
+def test_a_request_that_hsts_turned_into_https_is_the_pages() -> None:
+    upgraded = {"url": f"http://{v.HOST}/a.png", "connection": None, "source": 50}
+    for address, unseen in ((upgraded["url"], []), ("http://b.test/", ["http://b.test/"])):
+        requests = [*v.page_load().netlog.requests, v.request("", 84, [], **upgraded | {"url": address})]
+        load = v.page_load(netlog=NetLog(requests, [v.connection()], True))
+        assert load.load().unseen == unseen
+
+
 def test_a_server_connection_that_the_browser_did_not_open_is_left_over(tmp_path: Path) -> None:
     records = [v.server_record(), v.server_record(port=5000)]
     assert [record["client_port"] for record in joined(tmp_path, records=records).strangers] == [5000]

@@ -119,6 +119,8 @@ def _pair(
         pairs[exchange.id] = (same or candidates)[0]
         candidates.remove(pairs[exchange.id])
     known = {urldefrag(exchange.url).url for exchange in exchanges}
+    # HSTS: the browser turned http:// into https:// without asking the network.
+    known |= {f"http:{url.removeprefix('https:')}" for url in known if url.startswith("https:")}
     unseen = [
         request.url
         for left in waiting.values()
