@@ -26,6 +26,7 @@ from typing import Any
 
 import page_load
 import record
+from pyroute2 import IPRoute
 
 from wirepaint import metrics, recording
 from wirepaint.results import Results
@@ -105,6 +106,16 @@ def load(ask: dict[str, Any]) -> float:
     paths = namespaces.Namespaces.create()
     server = next(host for host in run["hosts"] if host["role"] == "server")
     namespaces.build(paths, addresses.values(), initial_window=server["initial_window"])
+    # nginx asks for no congestion control, so the route to the client names that of the visits.
+    with paths.inside(paths.server), IPRoute() as ip:
+        [index] = ip.link_lookup(ifname="s0")
+        ip.route(
+            "replace",
+            dst=f"{namespaces.CLIENT_ADDRESS}/32",
+            oif=index,
+            scope="link",
+            metrics={"initcwnd": server["initial_window"], "cc_algo": server["congestion"]},
+        )
     run |= {"epoch_ns": time.monotonic_ns(), "trace_dir": str(work), "work_dir": str(work)}
     run_file = work / "run.json"
     run_file.write_text(json.dumps(run))
