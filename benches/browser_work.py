@@ -45,7 +45,7 @@ def visit(ask: dict[str, Any]) -> dict[str, Any]:
     """Inside a cell: one visit; main-thread CPU time in us by kind of work, and layouts."""
     from wirepaint.runners.testbed.browser.chromium import load
 
-    navigate, on_event = load._Browser._navigate, load._Browser._on_event
+    navigate, on_event = load._Browser._navigate, load._Browser.on_event
     events: list[dict[str, Any]] = []
     complete: list[bool] = []
 
@@ -66,7 +66,7 @@ def visit(ask: dict[str, Any]) -> dict[str, Any]:
         if not self._devtools.pump(lambda: bool(complete), 20) or not complete[0]:
             raise RuntimeError("the browser's trace is not complete")
 
-    load._Browser._navigate, load._Browser._on_event = watched, heard
+    load._Browser._navigate, load._Browser.on_event = watched, heard
     page_load.load_testbed(ask)
     return work(events)
 

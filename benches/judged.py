@@ -209,9 +209,9 @@ class Site:
     def _children(self, file: File) -> Iterator[str]:
         text = file.body.decode(LATIN1)
         if "html" in file.mime:
-            icons = references.icons(text, file.url)
-            for reference in references.in_html(text, file.url):
-                if reference.url not in icons:
+            markup = references.read_html(text, file.url)
+            for reference in markup.found:
+                if reference.url not in markup.icons:
                     yield reference.url
         elif "css" in file.mime:
             # Of the formats of a font a browser fetches the best one alone.

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ def load(ask: dict[str, Any]) -> float:
             ["sh", "-c", f"until [ -s {site}/nginx.pid ]; do sleep 0.01; done"], check=True, timeout=10
         )
 
-        def spawn(argv: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+        def spawn(argv: Sequence[str | Path], **settings: Any) -> subprocess.Popen[bytes]:
             return process.spawn(argv, namespace=paths.client, ordinary_user=True, **settings)
 
         seen = browser.visit(

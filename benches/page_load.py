@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -184,7 +185,7 @@ def load_nginx(ask: dict[str, Any]) -> dict[str, Any]:
     )
     subprocess.run(["sh", "-c", f"until [ -s {site}/pid ]; do sleep 0.01; done"], check=True, timeout=10)
 
-    def spawn(argv: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+    def spawn(argv: Sequence[str | Path], **settings: Any) -> subprocess.Popen[bytes]:
         return process.spawn(argv, namespace=paths.client, ordinary_user=True, **settings)
 
     options = browser.BrowserOptions(

@@ -40,7 +40,7 @@ class Theatre:
         resources = self.cast.resources
         delays = {n: late.get(key(r.method, r.url), 0.0) for n, r in enumerate(resources)}
         responses, answering = self.cast.answers(delays)
-        load, records = Stage(self.cast.origins, self.page.url, self._scratch).load(
+        load, records, _ = Stage(self.cast.origins, self.page.url, self._scratch).load(
             responses,
             clock_ms=self.page.clock_ms or CLOCK_MS,
             seed=self.page.seed,

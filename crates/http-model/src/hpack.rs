@@ -30,6 +30,7 @@ const STATIC_NAMES: &[&str] = &[
 ];
 /// Fields that the server's encoder does not index, because their values rarely repeat.
 const NOT_KEPT: &[&str] = &["age", "content-length", "etag", "location", "set-cookie"];
+
 /// Whether the server's encoder indexes fields of this name.
 pub(crate) fn is_kept(name: &str) -> bool {
     !NOT_KEPT.contains(&name)
