@@ -139,6 +139,7 @@ def rows(lab: Lab, faults: Sequence[Fault]) -> Iterator[tuple[Fault, Visit, Inte
         if fault.page:
             copied = lab.folder / "page"
             shutil.rmtree(copied, ignore_errors=True)
+            assert run.page is not None
             shutil.copytree(run.page, copied)
             PAGES[fault.page](copied)
             of_fault = run.model_copy(update={"page": copied})

@@ -212,6 +212,30 @@ def compare(
 
 
 @app.command
+def flows(
+    results: Path,
+    /,
+    *,
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Print what the flows of each scenario got: goodput, completion, delays, retransmissions, shares.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    suspect
+        Count runs with the verdict suspect as well.
+    json
+        Print JSON.
+    """
+    from wirepaint.statistics.flows import command
+
+    command(results, json, suspect=suspect)
+
+
+@app.command
 def agree(
     results: Path,
     /,

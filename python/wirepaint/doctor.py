@@ -42,6 +42,7 @@ WITHOUT_ROOT = (
     "network list",
     "network show",
     "compare",
+    "flows",
     "report",
     "export",
     "verify",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from wirepaint import files
@@ -24,6 +24,17 @@ _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,20
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 """A line that a user writes."""
+_SHORT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+
+
+def _short_name(name: str) -> str:
+    if not _SHORT_NAME.fullmatch(name):
+        raise refused("1 to 32 characters of a-z, 0-9, _ and -")
+    return name
+
+
+ShortName = Annotated[str, AfterValidator(_short_name)]
+"""A name that becomes a part of a file name."""
 
 
 class Table(BaseModel):

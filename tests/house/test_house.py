@@ -15,7 +15,7 @@ from wirepaint.metrics import registry
 from wirepaint.results.trace import tables
 
 ROOT = Path(__file__).parents[2]
-UNITS = {"ms", "%", "bytes", "1"}
+UNITS = {"ms", "%", "bytes", "1", "Mbit/s", "segments"}
 
 
 @pytest.mark.parametrize("name", schemas.FILES)

@@ -50,6 +50,14 @@ enum Verb {
         /// The run description.
         run: PathBuf,
     },
+    /// Carry out the flows of a run: the servers' ends here, the clients' in another network namespace.
+    Flows {
+        /// The run description.
+        run: PathBuf,
+        /// Descriptor of the clients' network namespace.
+        #[arg(long)]
+        client_namespace: i32,
+    },
     /// Sample the kernel's TCP senders until SIGTERM or SIGINT.
     ProbeTcp {
         /// The run description.
@@ -118,6 +126,7 @@ fn main() -> ExitCode {
         }
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),
+        Verb::Flows { run, client_namespace } => wirepaint_traffic::command(&run, client_namespace),
         Verb::ProbeTcp { run } => wirepaint_tcp_probe::command(&run),
         Verb::Cc(Cc::List { files }) => wirepaint_congestion_native::command::list(&files),
         Verb::Cc(Cc::Source { name }) => wirepaint_congestion_native::command::source(&name),

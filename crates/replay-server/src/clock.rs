@@ -7,13 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 
-/// CLOCK_MONOTONIC in nanoseconds.
-pub fn monotonic() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid timespec, and CLOCK_MONOTONIC always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
+pub use wirepaint_observed_sockets::monotonic;
 
 /// Waits for instants of [`monotonic`] with one timerfd, created at the first wait.
 #[derive(Default)]

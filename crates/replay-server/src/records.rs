@@ -7,7 +7,6 @@ use crate::Failure;
 use crate::answer::Answer;
 use crate::clock::monotonic;
 use crate::matching::Matched;
-use crate::socket::{Socket, TcpInfo};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fs::File;
@@ -15,6 +14,7 @@ use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::rc::Rc;
+use wirepaint_observed_sockets::{Socket, TcpInfo};
 
 /// File with one JSON object per accepted connection.
 pub const CONNECTIONS: &str = "server-connections.jsonl";

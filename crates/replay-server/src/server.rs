@@ -4,7 +4,7 @@ use crate::clock::{Timer, monotonic};
 use crate::recording::Recording;
 use crate::records::{ConnectionId, Records, Summary};
 use crate::site::{Origins, Site};
-use crate::socket::{self, Socket};
+use crate::socket;
 use crate::tls::Authority;
 use crate::{Failure, http1, http2, records, rights};
 use std::io::Write;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
+use wirepaint_observed_sockets::Socket;
 use wirepaint_run::{Host, Role, Run, Server};
 
 /// Time for a TLS handshake.

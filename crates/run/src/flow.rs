@@ -3,7 +3,8 @@
 use crate::visit::{client, server};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wirepaint_units::{BitRate, Duration, Time};
+use wirepaint_flow_model::FlowKind;
+use wirepaint_units::Time;
 
 /// From a time on, the packets of a group take another route. Packets under way stay on theirs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -18,9 +19,24 @@ pub struct Reroute {
 }
 
 /// A transfer over one connection without a browser.
+///
+/// Its times count from the beginning of the flows, which is the run's epoch in the simulator. Those of a flow
+/// with `after` count from the end of that flow.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
+    /// Its name in the trace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Name of an earlier flow of the description: this one begins when that one has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// True for traffic beside which something else is measured: the run does not wait for its end.
+    #[serde(default)]
+    pub background: bool,
+    /// True sends small writes at once (TCP_NODELAY); else they wait for acknowledgements (RFC 896).
+    #[serde(default)]
+    pub nodelay: bool,
     /// What is transferred.
     pub kind: FlowKind,
     /// When the client connects.
@@ -64,44 +80,22 @@ pub enum Side {
     Client,
 }
 
-/// What a flow transfers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum FlowKind {
-    /// As much as TCP lets through.
-    Bulk {
-        /// Bytes; null for no end.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bytes: Option<u64>,
-    },
-    /// Writes of equal size at equal intervals.
-    Cbr {
-        /// Bytes of a write.
-        write_bytes: u32,
-        /// Payload rates, each from its time on, in order of time; rate 0 is idle.
-        rates: Vec<RateFrom>,
-    },
-    /// The receiver asks, the sender answers, again and again.
-    RequestResponse {
-        /// Bytes of a request.
-        request_bytes: u64,
-        /// Bytes of an answer.
-        response_bytes: u64,
-        /// Number of exchanges; null for no end.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        count: Option<u64>,
-        /// Time between the last byte of an answer and the next request.
-        #[serde(default)]
-        pause_ns: Duration,
-    },
+impl Side {
+    /// Its name in documents and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Server => "server",
+            Side::Client => "client",
+        }
+    }
 }
 
-/// A rate from a time on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RateFrom {
-    /// From when, counted from the run's epoch.
-    pub at_ns: Time,
-    /// The rate of payload.
-    pub bit_per_s: BitRate,
+impl Flow {
+    /// Refuses values that are not accepted: key, found value, accepted values.
+    pub fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
+        if self.stop_ns.is_some_and(|stop| stop <= self.start_ns) {
+            return Err(("stop_ns", "a time before start_ns".to_owned(), "a later one"));
+        }
+        self.kind.check()
+    }
 }

@@ -12,12 +12,13 @@ pub mod signals;
 mod transport;
 mod visit;
 
-pub use flow::{Flow, FlowKind, RateFrom, Reroute, Side};
+pub use flow::{Flow, Reroute, Side};
 pub use host::{Host, Role};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
 pub use server::{Origin, Response, Server};
 pub use transport::{HttpVersion, Tls, Transport};
 pub use visit::{Navigation, Visit};
+pub use wirepaint_flow_model::{FlowKind, RateFrom};
 pub use wirepaint_page_model::Browser;
 
 use schemars::JsonSchema;
@@ -77,8 +78,9 @@ pub struct Run {
     /// Changes of a group's route, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reroutes: Vec<Reroute>,
-    /// Latest end of the run, counted from its epoch (simulator only). It ends when every flow and every visit
-    /// is over; a flow without end never is.
+    /// Latest end of the run, counted from its epoch. It ends when every visit is
+    /// over and every flow that is no background; a flow without end never is. Its flows alone count it from their
+    /// beginning on the testbed.
     #[serde(default)]
     pub until_ns: Time,
     /// Tables to write (simulator only); empty for every table that has rows, with `packet` only where a segment
@@ -144,6 +146,18 @@ pub enum RunError {
         /// What it may hold.
         accepted: &'static str,
     },
+    /// A flow has a value that is not accepted.
+    #[error("{path}: {key}: found {found}, accepted: {accepted}")]
+    Flow {
+        /// The file.
+        path: PathBuf,
+        /// Key in the document.
+        key: String,
+        /// What it held.
+        found: String,
+        /// What it may hold.
+        accepted: String,
+    },
 }
 
 impl Run {
@@ -184,6 +198,28 @@ impl Run {
                 accepted: "one with interfaces",
             }),
         }
+    }
+
+    /// For each flow, the earlier flow that it waits for. Refuses values that are not accepted.
+    pub fn flows_checked(&self, path: &Path) -> Result<Vec<Option<usize>>, RunError> {
+        let refuse = |place: usize, key: &str, found: String, accepted: String| RunError::Flow {
+            path: path.to_owned(),
+            key: format!("flows[{place}].{key}"),
+            found,
+            accepted,
+        };
+        let mut waits = Vec::with_capacity(self.flows.len());
+        for (place, flow) in self.flows.iter().enumerate() {
+            flow.check().map_err(|(key, found, accepted)| refuse(place, key, found, accepted.to_owned()))?;
+            let Some(after) = &flow.after else {
+                waits.push(None);
+                continue;
+            };
+            let earlier = self.flows[..place].iter().position(|other| other.name == *after);
+            let accepted = "the name of an earlier flow".to_owned();
+            waits.push(Some(earlier.ok_or_else(|| refuse(place, "after", format!("{after:?}"), accepted))?));
+        }
+        Ok(waits)
     }
 
     /// The first host of a role.

@@ -21,6 +21,11 @@ impl Application {
         if let Application::Page(load) = self { Some(load) } else { None }
     }
 
+    /// False for background traffic.
+    pub fn is_waited_for(&self) -> bool {
+        self.flow().is_none_or(|flow| !flow.is_background())
+    }
+
     /// The application as the engine's interface.
     pub fn as_app(&mut self) -> &mut dyn App {
         match self {

@@ -30,9 +30,11 @@ pub struct Engine {
     pub(crate) world: World,
     pub(crate) apps: Vec<Application>,
     alarms: Vec<crate::agenda::Alarm>,
-    /// Number of applications that have not ended.
+    /// Number of applications that the run waits for and that have not ended.
     active: usize,
     over: Vec<bool>,
+    /// For each flow, those that begin when it has ended.
+    successors: Vec<Vec<usize>>,
     /// Route changes, in descending order of time.
     reroutes: Vec<(Time, String, RouteId, RouteId)>,
     recorder: Recorder,
@@ -113,6 +115,7 @@ impl Engine {
             alarms: Vec::new(),
             active: 0,
             over: Vec::new(),
+            successors: Vec::new(),
             reroutes: Vec::new(),
             recorder,
             id: run.id.clone(),
@@ -131,19 +134,27 @@ impl Engine {
 
     fn build(&mut self, plan: &Plan) -> Result<(), Error> {
         let run = plan.run;
+        self.successors = vec![Vec::new(); run.flows.len()];
+        for (flow, before) in run.flows_checked(plan.place)?.into_iter().enumerate() {
+            before.into_iter().for_each(|before| self.successors[before].push(flow));
+        }
         for (i, flow) in run.flows.iter().enumerate() {
             let key = format!("flows[{i}]");
-            Flow::check(flow).map_err(|(name, found, accepted)| {
-                Error::value(plan.place, format!("{key}.{name}"), found, accepted.to_owned())
-            })?;
             let client = plan.host(&flow.client, &key, "client")?;
             let server = plan.host(&flow.server, &key, "server")?;
             let hosts = [&client, &server].map(|end| end.host.name.as_str().into());
             let own = |side| flow.congestion.as_deref().filter(|_| flow.sender == side);
+            let nagle = |config: Arc<Config>| {
+                if flow.nodelay {
+                    Arc::new(Config { nodelay: true, ..Config::clone(&config) })
+                } else {
+                    config
+                }
+            };
             let dial = Dial {
                 hosts,
-                client: plan.config(client.host, own(Side::Client), &key)?,
-                server: plan.config(server.host, own(Side::Server), &key)?,
+                client: nagle(plan.config(client.host, own(Side::Client), &key)?),
+                server: nagle(plan.config(server.host, own(Side::Server), &key)?),
                 client_address: client.address,
                 server_address: server.address,
                 server_port: FLOW_PORT,
@@ -209,10 +220,10 @@ impl Engine {
     }
 
     fn add(&mut self, app: Application) {
+        self.active += usize::from(app.is_waited_for());
         self.apps.push(app);
         self.alarms.push(crate::agenda::Alarm::default());
         self.over.push(false);
-        self.active += 1;
         self.settle(self.apps.len() - 1);
     }
 
@@ -336,8 +347,15 @@ impl Engine {
         let app = self.apps[index].as_app();
         if app.is_over() {
             self.over[index] = true;
-            self.active -= 1;
-            // After the last application the run ends, and closing connections would have no effect.
+            self.active -= usize::from(self.apps[index].is_waited_for());
+            // Flows are the first applications.
+            for next in self.successors.get_mut(index).map(std::mem::take).unwrap_or_default() {
+                if let Application::Flow(flow) = &mut self.apps[next] {
+                    flow.begin(self.world.now);
+                }
+                self.settle(next);
+            }
+            // After the last of them the run ends, and closing connections would have no effect.
             if self.active > 0
                 && let Application::Page(load) = &mut self.apps[index]
             {

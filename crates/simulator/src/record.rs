@@ -11,6 +11,7 @@ use crate::world::{Connection, World, is_client, server_end};
 use std::path::Path;
 use std::sync::Arc;
 use wirepaint_congestion_native::{CaState, GroupRecord, INFINITE_SSTHRESH, Instance};
+use wirepaint_flow_model::Message;
 use wirepaint_link_model::Counters;
 use wirepaint_run::{Run, default_sample_interval};
 use wirepaint_tcp_model::{BOOT_NS, Event, Sample, Segment, flags};
@@ -18,8 +19,8 @@ use wirepaint_trace::{Row, TableWriter, TraceError, Value, row, schema};
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// Tables that a simulated run can have. The caller writes the table `run`.
-const TABLES: [&str; 10] =
-    ["page", "object", "chunk", "connection", "tcp", "group", "link", "packet", "flow", "host"];
+const TABLES: [&str; 11] =
+    ["page", "object", "chunk", "connection", "tcp", "group", "link", "packet", "flow", "message", "host"];
 /// Letters of a segment's flags, in the order of the testbed's table.
 const FLAG_LETTERS: [(u16, char); 6] = [
     (flags::FIN, 'F'),
@@ -42,6 +43,8 @@ struct FlowSample {
     flow: usize,
     rate: Option<BitRate>,
     received: u64,
+    /// Segments retransmitted so far.
+    retransmitted: u64,
 }
 
 /// Something that is sampled at equal intervals.
@@ -98,7 +101,7 @@ impl Recorder {
         if tables.is_empty() {
             let present = |table: &&str| match *table {
                 "packet" => packet_trace,
-                "flow" => !run.flows.is_empty(),
+                "flow" | "message" => !run.flows.is_empty(),
                 "page" | "object" | "chunk" => !run.visits.is_empty(),
                 _ => true,
             };
@@ -139,7 +142,7 @@ impl Recorder {
             self.sample_links(world);
         }
         if self.flow_clock.strikes(world.now) {
-            self.sample_flows(world.now, apps);
+            self.sample_flows(world, apps);
         }
     }
 
@@ -149,7 +152,7 @@ impl Recorder {
             self.sample_links(world);
         }
         if self.flow_clock.ends(world.now) {
-            self.sample_flows(world.now, apps);
+            self.sample_flows(world, apps);
         }
     }
 
@@ -162,16 +165,18 @@ impl Recorder {
     }
 
     /// Samples the flows that have begun and had not ended at their last sample.
-    fn sample_flows(&mut self, time: Time, apps: &[Application]) {
-        let states = flows(apps).map(Flow::state).enumerate();
-        for ((flow, state), before) in states.zip(&mut self.received) {
+    fn sample_flows(&mut self, world: &World, apps: &[Application]) {
+        let time = world.now;
+        for ((place, flow), before) in flows(apps).enumerate().zip(&mut self.received) {
+            let state = flow.state();
             let silent = state.ended.is_some() && state.received == *before;
-            if state.connection.is_some() && !silent {
+            if let (Some(sender), false) = (flow.sending_end(), silent) {
                 self.flows.push(FlowSample {
                     time,
-                    flow,
+                    flow: place,
                     rate: state.rate,
                     received: state.received - *before,
+                    retransmitted: world.tcp(sender).info().retransmitted.into(),
                 });
                 *before = state.received;
             }
@@ -187,7 +192,8 @@ impl Recorder {
         folder: &Path,
     ) -> Result<(), Error> {
         let visits = visits(world, apps);
-        let states: Vec<FlowState> = flows(apps).map(Flow::state).collect();
+        let flows: Vec<&Flow> = flows(apps).collect();
+        let states: Vec<FlowState> = flows.iter().map(|flow| flow.state()).collect();
         let groups = world.drain_group_records();
         for name in &self.tables {
             // As in the testbed, there is no table `group` unless a congestion control has groups.
@@ -196,7 +202,16 @@ impl Recorder {
             }
             match *name {
                 "link" => save(folder, self.links.iter().map(|s| link_row(s, &links[s.link])))?,
-                "flow" => save(folder, self.flows.iter().map(|s| flow_row(s, &states[s.flow])))?,
+                "flow" => {
+                    save(folder, self.flows.iter().map(|s| flow_row(s, flows[s.flow], &states[s.flow])))?;
+                }
+                "message" => {
+                    let of_flow = |(flow, state): (&&'_ Flow, &FlowState)| {
+                        let row = |message| message_row(message, flow.name(), state.connection);
+                        flow.messages().iter().map(row).collect::<Vec<_>>()
+                    };
+                    save(folder, flows.iter().zip(&states).flat_map(of_flow))?;
+                }
                 "page" => save(folder, visits.iter().map(|visit| visit.page.clone()))?,
                 "object" => save(folder, visits.iter().flat_map(|visit| visit.objects.clone()))?,
                 "chunk" => save(folder, visits.iter().flat_map(|visit| visit.chunks.clone()))?,
@@ -259,15 +274,28 @@ fn link_row(sample: &LinkSample, name: &LinkName) -> schema::Link {
     })
 }
 
-fn flow_row(sample: &FlowSample, state: &FlowState) -> schema::Flow {
+fn flow_row(sample: &FlowSample, flow: &Flow, state: &FlowState) -> schema::Flow {
     row!(schema::Flow {
+        flow: flow.name(),
+        sender: flow.sender().name(),
         connection: state.connection,
-        started: state.started.0,
+        started: state.started.map(|time| time.0),
         ended: state.ended.map(|time| time.0),
         rate_asked: sample.rate.map(|rate| rate.0),
         bytes: state.received,
         time: sample.time.0,
         received_bytes: sample.received,
+        retransmitted: sample.retransmitted,
+    })
+}
+
+fn message_row(message: &Message, name: &str, connection: Option<u32>) -> schema::Message {
+    row!(schema::Message {
+        flow: name,
+        connection: connection,
+        due: message.due.0,
+        read: message.read.0,
+        bytes: message.bytes,
     })
 }
 

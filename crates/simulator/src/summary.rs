@@ -7,6 +7,7 @@ use crate::page::Load;
 use crate::world::World;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use wirepaint_flow_model::Message;
 use wirepaint_link_model::Counters;
 
 /// The line that the verb `simulate` prints per run.
@@ -35,19 +36,22 @@ pub struct Summary {
 /// A flow at the end.
 #[derive(Debug, Serialize)]
 pub struct FlowSummary {
-    /// When it connected.
-    pub started: u64,
+    /// Its name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// When it connected; null if it waited to the end for another flow.
+    pub started: Option<u64>,
     /// When its last byte was received; null when it did not end.
     pub ended: Option<u64>,
     /// Payload bytes received.
     pub received_bytes: u64,
-    /// For a constant-rate flow, once a message was read.
+    /// Of a flow with messages or exchanges, once one was complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_delay: Option<MessageDelay>,
 }
 
-/// One-way delay of messages, from the time at which the write was due until the reader has the last byte. It
-/// includes the wait for room in the send buffer.
+/// Delay of messages, from the time at which the write was due until the reader has the last byte; of exchanges
+/// from the request to the last byte of the answer. It includes the wait for room in the send buffer.
 #[derive(Debug, Serialize)]
 pub struct MessageDelay {
     /// Messages that were read in full.
@@ -62,7 +66,7 @@ pub struct MessageDelay {
 
 impl MessageDelay {
     fn new(flow: &Flow) -> Option<MessageDelay> {
-        let mut delays = flow.message_delays()?.to_vec();
+        let mut delays: Vec<_> = flow.messages().iter().map(Message::delay).collect();
         delays.sort_unstable();
         let max = delays.last()?.0;
         let messages = delays.len();
@@ -136,7 +140,8 @@ impl Summary {
         let flows = apps.iter().filter_map(Application::flow).map(|flow| {
             let state = flow.state();
             FlowSummary {
-                started: state.started.0,
+                name: flow.name().to_owned(),
+                started: state.started.map(|time| time.0),
                 ended: state.ended.map(|time| time.0),
                 received_bytes: state.received,
                 message_delay: MessageDelay::new(flow),

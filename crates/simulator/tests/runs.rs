@@ -217,6 +217,29 @@ fn a_flow_that_is_stopped_before_it_is_connected_sends_nothing_and_ends() {
 }
 
 #[test]
+fn a_flow_begins_when_the_one_that_it_comes_after_has_ended() {
+    let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let kind = || json!({"kind": "bulk", "bytes": 100_000});
+    let first = json!({"name": "first", "kind": kind(), "congestion": "std"});
+    let then = json!({"name": "then", "after": "first", "start_ns": 1_000_000_000, "kind": kind(), "congestion": "std"});
+    let summary = simulate(&described(path, json!({"flows": [first, then], "until_ns": 10_u64.pow(11)})));
+    let [first, then] = &summary.flows[..] else { panic!("two flows") };
+    assert_eq!((first.name.as_str(), then.name.as_str(), summary.unfinished), ("first", "then", 0));
+    assert_eq!(then.started.unwrap(), first.ended.unwrap() + 1_000_000_000);
+    assert_eq!(then.ended.unwrap() - then.started.unwrap(), first.ended.unwrap() - first.started.unwrap());
+}
+
+#[test]
+fn a_run_does_not_wait_for_background_flows() {
+    let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let background = json!({"kind": {"kind": "bulk"}, "congestion": "std", "background": true});
+    let flows = json!([background, bulk(100_000)]);
+    let summary = simulate(&described(path, json!({"flows": flows, "until_ns": 10_u64.pow(11)})));
+    assert_eq!((summary.unfinished, summary.flows[0].ended), (0, None));
+    assert!(summary.duration < 5_000_000_000 && summary.flows[0].received_bytes > 0, "{summary:?}");
+}
+
+#[test]
 fn the_end_of_a_run_is_sampled_once() {
     let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
     let flow = json!({"kind": {"kind": "bulk"}, "congestion": "std"});

@@ -133,6 +133,9 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 
 	if (common->skc_family != AF_INET || common->skc_net.net->ns.inum != namespace_inode)
 		return;
+	/* A socket that is reset forgets its peer before its last change of state (tcp_disconnect). */
+	if (!common->skc_dport)
+		return;
 	tp = bpf_skc_to_tcp_sock((void *)sk);
 	if (!tp)
 		return;

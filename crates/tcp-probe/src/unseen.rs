@@ -32,7 +32,7 @@ pub struct Seen {
     retransmissions: u32,
     #[serde(skip)]
     recorded: u32,
-    #[serde(skip)]
+    /// All retransmissions.
     retransmitted: u32,
 }
 

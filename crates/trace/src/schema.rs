@@ -321,14 +321,24 @@ tables! {
         payload_bytes: bytes "TCP or UDP payload",
         flags: text "TCP flags, of SAFRPUEW",
     }
-    Flow "flow": "one interval of a bulk or constant-rate flow without a browser" {
+    Flow "flow": "one interval of a flow without a browser" {
+        flow: text "name of the flow",
+        sender: text "server or client",
         connection: count "id of the connection",
         started: ns "start of the flow",
         ended: ns "end of the flow",
-        rate_asked: rate "rate asked for; null for a bulk flow",
+        rate_asked: rate "rate asked for; null unless the flow has a constant rate",
         bytes: bytes "bytes that the flow transferred in all",
         time: ns "end of the interval",
         received_bytes: bytes "bytes received in the interval",
+        retransmitted: segments "segments that the sender retransmitted so far",
+    }
+    Message "message": "a message of a constant-rate flow, or an exchange of request and response" {
+        flow: text "name of the flow",
+        connection: count "id of the connection",
+        due: ns "its write was due; of an exchange, the write of the request",
+        read: ns "its last byte was read; of an exchange, that of the answer",
+        bytes: bytes "bytes of the message; of an exchange, those of the answer",
     }
     Host "host": "the machine while the run ran" {
         cpu_browser: seconds "CPU time of the browser's processes",

@@ -71,7 +71,8 @@ class Observed:
         load = v.page_load()
         page = {"navigation_start": load.navigation_start, "load_event": load.load_event}
         tables: dict[str, Any] = {"connection": [self.connection], "page": [page]}
-        joined = Joined(tables, {}, {18: v.server_record()}, [], self.requests, [])
+        span = load.navigation_start, load.load_event
+        joined = Joined(tables, {}, {18: v.server_record()}, [], self.requests, span)
         frame = pl.DataFrame(self.link, schema=trace.polars_schema("link"))
         wires = proofs.Wires(self.before, self.after, self.ends, self.last)
         return list(

@@ -141,10 +141,12 @@ def test_another_window_than_was_asked_makes_a_run_invalid(tmp_path: Path):
     folder = carried_out(tmp_path) / "runs/lte-reno-h2.user.photos.v01"
     [run] = [run for run in plan(tmp_path / "evaluation.toml").runs if run.key == folder.name]
     connections = trace.read_table(folder, "connection")
-    assert list(simulator._differing(run, "std", connections)) == []
+    flows = trace.read_table(folder, "flow")
+    assert list(simulator._differing(run, connections, flows)) == []
     without_loss = connections.with_columns(initial_window=1, retransmitted_segments=0)
-    assert [r["severity"] for r in simulator._differing(run, "std", without_loss)] == ["invalid"]
-    assert {r["check"] for r in simulator._differing(run, "cubic", connections)} == {"congestion"}
+    assert [r["severity"] for r in simulator._differing(run, without_loss, flows)] == ["invalid"]
+    other = run.model_copy(update={"congestion": run.congestion.model_copy(update={"name": "cubic"})})
+    assert {r["check"] for r in simulator._differing(other, connections, flows)} == {"congestion"}
 
 
 def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):

@@ -201,6 +201,8 @@ def asked() -> dict[str, Any]:
         "hosts": [{"name": "server", "role": "server", "congestion": "cubic", "initial_window": 10}],
         "transport": {"http": "h2", "tls": "1.3", "sysctls": {}},
         "server": {"origins": [{"host": HOST, "address": "10.65.0.1"}]},
+        "visits": [{}],
+        "flows": [],
         "checks": checks,
     }
 

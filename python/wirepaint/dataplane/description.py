@@ -131,9 +131,16 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """A transfer over one connection without a browser (simulator only)."""
+    """A transfer over one connection without a browser."""
 
     kind: Mapping[str, Any]
+    name: str = ""
+    after: str | None = None
+    """Name of an earlier flow: this one begins when that one has ended."""
+    background: bool = False
+    """The run does not wait for its end."""
+    nodelay: bool = False
+    """Small writes are sent at once (TCP_NODELAY)."""
     start_ns: int = 0
     stop_ns: int | None = None
     sender: Literal["server", "client"] = "server"

@@ -82,6 +82,11 @@ class Congestion(BaseModel):
         path.write_text(self.file.text)
         return str(path)
 
+    @property
+    def simulated(self) -> str:
+        """Name of the algorithm that the simulator runs for it."""
+        return NATIVE[self.name][0] if not self.own and self.name in NATIVE else self.name
+
     def native(self, folder: Path) -> tuple[str, dict[str, int]]:
         """The algorithm (see ``algorithm``) and the parameters that the simulator runs for it."""
         if not self.own and self.name in NATIVE:

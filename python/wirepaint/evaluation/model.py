@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 
 from wirepaint.evaluation.axes import Axis, axes
+from wirepaint.evaluation.flows import MOST_FLOWS, FlowTable
 from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.sysctls import Sysctls
-from wirepaint.reading import Table, Text, refused, show
+from wirepaint.reading import ShortName, Table, Text, refused, show
 
 MOST_VISITS = 10_000
 MOST_PAGES, MOST_USERS = 1_000, 100
@@ -57,25 +57,19 @@ else:
     )
 
 
-def _agent_name(name: str) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
-        raise refused("1 to 32 characters of a-z, 0-9, _ and -")
-    return name
-
-
-AgentName = Annotated[str, AfterValidator(_agent_name)]
-
 Pixels = Annotated[int, Field(ge=100, le=10_000)]
 
 
 class UserAgent(Table):
     """One user: its pages and how often each is visited in each scenario."""
 
-    name: AgentName | None = None
+    name: ShortName | None = None
     pages: list[Text] = Field(min_length=1, max_length=MOST_PAGES)
     visits: int = Field(5, ge=1, le=MOST_VISITS)
     viewport: list[Pixels] | None = Field(None, min_length=2, max_length=2)
     """Width and height in CSS pixels; None for the page's own."""
+    start: Time = 0
+    """When a visit begins, counted from the beginning of the run's flows."""
 
 
 class Stop(Table):
@@ -105,7 +99,33 @@ class EvaluationFile(Table):
     sysctls: Sysctls = Field(default_factory=dict)
     stop: Stop | None = None
     scenarios: Scenarios
-    user_agents: list[UserAgent] = Field(min_length=1, max_length=MOST_USERS)
+    user_agents: list[UserAgent] = Field(default_factory=list, max_length=MOST_USERS)
+    flows: list[FlowTable] = Field(default_factory=list, max_length=MOST_FLOWS)
+    """Transfers without a browser: beside each visit, or alone where there is no user agent."""
+    repeats: int | None = Field(None, ge=1, le=MOST_VISITS)
+    """Runs of each scenario without user agents; None for 5."""
+    duration: Annotated[Time, between("1 ms", "1440 min")] | None = None
+    """Longest time of a run without user agents."""
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> EvaluationFile:
+        if not self.user_agents and not self.flows:
+            raise refused("a table [[user_agents]] or [[flows]]", "neither", "user_agents")
+        if self.user_agents:
+            for key in ("repeats", "duration"):
+                if getattr(self, key) is not None:
+                    accepted = "no such key beside user_agents: a run is a visit, and visits says how many"
+                    raise refused(accepted, show(getattr(self, key)), key)
+        else:
+            if self.stop is not None:
+                raise refused(
+                    "no such table without user_agents: it looks at page load times", "[stop]", "stop"
+                )
+            for place, flow in enumerate(self.flows):
+                if flow.is_endless and self.duration is None:
+                    accepted = "an amount, stop, or the evaluation's duration"
+                    raise refused(accepted, "a flow without end", f"flows[{place}]")
+        return self
 
 
 def json_schema() -> str:

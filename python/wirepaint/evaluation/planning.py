@@ -4,8 +4,9 @@
   and HTTP version, ``iwN`` if initial windows are given, ``together`` if all hosts are one server, and
   the back end if both are asked for:
   ``lte-fld-h2``, ``lte-fld-h2-iw10``, ``lte-fld-h2-simulator``.
-- A *run* is one visit of one page by one user agent in one scenario. Its key is
-  ``<scenario>.<user agent>.<page>.v<visit>``.
+- A *run* is one visit of one page by one user agent in one scenario, with the flows beside it. Its key
+  is ``<scenario>.<user agent>.<page>.v<visit>``. Without user agents a run is the flows alone:
+  ``<scenario>.flows.v<visit>``.
 - Visits 1 to N are counted. Visit 0 is the *warm-up* and enters no statistic: every scenario and
   page is loaded at least once before the first counted visit, to fill the machine's
   file cache and the store of prepared pages. Each visit has its own browser, connections and
@@ -36,12 +37,19 @@ from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages, sysctls
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.congestion import Congestion, named, slug
+from wirepaint.evaluation.flows import PlannedFlow
+from wirepaint.evaluation.flows import resolve as resolve_flows
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
+from wirepaint.pages.model import DESKTOP
 from wirepaint.reading import LARGEST_FILE, located, nearest, parsed, show, validate
 
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
+REPEATS = 5
+"""Runs of each scenario without user agents."""
+FLOWS = "flows"
+"""Name of user agent and page of a run of flows alone."""
 BackendName = Literal["testbed", "simulator"]
 PageResolver = Callable[[str, Path, str], PageRef]
 Rehearse = Callable[[Sequence[tuple[Path, tuple[int, int]]]], list[Path]]
@@ -61,8 +69,10 @@ class Scenario(Levels):
 class ResolvedRun(Levels):
     """One run, complete: all that its result depends on but the machine.
 
-    ``viewport`` in CSS pixels; ``page`` is the folder of the page's archive; ``visit`` 0 is the warm-up;
-    ``attempt`` is 1 unless the pool repeats the run.
+    ``viewport`` in CSS pixels; ``page`` is the folder of the page's archive, None for flows alone;
+    ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run. ``visit_start_ns``
+    counts from the beginning of the flows. ``timeout_s`` is the longest time of the visit, or of the flows
+    alone.
     """
 
     key: str
@@ -73,7 +83,7 @@ class ResolvedRun(Levels):
     sysctls: dict[str, str]
     user_agent: str
     viewport: tuple[int, int]
-    page: Path
+    page: Path | None
     page_name: str
     visit: int
     warmup: bool
@@ -81,6 +91,8 @@ class ResolvedRun(Levels):
     packet_trace: bool
     tls: Literal["1.2", "1.3"] = "1.3"
     servers: Literal["apart", "together"] = "apart"
+    flows: tuple[PlannedFlow, ...] = ()
+    visit_start_ns: int = 0
     attempt: int = 1
 
 
@@ -134,17 +146,18 @@ def plan(
     sysctls.check(file.sysctls, f"{place}: sysctls", backends)
     scenarios = list(_scenarios(file, backends, base, place, congestion))
     _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
+    flows = resolve_flows(file.flows, backends, base, f"{place}: flows")
     visitors = list(_visitors(file, base, place, page_resolver))
     visitors = _by_version(visitors, [scenario.http for scenario in scenarios])
-    if rehearse is not None:
+    if rehearse is not None and visitors:
         visitors = _rehearsed(visitors, rehearse)
     return Plan(
         path=path,
         text=text.encode(),
         title=file.title,
-        runs=_runs(file, scenarios, visitors),
+        runs=_runs(file, scenarios, visitors or [Alone(file.repeats or REPEATS)], flows),
         stop=file.stop,
-        resolved=_resolved(file, scenarios, visitors),
+        resolved=_resolved(file, scenarios, visitors, flows),
         cannot_count={v.page.name: v.page.cannot_count for v in visitors if v.page.cannot_count},
     )
 
@@ -170,7 +183,8 @@ def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Seque
         raise UsageError(
             f"{place}: scenarios", f"{scenarios} scenarios", f"at most {MOST_SCENARIOS} scenarios"
         )
-    count = scenarios * sum(len(agent.pages) * agent.visits for agent in file.user_agents)
+    visits = sum(len(agent.pages) * agent.visits for agent in file.user_agents)
+    count = scenarios * (visits or file.repeats or REPEATS)
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
 
@@ -196,6 +210,10 @@ def _scenarios(
     varying = {axis for axis, values in resolved.items() if len(values) > 1}
     named_by = {"always": axes().keys(), "given": given, "varying": varying}
     in_name = [name for name, axis in axes().items() if name in named_by[axis.named]]
+    if not file.user_agents:
+        if "http" in given:
+            raise UsageError(f"{path}.http", show(resolved["http"]), "no such key without user_agents")
+        in_name.remove("http")
     own = [control.label for control in resolved["congestion"] if control.own_initial_window]
     if "initial_window" in given and own:
         found = f"{resolved['initial_window']} with {', '.join(own)}"
@@ -249,6 +267,17 @@ class Visitor:
     name: str
     agent: UserAgent
     page: PageRef
+
+    @property
+    def visits(self) -> int:
+        return self.agent.visits
+
+
+@dataclass(frozen=True)
+class Alone:
+    """No user: runs of flows alone."""
+
+    visits: int
 
 
 def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageResolver) -> Iterator[Visitor]:
@@ -310,42 +339,68 @@ def _differ(names: list[str], places: list[str]) -> None:
         seen.add(name)
 
 
-def _runs(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> list[ResolvedRun]:
+def _runs(
+    file: EvaluationFile,
+    scenarios: list[Scenario],
+    visitors: Sequence[Visitor | Alone],
+    flows: tuple[PlannedFlow, ...],
+) -> list[ResolvedRun]:
     order = random.Random(f"wirepaint order {file.seed}")
     runs = []
     if file.warmup:
         rounds = max(len(scenarios), len(visitors))
         pairs = [(scenarios[i % len(scenarios)], visitors[i % len(visitors)]) for i in range(rounds)]
-        runs += [_run(file, scenario, visitor, 0) for scenario, visitor in pairs]
-    for visit in range(1, max(visitor.agent.visits for visitor in visitors) + 1):
-        pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1].agent.visits]
+        runs += [_run(file, scenario, visitor, flows, 0) for scenario, visitor in pairs]
+    for visit in range(1, max(visitor.visits for visitor in visitors) + 1):
+        pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1].visits]
         if file.order == "interleaved":
             order.shuffle(pairs)
-        runs += [_run(file, scenario, visitor, visit) for scenario, visitor in pairs]
+        runs += [_run(file, scenario, visitor, flows, visit) for scenario, visitor in pairs]
     if file.order == "sequential":
         position = {scenario.name: index for index, scenario in enumerate(scenarios)}
         runs.sort(key=lambda run: (not run.warmup, position[run.scenario]))
     return runs
 
 
-def _run(file: EvaluationFile, scenario: Scenario, visitor: Visitor, visit: int) -> ResolvedRun:
-    page = visitor.page.name
+def _run(
+    file: EvaluationFile,
+    scenario: Scenario,
+    visitor: Visitor | Alone,
+    flows: tuple[PlannedFlow, ...],
+    visit: int,
+) -> ResolvedRun:
     of_path = [level for axis, level in levels(scenario).items() if axes()[axis].of_path]
+    if isinstance(visitor, Alone):
+        name = page = FLOWS
+        of_visitor: dict[str, Any] = {
+            "key": f"{scenario.name}.{FLOWS}.v{visit:02d}",
+            "viewport": DESKTOP,
+            "page": None,
+            "timeout_s": (file.duration or file.timeout) / 1e9,
+        }
+    else:
+        name, page = visitor.name, visitor.page.name
+        folder = ((visitor.page.by_https if scenario.http == "h2" else None) or visitor.page).folder
+        of_visitor = {
+            "key": f"{scenario.name}.{name}.{page}.v{visit:02d}",
+            "viewport": _viewport(visitor.agent, visitor.page),
+            "page": folder,
+            "timeout_s": file.timeout / 1e9,
+            "visit_start_ns": visitor.agent.start,
+        }
     return ResolvedRun(
-        key=f"{scenario.name}.{visitor.name}.{page}.v{visit:02d}",
+        **of_visitor,
         title=file.title,
         backend=scenario.backend,
-        seed=_seed(file.seed, *of_path, visitor.name, page, visit),
+        seed=_seed(file.seed, *of_path, name, page, visit),
         scenario=scenario.name,
         **{axis: getattr(scenario, axis) for axis in axes()},
         sysctls={name: str(value) for name, value in (file.sysctls | scenario.congestion.sysctls).items()},
-        user_agent=visitor.name,
-        viewport=_viewport(visitor.agent, visitor.page),
-        page=((visitor.page.by_https if scenario.http == "h2" else None) or visitor.page).folder,
+        user_agent=name,
         page_name=page,
         visit=visit,
         warmup=visit == 0,
-        timeout_s=file.timeout / 1e9,
+        flows=flows,
         packet_trace=file.packet_trace,
         tls=file.tls,
         servers=scenario.servers,
@@ -358,8 +413,10 @@ def _seed(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor]) -> dict[str, Any]:
-    as_written = file.model_dump(exclude={"scenarios", "user_agents"})
+def _resolved(
+    file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor], flows: tuple[PlannedFlow, ...]
+) -> dict[str, Any]:
+    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows"})
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
     backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
     return as_written | {
@@ -370,6 +427,7 @@ def _resolved(file: EvaluationFile, scenarios: list[Scenario], visitors: list[Vi
             scenario.name: levels(scenario) | scenario.model_dump(include={"backend", "servers"})
             for scenario in scenarios
         },
+        "flows": [flow.model_dump() for flow in flows],
         "user_agents": [
             visitor.agent.model_dump(exclude={"pages"})
             | {"name": visitor.name, "page": visitor.page.name, "page_sha256": visitor.page.sha256}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from wirepaint.metrics._flow import flows
 from wirepaint.metrics._metric import Frame, Missing, Trace
 from wirepaint.metrics._page import NS_PER_MS, known, visit
 
@@ -12,17 +13,26 @@ from wirepaint.metrics._page import NS_PER_MS, known, visit
 def samples(trace: Trace) -> Frame:
     """Samples of the page load: the last one before navigation start to the first after the load event.
 
+    In a run of flows, or for its flows: from the first start of a flow to the last sample of one.
     Counters run from the start of the run; take differences of samples.
     """
     link = trace("link").filter(pl.col("direction") == "down").sort("time")
-    row = visit(trace)
+    begin, end = _span(trace)
     times = link["time"].to_numpy()
-    first = max(int(np.searchsorted(times, known(row, "navigation_start"), "right")) - 1, 0)
-    last = int(np.searchsorted(times, known(row, "load_event"), "left"))
+    first = max(int(np.searchsorted(times, begin, "right")) - 1, 0)
+    last = int(np.searchsorted(times, end, "left"))
     part = link.slice(first, last - first + 1)
     if part.height < 2:
         raise Missing("the link was not sampled during the page load")
     return part
+
+
+def _span(trace: Trace) -> tuple[int, int]:
+    if trace("page").is_empty() and not trace("flow").is_empty():
+        found = flows(trace)
+        return int(found["started"].min()), int(found["last"].max())  # type: ignore[arg-type]
+    row = visit(trace)
+    return known(row, "navigation_start"), known(row, "load_event")
 
 
 def increase(part: Frame, column: str) -> int:

@@ -14,7 +14,7 @@ Trace: TypeAlias = Callable[[str], pl.DataFrame]
 """A run's tables by name, times in ns since the run's epoch; a table that the run lacks is empty."""
 
 Better: TypeAlias = Literal["lower", "higher"]
-Over: TypeAlias = Literal["visit", "run"]
+Over: TypeAlias = Literal["visit", "run", "flow"]
 
 OF_VISITS = ("page", "object", "chunk", "connection")
 """Tables whose rows say by their column ``visit`` which visit of the run they belong to (null: the first)."""
@@ -26,6 +26,24 @@ def of_visit(trace: Trace, visit: int) -> Trace:
     def table(name: str) -> pl.DataFrame:
         frame = trace(name)
         return frame.filter(pl.col("visit").fill_null(0) == visit) if name in OF_VISITS else frame
+
+    return table
+
+
+EVERY_FLOW = "every flow"
+"""In the trace of a flow: the table ``flow`` of the whole run."""
+
+
+def of_flows(trace: Trace, group: str) -> Trace:
+    """The trace of the flows of one name: no visit; of ``flow`` and ``message`` their rows."""
+
+    def table(name: str) -> pl.DataFrame:
+        if name == EVERY_FLOW:
+            return trace("flow")
+        frame = trace(name)
+        if name in ("flow", "message"):
+            return frame.filter(pl.col("flow").str.split(".").list.first() == group)
+        return frame.clear() if name in OF_VISITS else frame
 
     return table
 
@@ -46,8 +64,9 @@ class Reading:
 class Metric:
     """One metric; made by :func:`metric`.
 
-    A metric over a visit is given the trace of one visit (:func:`of_visit`), one over a run the run's, which
-    may hold several. ``function`` raises :class:`Missing` if the trace does not determine the value.
+    A metric over a visit is given the trace of one visit (:func:`of_visit`), one over flows that of
+    equal flows (:func:`of_flows`), one over a run the run's, which may hold several. ``function`` raises
+    :class:`Missing` if the trace does not determine the value.
     ``by_item`` gives the distribution inside one run: a frame with the column ``value`` and columns that
     split it.
     """
@@ -69,10 +88,16 @@ class Metric:
         """Name of the metric's column in a table."""
         return self.name.replace("-", "_")
 
-    def read(self, trace: Trace, visit: int = 0) -> Reading:
-        """The metric of a run, or of one of its visits."""
+    def read(self, trace: Trace, visit: int = 0, flows: str | None = None) -> Reading:
+        """The metric of a run, of one of its visits, or of its flows of one name.
+
+        The trace of flows has no visit. So of the metrics over a visit it has those of the link.
+        """
+        if flows is None and self.over == "flow":
+            return Reading(None, "a metric of flows")
+        of_one = of_visit(trace, visit) if flows is None else of_flows(trace, flows)
         try:
-            return Reading(self.function(of_visit(trace, visit) if self.over == "visit" else trace))
+            return Reading(self.function(trace if self.over == "run" else of_one))
         except Missing as missing:
             return Reading(None, str(missing))
 
@@ -97,8 +122,8 @@ def metric(
     ``unit`` is "1" for a bare number and "" for a label; ``better`` is the direction that users
     prefer, None if there is none; ``source`` is the paper and section, or the standard,
     that defines the metric; ``needs`` are the tables it reads; ``over`` is what it is a number of: one
-    visit, or a run with all of its visits. The function has the name of the file; its docstring is the
-    summary.
+    visit, a run with all that is in it, or equal flows. The function has the name of the file; its
+    docstring is the summary.
     """
 
     def declare(function: Callable[[Trace], float | str]) -> Metric:

@@ -31,10 +31,10 @@ def get(name: str) -> Metric:
         raise UsageError("metric", repr(name), ", ".join(registry())) from None
 
 
-def measure(trace: Trace, visit: int = 0) -> dict[str, Reading]:
-    """Every metric of a run and one of its visits by name: the value, or the reason why there is none."""
+def measure(trace: Trace, visit: int = 0, flows: str | None = None) -> dict[str, Reading]:
+    """Every metric of a run and one of its visits, or its flows of one name: value, or why none."""
     read_once = cache(trace)
-    return {name: metric.read(read_once, visit) for name, metric in registry().items()}
+    return {name: metric.read(read_once, visit, flows) for name, metric in registry().items()}
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:

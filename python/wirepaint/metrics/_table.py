@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing
+from wirepaint.metrics import _flow
+from wirepaint.metrics._metric import Frame, Missing, Reading
 from wirepaint.metrics._registry import get, measure, registry
 from wirepaint.results import Results, journal
 
@@ -20,7 +21,8 @@ IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict",
 
 
 def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
-    """One row per run: its axes, ``visit``, ``warmup``, ``valid``, ``reasons``, and every metric.
+    """One row per visit, and one per name of flows in each run: axes, ``visit``, ``warmup``, ``valid``,
+    ``reasons``, ``of_flows``, and every metric. The row of flows has their name as its ``page``.
 
     The rows are in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
     object with the reason of every metric that is null. Warm-up visits are in the table and
@@ -30,17 +32,35 @@ def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Fram
     runs = _ended(results, verdicts)
     schema = {m.column: pl.String() if m.label else pl.Float64() for m in registry().values()}
     rows: list[dict[str, Any]] = []
-    for key, state in runs.select("run_key", "state").iter_rows():
+    of_run: list[int] = []
+    pages: list[str] = []
+    flows: list[bool] = []
+    alone = not results.manifest["evaluation"]["user_agents"]
+    for place, (key, state, page) in enumerate(runs.select("run_key", "state", "page").iter_rows()):
         if state == "failed":
-            rows.append({"missing": json.dumps(dict.fromkeys(registry(), "the run failed"))})
-            continue
-        readings = measure(partial(results.trace, key))
-        missing = {name: reading.reason for name, reading in readings.items() if reading.reason}
-        values = {get(name).column: reading.value for name, reading in readings.items()}
-        rows.append({**values, "missing": json.dumps(missing)})
+            found = [(page, alone, {"missing": json.dumps(dict.fromkeys(registry(), "the run failed"))})]
+        else:
+            trace = cache(partial(results.trace, key))
+            found = [] if alone else [(page, False, _row(measure(trace)))]
+            found += [(group, True, _row(measure(trace, flows=group))) for group in _flow.groups(trace)]
+        rows += [row for *_, row in found]
+        pages += [name for name, *_ in found]
+        flows += [is_flow for _, is_flow, _ in found]
+        of_run += [place] * len(found)
     metrics = pl.DataFrame(rows, schema={**schema, "missing": pl.String()})
     valid = (pl.col("verdict") == "valid").fill_null(False).alias("valid")
-    return pl.concat([runs.with_columns(valid), metrics], how="horizontal")
+    named = runs[of_run].with_columns(
+        valid,
+        page=pl.Series(pages, dtype=pl.String),
+        of_flows=pl.Series(flows, dtype=pl.Boolean),
+    )
+    return pl.concat([named, metrics], how="horizontal")
+
+
+def _row(readings: dict[str, Reading]) -> dict[str, Any]:
+    missing = {name: reading.reason for name, reading in readings.items() if reading.reason}
+    values = {get(name).column: reading.value for name, reading in readings.items()}
+    return {**values, "missing": json.dumps(missing)}
 
 
 def distribution(name: str, results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
@@ -67,9 +87,11 @@ def distribution(name: str, results: Results, verdicts: Sequence[str] | None = (
 def levels(results: Results, axis: str) -> list[str]:
     """Values of an axis in the order of the evaluation file."""
     evaluation = results.manifest["evaluation"]
-    if axis in ("user_agent", "page"):
-        key = "name" if axis == "user_agent" else "page"
-        values = [agent[key] for agent in evaluation["user_agents"]]
+    if axis == "user_agent":
+        values = [agent["name"] for agent in evaluation["user_agents"]] or ["flows"]
+    elif axis == "page":
+        values = [agent["page"] for agent in evaluation["user_agents"]]
+        values += [_flow.group(flow["name"]) for flow in evaluation["flows"]]
     else:
         values = [scenario[axis] for scenario in evaluation["scenarios"].values()]
     return list(dict.fromkeys(map(str, values)))

@@ -2,7 +2,7 @@ from wirepaint.metrics._bottleneck import increase, samples
 from wirepaint.metrics._metric import Missing, Trace, metric
 
 
-@metric(title="Drop rate", unit="%", better="lower", source="CWV", needs=("page", "link"))
+@metric(title="Drop rate", unit="%", better="lower", source="CWV", needs=("page", "flow", "link"))
 def drop_rate(trace: Trace) -> float:
     """Packets dropped of those offered at the bottleneck towards the client during the page load.
 

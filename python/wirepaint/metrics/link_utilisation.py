@@ -3,7 +3,11 @@ from wirepaint.metrics._metric import Missing, Trace, metric
 
 
 @metric(
-    title="Link utilisation", unit="%", better="higher", source="RFC 7928 section 2", needs=("page", "link")
+    title="Link utilisation",
+    unit="%",
+    better="higher",
+    source="RFC 7928 section 2",
+    needs=("page", "flow", "link"),
 )
 def link_utilisation(trace: Trace) -> float:
     """Wire bytes delivered of those that the bottleneck towards the client could have carried.

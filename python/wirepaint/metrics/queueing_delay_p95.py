@@ -3,7 +3,11 @@ from wirepaint.metrics._metric import Trace, metric
 
 
 @metric(
-    title="Queueing delay p95", unit="ms", better="lower", source="RFC 7928 section 2", needs=("page", "link")
+    title="Queueing delay p95",
+    unit="ms",
+    better="lower",
+    source="RFC 7928 section 2",
+    needs=("page", "flow", "link"),
 )
 def queueing_delay_p95(trace: Trace) -> float:
     """Time that a packet waits at the bottleneck towards the client, 95th percentile.

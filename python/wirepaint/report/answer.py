@@ -73,17 +73,28 @@ def together(rows: Sequence[Comparison]) -> Clause:
     return Clause(verdict, f"{' to '.join(ends)} {verdict}".lstrip(), where, "")
 
 
-def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part]:
-    """The clauses of the page load time as a sentence, and a second one for undecided conditions."""
+@dataclass(frozen=True)
+class Deed:
+    """What a level does, in the sentences of the answer."""
+
+    does: str
+    does_more: str
+    numbers: str
+
+
+LOADS = Deed("loads these pages", "loads these pages faster", "page load times")
+SERVES = Deed("serves these flows", "serves these flows better", "goodputs")
+
+
+def sentence(candidate: str, baseline: str, said: Sequence[Clause], deed: Deed = LOADS) -> list[Part]:
+    """The clauses of the main metric as a sentence, and a second one for undecided conditions."""
     if not said:
-        return [Part("text", "The page load times cannot be compared.")]
+        return [Part("text", f"The {deed.numbers} cannot be compared.")]
     parts: list[Part] = []
     decided = [one for one in said if one.verdict != "undecided"]
     for one in decided:
         parts += (
-            [Part("text", ", and ")]
-            if parts
-            else [Part("level", candidate), Part("text", " loads these pages ")]
+            [Part("text", ", and ")] if parts else [Part("level", candidate), Part("text", f" {deed.does} ")]
         )
         parts.append(Part("strong", "no differently" if one.verdict == "same" else one.amount))
         if one is decided[0]:
@@ -100,7 +111,7 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause]) -> list[Part
             ]
             if not decided:
                 parts += [Part("text", " whether "), Part("level", candidate)]
-                parts += [Part("text", " loads these pages faster than "), Part("level", baseline)]
+                parts += [Part("text", f" {deed.does_more} than "), Part("level", baseline)]
         parts += _where(one)
     return [*parts, Part("text", ".")]
 

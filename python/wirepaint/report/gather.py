@@ -15,17 +15,18 @@ from wirepaint import figures, metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
-from wirepaint.report.answer import Clause, Part, clauses, plain, sentence
+from wirepaint.report.answer import LOADS, SERVES, Clause, Part, clauses, plain, sentence
 from wirepaint.results import Results, journal
 from wirepaint.statistics import Comparison, agreement, compare, losses, median
-from wirepaint.statistics.compare import HEADLINE, MARGIN
+from wirepaint.statistics.compare import MARGIN, OF_FLOWS, OF_LINK, headline
+from wirepaint.statistics.flows import FlowRow, of_table
 
 MADE_BY = {
     "testbed": "measured on the testbed: Linux TCP and Chromium over an emulated path",
     "simulator": "simulated: a model of Linux TCP and Chromium under a virtual clock, nothing was measured",
     "both": "testbed and simulator side by side",
 }
-MAIN = "page-load-time"
+MAIN, MAIN_OF_FLOWS = "page-load-time", "goodput"
 PAINTS = ("first-contentful-paint", "largest-contentful-paint")
 FIGURES = (
     "idle-share",
@@ -33,6 +34,7 @@ FIGURES = (
     "connection-duration",
     "bytes-per-connection",
     "object-size",
+    "goodput-over-time",
 )
 """Figures that show one thing for the whole evaluation, in the order of the FLD paper."""
 AGREEMENT = "agreement"
@@ -138,6 +140,7 @@ class Report:
     """Heading of the conditions: Network if nothing else varies."""
     conditions: list[str]
     pages: list[str]
+    flow_names: list[str]
     margin: float
     candidates: list[Candidate]
     why_none: str
@@ -153,6 +156,10 @@ class Report:
     """How the visits of each level ended."""
     uneven: list[str]
     """Levels that lost different shares of their visits, one sentence each."""
+    flows: list[FlowRow]
+    """The flows of each scenario; empty without any."""
+    flow_metrics: list[metrics.Metric]
+    """The metrics of the table of flows."""
     panels: list[Panel]
     figures: list[Drawn]
     agreement: list[agreement.Agreement]
@@ -191,7 +198,9 @@ def gather(evidence: Evidence) -> Report:
     results = evidence.results
     runs = results.runs()
     drawn = {name: inlined(name, drawing) for name, drawing in drawings(evidence).items()}
-    panels = [Panel(metrics.get(m), [d for n, d in drawn.items() if n.endswith(f"-{m}")]) for m in HEADLINE]
+    panels = [
+        Panel(metrics.get(m), [d for n, d in drawn.items() if n.endswith(f"-{m}")]) for m in headline(results)
+    ]
     candidates, why_none = compared(evidence)
     return Report(
         title=results.title,
@@ -200,18 +209,23 @@ def gather(evidence: Evidence) -> Report:
         series=evidence.series,
         condition="Network" if evidence.condition_axes == ["network"] else "Conditions",
         conditions=evidence.conditions,
-        pages=evidence.pages,
+        pages=list(dict.fromkeys(agent["page"] for agent in results.manifest["evaluation"]["user_agents"])),
+        flow_names=list(dict.fromkeys(row.flow for row in of_table(evidence.table))),
         margin=MARGIN,
         candidates=candidates,
         why_none=why_none,
         alone=load_times(evidence),
-        counted=evidence.table.height,
+        counted=evidence.table["run_key"].n_unique(),
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         cannot_count=results.cannot_count(),
         fidelity=results.fidelity(),
         losses=losses.by_level(visits_ended(evidence), evidence.factor, evidence.series),
         uneven=unevenly(evidence, candidates),
+        flows=(flows := of_table(evidence.table)),
+        flow_metrics=[
+            metrics.get(name) for name in (*OF_FLOWS, *OF_LINK) if any(name in row.values for row in flows)
+        ],
         panels=[panel for panel in panels if panel.drawings],
         figures=[drawn[name] for name in FIGURES if name in drawn],
         agreement=agreements(evidence),
@@ -227,6 +241,11 @@ def gather(evidence: Evidence) -> Report:
 
 
 def question(evidence: Evidence) -> str:
+    if not evidence.results.manifest["evaluation"]["user_agents"]:
+        several = len(evidence.series) > 1
+        return (
+            "Which flows get more with which transport?" if several else "How do these flows share the path?"
+        )
     if len(evidence.series) == 2:
         baseline, candidate = evidence.series
         return f"Does {candidate} load these pages faster than {baseline}?"
@@ -245,7 +264,7 @@ def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
     counted = [level for level in evidence.series if level in present]
     if len(counted) == 1:
         return [], f"Only {counted[0]} has counted visits, so there is nothing to compare it with."
-    known = [name for name in HEADLINE if table[metrics.get(name).column].count()]
+    known = [name for name in headline(evidence.results) if table[metrics.get(name).column].count()]
     rows = compare(table, evidence.factor, known, counted[0], visits=visits_ended(evidence))
     if not rows:
         return [], "No page has counted visits on both sides, so there is nothing to compare."
@@ -282,7 +301,7 @@ def load_times(evidence: Evidence) -> list[Part]:
 
 def nothing_counted(evidence: Evidence) -> str:
     """The reason why there is nothing to compare, and what the reader can do."""
-    measured = evidence.every_run.filter(~pl.col("warmup"))
+    measured = evidence.every_run.filter(~pl.col("warmup")).unique("run_key", maintain_order=True)
     if measured.is_empty():
         return "No visit is done yet, so there is nothing to compare. The same command goes on with them."
     suspect = measured.filter(pl.col("verdict") == "suspect").height
@@ -304,7 +323,8 @@ def candidate(rows: list[Comparison]) -> Candidate:
         tables.append(Verdicts(metrics.get(name), over_pages, [entry for entry in bars if entry[0].page]))
     first = rows[0]
     levels = (first.candidate.level, first.baseline.level)
-    said = sentence(*levels, clauses(by_metric.get(MAIN, [])))
+    main, deed = (MAIN, LOADS) if MAIN in by_metric else (MAIN_OF_FLOWS, SERVES)
+    said = sentence(*levels, clauses(by_metric.get(main, [])), deed)
     paints = [(metrics.get(name).title, clauses(by_metric[name])) for name in PAINTS if name in by_metric]
     return Candidate(*levels, said, paints, tables)
 
@@ -314,7 +334,9 @@ def drawings(evidence: Evidence) -> dict[str, figures.Drawing]:
     if evidence.table.is_empty():
         return {}
     wanted = {
-        f"{figure}-{name}": (figure, {"metric": name}) for name in HEADLINE for figure in ("box", "cdf")
+        f"{figure}-{name}": (figure, {"metric": name})
+        for name in headline(evidence.results)
+        for figure in ("box", "cdf")
     }
     wanted |= {name: (name, {}) for name in (*FIGURES, AGREEMENT)}
     drawn = {name: figures.draw(evidence, figure, **options) for name, (figure, options) in wanted.items()}
@@ -333,7 +355,7 @@ def agreements(evidence: Evidence) -> list[agreement.Agreement]:
     """The agreement of the two back ends; empty unless both have counted runs."""
     if set(evidence.table["backend"]) != {agreement.REAL, agreement.SIMULATED}:
         return []
-    return agreement.agree(losses.with_timeouts(evidence.results, evidence.table), HEADLINE)
+    return agreement.agree(losses.with_timeouts(evidence.results, evidence.table), headline(evidence.results))
 
 
 def shown_visits(evidence: Evidence) -> Visits:
@@ -362,7 +384,8 @@ def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:
 
 def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
     """Every planned run, in the order in which they were carried out."""
-    values = {row["run_key"]: row for row in evidence.every_run.iter_rows(named=True)}
+    of_visits = evidence.every_run.filter(~pl.col("of_flows"))
+    values = {row["run_key"]: row for row in of_visits.iter_rows(named=True)}
     for row in results.runs().iter_rows(named=True):
         key, done = row["run_key"], row["state"] == "done"
         value = values.get(key, {})

@@ -87,7 +87,7 @@ def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Cho
     """
     medians: list[Choice] = []
     firsts: list[Choice] = []
-    done = runs.filter((pl.col("state") == "done") & ~pl.col("warmup"))
+    done = runs.filter((pl.col("state") == "done") & ~pl.col("warmup") & ~pl.col("of_flows"))
     for _, group in done.group_by("scenario", "user_agent", "page", maintain_order=True):
         counted = group.filter(pl.col("verdict").is_in(list(verdicts)))
         frame = (group if counted.is_empty() else counted).sort("visit")

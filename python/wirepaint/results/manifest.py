@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 EVALUATION = "evaluation.toml"
-FORMAT = 3
+FORMAT = 4
 
 
 class _Read(BaseModel):
@@ -38,6 +38,10 @@ class _Agent(_Read):
     page_sha256: str
     page_by_https_sha256: str | None = None
     rehearsal: dict[str, Any] | None = None
+
+
+class _Flow(_Read):
+    name: str
 
 
 class _Level(_Read):
@@ -77,7 +81,8 @@ class _Evaluation(_Read):
     timeout: int = Field(gt=0)
     networks: dict[str, _Network]
     scenarios: dict[str, _Scenario] = Field(min_length=1)
-    user_agents: list[_Agent] = Field(min_length=1)
+    user_agents: list[_Agent]
+    flows: list[_Flow]
 
 
 class _Session(_Read):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepaint.dataplane.description import Direction, Host, Segment, Transport
+from wirepaint.dataplane.description import Congestion, Direction, Flow, Host, Segment, Transport
 from wirepaint.evaluation.axes import levels
+from wirepaint.evaluation.congestion import NATIVE
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
+    from wirepaint.evaluation.congestion import Congestion as Asked
 
 BUFFER_MAX = 256 * 2**20
 """Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""
@@ -21,6 +26,9 @@ BASELINE_SYSCTLS = {
 }
 """TCP settings of every run that differ, or may differ, from Linux's defaults."""
 
+CLIENT_ADDRESS = "10.64.0.2"
+FLOW_SERVER_ADDRESS = "10.63.0.1"
+"""Of the servers of flows: a network /24 of their own, apart from those of pages."""
 CLIENT_CONGESTION = "reno"
 """Congestion control of the browser's side. It sends little, but each request is a segment, and ten of them
 do not fit the first window beside the end of the handshake."""
@@ -35,11 +43,84 @@ def segment(run: ResolvedRun) -> Segment:
     )
 
 
-def hosts(run: ResolvedRun, *, client: str, server: str) -> list[Host]:
-    """Client and server, with the names of their congestion controls in the description."""
+@dataclass(frozen=True)
+class Controls:
+    """The congestion controls of a run: their instances, and their names for hosts and flows."""
+
+    client: str
+    server: str
+    of_flows: tuple[str | None, ...]
+    """For each flow its own; None for that of its host."""
+    instances: list[Congestion]
+
+
+def controls(run: ResolvedRun, folder: Path, name: Callable[[Asked, int], str]) -> Controls:
+    """All congestion controls of a run.
+
+    ``name`` makes the name of an instance from what was asked for and its number in the run; names that are
+    equal must mean the same. Those that the kernel has keep theirs.
+    """
+    native, of_client = NATIVE[CLIENT_CONGESTION]
+    instances = {
+        CLIENT_CONGESTION: Congestion(
+            algorithm=native, name=CLIENT_CONGESTION, parameters=of_client, of_kernel=True
+        )
+    }
+    known: list[Asked] = []
+
+    def named(asked: Asked) -> str:
+        if asked not in known:
+            known.append(asked)
+        label = name(asked, known.index(asked)) if asked.own else asked.name
+        if label not in instances:
+            algorithm, parameters = asked.native(folder)
+            instances[label] = Congestion(
+                algorithm=algorithm, name=label, parameters=parameters, of_kernel=not asked.own
+            )
+        return label
+
+    server = named(run.congestion)
+    of_flows = tuple(flow.congestion and named(flow.congestion) for flow in run.flows)
+    return Controls(CLIENT_CONGESTION, server, of_flows, list(instances.values()))
+
+
+def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
+    """Client and server."""
+    client = Host(name="client", role="client", congestion=used.client)
+    server = Host(name="server", role="server", congestion=used.server, initial_window=run.initial_window)
+    if run.flows:
+        client, server = replace(client, address=CLIENT_ADDRESS), replace(server, address=FLOW_SERVER_ADDRESS)
+    return [client, server]
+
+
+def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
+    """The flows; background where a visit is what is measured."""
     return [
-        Host(name="client", role="client", congestion=client),
-        Host(name="server", role="server", congestion=server, initial_window=run.initial_window),
+        Flow(
+            name=flow.name,
+            kind=flow.kind,
+            start_ns=flow.start_ns,
+            stop_ns=flow.stop_ns,
+            sender=flow.sender,
+            after=flow.after,
+            background=run.page is not None,
+            nodelay=not flow.nagle,
+            congestion=control,
+            dscp=flow.dscp,
+        )
+        for flow, control in zip(run.flows, used.of_flows, strict=True)
+    ]
+
+
+def unfinished(run: ResolvedRun, flows: list[str]) -> list[dict[str, str]]:
+    """A note for flows alone that did not reach their end; ``flows`` are those that did not."""
+    late = {flow.name for flow in run.flows if not flow.endless} & set(flows)
+    if run.page is not None or not late:
+        return []
+    some = ", ".join(sorted(late)[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
+    found = f"not ended after {run.timeout_s:g} s: {some}"
+    return [
+        {"severity": "note", "check": "flows", "found": found, "expected": "all flows with an end reach it"}
     ]
 
 

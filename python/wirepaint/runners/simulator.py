@@ -24,9 +24,8 @@ import polars as pl
 
 from wirepaint import __version__, browsers, ordinary, pages
 from wirepaint.dataplane import simulate
-from wirepaint.dataplane.description import Congestion, Direction, Run, Visit
+from wirepaint.dataplane.description import Direction, Run, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
-from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.pages.loading import load_graph
 from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
@@ -35,10 +34,13 @@ from wirepaint.runners import refusals
 from wirepaint.runners.description import (
     BASELINE_SYSCTLS,
     CLIENT_CONGESTION,
+    controls,
+    flows,
     hosts,
     identity,
     segment,
     transport,
+    unfinished,
 )
 
 if TYPE_CHECKING:
@@ -110,39 +112,40 @@ def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Genera
 
 
 def describe(run: ResolvedRun, folder: Path) -> Run:
-    """The run description of a page visit."""
-    with refusals.reading(run.page):
-        name, page = _page(run.page, run.viewport, run.servers)
-    client, of_client = NATIVE[CLIENT_CONGESTION]
-    algorithm, parameters = run.congestion.native(folder)
+    """The run description of a page visit, or of flows alone."""
+    used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
     timeout_ns = round(run.timeout_s * 1e9)
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     path = segment(run)
     down, up = (_slower(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up))
-    start_ns = drawn.randrange(TICKS_NS)
-    visit = Visit(
-        user_agent=run.user_agent,
-        name=name,
-        start_ns=start_ns,
-        timeout_ns=timeout_ns,
-        page=page,
-        browser=browsers.USUAL,
-    )
+    visits: list[Visit] = []
+    start_ns = 0
+    if run.page is not None:
+        with refusals.reading(run.page):
+            name, page = _page(run.page, run.viewport, run.servers)
+        start_ns = run.visit_start_ns + drawn.randrange(TICKS_NS)
+        visit = Visit(
+            user_agent=run.user_agent,
+            name=name,
+            start_ns=start_ns,
+            timeout_ns=timeout_ns,
+            page=page,
+            browser=browsers.USUAL,
+        )
+        visits.append(visit)
     return Run(
         id="sim",
         seed=run.seed,
         trace_dir=folder,
         work_dir=folder,
-        hosts=hosts(run, client="client", server="server"),
+        hosts=hosts(run, used),
         segments=[replace(path, down=down, up=up)],
-        congestion=[
-            Congestion(algorithm=client, name="client", parameters=of_client),
-            Congestion(algorithm=algorithm, name="server", parameters=parameters),
-        ],
+        congestion=used.instances,
         transport=transport(run),
-        browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)},
-        visits=[visit],
+        browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)} if visits else {},
+        visits=visits,
+        flows=flows(run, used),
         until_ns=start_ns + timeout_ns,
     )
 
@@ -184,13 +187,14 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         if isinstance(failure, Refused):
             raise failure
         return failure
-    (visit,) = said["visits"]
-    if said["unfinished"] or visit["loaded"] < visit["objects"]:
-        found = f"{visit['loaded']} of {visit['objects']} objects"
-        return PageTimeout(f"the page did not load within {run.timeout_s:g} s: {found}")
+    for visit in said["visits"]:
+        if visit["load_event"] is None or visit["loaded"] < visit["objects"]:
+            found = f"{visit['loaded']} of {visit['objects']} objects"
+            return PageTimeout(f"the page did not load within {run.timeout_s:g} s: {found}")
     connections = trace.read_table(folder, "connection")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
-    reasons += _differing(run, Path(run.congestion.native(folder)[0]).stem, connections)
+    reasons += _differing(run, connections, trace.read_table(folder, "flow"))
+    reasons += unfinished(run, [flow["name"] for flow in said["flows"] if flow["ended"] is None])
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
     outcome = Outcome(verdict, reasons, said["duration"])
     row = identity(run) | {
@@ -208,13 +212,24 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
     return outcome
 
 
-def _differing(run: ResolvedRun, congestion: str, connections: pl.DataFrame) -> Iterator[dict[str, str]]:
-    """Reasons for connections with another congestion control or initial window than asked."""
-    columns = ("congestion", "initial_window", "retransmitted_segments")
-    for used, window, retransmitted in sorted(set(connections.select(columns).drop_nulls().iter_rows())):
+def _differing(run: ResolvedRun, connections: pl.DataFrame, began: pl.DataFrame) -> Iterator[dict[str, str]]:
+    """Reasons for connections with another congestion control or initial window than asked.
+
+    ``began`` is the table of the flows, which says whose the connections are.
+    """
+    of_flows = {flow.name: flow for flow in run.flows}
+    named = dict(began.select("connection", "flow").iter_rows())
+    columns = ("connection", "congestion", "initial_window", "retransmitted_segments")
+    seen = set()
+    for connection, used, window, retransmitted in connections.select(columns).drop_nulls().iter_rows():
+        flow = of_flows.get(named.get(connection, ""))
+        own = flow.congestion if flow is not None and flow.sender == "server" else None
+        asked = own or run.congestion
+        seen.add((used, window, retransmitted > 0, asked.simulated, asked.own_initial_window))
+    for used, window, retransmitted, congestion, own_window in sorted(seen):
         if used != congestion:
             yield {"severity": "invalid", "check": "congestion", "found": used, "expected": congestion}
-        if window == run.initial_window or run.congestion.own_initial_window:
+        if window == run.initial_window or own_window:
             continue
         # RFC 5681 section 3.1: after the loss of a SYN-ACK the initial window is one segment.
         severity = "note" if window == 1 and retransmitted else "invalid"

@@ -32,7 +32,7 @@ from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.results import Results
 from wirepaint.statistics import losses
-from wirepaint.statistics.compare import HEADLINE, compare
+from wirepaint.statistics.compare import compare, headline
 from wirepaint.statistics.comparison import Comparison
 from wirepaint.statistics.wording import MINUS, number
 
@@ -259,7 +259,7 @@ def command(
     frame, lost = read(results, again, verdicts), ended(results, again, verdicts)
     if metric and "all" in metric:
         metric = [name for name, each in measured.registry().items() if not each.label]
-    names = list(metric or HEADLINE)
+    names = list(metric or headline(results))
     found = agree(frame, names)
     if json:
         points = {row.metric: pairs(frame, measured.get(row.metric)).to_dicts() for row in found}

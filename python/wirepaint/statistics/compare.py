@@ -273,7 +273,25 @@ HEADLINE = (
     "effective-concurrency",
     "connection-duration",
 )
-"""Metrics that are compared by default."""
+"""Metrics of visits that are compared by default."""
+OF_FLOWS = (
+    "goodput",
+    "flow-completion-time",
+    "message-delay-p50",
+    "message-delay-p99",
+    "flow-retransmissions",
+    "flow-share",
+)
+"""Metrics of flows that are compared by default."""
+OF_LINK = ("jain-index", "link-utilisation", "queueing-delay-p50", "drop-rate")
+"""Metrics of a run of flows alone that are compared by default."""
+
+
+def headline(results: Results) -> tuple[str, ...]:
+    """The metrics that are compared by default: of what the evaluation has, visits, flows or both."""
+    evaluation = results.manifest["evaluation"]
+    of_flows = OF_FLOWS if evaluation["flows"] else ()
+    return (*HEADLINE, *of_flows) if evaluation["user_agents"] else (*of_flows, *OF_LINK)
 
 
 def compare_results(
@@ -289,7 +307,7 @@ def compare_results(
     """:func:`compare` over the valid runs of a results folder, with ``suspect`` over suspect ones too.
 
     The default baseline is the first level in the evaluation file. ``metrics`` are names,
-    ``["all"]`` for all numeric metrics, None for ``HEADLINE``.
+    ``["all"]`` for all numeric metrics, None for :func:`headline`.
     """
     if metrics and "all" in metrics:
         metrics = [name for name, metric in measured.registry().items() if not metric.label]
@@ -306,7 +324,7 @@ def compare_results(
     return compare(
         losses.with_timeouts(results, frame),
         factor,
-        metrics or HEADLINE,
+        metrics or headline(results),
         baseline,
         margin=margin,
         by_page=by_page,
@@ -337,7 +355,7 @@ def command(
     compared = {row.metric for row in rows}
     without = [
         name
-        for name in (name.replace("_", "-") for name in metric or HEADLINE)
+        for name in (name.replace("_", "-") for name in metric or headline(results))
         if name not in compared | {"all"}
     ]
     if json:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.dataplane.description import (
-    Congestion,
     Interfaces,
     Navigation,
     Origin,
@@ -24,17 +23,19 @@ from wirepaint.dataplane.description import (
     Server,
     Visit,
 )
-from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
-from wirepaint.runners.description import CLIENT_CONGESTION, hosts, identity, segment, transport
+from wirepaint.runners.description import controls, flows, hosts, identity, segment, transport
 from wirepaint.runners.testbed import faults
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
     from wirepaint import pages
     from wirepaint.evaluation import ResolvedRun
+    from wirepaint.evaluation.congestion import Congestion as Asked
 
+FOREVER_NS = 24 * 3600 * 10**9
+"""Flows beside a visit go on until it has ended."""
 _NAME_MAX = 15
 """TCP_CA_NAME_MAX less its terminator: the longest name of a congestion control."""
 
@@ -55,8 +56,10 @@ def run_once(
     """
     from wirepaint import pages
 
-    with refusals.reading(run.page):
-        page = pages.prepare(run.page, pages.cache_dir())
+    page = None
+    if run.page is not None:
+        with refusals.reading(run.page):
+            page = pages.prepare(run.page, pages.cache_dir())
     described = describe(run, page, folder.absolute(), calibration)
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
@@ -68,59 +71,66 @@ def run_once(
 
 
 def describe(
-    run: ResolvedRun, page: pages.PreparedPage, folder: Path, calibration: dict[str, Any] | None
+    run: ResolvedRun, page: pages.PreparedPage | None, folder: Path, calibration: dict[str, Any] | None
 ) -> Run:
-    """The run description of a page visit; the cell adds its folder, its epoch and its namespaces."""
-    from wirepaint.pages import servers
+    """The run description of a page visit, or of flows alone (``page`` None).
 
+    The cell adds its folder, its epoch and its namespaces.
+    """
     run_id = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(5))
-    addresses = servers.addresses(page, together=run.servers == "together")
-    own = run.congestion.own
-    name = f"{run.congestion.name[: _NAME_MAX - 1 - len(run_id)]}_{run_id}" if own else run.congestion.name
-    algorithm, parameters = run.congestion.native(folder)
-    native, of_client = NATIVE[CLIENT_CONGESTION]
-    instances = {
-        CLIENT_CONGESTION: Congestion(
-            algorithm=native, name=CLIENT_CONGESTION, parameters=of_client, of_kernel=True
-        ),
-        name: Congestion(algorithm=algorithm, name=name, parameters=parameters, of_kernel=not own),
-    }
+
+    def name(asked: Asked, number: int) -> str:
+        suffix = f"_{run_id}" if number == 0 else f"{number}_{run_id}"
+        return asked.name[: _NAME_MAX - len(suffix)] + suffix
+
+    used = controls(run, folder, name)
+    of_page = _of_page(run, page) if page is not None else {}
     return Run(
+        **of_page,
         id=run_id,
         seed=run.seed,
         trace_dir=folder,
         work_dir=folder,
-        hosts=hosts(run, client=CLIENT_CONGESTION, server=name),
+        hosts=hosts(run, used),
         segments=[replace(segment(run), interfaces=Interfaces())],
-        congestion=list(instances.values()),
+        congestion=used.instances,
         transport=transport(run),
-        server=Server(
-            origins=[
-                Origin(address=addresses[host], port=port, encrypted=scheme == "https", host=host)
-                for scheme, host, port in page.origins
-            ],
-            responses=page.served,
-        ),
-        visits=[
-            Visit(
-                user_agent=run.user_agent,
-                name=page.name,
-                timeout_ns=round(run.timeout_s * 1e9),
-                navigation=Navigation(
-                    url=page.url,
-                    viewport=run.viewport,
-                    mobile=page.mobile,
-                    clock_ms=page.clock_ms,
-                    seed=page.seed,
-                ),
-            )
-        ],
+        flows=flows(run, used),
+        until_ns=round(run.timeout_s * 1e9) if page is None else FOREVER_NS,
         checks={
             "identity": identity(run),
             "own_initial_window": run.congestion.own_initial_window,
-            "resources": page.resources,
-            "answering": page.answering,
-            "rehearsed": page.rehearsed,
             "calibration": calibration,
-        },
+            "endless": [flow.name for flow in run.flows if flow.endless],
+            "flows_with_own_window": [
+                flow.name for flow in run.flows if flow.congestion and flow.congestion.own_initial_window
+            ],
+        }
+        | (
+            {"resources": page.resources, "answering": page.answering, "rehearsed": page.rehearsed}
+            if page is not None
+            else {}
+        ),
     )
+
+
+def _of_page(run: ResolvedRun, page: pages.PreparedPage) -> dict[str, Any]:
+    """Server and visit of a page, as arguments of :class:`Run`."""
+    from wirepaint.pages import servers
+
+    addresses = servers.addresses(page, together=run.servers == "together")
+    origins = [
+        Origin(address=addresses[host], port=port, encrypted=scheme == "https", host=host)
+        for scheme, host, port in page.origins
+    ]
+    navigation = Navigation(
+        url=page.url, viewport=run.viewport, mobile=page.mobile, clock_ms=page.clock_ms, seed=page.seed
+    )
+    visit = Visit(
+        user_agent=run.user_agent,
+        name=page.name,
+        start_ns=run.visit_start_ns,
+        timeout_ns=round(run.timeout_s * 1e9),
+        navigation=navigation,
+    )
+    return {"server": Server(origins=origins, responses=page.served), "visits": [visit]}

@@ -10,7 +10,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +19,9 @@ import polars as pl
 
 from wirepaint.results import trace
 from wirepaint.runners.testbed.browser.contract import Connection, PageLoad, Request
+
+FLOW_RECORDS = "flow-connections.jsonl"
+"""The data plane's records of the connections of flows."""
 
 
 @dataclass
@@ -35,15 +38,87 @@ class Joined:
     """Server records of connections that the browser did not open."""
     requests: list[dict[str, Any]]
     """The server's records of requests."""
-    unsampled: list[int]
+    span: tuple[int, int]
+    """The time that counts: from the navigation to the load event, or that of the flows alone."""
+    unsampled: list[int] = field(default_factory=list)
     """Connections without any sample of their sender."""
+    of_flows: list[dict[str, Any]] = field(default_factory=list)
+    """The records of the flows' connections."""
+    ended_flows: list[str] = field(default_factory=list)
+    """Names of the flows that reached their end."""
 
 
-def join(load: PageLoad, run: Mapping[str, Any], work: Path, folder: Path) -> Joined:
-    """Joins one visit; ``work`` holds the server's records, ``folder`` the tables of the data plane.
+def join(
+    load: PageLoad | None,
+    run: Mapping[str, Any],
+    work: Path,
+    folder: Path,
+    flows: Mapping[str, Any] | None = None,
+) -> Joined:
+    """Joins one run; ``work`` holds the records of servers and flows, ``folder`` the data plane's tables.
 
-    Fills the column ``connection`` of the table ``tcp`` in place.
+    ``flows`` is the summary of the part that carried out the flows. Fills the column ``connection`` of the
+    tables ``tcp``, ``packet`` and ``group`` in place.
     """
+    joined = _nothing() if load is None else _visit(load, run, work)
+    if load is None:
+        assert flows is not None
+        joined.span = flows["begin"], flows["end"]
+    of_flows = trace.read_table(folder, "flow")
+    joined.ended_flows = of_flows.filter(pl.col("ended").is_not_null())["flow"].unique().to_list()
+    first = max((row["connection"] for row in joined.tables["connection"]), default=-1) + 1
+    joined.of_flows = [
+        record | {"connection": record["connection"] + first} for record in _records(work / FLOW_RECORDS)
+    ]
+    joined.tables["connection"] += map(_of_flow, joined.of_flows)
+    if first:
+        for name in ("flow", "message"):
+            frame = trace.read_table(folder, name)
+            if not frame.is_empty():
+                trace.write_frame(folder, name, frame.with_columns(pl.col("connection") + first))
+    for name in ("tcp", "packet", "group"):
+        _fill_connection(folder, name, joined.tables["connection"])
+    joined.unsampled = _unsampled(folder, joined)
+    servers = [*joined.served.values(), *(record["server"] for record in joined.of_flows)]
+    joined.observed = {
+        "server_congestion": _one(record.get("congestion") for record in servers),
+        "server_initial_window": _one(record.get("initial_window") for record in servers),
+    }
+    return joined
+
+
+def _nothing() -> Joined:
+    """A run without a visit."""
+    tables: dict[str, list[dict[str, Any]]] = {"connection": []}
+    return Joined(tables, {}, {}, [], [], (0, 0))
+
+
+def _of_flow(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a flow's connection."""
+    server, tcp = record["server"], record["server"].get("tcp") or {}
+    addresses = ("client_address", "client_port", "server_address", "server_port")
+    same = ("connection", *addresses, "opened", "connected", "last_byte", "bytes_received", "bytes_sent")
+    return (
+        dict.fromkeys(("host", "protocol", "objects", "reason"))
+        | {name: record[name] for name in same}
+        | {
+            "encrypted": False,
+            "congestion": server["congestion"],
+            "initial_window": server["initial_window"],
+            "retransmitted_segments": tcp.get("total_retrans"),
+            "min_rtt": _min_rtt(tcp),
+            "mss": tcp.get("snd_mss"),
+        }
+    )
+
+
+def _min_rtt(tcp: Mapping[str, Any]) -> int | None:
+    """The smallest round trip in ns; the kernel's "no sample yet" is the largest 32-bit number."""
+    found = tcp.get("min_rtt_us")
+    return None if found in (None, 0xFFFF_FFFF) else found * 1000
+
+
+def _visit(load: PageLoad, run: Mapping[str, Any], work: Path) -> Joined:
     fetched = [request for request in load.requests if not request.from_cache]
     objects = _objects(fetched, run["checks"]["identity"]["page"])
     chunks = [
@@ -53,8 +128,6 @@ def join(load: PageLoad, run: Mapping[str, Any], work: Path, folder: Path) -> Jo
     ]
     served, strangers = _serve(load.connections, _records(work / "server-connections.jsonl"))
     connections = _connections(load, objects, served)
-    for name in ("tcp", "packet", "group"):
-        _fill_connection(folder, name, connections)
     tables = {
         "page": [_page(load, run, objects, connections)],
         "object": objects,
@@ -65,14 +138,11 @@ def join(load: PageLoad, run: Mapping[str, Any], work: Path, folder: Path) -> Jo
         row["visit"] = 0
     return Joined(
         tables=tables,
-        observed={
-            "server_congestion": _one(record.get("congestion") for record in served.values()),
-            "server_initial_window": _one(record.get("initial_window") for record in served.values()),
-        },
+        observed={},
         served=served,
         strangers=strangers,
         requests=_records(work / "server-requests.jsonl"),
-        unsampled=_unsampled(folder, connections),
+        span=(load.navigation_start, load.load_event),
     )
 
 
@@ -177,7 +247,6 @@ def _connections(
         mine = carried[connection.number]
         record = served.get(connection.number, {})
         tcp = record.get("tcp") or {}
-        min_rtt = tcp.get("min_rtt_us")
         closed = connection.closed
         rows.append(
             {
@@ -205,8 +274,7 @@ def _connections(
                 "bytes_sent": connection.sent,
                 "objects": connection.requests,
                 "retransmitted_segments": tcp.get("total_retrans"),
-                # The kernel's "no sample yet" is the largest 32-bit number.
-                "min_rtt": None if min_rtt in (None, 0xFFFF_FFFF) else min_rtt * 1000,
+                "min_rtt": _min_rtt(tcp),
                 "mss": tcp.get("snd_mss"),
                 "reason": "request" if connection.requests else "surplus",
             }
@@ -247,11 +315,11 @@ def _page(
     }
 
 
-def _unsampled(folder: Path, connections: list[dict[str, Any]]) -> list[int]:
+def _unsampled(folder: Path, joined: Joined) -> list[int]:
     seen = set(trace.read_table(folder, "tcp").filter(pl.col("event") == "ack")["connection"])
-    return sorted(
-        row["connection"] for row in connections if row["objects"] and row["connection"] not in seen
-    )
+    used = [row["connection"] for row in joined.tables["connection"] if row.get("objects")]
+    used += [record["connection"] for record in joined.of_flows if record["bytes_received"]]
+    return sorted(set(used) - seen)
 
 
 def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]]) -> None:

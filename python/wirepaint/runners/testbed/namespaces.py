@@ -25,7 +25,7 @@ from wirepaint import linux
 from wirepaint.runners import description
 from wirepaint.runners.testbed import receive
 
-CLIENT_ADDRESS = "10.64.0.2"
+CLIENT_ADDRESS = description.CLIENT_ADDRESS
 SERVER_ADDRESS = "10.64.0.1"
 MTU = 1500
 _SYSCTLS = Path("/proc/sys")

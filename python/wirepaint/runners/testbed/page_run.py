@@ -1,7 +1,7 @@
-"""One page visit on the testbed: starts the parts, loads the page, joins the parts' records.
+"""One run on the testbed: starts the parts, loads the page or waits for the flows, joins the parts' records.
 
-``carry_out`` runs inside a cell (see ``cells``). Each visit gets new namespaces, emulator,
-congestion controls, server and browser, so that nothing is warm from an earlier visit.
+``carry_out`` runs inside a cell (see ``cells``). Each run gets new namespaces, emulator,
+congestion controls, server and browser, so that nothing is warm from an earlier one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,14 @@ from wirepaint.runners.testbed import (
     wiring,
 )
 
+CLIENT_FD = 3
+"""Descriptor of the client's network namespace in the part that carries out flows."""
+LOOK_S = 0.02
+"""Period of the looks at the parts while flows alone run."""
+
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
-    """Carries out one visit and writes its trace.
+    """Carries out one run and writes its trace.
 
     ``asked`` holds ``run``, a run description without what only the cell knows, and, to make something go
     wrong, ``faults``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises ``RunFailed`` when there
@@ -42,14 +47,16 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     folder = Path(run["trace_dir"])
     work = cells.SCRATCH / "work"
     work.mkdir(mode=0o755)
-    [visit], transport = run["visits"], run["transport"]
+    visit, transport = next(iter(run["visits"]), None), run["transport"]
     client, server = host_of(run, "client"), host_of(run, "server")
-    addresses = {origin["host"]: origin["address"] for origin in run["server"]["origins"]}
+    origins = run["server"]["origins"] if visit else []
+    addresses = {origin["host"]: origin["address"] for origin in origins}
+    of_flows = [server["address"]] if run["flows"] else []
 
     paths = namespaces.Namespaces.create()
     sysctls = namespaces.build(
         paths,
-        addresses.values(),
+        [*addresses.values(), *of_flows],
         initial_window=server["initial_window"],
         sysctls=transport["sysctls"] | {"net.ipv4.tcp_congestion_control": client["congestion"]},
     )
@@ -64,8 +71,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     summaries: dict[str, dict[str, Any]] = {}
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
 
-        def start(name: str, verb: Sequence[str], namespace: int | None = None) -> process.Part:
-            part = process.Part(verb, run_file, log, namespace)
+        def start(name: str, verb: Sequence[str], namespace: int | None = None, **fds: Any) -> process.Part:
+            part = process.Part(verb, run_file, log, namespace, **fds)
             stack.callback(part.kill)
             parts[name] = part
             return part
@@ -75,9 +82,15 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         start("probe", ["probe-tcp"])
         if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
-        start("server", ["replay"], paths.server)
+        if visit:
+            start("server", ["replay"], paths.server)
         for part in parts.values():
             part.wait_ready()
+        began_flows, traffic = 0, None
+        if run["flows"]:
+            verb = ["flows", f"--client-namespace={CLIENT_FD}"]
+            traffic = start("flows", verb, paths.server, extra_fds={CLIENT_FD: paths.client})
+            began_flows = traffic.wait_ready()["begin"]
 
         def spawn(argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
             return process.spawn(argv, namespace=paths.client, ordinary_user=True, **options)
@@ -85,15 +98,19 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         pids = {name: part.pid for name, part in parts.items()}
 
         def disturb() -> None:
+            if visit:
+                _wait_until(run["epoch_ns"] + began_flows + visit["start_ns"], look)
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
         def look() -> None:
             for part in parts.values():
-                part.check()
+                if not (part is traffic and part.has_ended()):
+                    part.check()
 
         witness, loading = host.Witness(pids), host.Loading(pids, disturb, look)
-        load = browser.visit(
-            browser.BrowserOptions(
+        load = None
+        if visit:
+            options = browser.BrowserOptions(
                 url=visit["navigation"]["url"],
                 http=transport["http"],
                 hosts=addresses,
@@ -105,13 +122,18 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 mobile=visit["navigation"]["mobile"],
                 clock_ms=visit["navigation"].get("clock_ms"),
                 seed=visit["navigation"]["seed"],
-            ),
-            spawn=spawn,
-            moments=loading,
-        )
-        counters = witness.stop(load.cpu_s)
+            )
+            load = browser.visit(options, spawn=spawn, moments=loading)
+        else:
+            disturb()
+            while not parts["flows"].has_ended():
+                look()
+                time.sleep(LOOK_S)
+        counters = witness.stop(load.cpu_s if load else 0.0)
         duration = time.monotonic_ns() - run["epoch_ns"]
-        summaries |= {name: parts[name].stop() for name in ("server", "probe")}
+        summaries |= {name: parts[name].stop() for name in ("flows", "server", "probe") if name in parts}
+        if traffic:
+            wiring.settled(paths, _crossing_ns(run["segments"][0]))
         ends = {end: wiring.counts(paths, end) for end in ("client", "server")}
         summaries["emulator"] = parts["emulator"].stop()
         last = {end: wiring.counts(paths, end) for end in ends}
@@ -119,11 +141,12 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
-    joined = join.join(load, run, work, folder)
+    joined = join.join(load, run, work, folder, summaries.get("flows"))
     wires = proofs.Wires(before, after, ends, last)
     against = proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link"))
-    assert loading.counters is not None  # the load event fired
-    reasons = validity.check(load, joined, run, summaries, loading.counters, against)
+    of_load = loading.counters if load else counters
+    assert of_load is not None  # the load event fired
+    reasons = validity.check(load, joined, run, summaries, of_load, against)
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
@@ -135,7 +158,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             "verdict": verdict,
             "reasons": json.dumps(reasons),
             "kernel": platform.release(),
-            "browser": load.browser,
+            "browser": load.browser if load else None,
             "wirepaint": __version__,
             "sysctls": json.dumps(sysctls),
             "client_congestion": sysctls["net.ipv4.tcp_congestion_control"],
@@ -144,6 +167,18 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     for name, rows in tables.items():
         trace.write_table(folder, name, rows)
     return {"verdict": verdict, "reasons": reasons, "duration_ns": duration, "summaries": summaries}
+
+
+def _wait_until(instant: int, look: Callable[[], None]) -> None:
+    """Waits for an instant of the monotonic clock, in ns."""
+    while (left := instant - time.monotonic_ns()) > 0:
+        look()
+        time.sleep(min(left / 1e9, LOOK_S))
+
+
+def _crossing_ns(segment: dict[str, Any]) -> int:
+    """A time in which packets under way leave a segment, with queues of up to 200 ms."""
+    return segment["down"]["delay_ns"] + segment["up"]["delay_ns"] + 200_000_000
 
 
 def host_of(run: dict[str, Any], role: str) -> dict[str, Any]:

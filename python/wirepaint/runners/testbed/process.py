@@ -84,7 +84,12 @@ class Part:
     """
 
     def __init__(
-        self, verb: Sequence[str], run_file: Path, log: IO[Any], namespace: int | None = None
+        self,
+        verb: Sequence[str],
+        run_file: Path,
+        log: IO[Any],
+        namespace: int | None = None,
+        extra_fds: Mapping[int, int] | None = None,
     ) -> None:
         self.name = " ".join(verb)
         self._run_file = run_file
@@ -93,6 +98,7 @@ class Part:
         self._process = spawn(
             [dataplane.program(), *verb, run_file],
             namespace=namespace,
+            extra_fds=extra_fds,
             stdout=subprocess.PIPE,
             stderr=log,
         )
@@ -114,6 +120,10 @@ class Part:
                 raise RunFailed(f"{self.name} did not get ready: {self._why()}")
             self.ready = line
         return self.ready
+
+    def has_ended(self) -> bool:
+        """True once the part has ended by itself with success."""
+        return self._process.poll() == 0
 
     def check(self) -> None:
         """Raises ``RunFailed`` if the part has ended by itself: the page would wait until its timeout."""

@@ -137,7 +137,8 @@ def _packets(wires: Wires, emulator: Mapping[str, Any], network: Mapping[str, An
 
 def _connections(wires: Wires, joined: Joined) -> Iterator[Reason]:
     """Nobody but browser and server opened a TCP connection."""
-    accepted = len(joined.served) + len(joined.strangers)
+    of_flows = sum(record["server"]["congestion"] is not None for record in joined.of_flows)
+    accepted = len(joined.served) + len(joined.strangers) + of_flows
     for end, counts in wires.last.items():
         opened, passive = (0, accepted) if end == "server" else (counts.opened, 0)
         if (counts.opened, counts.accepted) != (opened, passive):
@@ -270,10 +271,14 @@ def _round_trips(joined: Joined, link: pl.DataFrame, network: Mapping[str, Any])
         rtt = row["min_rtt"]
         if rtt < least - RTT_BELOW_NS:
             expected = f"at least {least / 1e6:.1f} ms"
-            yield Reason("round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host']}", expected)
+            yield Reason(
+                "round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host'] or 'a flow'}", expected
+            )
         elif rtt > most + RTT_BUSY_NS:
             expected = f"at most {most / 1e6:.1f} ms with the longest queue"
-            yield Reason("round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host']}", expected)
+            yield Reason(
+                "round_trip", "invalid", f"{rtt / 1e6:.1f} ms with {row['host'] or 'a flow'}", expected
+            )
 
 
 def _segment_size(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
@@ -282,35 +287,37 @@ def _segment_size(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     for row in joined.tables["connection"]:
         if row["mss"] not in (None, wanted):
             yield Reason(
-                "segment_size", "invalid", f"{row['mss']} bytes with {row['host']}", f"{wanted} bytes"
+                "segment_size",
+                "invalid",
+                f"{row['mss']} bytes with {row['host'] or 'a flow'}",
+                f"{wanted} bytes",
             )
 
 
 def _receive_window(joined: Joined) -> Iterator[Reason]:
-    page = joined.tables["page"][0]
-    load = page["load_event"] - page["navigation_start"]
+    begin, end = joined.span
+    senders = [*joined.served.values(), *(record[record["sender"]] for record in joined.of_flows)]
     limited = 1000 * max(
-        (record["tcp"].get("rwnd_limited_us", 0) for record in joined.served.values() if record.get("tcp")),
-        default=0,
+        (sender["tcp"].get("rwnd_limited_us", 0) for sender in senders if sender.get("tcp")), default=0
     )
-    if limited > LIMITED_SHARE * load:
+    if limited > LIMITED_SHARE * (end - begin):
         found = f"it kept data of a connection back for {limited / 1e6:.0f} ms"
-        yield Reason("receive_window", "note", found, f"less than {LIMITED_SHARE:.0%} of the load")
+        yield Reason("receive_window", "note", found, f"less than {LIMITED_SHARE:.0%} of the time")
 
 
 def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterator[str]:
-    """Pauses of a part while the page loaded, in words; before that it has nothing to serve."""
-    page = joined.tables["page"][0]
+    """Pauses of a part in the time that counts, in words; before that it has nothing to serve."""
+    begin, end = joined.span
     for pause in summary.get("pauses", ()):
         began, ended = pause["at"] - pause["length"], pause["at"]
-        during = page["navigation_start"] <= ended and began <= page["load_event"]
+        during = begin <= ended and began <= end
         if during and pause["length"] > longest:
             yield f"paused for {pause['length'] / 1e6:.1f} ms until {ended / 1e6:.0f} ms"
 
 
 def _think_times(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The server began each answer at the asked time; a planted fault may have told it another time."""
-    responses = run["server"]["responses"]
+    responses = run["server"]["responses"] if joined.requests else []
     excess = []
     for record in joined.requests:
         if record["response"] is None or record.get("began") is None:

@@ -40,6 +40,9 @@ CALIBRATION_MOST = {"bit/s": 0.01, "B": 0.01, "ms": 1.0, "packets": float("inf")
 The depth of the queue only makes a note. Loss that was not asked for has no allowance."""
 OUTSIDE_THE_MODEL = frozenset({"ring drops", "backlog drops", "send failures", "frames without memory"})
 """Faults of the emulator that lose single packets; the others mean that the path was not what was asked."""
+UNSEEN_SHARE = 0.02
+"""Of a connection's retransmissions: a long flow has thousands, some from timers that ran on top of a task
+without BPF programs. Fewer without a row make a note."""
 HEADERS_FRAMING = 256
 """Bytes that HTTP/2 may add to the headers as text (HPACK's literals are shorter), with frames."""
 FRAMING_SHARE = 0.02
@@ -47,7 +50,7 @@ FRAMING_SHARE = 0.02
 
 
 def check(
-    load: PageLoad,
+    load: PageLoad | None,
     joined: Joined,
     run: Mapping[str, Any],
     summaries: Mapping[str, Mapping[str, Any]],
@@ -56,17 +59,12 @@ def check(
 ) -> list[dict[str, str]]:
     """All reasons against a run, worst first; empty when there is none.
 
-    ``proofs`` are the reasons found by ``proofs.prove``.
+    ``load`` is None for a run of flows alone; ``proofs`` are the reasons found by ``proofs.prove``.
     """
     order = {"invalid": 0, "suspect": 1, "note": 2}
     reasons = [
-        *_congestion(joined, run),
-        *_versions(load, joined, run),
-        *_connections(joined),
-        *_cold(load, joined),
-        *_objects(load, joined, run),
-        *_only_the_page(load, joined, run),
-        *_browser(load),
+        *(_page(load, joined, run) if load is not None else ()),
+        *_flows(joined, run),
         *_emulator(summaries.get("emulator", {})),
         *_calibration(run["checks"]["calibration"]),
         *_probe(summaries.get("probe", {}), joined),
@@ -81,6 +79,50 @@ def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
     """``invalid``, ``suspect`` or ``valid``: the worst severity decides."""
     severities = {reason["severity"] for reason in reasons}
     return next((name for name in ("invalid", "suspect") if name in severities), "valid")
+
+
+def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
+    yield from _congestion(joined, run)
+    yield from _versions(load, joined, run)
+    yield from _connections(joined)
+    yield from _cold(load, joined)
+    yield from _objects(load, joined, run)
+    yield from _only_the_page(load, joined, run)
+    yield from _browser(load)
+
+
+def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
+    """The kernel reports what was asked for both ends of each flow's connection; all flows began."""
+    hosts = {host["role"]: host for host in run["hosts"]}
+    asked = {flow["name"]: flow for flow in run["flows"]}
+    own_window = run["checks"].get("flows_with_own_window", ())
+    for record in joined.of_flows:
+        flow = asked[record["flow"]]
+        for side in ("client", "server"):
+            end, where = record[side], f"{side} of flow {record['flow']}"
+            if end["congestion"] is None:
+                yield Reason("flows", "invalid", f"the {where} was never connected", "both ends connected")
+                continue
+            own = flow.get("congestion") if flow["sender"] == side else None
+            wanted = own or hosts[side]["congestion"]
+            for when, key in (("when connected", "congestion"), ("at its end", "congestion_end")):
+                if end[key] != wanted:
+                    yield Reason("congestion", "invalid", f"{end[key]} {when}, {where}", wanted)
+                    break
+            window, free = hosts[side]["initial_window"], run["checks"]["own_initial_window"] and not own
+            checked = side == "server" and not free and record["flow"] not in own_window
+            if checked and (found := end["initial_window"]) != window:
+                yield Reason("initial_window", "invalid", f"{found}, {where}", str(window))
+    waiting = set(asked) - {record["flow"] for record in joined.of_flows}
+    if first := [name for name in waiting if not (asked[name].get("after") or asked[name]["background"])]:
+        yield Reason("flows", "invalid", f"never began: {_some(first)}", "every flow begins")
+    # A flow that ended has shut its sender's direction down, and its reader has all bytes.
+    if not run["visits"]:
+        ended = set(joined.ended_flows)
+        late = [name for name in asked if name not in ended and name not in run["checks"].get("endless", ())]
+        if late:
+            found = f"not ended after {run['until_ns'] / 1e9:g} s: {_some(late)}"
+            yield Reason("flows", "note", found, "all flows with an end reach it")
 
 
 def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
@@ -323,10 +365,17 @@ def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     # If the probe's program did not run, a congestion control's program did not either
     # (docs/guide/congestion.md, "Unseen ACKs"). A built-in one still runs, but all compared runs must pass
     # the same filter.
+    few: list[int] = []
     for row in summary.get("unseen", ()):
+        if not row["segments"] and row["retransmissions"] <= UNSEEN_SHARE * row["retransmitted"]:
+            few.append(row["retransmissions"])
+            continue
         what = f"{row['segments']} segments and {row['retransmissions']} retransmissions"
         found = f"BPF missed {what} of {row['server_address']} to port {row['client_port']}"
         yield Reason("unseen_acks", "suspect", found, "none")
+    if few:
+        found = f"BPF missed {sum(few)} retransmissions, at most {UNSEEN_SHARE:.0%} of a connection's"
+        yield Reason("unseen_acks", "note", found, "none")
     if joined.unsampled:
         ids = ", ".join(map(str, joined.unsampled))
         yield Reason("unseen_acks", "suspect", f"no sample of the sender of connection {ids}", "samples")

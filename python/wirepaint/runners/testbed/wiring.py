@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import socket
 import struct
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ _MOVING = {"tcp_available_congestion_control", "tcp_allowed_congestion_control",
 """Settings that are not compared: those of the whole host, which may change, and a secret."""
 _DEVICES = {"client": ("c0",), "wire": ("c1", "s1"), "server": ("s0",)}
 ETHERNET_BYTES = 14
+LONGEST_S = 5.0
+"""Longest wait for the packets under way at the end of flows."""
 _OFFLOADS = {"tx checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 """The ethtool commands that read each offload (linux/ethtool.h)."""
 
@@ -90,6 +93,22 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
         accepted=protocols["Tcp"]["PassiveOpens"],
         others=others,
     )
+
+
+def settled(namespaces: Namespaces, path_ns: int) -> dict[str, Counts]:
+    """Counts of both ends once no packet is under way: flows that are cut off leave some.
+
+    ``path_ns`` is a time in which packets cross the path both ways. After ``LONGEST_S`` the counts are taken
+    as they are.
+    """
+    deadline = time.monotonic() + LONGEST_S
+    found = {end: counts(namespaces, end) for end in ("client", "server")}
+    while time.monotonic() < deadline:
+        time.sleep(path_ns / 1e9)
+        before, found = found, {end: counts(namespaces, end) for end in found}
+        if before == found:
+            break
+    return found
 
 
 def _protocols() -> dict[str, dict[str, int]]:

@@ -1,0 +1,129 @@
+"""Flows of an evaluation: what a user writes, and the flows of the runs."""
+
+from pathlib import Path
+
+import pytest
+
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import plan
+
+ALONE = """
+title = "Flows"
+backend = "simulator"
+warmup = false
+duration = "10 s"
+[scenarios]
+network = ["lte"]
+congestion = ["cubic", "fld"]
+"""
+
+
+def planned(folder: Path, flows: str, head: str = ALONE):
+    file = folder / "evaluation.toml"
+    file.write_text(head + flows)
+    return plan(file)
+
+
+def test_a_run_of_flows_alone_is_named_after_them_and_repeated(tmp_path: Path):
+    found = planned(tmp_path, '[[flows]]\nname = "a"\nbulk = "endless"\n')
+    assert len(found.runs) == 2 * 5
+    run = next(run for run in found.runs if run.visit == 1 and run.congestion.name == "fld")
+    assert (run.key, run.page, run.timeout_s) == ("lte-fld.flows.v01", None, 10)
+    [flow] = run.flows
+    assert (flow.name, flow.sender, flow.kind, flow.endless) == (
+        "a",
+        "server",
+        {"kind": "bulk", "bytes": None},
+        True,
+    )
+
+
+def test_equal_flows_are_numbered_and_wait_for_others_or_for_each_other(tmp_path: Path):
+    text = """
+[[flows]]
+name = "first"
+count = 2
+bulk = "1 MB"
+direction = "up"
+[[flows]]
+name = "second"
+count = 2
+bulk = "2 s"
+after = "first"
+start = "1 s"
+[[flows]]
+name = "third"
+count = 3
+exchange = { request = "100 B", response = "5 kB", count = 2 }
+in_turn = true
+after = "second"
+"""
+    with pytest.raises(UsageError, match=r"flows\[2\].after: found second, with count 2"):
+        planned(tmp_path, text)
+    flows = (
+        planned(tmp_path, text.replace('in_turn = true\nafter = "second"', "in_turn = true")).runs[0].flows
+    )
+    assert [(flow.name, flow.after) for flow in flows] == [
+        ("first.1", None), ("first.2", None), ("second.1", "first.1"), ("second.2", "first.2"),
+        ("third.1", None), ("third.2", "third.1"), ("third.3", "third.2"),
+    ]  # fmt: skip
+    assert (flows[0].sender, flows[0].kind["bytes"]) == ("client", 1_000_000)
+    assert (flows[2].start_ns, flows[2].stop_ns) == (10**9, 3 * 10**9)
+
+
+def test_rates_count_from_the_start_and_the_last_one_decides_whether_there_is_an_end(tmp_path: Path):
+    text = """
+[[flows]]
+name = "bursts"
+start = "2 s"
+write = "1 kB"
+rate = [
+  { rate = "512 kbit/s" }, { at = "1 s", rate = "0" },
+  { at = "3 s", rate = "1 Mbit/s" }, { at = "4 s", rate = "0" },
+]
+"""
+    [flow] = planned(tmp_path, text, ALONE.replace('duration = "10 s"', "")).runs[0].flows
+    assert flow.kind["rates"] == [
+        {"at_ns": 2 * 10**9, "bit_per_s": 512_000}, {"at_ns": 3 * 10**9, "bit_per_s": 0},
+        {"at_ns": 5 * 10**9, "bit_per_s": 10**6}, {"at_ns": 6 * 10**9, "bit_per_s": 0},
+    ]  # fmt: skip
+    assert not flow.endless
+
+
+FAULTS = {
+    '[[flows]]\nname = "a"\n': "flows[0]: found none in flow a; accepted: one of bulk, rate, exchange",
+    '[[flows]]\nname = "a"\nbulk = "1 MB"\nrate = "1 Mbit/s"\n':
+        "flows[0]: found bulk, rate in flow a; accepted: one of bulk, rate, exchange",
+    '[[flows]]\nname = "a"\nbulk = "1 parsec"\n':
+        'flows[0].bulk: found "1 parsec"; accepted: a size such as "10 MB"',
+    '[[flows]]\nname = "A b"\nbulk = "1 MB"\n':
+        'flows[0].name: found "A b"; accepted: 1 to 32 characters of a-z, 0-9, _ and -',
+    '[[flows]]\nname = "a"\nbulk = "1 MB"\nafter = "b"\n':
+        'flows[0].after: found "b"; accepted: the name of a flow above it',
+    '[[flows]]\nname = "a"\nbulk = "1 MB"\n[[flows]]\nname = "a"\nbulk = "1 MB"\n':
+        'flows[1].name: found a second "a"; accepted: names that differ',
+    '[[flows]]\nname = "a"\nbulk = "1 MB"\ncongestion = "cubick"\n':
+        'flows[0].congestion: found "cubick"; accepted: for the simulator one of',
+    '[[flows]]\nname = "a"\nbulk = "3 s"\nstop = "2 s"\n':
+        "flows[0].stop: found 2000000000; accepted: a time after start, and no bulk that lasts for a time",
+    "": "user_agents: found neither; accepted: a table [[user_agents]] or [[flows]]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_each_fault_is_one_sentence(text: str, tmp_path: Path):
+    with pytest.raises(UsageError) as refused:
+        planned(tmp_path, text)
+    assert f"evaluation.toml: {FAULTS[text]}" in str(refused.value)
+
+
+def test_keys_of_flows_alone_and_of_visits_do_not_mix(tmp_path: Path):
+    endless = '[[flows]]\nname = "a"\nbulk = "endless"\n'
+    with pytest.raises(
+        UsageError, match=r"flows\[0\]: found a flow without end; accepted: an amount, stop, or"
+    ):
+        planned(tmp_path, endless, ALONE.replace('duration = "10 s"', ""))
+    with pytest.raises(UsageError, match=r"scenarios.http: .*no such key without user_agents"):
+        planned(tmp_path, endless, ALONE + 'http = ["h1"]\n')
+    with pytest.raises(UsageError, match=r"duration: .*no such key beside user_agents"):
+        planned(tmp_path, endless + '[[user_agents]]\npages = ["x"]\n')

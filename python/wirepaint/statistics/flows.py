@@ -1,0 +1,88 @@
+"""The flows of an evaluation by their names: what each got, and what that cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from json import dumps as to_json
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from wirepaint import metrics as measured
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+from wirepaint.statistics.compare import OF_FLOWS, OF_LINK
+from wirepaint.statistics.intervals import Interval, median
+from wirepaint.statistics.terminal import NOTHING, WIDTH
+from wirepaint.statistics.wording import number
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """The flows of one name in one scenario.
+
+    ``values`` has the median over ``runs`` runs, with its 95 % interval, by metric; those of
+    :data:`wirepaint.statistics.compare.OF_LINK` are the run's. A metric that they do not have is left out.
+    """
+
+    scenario: str
+    flow: str
+    runs: int
+    values: dict[str, Interval]
+
+
+def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[FlowRow]:
+    """One row per scenario and name of flows, in the order of the evaluation file; empty without flows."""
+    return of_table(measured.table(results, verdicts))
+
+
+def of_table(table: pl.DataFrame) -> list[FlowRow]:
+    """The same from :func:`wirepaint.metrics.table`."""
+    found = []
+    counted = table.filter(~pl.col("warmup") & pl.col("of_flows"))
+    for (scenario, flow), group in counted.group_by("scenario", "page", maintain_order=True):
+        known = {
+            name: group[measured.get(name).column].drop_nulls().to_list() for name in (*OF_FLOWS, *OF_LINK)
+        }
+        values = {name: median(numbers) for name, numbers in known.items() if numbers}
+        found.append(FlowRow(str(scenario), str(flow), group["run_key"].n_unique(), values))
+    return found
+
+
+def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
+    """``wirepaint flows``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
+    results = Results.open(results_dir)
+    found = rows(results, ("valid", "suspect") if suspect else ("valid",))
+    if not found:
+        raise UsageError(str(results_dir), "no run with flows that counts", "results of [[flows]]")
+    if json:
+        print(to_json({"title": results.title, "flows": [asdict(row) for row in found]}, indent=1))
+        return
+    console = Console(width=WIDTH, highlight=False)
+    for scenario in dict.fromkeys(row.scenario for row in found):
+        of_scenario = [row for row in found if row.scenario == scenario]
+        console.print(f"[bold]{scenario}[/bold], median of {of_scenario[0].runs} runs")
+        console.print(_table(of_scenario))
+        link = of_scenario[0].values
+        said = [f"{measured.get(n).title} {cell(link[n], n)}" for n in OF_LINK if n in link]
+        console.print("; ".join(said) + "\n", style="dim")
+
+
+def cell(value: Interval | None, metric: str) -> str:
+    """A median with its unit."""
+    unit = measured.get(metric).unit.removeprefix("1")
+    return NOTHING if value is None else f"{number(value.value)} {unit}".rstrip()
+
+
+def _table(of_scenario: Sequence[FlowRow]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("flow", no_wrap=True)
+    shown = [name for name in OF_FLOWS if any(name in row.values for row in of_scenario)]
+    for name in shown:
+        table.add_column(measured.get(name).title.lower(), justify="right")
+    for row in of_scenario:
+        table.add_row(row.flow, *(cell(row.values.get(name), name) for name in shown))
+    return table

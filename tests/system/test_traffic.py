@@ -1,0 +1,182 @@
+"""Flows over real TCP: what they transfer, what the kernel says of them, and faults that checks find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from wirepaint import metrics
+from wirepaint.errors import RunFailed
+from wirepaint.evaluation import ResolvedRun, plan
+from wirepaint.results import trace
+from wirepaint.results.outcome import Outcome
+from wirepaint.runners import simulator, testbed
+from wirepaint.runners.contract import Job
+from wirepaint.runners.testbed.calibrate import calibrate
+from wirepaint.runners.testbed.cells import Cells
+
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.timed]
+
+EVALUATION = """
+title = "Flows"
+backend = "{backend}"
+warmup = false
+repeats = 1
+duration = "6 s"
+[scenarios]
+network = ["lte"]
+[[flows]]
+name = "big"
+count = 2
+bulk = "endless"
+congestion = "fld"
+start = "1500 ms"
+[[flows]]
+name = "voice"
+rate = "64 kbit/s"
+write = "160 B"
+stop = "5 s"
+[[flows]]
+name = "web"
+exchange = {{ request = "300 B", response = "40 kB", count = 3, pause = "100 ms" }}
+[[flows]]
+name = "upload"
+after = "web"
+bulk = "500 kB"
+direction = "up"
+congestion = "cubic"
+"""
+
+BESIDE = """
+title = "A page beside downloads"
+backend = "testbed"
+warmup = false
+[scenarios]
+network = ["lte"]
+[[user_agents]]
+pages = ["kit"]
+visits = 1
+start = "2 s"
+[[flows]]
+name = "downloads"
+count = 3
+bulk = "endless"
+congestion = "reno"
+"""
+
+
+class Lab:
+    def __init__(self, cells: Cells, folder: Path) -> None:
+        self._cells, self._folder = cells, folder
+        self.run = self._planned("testbed")
+        self._calibration = calibrate(self.run.network, short=True, cells=cells)
+        self._count = 0
+
+    def _planned(self, backend: str) -> ResolvedRun:
+        file = self._folder / "evaluation.toml"
+        file.write_text(EVALUATION.format(backend=backend))
+        [run] = plan(file).runs
+        return run
+
+    def beside(self) -> ResolvedRun:
+        file = self._folder / "beside.toml"
+        file.write_text(BESIDE)
+        [run] = plan(file).runs
+        return run
+
+    def carried_out(
+        self, planted: tuple[dict[str, object], ...] = (), run: ResolvedRun | None = None
+    ) -> tuple[Path, Outcome]:
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        outcome = testbed.run_once(
+            run or self.run, folder, session=self._cells, calibration=self._calibration, planted=planted
+        )
+        return folder, outcome
+
+    def simulated(self) -> Path:
+        folder = self._folder / "simulated"
+        folder.mkdir()
+        [(_, outcome)] = simulator._ends(iter([Job(self._planned("simulator"), folder)]), _at_once)
+        assert isinstance(outcome, Outcome) and outcome.verdict == "valid"
+        return folder
+
+
+def _at_once():
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Cells() as cells:
+        yield Lab(cells, tmp_path_factory.mktemp("flows"))
+
+
+def checks(outcome: Outcome) -> set[str]:
+    return {reason["check"] for reason in outcome.reasons if reason["severity"] == "invalid"}
+
+
+def test_flows_transfer_what_was_asked_and_both_back_ends_tell_it_alike(lab: Lab) -> None:
+    folder, outcome = lab.carried_out()
+    assert checks(outcome) == set(), outcome.reasons
+    flows = trace.read_table(folder, "flow").unique("flow", maintain_order=True, keep="last")
+    of = {row["flow"]: row for row in flows.iter_rows(named=True)}
+    assert set(of) == {"big.1", "big.2", "voice", "web", "upload"}
+    assert (of["web"]["bytes"], of["upload"]["bytes"]) == (3 * 40_000, 500_000)
+    assert of["upload"]["sender"] == "client" and of["upload"]["started"] >= of["web"]["ended"]
+    # A write of 160 bytes each 20 ms, from 0 s on until 5 s.
+    assert of["voice"]["bytes"] == pytest.approx(250 * 160, abs=160)
+    messages = trace.read_table(folder, "message").filter(pl.col("flow") == "voice")
+    assert messages.height * 160 == of["voice"]["bytes"]
+    # On the idle path a message takes its 13 ms and what the hosts add.
+    delays = messages.select((pl.col("read") - pl.col("due")) / 1e6).to_series()
+    assert 13 < delays.min() < 14  # type: ignore[operator]
+    connections = trace.read_table(folder, "connection")
+    assert connections["congestion"].str.starts_with("fld").sum() == 2
+    tcp = trace.read_table(folder, "tcp")
+    assert set(connections["connection"]) >= set(tcp["connection"].drop_nulls())
+    assert tcp.filter(pl.col("connection").is_null()).height == 0
+    simulated = lab.simulated()
+    for name, group, within in [("goodput", "big", 0.1), ("flow-completion-time", "web", 0.05)]:
+        metric = metrics.get(name)
+        real, modelled = (
+            metric.read(lambda table, f=f: trace.read_table(f, table), flows=group).value
+            for f in (folder, simulated)
+        )
+        assert modelled == pytest.approx(real, rel=within), name
+
+
+def test_another_congestion_control_on_a_flow_is_found(lab: Lab) -> None:
+    wrong = {"at": "run", "set": {"flows.0.congestion": "reno"}}
+    _, outcome = lab.carried_out((wrong,))
+    assert checks(outcome) == {"congestion"}
+    assert any("flow big.1" in reason["found"] for reason in outcome.reasons)
+
+
+def test_a_part_that_is_killed_fails_the_run_and_says_so(lab: Lab) -> None:
+    kill = {"at": "load", "in": "cell", "do": "sleep 1; kill -9 $FLOWS"}
+    with pytest.raises(RunFailed, match=r"flows .*ended under way with -9"):
+        lab.carried_out((kill,))
+
+
+def test_a_visit_begins_at_its_time_beside_flows_that_end_with_it(lab: Lab) -> None:
+    folder, outcome = lab.carried_out(run=lab.beside())
+    assert checks(outcome) == set(), outcome.reasons
+    page = trace.read_table(folder, "page").row(0, named=True)
+    flows = trace.read_table(folder, "flow")
+    began, last = flows["started"].min(), flows["time"].max()
+    assert isinstance(began, int) and isinstance(last, int)
+    assert page["navigation_start"] - began >= 2 * 10**9
+    assert page["load_event"] < last < outcome.duration_ns and flows["ended"].null_count() == flows.height
+    # The page's connections and those of the flows have numbers of their own.
+    connections = trace.read_table(folder, "connection")
+    assert connections["connection"].n_unique() == connections.height
+    assert connections.filter(pl.col("visit").is_null())["connection"].sort().to_list() == sorted(
+        flows["connection"].unique()
+    )
