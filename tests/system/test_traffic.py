@@ -173,7 +173,7 @@ def test_a_visit_begins_at_its_time_beside_flows_that_end_with_it(lab: Lab) -> N
     began, last = flows["started"].min(), flows["time"].max()
     assert isinstance(began, int) and isinstance(last, int)
     assert page["navigation_start"] - began >= 2 * 10**9
-    assert page["load_event"] < last < outcome.duration_ns and flows["ended"].null_count() == flows.height
+    assert page["load_event"] < last and flows["ended"].null_count() == flows.height
     # The page's connections and those of the flows have numbers of their own.
     connections = trace.read_table(folder, "connection")
     assert connections["connection"].n_unique() == connections.height

@@ -122,11 +122,11 @@ impl Transfer {
     /// Counts the flow's times from `origin`. Call once, before anything else; returns when it connects.
     pub fn begin(&mut self, origin: Time) -> Time {
         let later = origin.since(Time::ZERO);
-        self.start = self.start + later;
+        self.start += later;
         self.stop = self.stop.map(|stop| stop + later);
         match &mut self.writer {
             Writer::Cbr { rates, next, .. } => {
-                rates.iter_mut().for_each(|rate| rate.at_ns = rate.at_ns + later);
+                rates.iter_mut().for_each(|rate| rate.at_ns += later);
                 *next = rates.first().map(|rate| rate.at_ns.max(self.start));
             }
             Writer::RequestResponse(exchange) => exchange.next = Some(self.start),

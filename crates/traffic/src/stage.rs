@@ -170,7 +170,7 @@ impl Stage {
             }
             if self.now() >= sample {
                 self.sample()?;
-                sample = sample + self.interval;
+                sample += self.interval;
                 stop = signals.wait_for(Pause::ZERO);
             }
             stop = stop || signals.wait_for(Pause::ZERO);

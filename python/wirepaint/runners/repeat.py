@@ -59,7 +59,7 @@ def repeat(file: Path, folder: Path, *, trust: bool) -> Repeated:
     folder.mkdir(parents=True, exist_ok=True)
     here = folder.absolute()
     run = replace(described, congestion=instances, trace_dir=here, work_dir=here)
-    on_testbed = any(visit.navigation for visit in run.visits)
+    on_testbed = any(v.navigation for v in run.visits) or any(s.interfaces for s in run.segments)
     verdict, reasons = _on_testbed(run, file) if on_testbed else _simulated(run)
     backend = "testbed" if on_testbed else "simulator"
     return Repeated(backend, verdict, _load_ms(folder), _load_ms(file.parent), reasons)
@@ -80,13 +80,14 @@ def _read(file: Path) -> Run:
 def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
     from wirepaint.runners.testbed.cells import Cells
 
-    if run.server is None or run.checks is None or len(run.visits) != 1:
+    if run.checks is None or len(run.visits) > 1 or (run.visits and run.server is None):
         raise UsageError(str(file), "no server, no checks or several visits", "the run.json of a testbed run")
+    limit_ns = run.visits[0].timeout_ns if run.visits else run.until_ns
     with Cells() as cells:
         ended = cells.call(
             "wirepaint.runners.testbed.page_run:carry_out",
             {"run": run.document(), "faults": []},
-            timeout_s=run.visits[0].timeout_ns / 1e9 + GRACE_S,
+            timeout_s=limit_ns / 1e9 + GRACE_S,
             log=run.trace_dir / "log.txt",
         )
     return ended["verdict"], ended["reasons"]
