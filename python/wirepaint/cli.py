@@ -91,6 +91,8 @@ def run(
     rehearsing = partial(rehearsal.ensure, say=say, begun_with=manifest.pages(folder)) if rehearse else None
     trusted = (lambda _: True) if trust else partial(_agreed, file)
     planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted)
+    for note in planned.notes:
+        say(note)
     tally = pool.carry_out(
         planned,
         folder,

@@ -148,6 +148,7 @@ tables! {
         congestion: text "congestion control asked for at the server",
         http: text "HTTP version asked for: h1 or h2",
         initial_window: segments "initial window asked for at the server",
+        background: text "name of the background traffic",
         proxy: text "proxy on the path: none",
         user_agent: text "name of the user agent",
         page: text "name of the page",

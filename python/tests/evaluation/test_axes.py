@@ -117,5 +117,13 @@ def test_differences_of_a_new_axis_count_for_the_agreement(folder: Path) -> None
 
 
 def test_factors_begin_with_the_use_of_a_path() -> None:
-    assert list(factors()) == ["congestion", "http", "initial_window", "proxy", "network", "backend"]
-    assert list(axes()) == ["network", "congestion", "http", "initial_window", "proxy"]
+    assert list(factors()) == [
+        "congestion",
+        "http",
+        "initial_window",
+        "proxy",
+        "network",
+        "background",
+        "backend",
+    ]
+    assert list(axes()) == ["network", "congestion", "http", "initial_window", "background", "proxy"]

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from wirepaint.evaluation.background import NONE, Background
 from wirepaint.evaluation.congestion import Congestion, CongestionTable
 from wirepaint.evaluation.network import Network, NetworkTable
-from wirepaint.reading import Table, Text
+from wirepaint.reading import ShortName, Table, Text
 
 HTTP_VERSIONS = {"h1": "http/1.1", "h2": "h2"}
 """The HTTP versions and their names in ALPN (RFC 7301)."""
@@ -90,6 +91,17 @@ class Levels(BaseModel):
             named="given",
         ),
     ]
+    background: Annotated[
+        Background,
+        Axis(
+            "background traffic",
+            ShortName,
+            (NONE,),
+            level=lambda background: background.name,
+            named="varying",
+            of_path=True,
+        ),
+    ] = Background()
     proxy: Annotated[Literal["none"], Axis("proxy", Literal["none"], ("none",), most=1, named="varying")]
 
 

@@ -161,6 +161,8 @@ class PlannedFlow(BaseModel):
     dscp: int
     nagle: bool
     endless: bool
+    background: bool = False
+    """It is there whatever is measured: a run does not wait for its end."""
 
 
 def table_of(flow: str) -> str:

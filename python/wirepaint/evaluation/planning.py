@@ -32,13 +32,15 @@ from typing import Any, Literal, get_args
 
 from wirepaint import files
 from wirepaint.errors import NotTrusted, UsageError
+from wirepaint.evaluation import background as backgrounds
 from wirepaint.evaluation import congestion as congestions
+from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages, sysctls
 from wirepaint.evaluation.axes import Levels, axes, levels
+from wirepaint.evaluation.background import Background
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
-from wirepaint.evaluation.flows import resolve as resolve_flows
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
@@ -112,6 +114,8 @@ class Plan:
     resolved: dict[str, Any]
     cannot_count: dict[str, str]
     """Why no visit of a page can count, by page name."""
+    notes: list[str]
+    """What was found while planning, for the user."""
 
 
 def plan(
@@ -146,7 +150,7 @@ def plan(
     sysctls.check(file.sysctls, f"{place}: sysctls", backends)
     scenarios = list(_scenarios(file, backends, base, place, congestion))
     _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
-    flows = resolve_flows(file.flows, backends, base, f"{place}: flows")
+    flows = of_flows.resolve(file.flows, backends, base, f"{place}: flows")
     visitors = list(_visitors(file, base, place, page_resolver))
     visitors = _by_version(visitors, [scenario.http for scenario in scenarios])
     if rehearse is not None and visitors:
@@ -159,6 +163,13 @@ def plan(
         stop=file.stop,
         resolved=_resolved(file, scenarios, visitors, flows),
         cannot_count={v.page.name: v.page.cannot_count for v in visitors if v.page.cannot_count},
+        notes=list(
+            dict.fromkeys(
+                note
+                for scenario in scenarios
+                if (note := backgrounds.said(scenario.background, scenario.network)) is not None
+            )
+        ),
     )
 
 
@@ -219,13 +230,41 @@ def _scenarios(
         found = f"{resolved['initial_window']} with {', '.join(own)}"
         accepted = "no such key: this congestion control chooses the window of a new connection itself"
         raise UsageError(f"{path}.initial_window", found, accepted)
+    beside = _backgrounds(file, resolved["background"], resolved["network"], backends, base, place)
     for *values, backend in itertools.product(*resolved.values(), backends):
         of = dict(zip(resolved, values, strict=True))
+        of["background"] = beside[of["background"], of["network"].name]
         parts = [axes()[axis].tag(axes()[axis].level(of[axis])) for axis in in_name]
         parts += [written.servers] if written.servers == "together" else []
         parts += [backend] if len(backends) > 1 else []
         name = "-".join(slug(part) for part in parts)
         yield Scenario(name=name, backend=backend, servers=written.servers, **of)
+
+
+def _backgrounds(
+    file: EvaluationFile,
+    names: Sequence[str],
+    of_networks: Sequence[Network],
+    backends: list[BackendName],
+    base: Path,
+    place: str,
+) -> dict[tuple[str, str], Background]:
+    """The background traffic of each level on each network."""
+    where = [f"{place}: background[{i}].name" for i in range(len(file.background))]
+    _differ([table.name for table in file.background], where)
+    own = {of_flows.table_of(flow.name) for flow in file.flows}
+    found = {}
+    for index, name in enumerate(names):
+        at = f"{place}: scenarios.background[{index}]"
+        level, table = backgrounds.resolve(name, file.background, backends, base, at, f"{place}: background")
+        if both := own & {of_flows.table_of(flow.name) for flow in level.flows}:
+            accepted = "a name that no table of flows has"
+            raise UsageError(f"{place}: background, {name}: flows", show(both.pop()), accepted)
+        for network in of_networks:
+            found[name, network.name] = backgrounds.fitted(
+                level, table, network, f"{place}: background, {name}"
+            )
+    return found
 
 
 def _controls(
@@ -369,7 +408,12 @@ def _run(
     flows: tuple[PlannedFlow, ...],
     visit: int,
 ) -> ResolvedRun:
-    of_path = [level for axis, level in levels(scenario).items() if axes()[axis].of_path]
+    # A level that is the only default adds nothing, so that a new axis leaves all seeds as they were.
+    of_path = [
+        level
+        for axis, level in levels(scenario).items()
+        if axes()[axis].of_path and (level,) != axes()[axis].default
+    ]
     if isinstance(visitor, Alone):
         name = page = FLOWS
         of_visitor: dict[str, Any] = {
@@ -400,7 +444,7 @@ def _run(
         page_name=page,
         visit=visit,
         warmup=visit == 0,
-        flows=flows,
+        flows=(*flows, *scenario.background.flows),
         packet_trace=file.packet_trace,
         tls=file.tls,
         servers=scenario.servers,
@@ -416,7 +460,7 @@ def _seed(*parts: object) -> int:
 def _resolved(
     file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor], flows: tuple[PlannedFlow, ...]
 ) -> dict[str, Any]:
-    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows"})
+    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows", "background"})
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
     backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
     return as_written | {
@@ -424,7 +468,9 @@ def _resolved(
         "networks": {name: network.fingerprint() for name, network in unique.items()},
         "congestion": {scenario.congestion.label: scenario.congestion.model_dump() for scenario in scenarios},
         "scenarios": {
-            scenario.name: levels(scenario) | scenario.model_dump(include={"backend", "servers"})
+            scenario.name: levels(scenario)
+            | scenario.model_dump(include={"backend", "servers"})
+            | ({"beside": b.model_dump()} if (b := scenario.background).flows else {})
             for scenario in scenarios
         },
         "flows": [flow.model_dump() for flow in flows],

@@ -14,7 +14,7 @@ Start with :func:`table`. If a trace does not determine a metric, it is null wit
 
 from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric
 from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, distribution, levels, table
+from wirepaint.metrics._table import AXES, all_flows, distribution, levels, table
 
 __all__ = [
     "AXES",
@@ -23,6 +23,7 @@ __all__ = [
     "Missing",
     "Reading",
     "Trace",
+    "all_flows",
     "compute",
     "distribution",
     "get",

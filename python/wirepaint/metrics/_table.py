@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from functools import cache, partial
@@ -91,10 +92,19 @@ def levels(results: Results, axis: str) -> list[str]:
         values = [agent["name"] for agent in evaluation["user_agents"]] or ["flows"]
     elif axis == "page":
         values = [agent["page"] for agent in evaluation["user_agents"]]
-        values += [_flow.group(flow["name"]) for flow in evaluation["flows"]]
+        values += [_flow.group(flow["name"]) for flow in all_flows(results)]
     else:
         values = [scenario[axis] for scenario in evaluation["scenarios"].values()]
     return list(dict.fromkeys(map(str, values)))
+
+
+def all_flows(results: Results) -> list[dict[str, Any]]:
+    """The flows of an evaluation as its manifest has them, with those of the scenarios' background."""
+    evaluation = results.manifest["evaluation"]
+    of_scenarios = (
+        scenario.get("beside", {}).get("flows", []) for scenario in evaluation["scenarios"].values()
+    )
+    return [*evaluation["flows"], *itertools.chain.from_iterable(of_scenarios)]
 
 
 def _ended(results: Results, verdicts: Sequence[str] | None) -> Frame:

@@ -103,7 +103,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
             stop_ns=flow.stop_ns,
             sender=flow.sender,
             after=flow.after,
-            background=run.page is not None,
+            background=flow.background or run.page is not None,
             nodelay=not flow.nagle,
             congestion=control,
             dscp=flow.dscp,
@@ -114,7 +114,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
 
 def unfinished(run: ResolvedRun, flows: list[str]) -> list[dict[str, str]]:
     """A note for flows alone that did not reach their end; ``flows`` are those that did not."""
-    late = {flow.name for flow in run.flows if not flow.endless} & set(flows)
+    late = {flow.name for flow in run.flows if not (flow.endless or flow.background)} & set(flows)
     if run.page is not None or not late:
         return []
     some = ", ".join(sorted(late)[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")

@@ -290,7 +290,7 @@ OF_LINK = ("jain-index", "link-utilisation", "queueing-delay-p50", "drop-rate")
 def headline(results: Results) -> tuple[str, ...]:
     """The metrics that are compared by default: of what the evaluation has, visits, flows or both."""
     evaluation = results.manifest["evaluation"]
-    of_flows = OF_FLOWS if evaluation["flows"] else ()
+    of_flows = OF_FLOWS if measured.all_flows(results) else ()
     return (*HEADLINE, *of_flows) if evaluation["user_agents"] else (*of_flows, *OF_LINK)
 
 

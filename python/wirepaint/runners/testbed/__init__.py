@@ -101,7 +101,7 @@ def describe(
             "identity": identity(run),
             "own_initial_window": run.congestion.own_initial_window,
             "calibration": calibration,
-            "endless": [flow.name for flow in run.flows if flow.endless],
+            "endless": [flow.name for flow in run.flows if flow.endless or flow.background],
             "flows_with_own_window": [
                 flow.name for flow in run.flows if flow.congestion and flow.congestion.own_initial_window
             ],
