@@ -84,3 +84,30 @@ def test_a_path_that_gives_less_than_asked_is_off(monkeypatch: pytest.MonkeyPatc
     assert by_name(result)["rate down"].error == pytest.approx(-0.004, abs=0.0005)
     assert by_name(result)["rate up"].verdict == "ok"
     assert result.verdict == "off"
+
+
+@pytest.mark.timed
+def test_each_service_class_gets_its_share_up_to_its_ceiling(tmp_path: Path) -> None:
+    file = tmp_path / "classes.toml"
+    file.write_text(
+        """
+title = "Classes"
+[down]
+rate = "20 Mbit/s"
+delay = "20 ms"
+queue = {kind = "classes", classes = [
+  {dscp = [10], weight = 50, packets = 100},
+  {dscp = [18], weight = 30, queue = {kind = "codel"}},
+  {weight = 20, packets = 100, ceiling = "2 Mbit/s"},
+]}
+[up]
+rate = "20 Mbit/s"
+delay = "20 ms"
+"""
+    )
+    result = Calibration(**calibrate.calibrate(network.load(str(file))))
+    quantities = by_name(result)
+    asked = [quantities[f"share down of class {number}"].asked for number in (1, 2, 3)]
+    assert asked == pytest.approx([56.25, 33.75, 10])
+    assert quantities["rate down"].asked == 2_000_000  # packets without a code point are in the third class
+    assert result.verdict == "ok", calibrate.table(result)

@@ -68,6 +68,9 @@ congestion = "reno"
 """
 
 
+CLASSES = (Path(__file__).parents[2] / "examples/classes.toml").read_text()
+
+
 class Lab:
     def __init__(self, cells: Cells, folder: Path) -> None:
         self._cells, self._folder = cells, folder
@@ -84,6 +87,16 @@ class Lab:
     def beside(self) -> ResolvedRun:
         file = self._folder / "beside.toml"
         file.write_text(BESIDE)
+        [run] = plan(file).runs
+        return run
+
+    def in_classes(self) -> ResolvedRun:
+        file = self._folder / "classes.toml"
+        file.write_text(
+            CLASSES.replace('"both"', '"testbed"')
+            .replace("15 s", "8 s")
+            .replace("repeats = 3", "repeats = 1")
+        )
         [run] = plan(file).runs
         return run
 
@@ -180,3 +193,14 @@ def test_a_visit_begins_at_its_time_beside_flows_that_end_with_it(lab: Lab) -> N
     assert connections.filter(pl.col("visit").is_null())["connection"].sort().to_list() == sorted(
         flows["connection"].unique()
     )
+
+
+def test_flows_in_service_classes_get_their_shares_of_the_emulated_link(lab: Lab) -> None:
+    folder, outcome = lab.carried_out(run=lab.in_classes())
+    assert checks(outcome) == set(), outcome.reasons
+    share = metrics.get("flow-share")
+    found = [
+        share.read(lambda table: trace.read_table(folder, table), flows=name).value
+        for name in ("gold", "silver", "bronze")
+    ]
+    assert found == pytest.approx([50, 30, 20], abs=1.0)

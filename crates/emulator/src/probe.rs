@@ -85,6 +85,9 @@ pub struct Probes {
     /// Sleeps in steps and spins before each departure; otherwise it only catches up when late.
     #[serde(default)]
     pub punctual: bool,
+    /// Code point of the packets (RFC 2474).
+    #[serde(default)]
+    pub dscp: u8,
 }
 
 /// Quantiles of a measured time in nanoseconds; null when nothing arrived.

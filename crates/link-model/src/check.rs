@@ -1,4 +1,5 @@
 use crate::config::{Action, Capacity, Change, Counted, Direction, Jitter, Loss, Scripted};
+use crate::queue::Queue;
 use crate::refused::{ConfigError, LONGEST, refuse, time};
 use wirepaint_units::Time;
 
@@ -13,6 +14,20 @@ impl Direction {
         self.jitter.check()?;
         self.loss.check()?;
         self.queue.check(mtu + self.overhead_bytes)?;
+        if let Queue::Classes(config) = &self.queue
+            && config.classes.iter().any(|class| class.ceiling_bit_per_s.is_some())
+        {
+            let unlimited = |capacity: &Capacity| matches!(capacity, Capacity::Unlimited);
+            if unlimited(&self.capacity)
+                || self.changes.iter().filter_map(|c| c.capacity.as_ref()).any(unlimited)
+            {
+                return refuse(
+                    "queue.classes",
+                    "a ceiling without a capacity",
+                    "a ceiling below a rate or trace",
+                );
+            }
+        }
         if self.overhead_bytes > 1000 {
             return refuse("overhead_bytes", self.overhead_bytes, "0 to 1000");
         }

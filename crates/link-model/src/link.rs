@@ -29,6 +29,8 @@ pub struct Link<P> {
     queue: Box<dyn Discipline<P>>,
     bottleneck: Bottleneck,
     transmission: Option<Transmission<P>>,
+    /// When the next packet may be sent, if all that wait must wait.
+    ready: Option<Time>,
     delay: Delay<P>,
     /// Smallest delay of the run. The bottleneck is evaluated that far behind the clock, so that an arrival
     /// that is read late still meets the state of its own time.
@@ -102,6 +104,7 @@ impl Counters {
 
 enum Event {
     Transmission,
+    Ready,
     Change,
 }
 
@@ -124,6 +127,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             queue: config.queue.build(full_frame, Stream::new(seed, Element::Queue)),
             bottleneck: Bottleneck::new(&config.capacity, Time::ZERO),
             transmission: None,
+            ready: None,
             delay: Delay::new(config.delay_ns, config.jitter, Stream::new(seed, Element::Jitter)),
             lag: least_delay(config),
             changes: config.changes.iter().cloned().collect(),
@@ -157,6 +161,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             self.latest = self.latest.max(time);
             match event {
                 Event::Transmission => self.transmit(time),
+                Event::Ready => self.start(time, 0),
                 Event::Change => self.change(time),
             }
         }
@@ -236,11 +241,16 @@ impl<P: Packet + Debug + 'static> Link<P> {
         let transmission = match &self.bottleneck {
             Bottleneck::Trace(opportunities) if self.is_busy() => Some(opportunities.time()),
             Bottleneck::Trace(_) => None,
-            _ => self.transmission.as_ref().map(|t| t.done),
+            _ => self.transmission.as_ref().map(|t| t.done).or(self.ready),
+        };
+        let sends = if self.transmission.is_some() || self.ready.is_none() {
+            Event::Transmission
+        } else {
+            Event::Ready
         };
         match (transmission, change) {
             (Some(t), Some(c)) if c < t => Some((c, Event::Change)),
-            (Some(t), _) => Some((t, Event::Transmission)),
+            (Some(t), _) => Some((t, sends)),
             (None, Some(c)) => Some((c, Event::Change)),
             (None, None) => None,
         }
@@ -290,7 +300,13 @@ impl<P: Packet + Debug + 'static> Link<P> {
 
     /// Takes the next packet from the queue into transmission; `ahead` of its work is done.
     fn start(&mut self, now: Time, ahead: u64) {
-        let Some(packet) = self.queue.dequeue(now, &mut self.fates) else { return };
+        self.ready = None;
+        let Some(packet) = self.queue.dequeue(now, &mut self.fates) else {
+            if matches!(self.bottleneck, Bottleneck::Rate(_)) {
+                self.ready = self.queue.ready();
+            }
+            return;
+        };
         let work = self.bottleneck.work(packet.packet.ip_bytes(), self.overhead_bytes).saturating_sub(ahead);
         let done = match &self.bottleneck {
             Bottleneck::Rate(rate) => done_at(*rate, now, work),
@@ -373,7 +389,7 @@ impl<P: Packet + Debug + 'static> LinkModel<P> for Link<P> {
         self.queue.enqueue(now, packet, &mut self.fates);
         match &mut self.bottleneck {
             Bottleneck::Trace(opportunities) if idle => opportunities.skip_past(now),
-            Bottleneck::Rate(_) if idle => self.start(now, 0),
+            Bottleneck::Rate(_) if self.transmission.is_none() => self.start(now, 0),
             _ => {}
         }
     }

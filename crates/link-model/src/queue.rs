@@ -37,8 +37,13 @@ pub trait Discipline<P>: Debug {
     /// Takes a packet in, or drops it or others into `fates`.
     fn enqueue(&mut self, now: Time, packet: Queued<P>, fates: &mut Fates<P>);
 
-    /// The packet to transmit next; `None` when the queue is empty.
+    /// The packet to transmit next; `None` when the queue is empty, or when all that wait must wait longer.
     fn dequeue(&mut self, now: Time, fates: &mut Fates<P>) -> Option<Queued<P>>;
+
+    /// When a packet may be transmitted, if all that wait must wait.
+    fn ready(&self) -> Option<Time> {
+        None
+    }
 
     /// Packets and wire bytes waiting.
     fn backlog(&self) -> Backlog;

@@ -96,12 +96,17 @@ fn queue() -> impl Strategy<Value = Queue> {
         })),
         (1_u32..5, 0_u32..2).prop_map(|(weight, priority)| Queue::Classes(classes::Config {
             classes: vec![
-                ServiceClass { dscp: vec![1], priority: 0, weight, packets: Some(20), bytes: None },
-                ServiceClass { dscp: vec![2], priority, weight: 2, packets: None, bytes: Some(30_000) },
-                ServiceClass { dscp: vec![], priority: 1, weight: 3, packets: Some(20), bytes: None },
+                ServiceClass { packets: Some(20), ..class(&[1], 0, weight) },
+                ServiceClass { bytes: Some(30_000), ..class(&[2], priority, 2) },
+                ServiceClass { packets: Some(20), ..class(&[], 1, 3) },
             ]
         })),
     ]
+}
+
+fn class(dscp: &[u8], priority: u32, weight: u32) -> ServiceClass {
+    let dscp = dscp.to_vec();
+    ServiceClass { dscp, priority, weight, packets: None, bytes: None, queue: None, ceiling_bit_per_s: None }
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {

@@ -141,17 +141,36 @@ class Pie(Table):
 
 
 class ServiceClass(Table):
-    """A class of ``classes``: code points (none: all that no other names), level, share, queue."""
+    """A class of ``classes``: code points (none: all that no other names), level, share, ceiling, queue."""
 
     dscp: list[Annotated[int, Field(ge=0, le=63)]] = Field(default_factory=list, max_length=64)
     priority: Annotated[int, Field(ge=0, le=1000)] = 0
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     packets: Positive | None = None
     bytes: Size | None = None
+    ceiling: Rate | None = None
+    """Its most, whatever the others leave."""
+    queue: Annotated[Codel | FqCodel | Pie, Field(discriminator="kind")] | None = None
+    """Another discipline than drop-tail with ``packets`` and ``bytes``."""
+
+    @model_validator(mode="after")
+    def _one_queue(self) -> ServiceClass:
+        if self.queue is not None and (self.packets or self.bytes):
+            raise refused("packets and bytes, or a queue; not both", found="both")
+        return self
+
+    def resolved(self) -> dict[str, Any]:
+        """As the run description says it."""
+        said = self.model_dump(exclude={"ceiling", "queue"}, exclude_none=True)
+        if self.ceiling is not None:
+            said["ceiling_bit_per_s"] = self.ceiling
+        if self.queue is not None:
+            said["queue"] = _in_ns(self.queue)
+        return said
 
 
 class Classes(Table):
-    """Service classes: a drop-tail queue each, priority between levels, weighted shares within one."""
+    """Service classes: a queue each, priority between levels, weighted shares within one."""
 
     kind: Literal["classes"]
     classes: Annotated[list[ServiceClass], Field(min_length=1, max_length=8)]
@@ -429,7 +448,14 @@ def _queue(
             limits["bytes"] = max(round(queue.bdp * _bdp(rate, rtt_ns)), full_frame)
         return limits
     if isinstance(queue, Classes):
-        return queue.model_dump(exclude_none=True)
+        if rate is None and any(each.ceiling for each in queue.classes):
+            found, accepted = "a ceiling without a capacity", "ceilings where rate or trace is given"
+            raise UsageError(f"{place}.queue.classes", found, accepted)
+        return {"kind": queue.kind, "classes": [each.resolved() for each in queue.classes]}
+    return _in_ns(queue)
+
+
+def _in_ns(queue: Codel | FqCodel | Pie) -> dict[str, Any]:
     times = {"target", "interval", "update"}
     return {f"{key}_ns" if key in times else key: value for key, value in queue.model_dump().items()}
 

@@ -32,17 +32,19 @@ pub struct Plan {
     interval_ns: u64,
     linger_ns: u64,
     punctual: bool,
+    dscp: u8,
 }
 
 impl Plan {
     /// Refuses probes that cannot be sent.
     pub fn check(probes: &Probes) -> Result<Plan, Error> {
-        let Probes { packets, ip_bytes, interval_ns, linger_ns, punctual } = *probes;
+        let Probes { packets, ip_bytes, interval_ns, linger_ns, punctual, dscp } = *probes;
+        accept("dscp", dscp.into(), 0..=63)?;
         accept("ip_bytes", ip_bytes as u64, (HEADER_BYTES + PAYLOAD_BYTES) as u64..=LONGEST as u64)?;
         accept("packets", packets, 1..=10_000_000)?;
         accept("linger_ns", linger_ns, 0..=LONGEST_NS)?;
         accept("interval_ns", interval_ns, 0..=LONGEST_NS / packets)?;
-        Ok(Plan { packets, payload_bytes: ip_bytes - HEADER_BYTES, interval_ns, linger_ns, punctual })
+        Ok(Plan { packets, payload_bytes: ip_bytes - HEADER_BYTES, interval_ns, linger_ns, punctual, dscp })
     }
 }
 
@@ -223,6 +225,22 @@ fn segments_per_send(socket: &UdpSocket, payload_bytes: usize) -> u64 {
     if granted { (60_000 / payload_bytes).min(64) as u64 } else { 1 }
 }
 
+/// Gives the packets of a socket a code point.
+fn mark(socket: &UdpSocket, dscp: u8) -> Result<(), Error> {
+    let field = c_int::from(dscp) << 2;
+    // SAFETY: passes an int of its length.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_TOS,
+            (&raw const field).cast(),
+            size_of::<c_int>() as u32,
+        )
+    };
+    if done < 0 { Err(io("marking packets")(std::io::Error::last_os_error())) } else { Ok(()) }
+}
+
 /// Keeps this thread off the last CPU, on which the emulator runs.
 fn stay_off_the_last_cpu() {
     // SAFETY: the set is a plain bit mask of the size that is passed.
@@ -304,6 +322,7 @@ fn send_and_collect(
 /// Sends a stream from `source` to `destination`; `list` keeps every arrival.
 pub fn stream(source: &End, destination: &End, plan: &Plan, list: bool) -> Result<StreamResult, Error> {
     let sender = Stamped::open(source)?;
+    mark(&sender.socket, plan.dscp)?;
     let mut receiver = Stamped::open(destination)?;
     let to = receiver.address()?;
     let (first_sent, last_sent, arrivals) = send_and_collect(&sender.socket, to, &mut receiver, plan)?;
@@ -357,7 +376,8 @@ mod tests {
 
     #[test]
     fn what_would_take_more_than_an_hour_is_refused_by_key() {
-        let probes = Probes { packets: 100, ip_bytes: 60, interval_ns: 0, linger_ns: 0, punctual: false };
+        let probes =
+            Probes { packets: 100, ip_bytes: 60, interval_ns: 0, linger_ns: 0, punctual: false, dscp: 0 };
         let refused = |probes: &Probes| Plan::check(probes).err().map(|error| error.to_string());
         assert_eq!(refused(&probes), None);
         assert_eq!(

@@ -1,14 +1,14 @@
 //! Service classes.
 
-use super::droptail::{DropTail, Limits};
-use super::{Backlog, Configured, Discipline, Fates, Queued};
+use super::droptail::Limits;
+use super::{Backlog, Configured, Discipline, Fates, Queue, Queued};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::{Element, Stream};
 use crate::refused::{ConfigError, refuse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
-use wirepaint_units::Time;
+use wirepaint_units::{BitRate, Time};
 
 /// Most service classes of a queue.
 const MOST_CLASSES: usize = 8;
@@ -41,6 +41,12 @@ pub struct ServiceClass {
     /// Limit in wire bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Another discipline in place of the drop-tail queue; any but classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Box<Queue>>,
+    /// Its most, in wire bits per second, whatever the others leave; null for all that they leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_bit_per_s: Option<BitRate>,
 }
 
 fn one() -> u32 {
@@ -71,20 +77,41 @@ impl Configured for Config {
                 }
             }
             Limits { packets: class.packets, bytes: class.bytes }.check_at(&key, full_frame)?;
+            match &class.queue {
+                Some(queue) if matches!(**queue, Queue::Classes(_)) => {
+                    return refuse(&format!("{key}.queue"), "classes", "another discipline");
+                }
+                Some(_) if class.packets.or(class.bytes).is_some() => {
+                    let accepted = "a limit in packets or bytes, or a queue with its own";
+                    return refuse(&format!("{key}.queue"), "both", accepted);
+                }
+                Some(queue) => queue.check(full_frame)?,
+                None => {}
+            }
+            if class.ceiling_bit_per_s == Some(BitRate(0)) {
+                return refuse(&format!("{key}.ceiling_bit_per_s"), 0, "at least 1 bit/s");
+            }
         }
         Ok(())
     }
 
-    fn build<P: Packet + Debug + 'static>(&self, _full_frame: u64, _: Stream) -> Box<dyn Discipline<P>> {
-        Box::new(Classes::new(&self.classes))
+    fn build<P: Packet + Debug + 'static>(&self, full_frame: u64, stream: Stream) -> Box<dyn Discipline<P>> {
+        let mut seeds = stream;
+        let queue = |class: &ServiceClass| {
+            let own = Stream::new(seeds.bits(), Element::Queue);
+            match &class.queue {
+                Some(queue) => queue.build(full_frame, own),
+                None => Limits { packets: class.packets, bytes: class.bytes }.build(full_frame, own),
+            }
+        };
+        Box::new(Classes::new(&self.classes, queue))
     }
 }
 
 /// Code points of the DiffServ field (RFC 2474).
 const CODE_POINTS: usize = 64;
 
-/// Service classes: a drop-tail queue each, strict priority between levels, weighted shares within
-/// one.
+/// Service classes: a queue each, strict priority between levels, weighted shares within one, ceilings.
 ///
 /// ```text
 /// the highest level that has packets is served; within it the class with the least start tag
@@ -95,6 +122,9 @@ const CODE_POINTS: usize = 64;
 /// This is start-time fair queueing (Goyal, Vin, Cheng 1996). While two classes of a level both have packets,
 /// their bytes per weight differ by at most a packet of each. Tags are whole numbers, in units that every
 /// weight divides.
+///
+/// A class with a ceiling is passed over until the time that its last packet takes at the ceiling is over. So it
+/// sends without bursts, and what it leaves goes to the others. It keeps its tag meanwhile.
 #[derive(Debug)]
 pub(crate) struct Classes<P> {
     /// In order of priority.
@@ -109,15 +139,22 @@ struct Class<P> {
     level: u32,
     /// Increment of the tag per byte.
     step: u128,
-    queue: DropTail<P>,
+    queue: Box<dyn Discipline<P>>,
+    ceiling: Option<BitRate>,
+    /// No packet leaves before.
+    ready: Time,
     finish: u128,
     /// The virtual time of its level when it was last empty, or when it was last served.
     start: u128,
 }
 
 impl<P: Packet + Debug> Classes<P> {
-    /// `config` was checked: one class names no code points and takes those that no other class names.
-    pub fn new(config: &[ServiceClass]) -> Classes<P> {
+    /// `config` was checked: one class names no code points and takes those that no other class names. `queue`
+    /// makes the queue of a class.
+    pub fn new(
+        config: &[ServiceClass],
+        mut queue: impl FnMut(&ServiceClass) -> Box<dyn Discipline<P>>,
+    ) -> Classes<P> {
         let mut config: Vec<&ServiceClass> = config.iter().collect();
         config.sort_by_key(|class| class.priority);
         let unit = config.iter().fold(1, |unit, class| least_common_multiple(unit, class.weight.into()));
@@ -129,7 +166,9 @@ impl<P: Packet + Debug> Classes<P> {
         let class = |class: &&ServiceClass| Class {
             level: class.priority,
             step: unit / u128::from(class.weight),
-            queue: DropTail::new(class.packets, class.bytes),
+            queue: queue(class),
+            ceiling: class.ceiling_bit_per_s,
+            ready: Time::ZERO,
             finish: 0,
             start: 0,
         };
@@ -141,6 +180,15 @@ impl<P: Packet + Debug> Classes<P> {
         let of_level = self.classes.iter().filter(|class| class.level == level);
         of_level.map(|class| class.start).max().unwrap_or(0)
     }
+
+    /// Counts all packets again: a discipline may drop packets whenever it is called.
+    fn count(&mut self) {
+        let backlogs = || self.classes.iter().map(|class| class.queue.backlog());
+        self.backlog = Backlog {
+            packets: backlogs().map(|backlog| backlog.packets).sum(),
+            bytes: backlogs().map(|backlog| backlog.bytes).sum(),
+        };
+    }
 }
 
 impl<P: Packet + Debug> Discipline<P> for Classes<P> {
@@ -149,26 +197,38 @@ impl<P: Packet + Debug> Discipline<P> for Classes<P> {
         let was_empty = self.classes[index].queue.backlog().packets == 0;
         let virtual_time = self.virtual_time(self.classes[index].level);
         let class = &mut self.classes[index];
-        let before = class.queue.backlog();
         class.queue.enqueue(now, packet, fates);
-        let after = class.queue.backlog();
         if was_empty {
             // A class gains no credit while it is empty.
             class.finish = class.finish.max(virtual_time);
         }
-        self.backlog.packets += after.packets - before.packets;
-        self.backlog.bytes += after.bytes - before.bytes;
+        self.count();
     }
 
     fn dequeue(&mut self, now: Time, fates: &mut Fates<P>) -> Option<Queued<P>> {
-        let waiting = self.classes.iter_mut().filter(|class| class.queue.backlog().packets > 0);
-        let class = waiting.min_by_key(|class| (class.level, class.finish))?;
-        let packet = class.queue.dequeue(now, fates)?;
-        class.start = class.finish;
-        class.finish += u128::from(packet.bytes) * class.step;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= packet.bytes;
-        Some(packet)
+        let packet = loop {
+            let waiting = self
+                .classes
+                .iter_mut()
+                .filter(|class| class.queue.backlog().packets > 0 && class.ready <= now);
+            let Some(class) = waiting.min_by_key(|class| (class.level, class.finish)) else { break None };
+            // A discipline that drops its last packets gives none: then another class is served.
+            if let Some(packet) = class.queue.dequeue(now, fates) {
+                class.start = class.finish;
+                class.finish += u128::from(packet.bytes) * class.step;
+                if let Some(ceiling) = class.ceiling {
+                    class.ready = class.ready.max(now) + ceiling.transmission_time(packet.bytes);
+                }
+                break Some(packet);
+            }
+        };
+        self.count();
+        packet
+    }
+
+    fn ready(&self) -> Option<Time> {
+        let waiting = self.classes.iter().filter(|class| class.queue.backlog().packets > 0);
+        waiting.map(|class| class.ready).min()
     }
 
     fn backlog(&self) -> Backlog {
@@ -186,13 +246,27 @@ fn least_common_multiple(a: u128, b: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::codel;
     use super::super::testing::{Numbered, ms};
     use super::*;
     use proptest::prelude::*;
     use wirepaint_units::Duration;
 
     fn class(dscp: &[u8], priority: u32, weight: u32) -> ServiceClass {
-        ServiceClass { dscp: dscp.to_vec(), priority, weight, packets: None, bytes: None }
+        let dscp = dscp.to_vec();
+        ServiceClass {
+            dscp,
+            priority,
+            weight,
+            packets: None,
+            bytes: None,
+            queue: None,
+            ceiling_bit_per_s: None,
+        }
+    }
+
+    fn classes(config: &[ServiceClass]) -> Box<dyn Discipline<Numbered>> {
+        Config { classes: config.to_vec() }.build(1514, Stream::new(1, Element::Queue))
     }
 
     /// The `number` of a test's packet is its code point.
@@ -201,15 +275,15 @@ mod tests {
         Queued { packet, entered: ms(0), bytes, hold: Duration::ZERO }
     }
 
-    fn filled(config: &[ServiceClass], packets: &[(u8, u64)]) -> Classes<Numbered> {
-        let (mut queue, mut fates) = (Classes::new(config), Fates::default());
+    fn filled(config: &[ServiceClass], packets: &[(u8, u64)]) -> Box<dyn Discipline<Numbered>> {
+        let (mut queue, mut fates) = (classes(config), Fates::default());
         for (dscp, bytes) in packets {
             queue.enqueue(ms(0), packet(*dscp, *bytes), &mut fates);
         }
         queue
     }
 
-    fn served(queue: &mut Classes<Numbered>, count: usize) -> Vec<u64> {
+    fn served(queue: &mut Box<dyn Discipline<Numbered>>, count: usize) -> Vec<u64> {
         let mut fates = Fates::default();
         let next = || queue.dequeue(ms(1), &mut fates).map(|queued| queued.packet.number);
         std::iter::from_fn(next).take(count).collect()
@@ -235,12 +309,51 @@ mod tests {
     #[test]
     fn each_class_has_a_limit_of_its_own() {
         let config = [ServiceClass { packets: Some(2), ..class(&[46], 0, 1) }, class(&[], 0, 1)];
-        let (mut queue, mut fates) = (Classes::new(&config), Fates::default());
+        let (mut queue, mut fates) = (classes(&config), Fates::default());
         for dscp in [46, 0, 46, 46, 0, 0] {
             queue.enqueue(ms(0), packet(dscp, 1514), &mut fates);
         }
         assert_eq!((queue.backlog().packets, fates.queue_drops), (5, 1));
         assert_eq!(fates.dropped[0].packet.number, 46);
+    }
+
+    #[test]
+    fn a_class_sends_no_faster_than_its_ceiling_and_the_others_get_the_rest() {
+        let second = 1_000_000_000;
+        let capped = ServiceClass { ceiling_bit_per_s: Some(BitRate(8_000_000)), ..class(&[46], 0, 9) };
+        let packets: Vec<(u8, u64)> = (0..4000).map(|n| ([46, 0][n % 2], 1000)).collect();
+        let (mut queue, mut fates) = (filled(&[capped, class(&[], 0, 1)], &packets), Fates::default());
+        // A link of 16 Mbit/s for a second: 2,000 packets of 1,000 bytes, 1,000 of them at the ceiling.
+        let take = |n: u64| queue.dequeue(Time(n * second / 2000), &mut fates).unwrap().packet.number;
+        let sent: Vec<u64> = (0..2000).map(take).collect();
+        assert_eq!(sent.iter().filter(|dscp| **dscp == 46).count(), 1000);
+        // Alone, it waits for its time.
+        let mut queue = filled(
+            &[
+                ServiceClass { ceiling_bit_per_s: Some(BitRate(8_000)), ..class(&[46], 0, 1) },
+                class(&[], 0, 1),
+            ],
+            &[(46, 1000), (46, 1000)],
+        );
+        assert!(queue.dequeue(ms(0), &mut fates).is_some() && queue.dequeue(ms(1), &mut fates).is_none());
+        assert_eq!(queue.ready(), Some(Time(second)));
+        assert!(queue.dequeue(Time(second), &mut fates).is_some());
+    }
+
+    #[test]
+    fn each_class_may_have_a_discipline_of_its_own() {
+        let (target_ns, interval_ns) = (Duration::from_millis(5), Duration::from_millis(100));
+        let codel = Queue::Codel(codel::Config { target_ns, interval_ns, packets: 1000, ecn: false });
+        let managed = ServiceClass { queue: Some(Box::new(codel)), ..class(&[46], 0, 1) };
+        let packets: Vec<(u8, u64)> = (0..2000).map(|n| ([46, 0][n % 2], 1514)).collect();
+        let mut queue = filled(&[managed.clone(), class(&[], 0, 1)], &packets);
+        let mut fates = Fates::default();
+        // A packet a millisecond: CoDel's second half waits for a second and more, and it drops.
+        let left = (0..).map_while(|n| queue.dequeue(ms(n), &mut fates)).count() as u64;
+        assert!(fates.aqm_drops > 0 && fates.dropped.iter().all(|drop| drop.packet.number == 46));
+        assert_eq!((left + fates.aqm_drops, queue.backlog()), (2000, Backlog::default()));
+        let inner = ServiceClass { packets: Some(9), ..managed };
+        assert!(Config { classes: vec![inner, class(&[], 0, 1)] }.check(1514).is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from wirepaint import dataplane
 from wirepaint.dataplane.description import Interfaces, Run, Segment
 from wirepaint.errors import RunFailed
+from wirepaint.evaluation.classes import rates
 from wirepaint.evaluation.network import Network, Side
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.cells import Cells
@@ -34,6 +35,10 @@ SIDES: tuple[Side, Side] = ("down", "up")
 
 RATE_TOLERANCE = 0.001
 """Relative. The model is exact; the error is the wake-up delay of the first and the last packet."""
+SHARE_TOLERANCE = 0.5
+"""Of the link, in per cent: classes differ by at most a packet each, and a span has hundreds."""
+FASTEST_SHARED = 100e6
+"""Above it, three floods at once are more than two cores send."""
 RTT_TOLERANCE_NS = 150_000
 """At the median. Four hops and two wake-ups cost 60 to 110 µs, depending on the machine."""
 FULL_IP_BYTES = 1500
@@ -179,8 +184,9 @@ def measure(argument: Mapping[str, Any]) -> dict[str, Any]:
         if any(network.rate(side) for side in SIDES):
             with ends.emulating(**_directions(network, capacity=True), summaries=summaries):
                 quantities += _queues(ends, network, short)
-                # Last, because it leaves the queues full.
+                # Last, because they leave the queues full.
                 quantities += _rates(ends, network, short)
+                quantities += _shares(ends, network, short)
     faults = [fault for summary in summaries for fault in summary["faults"]]
     off = faults or any(q.verdict == "off" for q in quantities)
     lateness = max((s["lateness"] for s in summaries), key=lambda late: late["p99"] or 0)
@@ -222,7 +228,9 @@ def _losses(ends: ProbedPath, network: Network, short: bool) -> Iterator[Quantit
     """Share of packets lost outside the queue; the probes are sent at half the rate."""
     running = {}
     for side in SIDES:
-        interval = max(100_000, 2 * _transmission_ns(network, side, SMALL_IP_BYTES))
+        # At half the rate that such packets get.
+        slower = (network.rate(side) or 1) / (_rate_of_rest(network, side) or 1)
+        interval = max(100_000, round(2 * slower * _transmission_ns(network, side, SMALL_IP_BYTES)))
         asked, _ = _loss(network, side)
         budget = (NS if asked > 0 else NS // 4) * (1 if short else 5)
         running[side] = ends.start(
@@ -270,10 +278,67 @@ def _rates(ends: ProbedPath, network: Network, short: bool) -> Iterator[Quantity
             yield _delivered_against_rate(network, side, result)
 
 
+def _shares(ends: ProbedPath, network: Network, short: bool) -> Iterator[Quantity]:
+    """What each service class gets while all of them have packets."""
+    for side in SIDES:
+        direction, rate = network.direction(side), network.rate(side)
+        if direction["queue"]["kind"] != "classes" or rate is None:
+            continue
+        if short or _is_trace(network, side) or rate > FASTEST_SHARED:
+            why = "in the long form alone" if short else "a constant rate of at most 100 Mbit/s alone"
+            yield Quantity.skipped(f"shares {side}", "%", why)
+            continue
+        service = direction["queue"]["classes"]
+        wire = FULL_IP_BYTES + direction["overhead_bytes"]
+        # Every class alone would fill the link.
+        interval = round(wire * 8 * NS / rate / 1.1)
+        running = [
+            ends.start(
+                side,
+                "stream",
+                packets=4 * NS // interval,
+                ip_bytes=FULL_IP_BYTES,
+                interval_ns=interval,
+                linger_ns=direction["delay_ns"],
+                arrivals=True,
+                dscp=next(iter(each["dscp"]), _free_code_point(service)),
+            )
+            for each in service
+        ]
+        arrivals = [ends.result(probe)["arrivals"] for probe in running]
+        expected = rates(service, rate)
+        # All classes have packets between the latest beginning and the first end; less a tenth at both.
+        served = [times for times, asked in zip(arrivals, expected, strict=True) if asked and times]
+        begin, end = max(times[0] for times in served), min(times[-1] for times in served)
+        begin, end = begin + (end - begin) // 10, end - (end - begin) // 10
+        for index, (times, asked) in enumerate(zip(arrivals, expected, strict=True)):
+            count = bisect.bisect_right(times, end) - bisect.bisect_left(times, begin)
+            measured = 100 * count * wire * 8 * NS / (end - begin) / rate
+            name = f"share {side} of class {index + 1}"
+            yield Quantity.compared(name, "%", 100 * asked / rate, measured, SHARE_TOLERANCE)
+
+
+def _free_code_point(classes: Sequence[Mapping[str, Any]]) -> int:
+    """A code point of the class that names none."""
+    taken = {dscp for each in classes for dscp in each["dscp"]}
+    return next(dscp for dscp in range(64) if dscp not in taken)
+
+
+def _rate_of_rest(network: Network, side: Side) -> float:
+    """The most that packets without a code point get in bit/s: their class may have a ceiling."""
+    rate, classes = network.rate(side) or 0.0, network.direction(side)["queue"].get("classes", [])
+    # The one that names code point 0, else the one that names none.
+    mine = sorted(
+        (each for each in classes if 0 in each["dscp"] or not each["dscp"]), key=lambda c: not c["dscp"]
+    )
+    ceiling = mine[0].get("ceiling_bit_per_s") if mine else None
+    return min(rate, ceiling or rate)
+
+
 def _delivered_against_rate(network: Network, side: Side, result: Mapping[str, Any]) -> Quantity:
     """Rate between the most punctual packets of the first and of the last tenth, so that a late
     wake-up does not distort it."""
-    asked = network.rate(side) or 0.0
+    asked = _rate_of_rest(network, side)
     measured, tolerance = None, RATE_TOLERANCE
     arrivals: list[int] = result["arrivals"]
     if len(arrivals) > 1:
