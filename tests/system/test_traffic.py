@@ -68,6 +68,24 @@ congestion = "reno"
 """
 
 
+TRAIN = """
+title = "An outage"
+backend = "testbed"
+warmup = false
+repeats = 1
+duration = "4 s"
+[scenarios]
+network = ["./train-network.toml"]
+[[flows]]
+name = "download"
+bulk = "endless"
+"""
+TUNNEL = """
+title = "A tunnel"
+down = { rate = "20 Mbit/s", delay = "10 ms" }
+up = { rate = "20 Mbit/s", delay = "10 ms" }
+changes = [{ at = "1 s", outage = "500 ms" }]
+"""
 CLASSES = (Path(__file__).parents[2] / "examples/classes.toml").read_text()
 
 
@@ -97,6 +115,13 @@ class Lab:
             .replace("15 s", "8 s")
             .replace("repeats = 3", "repeats = 1")
         )
+        [run] = plan(file).runs
+        return run
+
+    def on_a_train(self) -> ResolvedRun:
+        file = self._folder / "train.toml"
+        file.write_text(TRAIN)
+        (self._folder / "train-network.toml").write_text(TUNNEL)
         [run] = plan(file).runs
         return run
 
@@ -204,3 +229,17 @@ def test_flows_in_service_classes_get_their_shares_of_the_emulated_link(lab: Lab
         for name in ("gold", "silver", "bronze")
     ]
     assert found == pytest.approx([50, 30, 20], abs=1.0)
+
+
+def test_an_outage_begins_at_its_time_after_the_flows_began(lab: Lab) -> None:
+    folder, outcome = lab.carried_out(run=lab.on_a_train())
+    assert checks(outcome) == set(), outcome.reasons
+    began = trace.read_table(folder, "flow")["started"].min()
+    assert isinstance(began, int)
+    link = trace.read_table(folder, "link").filter(pl.col("direction") == "down").sort("time")
+    passed = link.select(at=pl.col("time") - began, bytes=pl.col("delivered_bytes").diff()).drop_nulls()
+    # Packets under way when it began still arrive within the path's 10 ms; samples are 10 ms apart.
+    still = passed.filter(pl.col("at").is_between(1_030_000_000, 1_490_000_000))
+    assert still["bytes"].sum() == 0 and still.height > 40
+    assert passed.filter(pl.col("at").is_between(900_000_000, 990_000_000))["bytes"].min() != 0
+    assert passed.filter(pl.col("at").is_between(1_500_000_000, 2_500_000_000))["bytes"].sum() > 1_000_000

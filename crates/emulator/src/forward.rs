@@ -58,6 +58,8 @@ pub(crate) struct Forwarder {
     /// Delay of samples after their nominal time, so that a frame still unread in the ring meets the queue of
     /// its arrival time.
     sample_grace: Duration,
+    /// The origin of the links' changes is still to come on standard input.
+    changes_wait: bool,
     rest: Rest,
     pauses: Vec<Pause>,
     /// When the thread last woke.
@@ -101,14 +103,15 @@ impl Forwarder {
                 segment.mtu
             )));
         }
-        let lane = |name, direction: &Direction, seed| {
-            let link = Link::with_mtu(direction, segment.mtu, seed).map_err(|source| Error::Config {
-                path: path.to_owned(),
-                direction: name,
-                source,
-            })?;
-            Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes))
-        };
+        let lane =
+            |name, direction: &Direction, seed| {
+                let mut link = Link::with_mtu(direction, segment.mtu, seed)
+                    .map_err(|source| Error::Config { path: path.to_owned(), direction: name, source })?;
+                if segment.changes_wait {
+                    link.hold_changes();
+                }
+                Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes))
+            };
         // Each direction has its own seed; the second is the bitwise complement of the first.
         let lanes = [lane("down", &segment.down, seed)?, lane("up", &segment.up, !seed)?];
         let ports = [Port::open(&interfaces.client)?, Port::open(&interfaces.server)?];
@@ -128,6 +131,7 @@ impl Forwarder {
             sample_interval,
             next_sample: started,
             sample_grace: sample_grace.min(LONGEST_GRACE),
+            changes_wait: segment.changes_wait,
             rest: Rest { window: started, rested: 0, lead: LONGEST_LEAD_NS / 2 },
             pauses: Vec::new(),
             awake: started,
@@ -145,6 +149,7 @@ impl Forwarder {
                     break;
                 }
                 look = now + Duration(LONGEST_SLEEP_NS);
+                self.hear()?;
             }
             self.shared.clock.refresh();
             for (lane, input) in self.lanes.iter_mut().zip(INPUTS) {
@@ -163,6 +168,28 @@ impl Forwarder {
 
     fn now(&self) -> Time {
         self.shared.clock.now()
+    }
+
+    /// Takes the origin of the links' changes, once it was told.
+    fn hear(&mut self) -> Result<(), Error> {
+        if !self.changes_wait {
+            return Ok(());
+        }
+        let mut waiting = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor is given, and it does not wait.
+        if unsafe { libc::poll(&mut waiting, 1, 0) } <= 0 {
+            return Ok(());
+        }
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map_err(|_| Error::last("reading standard input"))?;
+        let origin = line.trim().parse().map_err(|_| {
+            Error::Usage(format!(
+                "standard input: found {line:?}, accepted: nanoseconds since the run's epoch"
+            ))
+        })?;
+        self.lanes.iter_mut().for_each(|lane| lane.link.count_changes_from(Time(origin)));
+        self.changes_wait = false;
+        Ok(())
     }
 
     /// Takes the samples that are due.

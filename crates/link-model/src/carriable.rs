@@ -1,5 +1,5 @@
 use crate::bottleneck::OPPORTUNITY_BYTES;
-use crate::config::{Capacity, Direction};
+use crate::config::{Capacity, Change, Direction};
 use wirepaint_units::Time;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -15,9 +15,16 @@ pub(crate) struct Carriable {
 
 impl Carriable {
     pub fn new(config: &Direction) -> Carriable {
-        let changed =
-            config.changes.iter().filter_map(|change| Some((change.at_ns, change.capacity.clone()?)));
-        Carriable { pieces: std::iter::once((Time::ZERO, config.capacity.clone())).chain(changed).collect() }
+        let mut carriable = Carriable { pieces: vec![(Time::ZERO, config.capacity.clone())] };
+        carriable.change(&config.changes);
+        carriable
+    }
+
+    /// Replaces all capacities but the first by those of `changes`.
+    pub fn change(&mut self, changes: &[Change]) {
+        self.pieces.truncate(1);
+        self.pieces
+            .extend(changes.iter().filter_map(|change| Some((change.at_ns, change.capacity.clone()?))));
     }
 
     /// Bytes until `now`; `None` if the capacity was ever unlimited.
@@ -55,7 +62,7 @@ fn bytes(capacity: &Capacity, span: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Change, Jitter, Limits, Loss, Queue};
+    use crate::config::{Jitter, Limits, Loss, Queue};
     use wirepaint_units::{BitRate, Duration};
 
     fn carriable(capacity: Capacity, changes: Vec<(u64, Capacity)>) -> Carriable {

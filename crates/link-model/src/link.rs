@@ -36,6 +36,8 @@ pub struct Link<P> {
     /// that is read late still meets the state of its own time.
     lag: Duration,
     changes: VecDeque<Change>,
+    /// Changes whose origin is not known yet.
+    held: Vec<Change>,
     /// Time of the latest event at the queue or the bottleneck; no arrival is earlier.
     latest: Time,
     largest_shift: Duration,
@@ -131,6 +133,7 @@ impl<P: Packet + Debug + 'static> Link<P> {
             delay: Delay::new(config.delay_ns, config.jitter, Stream::new(seed, Element::Jitter)),
             lag: least_delay(config),
             changes: config.changes.iter().cloned().collect(),
+            held: Vec::new(),
             latest: Time::ZERO,
             largest_shift: Duration::ZERO,
             fates: Fates::default(),
@@ -140,6 +143,23 @@ impl<P: Packet + Debug + 'static> Link<P> {
             evaluated: Time::ZERO,
             popped: Time::ZERO,
         })
+    }
+
+    /// Holds the scheduled changes back until [`count_changes_from`](Self::count_changes_from). Call before
+    /// anything else.
+    pub fn hold_changes(&mut self) {
+        self.held = self.changes.drain(..).collect();
+        self.carriable.change(&[]);
+    }
+
+    /// Schedules the changes that are held, at their times after `origin`. Those that are due act with the next
+    /// call.
+    pub fn count_changes_from(&mut self, origin: Time) {
+        let later = origin.since(Time::ZERO);
+        let held = std::mem::take(&mut self.held);
+        self.changes =
+            held.into_iter().map(|change| Change { at_ns: change.at_ns + later, ..change }).collect();
+        self.carriable.change(self.changes.make_contiguous());
     }
 
     /// How far the queue may be evaluated behind `now` without missing a departure. Packets that are read

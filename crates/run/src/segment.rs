@@ -19,6 +19,10 @@ pub struct Segment {
     /// Where the emulator finds its ends (testbed only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Interfaces>,
+    /// True if the changes of the links count from a time that the emulator is told on its standard input: a line
+    /// with nanoseconds since the run's epoch (testbed only).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes_wait: bool,
     /// Largest IP packet in bytes; a larger one makes the run invalid.
     #[serde(default = "default_mtu")]
     pub mtu: u32,

@@ -50,6 +50,8 @@ class Segment:
     name: str = "access"
     interfaces: Interfaces | None = None
     """Testbed only."""
+    changes_wait: bool = False
+    """The changes of the links count from a time that the emulator is told (testbed only)."""
     mtu: int = 1500
     sample_interval_ns: int = 10_000_000
     packet_trace: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -292,6 +293,23 @@ class DirectionTable(_Capacity):
         return self
 
 
+class PathChange(Table):
+    """A change of both directions at a time of the run."""
+
+    at: Time
+    network: str | None = None
+    """Handover: from now on the path has the rates, delays, jitter and loss of this network. Addresses,
+    queues and the packets under way stay."""
+    outage: Annotated[Time, between("1 ns", "1440 min")] | None = None
+    """So long no packet passes; those that come wait in the queue, or find it full."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> PathChange:
+        if (self.network is None) == (self.outage is None):
+            raise refused("network or outage", found="both" if self.network else "neither")
+        return self
+
+
 class NetworkTable(Table):
     """A network as a file or an evaluation writes it."""
 
@@ -300,6 +318,17 @@ class NetworkTable(Table):
     source: str = ""
     down: DirectionTable
     up: DirectionTable
+    changes: list[PathChange] = Field(default_factory=list, max_length=1_000)
+    """Handovers and outages, in order of time."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> NetworkTable:
+        ends = [(change.at, change.at + (change.outage or 0)) for change in self.changes]
+        if any(later[0] < earlier[1] for earlier, later in itertools.pairwise(ends)):
+            raise refused("each after the end of the one before", found="an overlap", key="changes")
+        if self.changes and (self.down.changes or self.up.changes):
+            raise refused("changes of the path, or of its directions; not both", found="both", key="changes")
+        return self
 
 
 class Network(BaseModel):
@@ -359,12 +388,13 @@ def abridged(reference: str) -> dict[str, Any]:
     table = validate(NetworkTable, read_toml(path), str(path))
     shown = resolve(table, catalogue.name_of(path), path.parent, str(path)).model_dump()
     for asked, found in ((table.down, shown["down"]), (table.up, shown["up"])):
-        for one, resolved in zip([asked, *asked.changes], [found, *found["changes"]], strict=True):
-            if one.trace is not None:
+        own = [asked.trace, *(change.trace for change in asked.changes)]
+        for trace, resolved in itertools.zip_longest(own, [found, *found["changes"]]):
+            if resolved.get("capacity", {}).get("kind") == "trace":
                 times = resolved["capacity"]["opportunities_ms"]
                 resolved["capacity"] = {
                     "kind": "trace",
-                    "trace": one.trace,
+                    "trace": trace,
                     "opportunities": len(times),
                     "duration_ms": times[-1],
                     "mean_bit_per_s": round(mean_rate(resolved["capacity"]) or 0),
@@ -379,7 +409,30 @@ def resolve(table: NetworkTable, name: str, base: Path, place: str) -> Network:
     directions = {}
     for side, direction in (("down", table.down), ("up", table.up)):
         directions[side] = _direction(direction, rtt, traces, within(place, side))
+    for index, change in enumerate(table.changes):
+        _change_path(directions, change, base, within(place, f"changes[{index}]"))
     return Network(name=name, title=table.title, summary=table.summary, source=table.source, **directions)
+
+
+def _change_path(directions: dict[str, dict[str, Any]], change: PathChange, base: Path, place: str) -> None:
+    """Adds a handover or an outage to the changes of both directions."""
+    other = None if change.network is None else load(change.network, base, f"{place}.network")
+    if other is not None and any(other.direction(side)["changes"] for side in ("down", "up")):
+        raise UsageError(f"{place}.network", show(change.network), "a network that does not change itself")
+    for side, direction in directions.items():
+        changes: list[dict[str, Any]] = direction["changes"]
+        if other is not None:
+            kept = ("capacity", "delay_ns", "jitter", "loss")
+            side_of_other = other.direction("down" if side == "down" else "up")
+            changes.append({"at_ns": change.at} | {key: side_of_other[key] for key in kept})
+            continue
+        assert change.outage is not None
+        now = next((c["capacity"] for c in reversed(changes) if "capacity" in c), direction["capacity"])
+        if now["kind"] == "trace":
+            accepted = "an outage of a network with rates; a capacity trace has its own"
+            raise UsageError(f"{place}.outage", f"an outage of a trace {side}", accepted)
+        changes.append({"at_ns": change.at, "capacity": {"kind": "rate", "bit_per_s": 0}})
+        changes.append({"at_ns": change.at + change.outage, "capacity": now})
 
 
 class _Traces:

@@ -43,6 +43,11 @@ def segment(run: ResolvedRun) -> Segment:
     )
 
 
+def has_changes(path: Segment) -> bool:
+    """Whether a link changes during the run."""
+    return any(direction["changes"] for direction in (path.down, path.up))
+
+
 @dataclass(frozen=True)
 class Controls:
     """The congestion controls of a run: their instances, and their names for hosts and flows."""

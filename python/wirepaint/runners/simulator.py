@@ -118,7 +118,7 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     path = segment(run)
-    down, up = (_slower(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up))
+    slower = [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up)]
     visits: list[Visit] = []
     start_ns = 0
     if run.page is not None:
@@ -134,6 +134,9 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
             browser=browsers.USUAL,
         )
         visits.append(visit)
+    # Changes of the path count from the beginning of the flows, else of the visit.
+    origin_ns = 0 if run.flows else start_ns
+    down, up = (_slower(direction, of_hosts, origin_ns) for direction, of_hosts in slower)
     return Run(
         id="sim",
         seed=run.seed,
@@ -150,10 +153,12 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     )
 
 
-def _slower(direction: Direction, of_hosts: int) -> Direction:
-    """The direction with the delay of its hosts, in ns."""
+def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
+    """The direction with the delay of its hosts, in ns, and its changes counted from ``origin_ns``."""
     changes = [
-        change | {"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else change
+        change
+        | {"at_ns": change["at_ns"] + origin_ns}
+        | ({"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else {})
         for change in direction["changes"]
     ]
     return {**direction, "delay_ns": direction["delay_ns"] + of_hosts, "changes": changes}

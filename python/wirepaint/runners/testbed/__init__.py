@@ -25,7 +25,15 @@ from wirepaint.dataplane.description import (
 )
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
-from wirepaint.runners.description import controls, flows, hosts, identity, segment, transport
+from wirepaint.runners.description import (
+    controls,
+    flows,
+    has_changes,
+    hosts,
+    identity,
+    segment,
+    transport,
+)
 from wirepaint.runners.testbed import faults
 from wirepaint.runners.testbed.cells import Cells
 
@@ -83,7 +91,7 @@ def describe(
         suffix = f"_{run_id}" if number == 0 else f"{number}_{run_id}"
         return asked.name[: _NAME_MAX - len(suffix)] + suffix
 
-    used = controls(run, folder, name)
+    path, used = segment(run), controls(run, folder, name)
     of_page = _of_page(run, page) if page is not None else {}
     return Run(
         **of_page,
@@ -92,7 +100,7 @@ def describe(
         trace_dir=folder,
         work_dir=folder,
         hosts=hosts(run, used),
-        segments=[replace(segment(run), interfaces=Interfaces())],
+        segments=[replace(path, interfaces=Interfaces(), changes_wait=has_changes(path))],
         congestion=used.instances,
         transport=transport(run),
         flows=flows(run, used),

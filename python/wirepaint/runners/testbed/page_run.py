@@ -78,7 +78,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             return part
 
         parts: dict[str, process.Part] = {}
-        start("emulator", ["emulate"], paths.wire)
+        changing = run["segments"][0]["changes_wait"]
+        start("emulator", ["emulate"], paths.wire, listens=changing)
         start("probe", ["probe-tcp"])
         if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
@@ -91,6 +92,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
             traffic = start("flows", verb, paths.server, extra_fds={CLIENT_FD: paths.client})
             began_flows = traffic.wait_ready()["begin"]
+            if changing:
+                parts["emulator"].tell(str(began_flows))
 
         def spawn(argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
             return process.spawn(argv, namespace=paths.client, ordinary_user=True, **options)
@@ -100,6 +103,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         def disturb() -> None:
             if visit:
                 _wait_until(run["epoch_ns"] + began_flows + visit["start_ns"], look)
+                if changing and not run["flows"]:
+                    parts["emulator"].tell(str(time.monotonic_ns() - run["epoch_ns"]))
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
         def look() -> None:

@@ -90,7 +90,9 @@ class Part:
         log: IO[Any],
         namespace: int | None = None,
         extra_fds: Mapping[int, int] | None = None,
+        listens: bool = False,
     ) -> None:
+        """``listens``: the part can be told something (:meth:`tell`)."""
         self.name = " ".join(verb)
         self._run_file = run_file
         self._output = b""
@@ -99,6 +101,7 @@ class Part:
             [dataplane.program(), *verb, run_file],
             namespace=namespace,
             extra_fds=extra_fds,
+            stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
         )
@@ -120,6 +123,15 @@ class Part:
                 raise RunFailed(f"{self.name} did not get ready: {self._why()}")
             self.ready = line
         return self.ready
+
+    def tell(self, line: str) -> None:
+        """Writes a line to the part's standard input; raises ``RunFailed`` if it has ended."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{line}\n".encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self.check()
 
     def has_ended(self) -> bool:
         """True once the part has ended by itself with success."""
