@@ -14,14 +14,17 @@ from pydantic_core import PydanticCustomError
 
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion as congestions
+from wirepaint.evaluation import web_flows
 from wirepaint.evaluation.congestion import Congestion
-from wirepaint.evaluation.quantities import Rate, Size, Time, rate, size, time
+from wirepaint.evaluation.quantities import Rate, Size, Time, between, rate, size, time
 from wirepaint.reading import ShortName, Table, Text, refused, show
 
 MOST_FLOWS = 1_000
 """Tables, and flows of all tables together."""
 ENDLESS = "endless"
-_KINDS = ("bulk", "rate", "exchange")
+_KINDS = ("bulk", "rate", "exchange", "web")
+MOST_WEB_FLOWS = 10_000
+"""Web flows of a table in a run, on average."""
 _AMOUNT = 'a size such as "10 MB", a time such as "30 s", or "endless"'
 
 
@@ -67,8 +70,17 @@ class ExchangeTable(Table):
     """Between the last byte of an answer and the next request."""
 
 
+class WebTable(Table):
+    """Short flows at random times, with measured sizes (see :mod:`wirepaint.evaluation.web_flows`)."""
+
+    load: Rate
+    """Payload that they offer on average."""
+    until: Annotated[Time, between("1 ms", "1440 min")]
+    """None begins later."""
+
+
 class FlowTable(Table):
-    """A flow, or ``count`` equal ones. It has one of ``bulk``, ``rate`` and ``exchange``."""
+    """A flow, or ``count`` equal ones. It has one of ``bulk``, ``rate``, ``exchange`` and ``web``."""
 
     name: ShortName
     count: int = Field(1, ge=1, le=MOST_FLOWS)
@@ -79,6 +91,7 @@ class FlowTable(Table):
     write: Size = 1460
     """Bytes of a write of a constant-rate flow."""
     exchange: ExchangeTable | None = None
+    web: WebTable | None = None
     direction: Literal["down", "up"] = "down"
     """Down: the server sends."""
     start: Time = 0
@@ -102,6 +115,23 @@ class FlowTable(Table):
         if len(given) != 1:
             found = f"{', '.join(given)} in flow {self.name}" if given else f"none in flow {self.name}"
             raise refused(f"one of {', '.join(_KINDS)}", found)
+        if self.web is not None:
+            if (
+                self.count != 1
+                or self.in_turn
+                or self.stop
+                or self.start
+                or self.after
+                or self.direction != "down"
+            ):
+                accepted = (
+                    "no count, in_turn, start, stop, after or direction: their times and number are drawn"
+                )
+                raise refused(accepted, f"another key in flow {self.name}", "web")
+            if (flows := self.web.load * self.web.until / 8e9 / web_flows.mean()) > MOST_WEB_FLOWS:
+                raise refused(
+                    f"at most {MOST_WEB_FLOWS}: a lower load, or a shorter time", f"{flows:.0f} flows", "web"
+                )
         if self.stop is not None and (self.stop <= self.start or self._seconds is not None):
             accepted = "a time after start, and no bulk that lasts for a time"
             raise refused(accepted, show(self.stop), "stop")
@@ -114,7 +144,7 @@ class FlowTable(Table):
     @property
     def is_endless(self) -> bool:
         """True for a flow that never ends by itself."""
-        if self.stop is not None:
+        if self.stop is not None or self.web is not None:
             return False
         if self.exchange is not None:
             return self.exchange.count is None
@@ -128,7 +158,9 @@ class FlowTable(Table):
         return None if self.bulk is None else _read(time, self.bulk)
 
     def kind(self) -> dict[str, Any]:
-        """What it transfers, as the run description says it."""
+        """What it transfers, as the run description says it; of web flows what is drawn (:func:`in_run`)."""
+        if self.web is not None:
+            return {"kind": "web", "load_bit_per_s": self.web.load, "until_ns": self.web.until}
         if self.exchange is not None:
             asked = self.exchange
             kind = {"request_bytes": asked.request, "response_bytes": asked.response, "count": asked.count}
@@ -163,6 +195,21 @@ class PlannedFlow(BaseModel):
     endless: bool
     background: bool = False
     """It is there whatever is measured: a run does not wait for its end."""
+
+
+def in_run(flows: Sequence[PlannedFlow], seed: int) -> tuple[PlannedFlow, ...]:
+    """The flows of one run: web flows are drawn from its ``seed``, the others are as they are."""
+    found: list[PlannedFlow] = []
+    for flow in flows:
+        if flow.kind["kind"] != "web":
+            found.append(flow)
+            continue
+        asked = flow.kind["load_bit_per_s"], flow.kind["until_ns"]
+        found += [
+            flow.model_copy(update={"name": f"{flow.name}.{number}", "start_ns": start, "kind": kind})
+            for number, (start, kind) in enumerate(web_flows.drawn(*asked, seed), 1)
+        ]
+    return tuple(found)
 
 
 def table_of(flow: str) -> str:

@@ -444,7 +444,8 @@ def _run(
         page_name=page,
         visit=visit,
         warmup=visit == 0,
-        flows=(*flows, *scenario.background.flows),
+        # Not of the scenario: all compared runs of a visit have the same flows.
+        flows=of_flows.in_run((*flows, *scenario.background.flows), _seed(file.seed, "web flows", visit)),
         packet_trace=file.packet_trace,
         tls=file.tls,
         servers=scenario.servers,
