@@ -80,6 +80,18 @@ network = ["./train-network.toml"]
 name = "download"
 bulk = "endless"
 """
+ALONE = """
+title = "A download alone"
+backend = "{backend}"
+warmup = false
+repeats = 1
+duration = "8 s"
+[scenarios]
+network = ["lte"]
+[[flows]]
+name = "download"
+bulk = "endless"
+"""
 TUNNEL = """
 title = "A tunnel"
 down = { rate = "20 Mbit/s", delay = "10 ms" }
@@ -136,10 +148,17 @@ class Lab:
         )
         return folder, outcome
 
-    def simulated(self) -> Path:
-        folder = self._folder / "simulated"
+    def alone(self, backend: str) -> ResolvedRun:
+        file = self._folder / "alone.toml"
+        file.write_text(ALONE.format(backend=backend))
+        [run] = plan(file).runs
+        return run
+
+    def simulated(self, run: ResolvedRun | None = None) -> Path:
+        self._count += 1
+        folder = self._folder / f"simulated-{self._count}"
         folder.mkdir()
-        [(_, outcome)] = simulator._ends(iter([Job(self._planned("simulator"), folder)]), _at_once)
+        [(_, outcome)] = simulator._ends(iter([Job(run or self._planned("simulator"), folder)]), _at_once)
         assert isinstance(outcome, Outcome) and outcome.verdict == "valid"
         return folder
 
@@ -243,3 +262,15 @@ def test_an_outage_begins_at_its_time_after_the_flows_began(lab: Lab) -> None:
     assert still["bytes"].sum() == 0 and still.height > 40
     assert passed.filter(pl.col("at").is_between(900_000_000, 990_000_000))["bytes"].min() != 0
     assert passed.filter(pl.col("at").is_between(1_500_000_000, 2_500_000_000))["bytes"].sum() > 1_000_000
+
+
+def test_the_queue_is_sampled_as_it_was_at_the_time_of_the_sample(lab: Lab) -> None:
+    folder, outcome = lab.carried_out(run=lab.alone("testbed"))
+    assert checks(outcome) == set(), outcome.reasons
+    metric = metrics.get("queueing-delay-p50")
+    real, modelled = (
+        metric.read(lambda table, f=f: trace.read_table(f, table), flows="download").value
+        for f in (folder, lab.simulated(lab.alone("simulator")))
+    )
+    # The same sawtooth on both; frames of up to 5 ms after a sample's time once counted as waiting.
+    assert real == pytest.approx(modelled, rel=0.07)

@@ -103,6 +103,8 @@ impl Forwarder {
                 segment.mtu
             )));
         }
+        let clock = RunClock::new(epoch_ns);
+        let started = clock.now();
         let lane =
             |name, direction: &Direction, seed| {
                 let mut link = Link::with_mtu(direction, segment.mtu, seed)
@@ -110,19 +112,18 @@ impl Forwarder {
                 if segment.changes_wait {
                     link.hold_changes();
                 }
-                Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes))
+                Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes, (started, sample_interval)))
             };
         // Each direction has its own seed; the second is the bitwise complement of the first.
         let lanes = [lane("down", &segment.down, seed)?, lane("up", &segment.up, !seed)?];
         let ports = [Port::open(&interfaces.client)?, Port::open(&interfaces.server)?];
         let shared = Shared {
-            clock: RunClock::new(epoch_ns),
+            clock,
             store: Store::new(),
             recorder: Recorder::new(&segment.name, segment.packet_trace),
             lateness: Histogram::new(),
             largest_frame: segment.mtu as usize + ETHERNET_BYTES,
         };
-        let started = shared.clock.now();
         let sample_grace = lanes.iter().map(|lane| lane.link.lag()).min().unwrap_or_default();
         Ok(Forwarder {
             ports,
@@ -162,7 +163,12 @@ impl Forwarder {
             self.sleep()?;
         }
         // The last sample is of the end, so that it agrees with the summary.
-        self.sample_at(self.now());
+        let now = self.now();
+        while self.next_sample < now {
+            self.sample_at(self.next_sample);
+            self.next_sample += self.sample_interval;
+        }
+        self.sample_at(now);
         Ok(())
     }
 

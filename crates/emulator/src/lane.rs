@@ -44,6 +44,11 @@ pub(crate) struct Lane {
     stuck_since: Option<Time>,
     retry_at: Time,
     lateness_since_sample: Duration,
+    /// Time of the next sample.
+    next_sample: Time,
+    sample_interval: Duration,
+    /// Samples that are taken and not recorded yet.
+    samples: VecDeque<LinkSample>,
     received: u64,
     oversized: u64,
     no_memory: u64,
@@ -53,7 +58,13 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub fn new(name: &'static str, link: Link<Frame>, overhead_bytes: u32) -> Lane {
+    /// `samples` are the time of the first sample and the interval.
+    pub fn new(
+        name: &'static str,
+        link: Link<Frame>,
+        overhead_bytes: u32,
+        samples: (Time, Duration),
+    ) -> Lane {
         Lane {
             name,
             link,
@@ -63,6 +74,9 @@ impl Lane {
             stuck_since: None,
             retry_at: Time::ZERO,
             lateness_since_sample: Duration::ZERO,
+            next_sample: samples.0,
+            sample_interval: samples.1,
+            samples: VecDeque::new(),
             received: 0,
             oversized: 0,
             no_memory: 0,
@@ -89,6 +103,12 @@ impl Lane {
                 // A sender that is preempted between a frame's stamp and the ring is overtaken by others.
                 let arrival = shared.clock.arrival(frame.stamp).max(self.last_arrival);
                 self.last_arrival = arrival;
+                // A sample is recorded some ms after its time. Then frames of later times are in the queue.
+                while self.next_sample < arrival {
+                    let sample = self.taken(self.next_sample);
+                    self.samples.push_back(sample);
+                    self.next_sample += self.sample_interval;
+                }
                 self.link.push(arrival, Frame::new(slot, frame.data, arrival));
             });
             if !more {
@@ -176,8 +196,19 @@ impl Lane {
         if self.outbox.is_empty() { self.link.next_departure() } else { Some(self.retry_at) }
     }
 
-    /// A sample of the table `link`.
+    /// A sample of the table `link`: of the next time, or at the end of the run.
     pub fn sample(&mut self, time: Time) -> LinkSample {
+        if let Some(sample) = self.samples.pop_front() {
+            debug_assert_eq!(sample.time, time);
+            return sample;
+        }
+        if time == self.next_sample {
+            self.next_sample += self.sample_interval;
+        }
+        self.taken(time)
+    }
+
+    fn taken(&mut self, time: Time) -> LinkSample {
         self.link.evaluate(time);
         LinkSample {
             time,
