@@ -67,11 +67,11 @@ def test_nothing_but_the_machine_is_held_against_a_run(results: Results) -> None
         assert severe <= {"steal", "foreign_cpu", "lateness", "unseen_acks"}, row
 
 
-def test_each_run_has_every_table_but_flow_group_and_packet(results: Results) -> None:
+def test_each_run_has_every_table_but_those_of_flows_groups_and_packets(results: Results) -> None:
     for key in run_keys(results):
         for name in tables():
             empty = results.trace(key, name).is_empty()
-            assert empty == (name in ("flow", "group", "packet")), f"{key}: {name}"
+            assert empty == (name in ("flow", "message", "group", "packet")), f"{key}: {name}"
 
 
 def test_the_kernel_used_the_congestion_control_that_was_asked_for(results: Results) -> None:

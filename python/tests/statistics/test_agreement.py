@@ -17,7 +17,14 @@ from wirepaint.statistics import agreement
 
 
 def visit(backend: str, congestion: str, page: str, value: float | None) -> dict[str, object]:
-    same = {"network": "lte", "http": "h2", "initial_window": 10, "proxy": "none", "user_agent": "user"}
+    same = {
+        "network": "lte",
+        "http": "h2",
+        "initial_window": 10,
+        "background": "none",
+        "proxy": "none",
+        "user_agent": "user",
+    }
     return same | {
         "backend": backend, "congestion": congestion, "page": page, "warmup": False, "page_load_time": value,
     }  # fmt: skip

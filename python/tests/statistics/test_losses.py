@@ -233,7 +233,14 @@ def test_a_minority_of_timeouts_moves_the_median_of_a_point(results_folder):
 
 
 def test_a_rank_correlation_takes_a_timeout_as_the_largest():
-    axes = {"network": "lte", "http": "h2", "initial_window": 10, "proxy": "none", "user_agent": "user"}
+    axes = {
+        "network": "lte",
+        "http": "h2",
+        "initial_window": 10,
+        "background": "none",
+        "proxy": "none",
+        "user_agent": "user",
+    }
     rows = [
         axes | {"backend": backend, "congestion": "cubic", "page": page, "warmup": False}
         | {"page_load_time": value, losses.LIMIT: None if value else LIMIT}

@@ -20,6 +20,16 @@ from wirepaint.statistics.terminal import NOTHING, WIDTH
 from wirepaint.statistics.wording import number
 
 
+HEADS = {
+    "flow-completion-time": "completion",
+    "message-delay-p50": "delay p50",
+    "message-delay-p99": "delay p99",
+    "flow-retransmissions": "resent",
+    "flow-share": "share",
+}
+"""Heads of the columns on the terminal, where they differ from the metric's name."""
+
+
 @dataclass(frozen=True)
 class FlowRow:
     """The flows of one name in one scenario.
@@ -82,7 +92,7 @@ def _table(of_scenario: Sequence[FlowRow]) -> Table:
     table.add_column("flow", no_wrap=True)
     shown = [name for name in OF_FLOWS if any(name in row.values for row in of_scenario)]
     for name in shown:
-        table.add_column(measured.get(name).title.lower(), justify="right")
+        table.add_column(HEADS.get(name, name), justify="right", no_wrap=True)
     for row in of_scenario:
         table.add_row(row.flow, *(cell(row.values.get(name), name) for name in shown))
     return table
