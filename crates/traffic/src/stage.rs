@@ -171,9 +171,8 @@ impl Stage {
             if self.now() >= sample {
                 self.sample()?;
                 sample += self.interval;
-                stop = signals.wait_for(Pause::ZERO);
             }
-            stop = stop || signals.wait_for(Pause::ZERO);
+            stop = signals.wait_for(Pause::ZERO);
         }
         self.sample()?;
         self.look_last()?;

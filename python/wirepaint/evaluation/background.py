@@ -60,8 +60,10 @@ class Background(BaseModel):
 def resolve(
     name: str, tables: Sequence[BackgroundTable], backends: Sequence[str], base: Path, place: str, path: str
 ) -> tuple[Background, BackgroundTable | None]:
-    """The background of a level with its table; raises UsageError at ``place`` for an unknown name, and below
-    ``path`` for faults of its flows. Its flows are those of one count each; see :func:`fitted`."""
+    """The background of a level, with its table; :func:`fitted` then finds the number of its flows.
+
+    Raises UsageError at ``place`` for an unknown name, and below ``path`` for faults of its flows.
+    """
     if name == NONE:
         return Background(), None
     found = [(index, table) for index, table in enumerate(tables) if table.name == name]

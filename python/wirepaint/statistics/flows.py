@@ -19,7 +19,6 @@ from wirepaint.statistics.intervals import Interval, median
 from wirepaint.statistics.terminal import NOTHING, WIDTH
 from wirepaint.statistics.wording import number
 
-
 HEADS = {
     "flow-completion-time": "completion",
     "message-delay-p50": "delay p50",
