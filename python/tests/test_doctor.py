@@ -107,6 +107,8 @@ def _owned(then: str) -> subprocess.Popen[bytes]:
         "import subprocess, time; from wirepaint.runners import ownership\n"
         "ownership.claim()\n"
         "sleeper = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\n"
+        # An exec has succeeded for its parent before the new program has its environment.
+        "while not open(f'/proc/{sleeper.pid}/environ', 'rb').read(): time.sleep(0.01)\n"
         f"print(sleeper.pid, flush=True)\n{then}"
     )
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

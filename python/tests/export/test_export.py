@@ -62,7 +62,7 @@ def test_page_csv_has_axes_metrics_validity_and_reasons_of_every_run_that_ended(
     good = rows["lte-cubic-h2.user.large.v01"]
     assert {axis: good[axis] for axis in journal.AXES} == {
         "scenario": "lte-cubic-h2", "backend": "testbed", "network": "lte", "congestion": "cubic",
-        "initial_window": "10",
+        "initial_window": "10", "background": "none",
         "http": "h2", "proxy": "none", "user_agent": "user", "page": "large",
     }  # fmt: skip
     assert (good["valid"], good["verdict"], good["warmup"]) == ("true", "valid", "false")
