@@ -120,13 +120,14 @@ class Lab:
         [run] = plan(file).runs
         return run
 
-    def in_classes(self) -> ResolvedRun:
+    def in_classes(self, of_bronze: str) -> ResolvedRun:
         file = self._folder / "classes.toml"
-        file.write_text(
+        text = (
             CLASSES.replace('"both"', '"testbed"')
             .replace("15 s", "8 s")
             .replace("repeats = 3", "repeats = 1")
         )
+        file.write_text(text.replace("weight = 20,", of_bronze))
         [run] = plan(file).runs
         return run
 
@@ -134,6 +135,13 @@ class Lab:
         file = self._folder / "train.toml"
         file.write_text(TRAIN)
         (self._folder / "train-network.toml").write_text(TUNNEL)
+        [run] = plan(file).runs
+        return run
+
+    def late(self) -> ResolvedRun:
+        file = self._folder / "late.toml"
+        text = ALONE.format(backend="testbed").replace("8 s", "2 s")
+        file.write_text(text + '[[flows]]\nname = "late"\nbulk = "1 MB"\nstart = "1995 ms"\n')
         [run] = plan(file).runs
         return run
 
@@ -239,15 +247,21 @@ def test_a_visit_begins_at_its_time_beside_flows_that_end_with_it(lab: Lab) -> N
     )
 
 
-def test_flows_in_service_classes_get_their_shares_of_the_emulated_link(lab: Lab) -> None:
-    folder, outcome = lab.carried_out(run=lab.in_classes())
+@pytest.mark.parametrize(
+    ("of_bronze", "shares"),
+    [("weight = 20,", [50, 30, 20]), ('weight = 20, ceiling = "2 Mbit/s",', [56.25, 33.75, 10])],
+)
+def test_flows_in_service_classes_get_their_shares_of_the_emulated_link(
+    lab: Lab, of_bronze: str, shares: list[float]
+) -> None:
+    folder, outcome = lab.carried_out(run=lab.in_classes(of_bronze))
     assert checks(outcome) == set(), outcome.reasons
     share = metrics.get("flow-share")
     found = [
         share.read(lambda table: trace.read_table(folder, table), flows=name).value
         for name in ("gold", "silver", "bronze")
     ]
-    assert found == pytest.approx([50, 30, 20], abs=1.0)
+    assert found == pytest.approx(shares, abs=1.0)
 
 
 def test_an_outage_begins_at_its_time_after_the_flows_began(lab: Lab) -> None:
@@ -274,3 +288,11 @@ def test_the_queue_is_sampled_as_it_was_at_the_time_of_the_sample(lab: Lab) -> N
     )
     # The same sawtooth on both; frames of up to 5 ms after a sample's time once counted as waiting.
     assert real == pytest.approx(modelled, rel=0.07)
+
+
+def test_a_flow_that_is_cut_off_while_it_connects_is_no_fault(lab: Lab) -> None:
+    late = lab.late()
+    folder, outcome = lab.carried_out(run=late)
+    assert checks(outcome) == set(), outcome.reasons
+    # 5 ms before the end, of a path of 26 ms.
+    assert "late" in set(trace.read_table(folder, "flow")["flow"])

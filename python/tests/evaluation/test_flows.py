@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from wirepaint.errors import UsageError
-from wirepaint.evaluation import plan
+from wirepaint.evaluation import congestion, plan
 
 ALONE = """
 title = "Flows"
@@ -127,3 +127,20 @@ def test_keys_of_flows_alone_and_of_visits_do_not_mix(tmp_path: Path):
         planned(tmp_path, endless, ALONE + 'http = ["h1"]\n')
     with pytest.raises(UsageError, match=r"duration: .*no such key beside user_agents"):
         planned(tmp_path, endless + '[[user_agents]]\npages = ["x"]\n')
+
+
+def test_a_flow_whose_control_needs_a_kernel_setting_must_find_it_in_the_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    idle = {"net.ipv4.tcp_slow_start_after_idle": 0}
+    monkeypatch.setattr(congestion, "needs", lambda name: idle if name == "std" else {})
+    flow = '[[flows]]\nname = "a"\nbulk = "1 MB"\ncongestion = "std"\n'
+    with pytest.raises(
+        UsageError,
+        match=r"flow a: congestion: found std, which needs net\.ipv4\.tcp_slow_start_after_idle = 0",
+    ):
+        planned(tmp_path, flow)
+    set_for_all = ALONE.replace(
+        "[scenarios]", 'sysctls = { "net.ipv4.tcp_slow_start_after_idle" = 0 }\n[scenarios]'
+    )
+    assert planned(tmp_path, flow, set_for_all).runs[0].sysctls == {k: str(v) for k, v in idle.items()}

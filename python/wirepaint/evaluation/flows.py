@@ -207,7 +207,7 @@ def in_run(flows: Sequence[PlannedFlow], seed: int) -> tuple[PlannedFlow, ...]:
         asked = flow.kind["load_bit_per_s"], flow.kind["until_ns"]
         found += [
             flow.model_copy(update={"name": f"{flow.name}.{number}", "start_ns": start, "kind": kind})
-            for number, (start, kind) in enumerate(web_flows.drawn(*asked, seed), 1)
+            for number, (start, kind) in enumerate(web_flows.drawn(*asked, f"{seed} {flow.name}"), 1)
         ]
     return tuple(found)
 

@@ -151,6 +151,8 @@ def plan(
     scenarios = list(_scenarios(file, backends, base, place, congestion))
     _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
     flows = of_flows.resolve(file.flows, backends, base, f"{place}: flows")
+    beside = [flow for scenario in scenarios for flow in scenario.background.flows]
+    _kernel_settings_hold(file, [*flows, *beside], place)
     visitors = list(_visitors(file, base, place, page_resolver))
     visitors = _by_version(visitors, [scenario.http for scenario in scenarios])
     if rehearse is not None and visitors:
@@ -265,6 +267,22 @@ def _backgrounds(
                 level, table, network, f"{place}: background, {name}"
             )
     return found
+
+
+def _kernel_settings_hold(file: EvaluationFile, flows: Sequence[PlannedFlow], place: str) -> None:
+    """Raises UsageError for a flow whose congestion control needs a kernel setting that its runs do not have.
+
+    A setting holds for all connections of a run, so it is not changed for one flow.
+    """
+    for flow in flows:
+        control = flow.congestion
+        for name, value in (control.sysctls if control else {}).items():
+            if str(file.sysctls.get(name)) != str(value):
+                found = f"{control.label if control else ''}, which needs {name} = {value}"
+                accepted = (
+                    f'that value under sysctls of the evaluation ("{name}" = {value}): it holds for all flows'
+                )
+                raise UsageError(f"{place}: flow {flow.name}: congestion", found, accepted)
 
 
 def _controls(

@@ -46,7 +46,7 @@ def mean(name: str = "web") -> float:
     return sum(size((step + 0.5) / _STEPS, name) for step in range(_STEPS)) / _STEPS
 
 
-def drawn(load_bit_per_s: int, until_ns: int, seed: int) -> list[tuple[int, dict[str, Any]]]:
+def drawn(load_bit_per_s: int, until_ns: int, seed: str) -> list[tuple[int, dict[str, Any]]]:
     """Start in ns, and what it transfers, of each flow of one run; the same for the same seed."""
     chance = random.Random(seed)
     between_ns = 8e9 * mean() / load_bit_per_s

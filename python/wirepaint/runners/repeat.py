@@ -82,7 +82,7 @@ def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
 
     if run.checks is None or len(run.visits) > 1 or (run.visits and run.server is None):
         raise UsageError(str(file), "no server, no checks or several visits", "the run.json of a testbed run")
-    limit_ns = run.visits[0].timeout_ns if run.visits else run.until_ns
+    limit_ns = run.visits[0].start_ns + run.visits[0].timeout_ns if run.visits else run.until_ns
     with Cells() as cells:
         ended = cells.call(
             "wirepaint.runners.testbed.page_run:carry_out",

@@ -72,7 +72,7 @@ def run_once(
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         {"run": described.document(), "faults": list(planted)},
-        timeout_s=run.timeout_s + 60,
+        timeout_s=run.visit_start_ns / 1e9 + run.timeout_s + 60,
         log=folder / "log.txt",
     )
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"])

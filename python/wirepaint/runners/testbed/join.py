@@ -44,6 +44,8 @@ class Joined:
     """Connections without any sample of their sender."""
     of_flows: list[dict[str, Any]] = field(default_factory=list)
     """The records of the flows' connections."""
+    flows_end: int = 0
+    """When the flows ended, or were cut off."""
     ended_flows: list[str] = field(default_factory=list)
     """Names of the flows that reached their end."""
 
@@ -64,6 +66,7 @@ def join(
     if load is None:
         assert flows is not None
         joined.span = flows["begin"], flows["end"]
+    joined.flows_end = flows["end"] if flows is not None else 0
     of_flows = trace.read_table(folder, "flow")
     joined.ended_flows = of_flows.filter(pl.col("ended").is_not_null())["flow"].unique().to_list()
     first = max((row["connection"] for row in joined.tables["connection"]), default=-1) + 1

@@ -43,6 +43,8 @@ OUTSIDE_THE_MODEL = frozenset({"ring drops", "backlog drops", "send failures", "
 UNSEEN_SHARE = 0.02
 """Of a connection's retransmissions: a long flow has thousands, some from timers that ran on top of a task
 without BPF programs. Fewer without a row make a note."""
+HANDSHAKE_NS = 10_000_000_000
+"""A handshake of a flow: with two lost segments (1 and 2 s), and a full queue."""
 HEADERS_FRAMING = 256
 """Bytes that HTTP/2 may add to the headers as text (HPACK's literals are shorter), with frames."""
 FRAMING_SHARE = 0.02
@@ -101,6 +103,8 @@ def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
         for side in ("client", "server"):
             end, where = record[side], f"{side} of flow {record['flow']}"
             if end["congestion"] is None:
+                if record["opened"] + HANDSHAKE_NS > joined.flows_end:
+                    continue  # cut off while it connected
                 yield Reason("flows", "invalid", f"the {where} was never connected", "both ends connected")
                 continue
             own = flow.get("congestion") if flow["sender"] == side else None
