@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from wirepaint import dataplane
-from wirepaint.dataplane.description import Host, Origin, Run, Server
+from wirepaint.dataplane.description import Host, Origin, Run, Site
 
 ADDRESS, PORT = "127.0.0.1", 8443
 
@@ -55,10 +55,12 @@ def described(folder: Path) -> Path:
         trace_dir=folder,
         work_dir=folder,
         hosts=[Host(name="server", role="server", congestion="cubic")],
-        server=Server(
-            origins=[Origin(address=ADDRESS, port=PORT, encrypted=True, host="localhost")],
-            responses=[{"method": method} | answer for method in ("GET", "POST", "HEAD")],
-        ),
+        sites={
+            "h2spec": Site(
+                origins=[Origin(address=ADDRESS, port=PORT, encrypted=True, host="localhost")],
+                responses=[{"method": method} | answer for method in ("GET", "POST", "HEAD")],
+            )
+        },
     ).write()
 
 

@@ -86,7 +86,7 @@ def measure(folder: Path, networks: list[str], visits: int) -> list[dict[str, An
     with Cells() as cells:
         for point in points.iter_rows(named=True):
             of_network = sorted((results.folder / "runs").glob(f"{point['network']}-*/run.json"))
-            run = next(path for path in of_network if "server" in json.loads(path.read_text()))
+            run = next(path for path in of_network if json.loads(path.read_text())["sites"])
             ask = {"folder": str(folder), "port": port, "run": str(run)}
             live = [
                 cells.call("live:load", ask, timeout_s=90, log=folder / "live.txt") for _ in range(visits + 1)
@@ -101,7 +101,8 @@ def load(ask: dict[str, Any]) -> float:
     from wirepaint.runners.testbed import browser, namespaces, process
 
     run = json.loads(Path(ask["run"]).read_text())
-    addresses = {origin["host"]: origin["address"] for origin in run["server"]["origins"]}
+    [site] = run["sites"].values()
+    addresses = {origin["host"]: origin["address"] for origin in site["origins"]}
     work = SCRATCH / "live"
     work.mkdir(mode=0o755)
     paths = namespaces.Namespaces.create()

@@ -31,7 +31,7 @@ from wirepaint.dataplane.description import (
     Navigation,
     Origin,
     Run,
-    Server,
+    Site,
     Transport,
     Visit,
     one_path,
@@ -152,14 +152,16 @@ def load_testbed(ask: dict[str, Any]) -> dict[str, Any]:
             Congestion(algorithm="cubic9438", name="cubic", of_kernel=True),
         ],
         transport=Transport(http=ask["http"]),
-        server=Server(origins=origins, responses=ask["responses"]),
-        visits=[Visit(user_agent="bench", name="bench", timeout_ns=60 * 10**9, navigation=told)],
+        sites={"bench": Site(origins=origins, responses=ask["responses"])},
+        visits=[
+            Visit(user_agent="bench", name="bench", timeout_ns=60 * 10**9, site="bench", navigation=told)
+        ],
         checks={
             "calibration": None,
             "own_initial_window": False,
-            "resources": ask["resources"],
-            "answering": ask["answering"],
-            "rehearsed": False,
+            "pages": {
+                "bench": {"resources": ask["resources"], "answering": ask["answering"], "rehearsed": False}
+            },
             "identity": {"run_key": folder.name, "user_agent": "bench", "page": "bench", "http": ask["http"]},
         },
     )

@@ -238,6 +238,30 @@ def flows(
 
 
 @app.command
+def users(
+    results: Path,
+    /,
+    *,
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Print what the users of each scenario got: load times, shares of the link, packets, overhead.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    suspect
+        Count runs with the verdict suspect as well.
+    json
+        Print JSON.
+    """
+    from wirepaint.statistics.users import command
+
+    command(results, json, suspect=suspect)
+
+
+@app.command
 def agree(
     results: Path,
     /,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -189,3 +189,13 @@ def _accepted(error: ErrorDetails) -> str:
         return context["accepted"]
     phrase = _PHRASES.get(error["type"])
     return phrase.format(**context) if phrase else error["msg"]
+
+
+def differ(names: Sequence[str], places: Sequence[str]) -> None:
+    """Refuses a repeated name, at its place: it would give two runs the same key."""
+    seen: set[str] = set()
+    for name, place in zip(names, places, strict=True):
+        if name in seen:
+            accepted = "names that differ in a-z, 0-9, _ and . (give one a title or a file name of its own)"
+            raise UsageError(place, f"a second {show(name)}", accepted)
+        seen.add(name)

@@ -150,24 +150,30 @@ FAULTS = [
     _load("server", "stopped for 500 ms", _stop("$SERVER", 0.5)),
     _load("server", "stopped for 100 ms", _stop("$SERVER", 0.1)),
     _load("server", "killed", "sleep 0.2; kill -9 $SERVER", fails=True),
-    _told("server", "200 ms more think time", server__responses__each__think_ns={"plus": 200_000_000}),
+    _told("server", "200 ms more think time", sites__each__responses__each__think_ns={"plus": 200_000_000}),
     _told(
-        "server", "200 ms more think time of one object", server__responses__2__think_ns={"plus": 200_000_000}
+        "server",
+        "200 ms more think time of one object",
+        sites__each__responses__2__think_ns={"plus": 200_000_000},
     ),
-    _told("server", "no think time", server__responses__each__think_ns=0),
+    _told("server", "no think time", sites__each__responses__each__think_ns=0),
     _told("server", "TLS 1.2", transport__tls="1.2"),
     _told("server", "HTTP/1.1", transport__http="h1"),
     _told("server", "another congestion control", hosts__1__congestion="reno"),
     _told("server", "small TLS records", transport__tls_record_bytes=512),
-    _told("server", "another status of one object", server__responses__3__status=500),
-    _told("server", "an object is not there", server__responses__3__url="https://material-kit.test/gone"),
+    _told("server", "another status of one object", sites__each__responses__3__status=500),
     _told(
-        "server", "the body of another object", server__responses__8__body={"as": "server.responses.9.body"}
+        "server", "an object is not there", sites__each__responses__3__url="https://material-kit.test/gone"
+    ),
+    _told(
+        "server",
+        "the body of another object",
+        sites__each__responses__8__body={"as": "sites.*.responses.9.body"},
     ),
     _told(
         "server",
         "two kilobytes more of headers",
-        server__responses__10__headers={"plus": [["x-more", "x" * 2000]]},
+        sites__each__responses__10__headers={"plus": [["x-more", "x" * 2000]]},
     ),
     _load("browser", "all of it stopped for 300 ms", _stop(BROWSER, 0.3)),
     _load("browser", "the renderer stopped for 300 ms", _stop(RENDERER, 0.3)),

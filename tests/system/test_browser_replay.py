@@ -12,7 +12,7 @@ import pytest
 from test_browser import PNG, scratch, spawn
 
 from wirepaint import dataplane
-from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
+from wirepaint.dataplane.description import Host, Origin, Run, Site, Transport, Visit
 from wirepaint.errors import MachineLacks
 from wirepaint.runners.testbed import host, join, process, validity
 from wirepaint.runners.testbed.browser import BrowserOptions, PageLoad, visit
@@ -82,15 +82,23 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
         epoch_ns=time.monotonic_ns(),
         trace_dir=work,
         work_dir=work,
-        hosts=[Host(name="server", role="server", congestion="reno")],
+        hosts=[
+            Host(name="client", role="client", congestion="reno", address="127.0.0.1"),
+            Host(name="server", role="server", congestion="reno"),
+        ],
         transport=Transport(http=http),
-        server=Server(origins=origins, responses=responses),
+        sites={"p": Site(origins=origins, responses=responses)},
+        visits=[Visit(user_agent="u", name="p", timeout_ns=20 * 10**9, site="p")],
         checks={
             "calibration": {"quantities": []},
             "identity": {"page": "p", "user_agent": "u"},
-            "resources": [{"id": number} | row for number, row in enumerate(resources)],
-            "answering": list(range(len(resources))),
-            "rehearsed": False,
+            "pages": {
+                "p": {
+                    "resources": [{"id": number} | row for number, row in enumerate(resources)],
+                    "answering": list(range(len(resources))),
+                    "rehearsed": False,
+                }
+            },
             "own_initial_window": False,
         },
     )
@@ -117,7 +125,7 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
         finally:
             server.kill()
     run = described.document()
-    return load, join.join(load, run, work, work), run, counters
+    return load, join.join([load], run, work, work), run, counters
 
 
 @pytest.mark.timed
@@ -125,7 +133,7 @@ def visit_replay(work: Path, http: str) -> tuple[PageLoad, join.Joined, dict[str
 def test_browser_and_server_agree_on_every_request_and_connection(http: str) -> None:
     with scratch() as work:
         load, joined, run, counters = visit_replay(work, http)
-    reasons = validity.check(load, joined, run, {"emulator": CALM}, counters)
+    reasons = validity.check([load], joined, run, {"emulator": CALM}, counters)
     # Other programs may load this machine, and no probe samples the senders here.
     assert [reason for reason in reasons if reason["check"] not in ("foreign_cpu", "unseen_acks")] == []
     rows = {row["url"]: row for row in joined.tables["object"]}

@@ -12,7 +12,7 @@ import brotli
 import pytest
 
 from wirepaint import dataplane, recording
-from wirepaint.dataplane.description import Host, Origin, Run, Server
+from wirepaint.dataplane.description import Host, Origin, Run, Site
 from wirepaint.errors import MachineLacks
 from wirepaint.pages import PreparedPage, load, prepare, shipped
 from wirepaint.runners.testbed import process
@@ -54,7 +54,7 @@ def test_a_shipped_page_recorded_from_its_replay_is_the_same_page(name: str, tmp
         trace_dir=tmp_path,
         work_dir=tmp_path,
         hosts=[Host(name="server", role="server", congestion="reno")],
-        server=Server(origins=origins, responses=page.responses),
+        sites={"page": Site(origins=origins, responses=page.responses)},
     ).write()
     with (tmp_path / "log.txt").open("w") as log:
         part = process.Part(["replay"], run_file, log)

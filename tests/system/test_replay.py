@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from wirepaint.dataplane import program
-from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
+from wirepaint.dataplane.description import Host, Origin, Run, Site, Transport
 from wirepaint.errors import MachineLacks
 from wirepaint.runners.testbed.browser.chromium import program as chromium
 
@@ -111,7 +111,7 @@ class Replay:
             work_dir=folder,
             hosts=[Host(name="server", role="server", congestion="reno")],
             transport=Transport(http=http),
-            server=Server(origins=origins, responses=recorded),
+            sites={"page": Site(origins=origins, responses=recorded)},
         ).write()
         self.folder = folder
         self.process = subprocess.Popen([PROGRAM, "replay", file], stdout=subprocess.PIPE, text=True)

@@ -1,6 +1,7 @@
 //! The loop: read arrivals, send frames that are due, sleep until the next departure.
 
 use crate::Error;
+use crate::clients::Clients;
 use crate::clock::RunClock;
 use crate::frame::{ETHERNET_BYTES, SLOT_BYTES, Store};
 use crate::histogram::Histogram;
@@ -12,8 +13,8 @@ use crate::summary::{Lateness, Pause, Summary};
 use std::path::Path;
 use wirepaint_link_model::Link;
 use wirepaint_link_model::config::Direction;
+use wirepaint_run::Run;
 use wirepaint_run::signals::Signals;
-use wirepaint_run::{Interfaces, Segment};
 use wirepaint_units::{Duration, Time};
 
 /// The thread aims to wake at most this long before a departure.
@@ -81,13 +82,9 @@ struct Rest {
 }
 
 impl Forwarder {
-    /// Opens the interfaces. `seed` is the run's, `epoch_ns` its time zero on CLOCK_MONOTONIC.
-    pub fn new(
-        (segment, interfaces): (&Segment, &Interfaces),
-        seed: u64,
-        epoch_ns: u64,
-        path: &Path,
-    ) -> Result<Forwarder, Error> {
+    /// Opens the interfaces of a run's segment; `path` is named in errors.
+    pub fn new(run: &Run, path: &Path) -> Result<Forwarder, Error> {
+        let (segment, interfaces) = run.emulated(path)?;
         let sample_interval = Duration(segment.sample_interval_ns);
         if sample_interval < Duration::from_micros(100) {
             return Err(Error::Usage(format!(
@@ -103,7 +100,7 @@ impl Forwarder {
                 segment.mtu
             )));
         }
-        let clock = RunClock::new(epoch_ns);
+        let clock = RunClock::new(run.epoch_ns);
         let started = clock.now();
         let lane =
             |name, direction: &Direction, seed| {
@@ -115,11 +112,12 @@ impl Forwarder {
                 Ok::<_, Error>(Lane::new(name, link, direction.overhead_bytes, (started, sample_interval)))
             };
         // Each direction has its own seed; the second is the bitwise complement of the first.
-        let lanes = [lane("down", &segment.down, seed)?, lane("up", &segment.up, !seed)?];
+        let lanes = [lane("down", &segment.down, run.seed)?, lane("up", &segment.up, !run.seed)?];
         let ports = [Port::open(&interfaces.client)?, Port::open(&interfaces.server)?];
         let shared = Shared {
             clock,
             store: Store::new(),
+            clients: Clients::new(&run.hosts, path)?,
             recorder: Recorder::new(&segment.name, segment.packet_trace),
             lateness: Histogram::new(),
             largest_frame: segment.mtu as usize + ETHERNET_BYTES,
@@ -286,7 +284,7 @@ impl Forwarder {
 
     /// Writes the table `link` and, if requested, `packet`.
     pub fn write_tables(&self, folder: &Path) -> Result<(), Error> {
-        self.shared.recorder.write(folder).map_err(Error::Trace)
+        self.shared.recorder.write(folder, self.shared.clients.rows()).map_err(Error::Trace)
     }
 }
 

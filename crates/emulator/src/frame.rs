@@ -1,5 +1,6 @@
 //! Frames in memory, and their headers.
 
+use crate::clients::Clients;
 use std::net::Ipv4Addr;
 use wirepaint_link_model::Packet;
 use wirepaint_link_model::config::Counted;
@@ -34,13 +35,19 @@ pub(crate) struct Frame {
     counted_as: Option<Counted>,
     ecn_capable: bool,
     dscp: u8,
+    /// Its client's place among the clients.
+    pub client: Option<u16>,
     /// The model marked it: [`mark_congestion`] is due before it is sent.
     pub marked: bool,
 }
 
 impl Frame {
-    pub fn new(slot: u32, data: &[u8], arrival: Time) -> Frame {
+    /// A frame from a client (`up`) or to one.
+    pub fn new(slot: u32, data: &[u8], arrival: Time, clients: &Clients, up: bool) -> Frame {
         let header = Header::parse(data);
+        let client = header
+            .as_ref()
+            .and_then(|header| clients.at(if up { header.source } else { header.destination }));
         let traffic_class = if header.is_some() { data[ETHERNET_BYTES + 1] } else { 0 };
         Frame {
             slot,
@@ -49,7 +56,8 @@ impl Frame {
             flow: header.as_ref().map_or(0, Header::flow),
             counted_as: header.and_then(|header| header.transport).and_then(Transport::counted_as),
             ecn_capable: traffic_class & ECN_MASK != 0,
-            dscp: traffic_class >> 2,
+            dscp: client.and_then(|client| clients.dscp(client)).unwrap_or(traffic_class >> 2),
+            client,
             marked: false,
         }
     }

@@ -1,5 +1,6 @@
 //! One direction: in through one port, through the model, out through the other.
 
+use crate::clients::Clients;
 use crate::clock::RunClock;
 use crate::frame::{Frame, Header, Store, mark_congestion};
 use crate::histogram::Histogram;
@@ -24,6 +25,7 @@ const REFUSED: &str = "host";
 pub(crate) struct Shared {
     pub clock: RunClock,
     pub store: Store,
+    pub clients: Clients,
     pub recorder: Recorder,
     /// Actual departure minus due departure.
     pub lateness: Histogram,
@@ -34,6 +36,8 @@ pub(crate) struct Shared {
 /// One direction.
 pub(crate) struct Lane {
     pub name: &'static str,
+    /// Its packets come from clients.
+    is_up: bool,
     pub link: Link<Frame>,
     overhead_bytes: u32,
     /// Arrival of the last frame; frames arrive in the order of the ring.
@@ -49,6 +53,10 @@ pub(crate) struct Lane {
     sample_interval: Duration,
     /// Samples that are taken and not recorded yet.
     samples: VecDeque<LinkSample>,
+    /// Next time of a sample at which departures are counted.
+    next_count: Time,
+    /// Packets and bytes that had left at the times of the samples that are not recorded yet.
+    left: VecDeque<(u64, u64)>,
     received: u64,
     oversized: u64,
     no_memory: u64,
@@ -67,6 +75,7 @@ impl Lane {
     ) -> Lane {
         Lane {
             name,
+            is_up: name == "up",
             link,
             overhead_bytes,
             last_arrival: Time::ZERO,
@@ -77,6 +86,8 @@ impl Lane {
             next_sample: samples.0,
             sample_interval: samples.1,
             samples: VecDeque::new(),
+            next_count: samples.0,
+            left: VecDeque::new(),
             received: 0,
             oversized: 0,
             no_memory: 0,
@@ -109,7 +120,11 @@ impl Lane {
                     self.samples.push_back(sample);
                     self.next_sample += self.sample_interval;
                 }
-                self.link.push(arrival, Frame::new(slot, frame.data, arrival));
+                let frame = Frame::new(slot, frame.data, arrival, &shared.clients, self.is_up);
+                if let Some(client) = frame.client.filter(|_| self.is_up) {
+                    shared.clients.sent(client, frame.ip_bytes());
+                }
+                self.link.push(arrival, frame);
             });
             if !more {
                 break;
@@ -125,8 +140,17 @@ impl Lane {
             return;
         }
         while self.outbox.len() < BATCH {
-            let Some(due) = self.link.pop(now) else { break };
-            self.outbox.push_back(due);
+            // Not beyond the time of a sample, so that it counts what had left by then and no more.
+            let until = now.min(self.next_count);
+            if let Some(due) = self.link.pop(until) {
+                self.outbox.push_back(due);
+            } else if self.next_count <= now {
+                let Counters { delivered_packets, delivered_bytes, .. } = self.link.counters();
+                self.left.push_back((delivered_packets - self.refused, delivered_bytes - self.refused_bytes));
+                self.next_count += self.sample_interval;
+            } else {
+                break;
+            }
         }
         self.bury(shared);
         let count = self.outbox.len();
@@ -170,6 +194,9 @@ impl Lane {
             let late = out.since(due);
             shared.lateness.add(late.0);
             self.lateness_since_sample = self.lateness_since_sample.max(late);
+            if let Some(client) = frame.client.filter(|_| !self.is_up) {
+                shared.clients.received(client, frame.ip_bytes());
+            }
             shared.end(self.name, self.overhead_bytes, &frame, Outcome::Delivered { due, out });
         }
     }
@@ -198,14 +225,20 @@ impl Lane {
 
     /// A sample of the table `link`: of the next time, or at the end of the run.
     pub fn sample(&mut self, time: Time) -> LinkSample {
-        if let Some(sample) = self.samples.pop_front() {
-            debug_assert_eq!(sample.time, time);
-            return sample;
+        let mut sample = match self.samples.pop_front() {
+            Some(sample) => sample,
+            None => {
+                if time == self.next_sample {
+                    self.next_sample += self.sample_interval;
+                }
+                self.taken(time)
+            }
+        };
+        debug_assert_eq!(sample.time, time);
+        if let Some((packets, bytes)) = self.left.pop_front() {
+            (sample.counters.delivered_packets, sample.counters.delivered_bytes) = (packets, bytes);
         }
-        if time == self.next_sample {
-            self.next_sample += self.sample_interval;
-        }
-        self.taken(time)
+        sample
     }
 
     fn taken(&mut self, time: Time) -> LinkSample {

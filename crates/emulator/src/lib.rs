@@ -7,6 +7,7 @@
 //! Start at [`command`] (the verb `emulate`), then `forward.rs` (the loop) and `lane.rs` (one direction).
 //! [`probe`] measures a path.
 
+mod clients;
 mod clock;
 mod error;
 mod forward;
@@ -31,7 +32,7 @@ use wirepaint_run::signals::Signals;
 /// Runs in the namespace that holds both interfaces of the segment.
 pub fn command(path: &Path) -> Result<(), Error> {
     let run = Run::read(path)?;
-    let mut forwarder = forward::Forwarder::new(run.emulated(path)?, run.seed, run.epoch_ns, path)?;
+    let mut forwarder = forward::Forwarder::new(&run, path)?;
     let conditions = realtime::prepare();
     let stop = Signals::block();
     println!("{}", serde_json::json!({"ready": true, "conditions": conditions}));

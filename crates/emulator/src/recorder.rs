@@ -3,7 +3,7 @@
 use crate::frame::{Header, Tcp};
 use std::path::Path;
 use wirepaint_link_model::Counters;
-use wirepaint_trace::schema::{Link, Packet};
+use wirepaint_trace::schema::{Client, Link, Packet};
 use wirepaint_trace::{TableWriter, TraceError, Value, row};
 use wirepaint_units::{Duration, Time};
 
@@ -81,7 +81,8 @@ impl Recorder {
     }
 
     /// Writes the tables into `folder`.
-    pub fn write(&self, folder: &Path) -> Result<(), TraceError> {
+    pub fn write(&self, folder: &Path, clients: impl Iterator<Item = Client>) -> Result<(), TraceError> {
+        TableWriter::save(folder, clients)?;
         TableWriter::save(folder, self.links.0.iter().flatten().map(|sample| self.link_row(sample)))?;
         let Some(packets) = &self.packets else { return Ok(()) };
         TableWriter::save(folder, packets.0.iter().flatten().map(|packet| self.packet_row(packet)))

@@ -248,6 +248,11 @@ impl Renderer {
         }
     }
 
+    /// When the load event fired.
+    pub fn load_event(&self) -> Option<Time> {
+        self.loaded
+    }
+
     /// When to call [`Renderer::timeout`].
     pub fn next_timeout(&self) -> Option<Time> {
         self.agenda.next()

@@ -228,6 +228,11 @@ impl Visit {
         self.network.is_multiplexed(connection)
     }
 
+    /// When the load event fired.
+    pub fn load_event(&self) -> Option<Time> {
+        self.renderer.load_event()
+    }
+
     /// True once the page is loaded and every request answered.
     pub fn is_done(&self) -> bool {
         self.done

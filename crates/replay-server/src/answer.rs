@@ -260,7 +260,7 @@ mod tests {
                 }
             })
             .collect();
-        let recording = Recording::load(Path::new("run.json"), &responses).unwrap();
+        let recording = Recording::load(Path::new("run.json"), "a", &responses).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
         recording
     }

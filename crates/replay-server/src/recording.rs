@@ -41,7 +41,7 @@ pub struct Recording {
 impl Recording {
     /// Reads every body (each file once) and checks every response; `path` is the run description,
     /// for errors.
-    pub fn load(path: &Path, responses: &[Response]) -> Result<Recording, Failure> {
+    pub fn load(path: &Path, site: &str, responses: &[Response]) -> Result<Recording, Failure> {
         let now = SystemTime::now();
         let mut bodies: HashMap<&PathBuf, (Bytes, String)> = HashMap::new();
         let mut recording =
@@ -49,7 +49,7 @@ impl Recording {
         for (i, response) in responses.iter().enumerate() {
             let refuse = |key: &str, found: String, accepted: &'static str| Failure::Value {
                 path: path.to_owned(),
-                key: format!("server.responses[{i}].{key}"),
+                key: format!("sites.{site}.responses[{i}].{key}"),
                 found,
                 accepted,
             };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn refusal(response: Response) -> String {
-        match Recording::load(Path::new("run.json"), &[response]) {
+        match Recording::load(Path::new("run.json"), "a", &[response]) {
             Ok(_) => panic!("accepted"),
             Err(failure) => failure.to_string(),
         }
@@ -142,19 +142,19 @@ mod tests {
     fn a_refusal_names_file_key_and_what_is_accepted() {
         assert_eq!(
             refusal(response("about:blank", 200)),
-            "run.json: server.responses[0].url: found \"about:blank\", accepted: an absolute http or https address"
+            "run.json: sites.a.responses[0].url: found \"about:blank\", accepted: an absolute http or https address"
         );
         assert_eq!(
             refusal(response("http://a/", 0)),
-            "run.json: server.responses[0].status: found 0, accepted: 200 to 599"
+            "run.json: sites.a.responses[0].status: found 0, accepted: 200 to 599"
         );
         assert_eq!(
             refusal(response("http://a/", 101)),
-            "run.json: server.responses[0].status: found 101, accepted: 200 to 599"
+            "run.json: sites.a.responses[0].status: found 101, accepted: 200 to 599"
         );
         let missing = Response { body: Some("/nonexistent/body".into()), ..response("http://a/", 200) };
         assert!(
-            refusal(missing).starts_with("run.json: server.responses[0].body: found /nonexistent/body (")
+            refusal(missing).starts_with("run.json: sites.a.responses[0].body: found /nonexistent/body (")
         );
         let file = std::env::temp_dir().join(format!("wirepaint-recording-{}", std::process::id()));
         std::fs::write(&file, b"a").unwrap();
@@ -164,12 +164,12 @@ mod tests {
             ..response("http://a/", 200)
         };
         let right = hexadecimal(&Sha256::digest(b"a"));
-        assert!(Recording::load(Path::new("run.json"), &[named(right)]).is_ok());
+        assert!(Recording::load(Path::new("run.json"), "a", &[named(right)]).is_ok());
         let other = refusal(named("0".repeat(64)));
-        assert!(other.starts_with("run.json: server.responses[0].body: found "), "{other}");
+        assert!(other.starts_with("run.json: sites.a.responses[0].body: found "), "{other}");
         assert!(other.ends_with("accepted: a file with the SHA-256 that body_sha256 names"), "{other}");
         std::fs::remove_file(&file).unwrap();
         let header = Response { headers: vec![("a\r\nb".into(), "c".into())], ..response("http://a/", 200) };
-        assert!(refusal(header).contains("server.responses[0].headers: found \"a\\r\\nb\": \"c\""));
+        assert!(refusal(header).contains("sites.a.responses[0].headers: found \"a\\r\\nb\": \"c\""));
     }
 }

@@ -32,6 +32,8 @@ pub struct RequestId(usize);
 /// One accepted connection.
 #[derive(Serialize)]
 struct ConnectionRecord {
+    /// Name of the site.
+    site: String,
     client_address: Ipv4Addr,
     client_port: u16,
     server_address: Ipv4Addr,
@@ -59,7 +61,10 @@ struct ConnectionRecord {
 /// One request and its response.
 #[derive(Serialize)]
 struct Request {
+    /// Name of the site, to which `response` belongs.
+    site: String,
     time: u64,
+    client_address: Ipv4Addr,
     client_port: u16,
     server_address: Ipv4Addr,
     server_port: u16,
@@ -77,7 +82,7 @@ struct Request {
     head_bytes: usize,
     first_byte: Option<u64>,
     last_byte: Option<u64>,
-    #[serde(skip)]
+    /// Number of the connection's record.
     connection: usize,
 }
 
@@ -159,6 +164,7 @@ impl Records {
     /// A connection was accepted; asks the kernel for its congestion control and initial window.
     pub fn accepted(
         &self,
+        site: &str,
         client: SocketAddrV4,
         server: SocketAddrV4,
         encrypted: bool,
@@ -168,6 +174,7 @@ impl Records {
         let at_start = socket.tcp_info().ok();
         let connections = &mut self.inner.borrow_mut().connections;
         connections.push(ConnectionRecord {
+            site: site.to_owned(),
             client_address: *client.ip(),
             client_port: client.port(),
             server_address: *server.ip(),
@@ -220,7 +227,9 @@ impl Records {
         let connection = &mut connections[id.0];
         connection.requests += 1;
         requests.push(Request {
+            site: connection.site.clone(),
             time,
+            client_address: connection.client_address,
             client_port: connection.client_port,
             server_address: connection.server_address,
             server_port: connection.server_port,

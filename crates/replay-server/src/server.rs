@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use wirepaint_observed_sockets::Socket;
-use wirepaint_run::{Host, Role, Run, Server};
+use wirepaint_run::{Host, Role, Run};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
@@ -28,13 +28,17 @@ const CONGESTION_NAME: usize = 15;
 
 /// Serves the origins of `run` until SIGTERM or SIGINT; `path` is where it was read from.
 pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
-    let server = run.part(path, "server", &run.server)?;
     let host = run.host(Role::Server, path)?;
-    check(path, run, server, host)?;
+    check(path, run, host)?;
     raise_descriptor_limit();
-    let recording = Recording::load(path, &server.responses)?;
     let authority = Authority::new()?;
-    let site = Rc::new(Site { recording, records: Records::new(run.epoch_ns) });
+    let records = Rc::new(Records::new(run.epoch_ns));
+    let mut sites = Vec::with_capacity(run.sites.len());
+    for (name, site) in &run.sites {
+        let recording = Recording::load(path, name, &site.responses)?;
+        let site_of = Site { name: name.clone(), recording, records: records.clone() };
+        sites.push((Rc::new(site_of), Origins::group(path, name, &site.origins)?));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -43,7 +47,9 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
     tasks.block_on(&runtime, async {
         let mut terminate = signal(SignalKind::terminate()).map_err(Failure::system("SIGTERM"))?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::system("SIGINT"))?;
-        for origins in Origins::group(path, &server.origins)? {
+        let listening =
+            sites.into_iter().flat_map(|(site, all)| all.into_iter().map(move |one| (site.clone(), one)));
+        for (site, origins) in listening {
             let acceptor = match origins.encrypted {
                 false => None,
                 true => {
@@ -52,24 +58,24 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
                 }
             };
             let listener = listen(origins.address, &host.congestion)?;
-            tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site.clone()));
+            tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site));
         }
         let files = records::files(&run.work_dir)?;
         rights::give_up().map_err(Failure::system("becoming an ordinary user"))?;
-        watch_the_loop(&site);
+        watch_the_loop(&records);
         say(&serde_json::json!({"ready": true, "ca_spki_sha256": authority.spki_sha256}))?;
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        let summary: Summary = site.records.finish(files, &host.congestion, host.initial_window)?;
+        let summary: Summary = records.finish(files, &host.congestion, host.initial_window)?;
         say(&summary)
     })
 }
 
 /// Watches the event loop: every task waits at least as long as this one.
-fn watch_the_loop(site: &Rc<Site>) {
-    let site = site.clone();
+fn watch_the_loop(records: &Rc<Records>) {
+    let records = records.clone();
     tokio::task::spawn_local(async move {
         let mut timer = Timer::default();
         loop {
@@ -77,12 +83,12 @@ fn watch_the_loop(site: &Rc<Site>) {
             if timer.until(due).await.is_err() {
                 return;
             }
-            site.records.woke(monotonic() - due);
+            records.woke(monotonic() - due);
         }
     });
 }
 
-fn check(path: &Path, run: &Run, server: &Server, host: &Host) -> Result<(), Failure> {
+fn check(path: &Path, run: &Run, host: &Host) -> Result<(), Failure> {
     let refuse = |key: &str, found: String, accepted| {
         Err(Failure::Value { path: path.to_owned(), key: key.to_owned(), found, accepted })
     };
@@ -90,8 +96,8 @@ fn check(path: &Path, run: &Run, server: &Server, host: &Host) -> Result<(), Fai
     if !(1..=CONGESTION_NAME).contains(&name.len()) || name.contains('\0') {
         return refuse("hosts.congestion", format!("{name:?}"), "a name of 1 to 15 bytes");
     }
-    if server.origins.is_empty() {
-        return refuse("server.origins", "none".to_owned(), "one at least");
+    if run.sites.values().all(|site| site.origins.is_empty()) {
+        return refuse("sites", "no origin".to_owned(), "one at least");
     }
     match run.transport.tls_record_bytes {
         None | Some(64..=16_384) => {}
@@ -148,7 +154,8 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, origins: R
         let Ok(socket) = Socket::of(stream.as_fd()) else { continue };
         socket.reset_when_closed(true);
         let socket = Rc::new(socket);
-        let id = site.records.accepted(client, origins.address, origins.encrypted, socket.clone());
+        let id =
+            site.records.accepted(&site.name, client, origins.address, origins.encrypted, socket.clone());
         let (acceptor, origins, site) = (acceptor.clone(), origins.clone(), site.clone());
         tokio::task::spawn_local(async move {
             connection(stream, acceptor, &origins, &site, id, socket.clone()).await;

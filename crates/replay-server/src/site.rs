@@ -9,13 +9,16 @@ use http::StatusCode;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::Path;
+use std::rc::Rc;
 use wirepaint_run::Origin;
 
-/// State that all connections share.
+/// A page's recording, and what all connections share.
 pub struct Site {
+    /// Its name in the run.
+    pub(crate) name: String,
     pub(crate) recording: Recording,
     /// Records of connections and requests.
-    pub records: Records,
+    pub records: Rc<Records>,
 }
 
 impl Site {
@@ -49,11 +52,11 @@ impl Origins {
         self.names[0].split_once("://").map_or("", |(_, authority)| authority)
     }
 
-    /// Groups the origins of a run by address and port.
-    pub(crate) fn group(path: &Path, origins: &[Origin]) -> Result<Vec<Origins>, Failure> {
+    /// Groups the origins of the site `name` by address and port.
+    pub(crate) fn group(path: &Path, name: &str, origins: &[Origin]) -> Result<Vec<Origins>, Failure> {
         let refuse = |i: usize, key: &str, found: String, accepted| Failure::Value {
             path: path.to_owned(),
-            key: format!("server.origins[{i}].{key}"),
+            key: format!("sites.{name}.origins[{i}].{key}"),
             found,
             accepted,
         };

@@ -162,7 +162,7 @@ fn the_think_time_passes_between_request_and_response_and_no_millisecond_more() 
     let url = "http://origin.test:8080/";
     let mut run =
         folder.run(&[&format!("{address}:8080 http origin.test")], &[("GET", url, 200, json!([]), b"x")]);
-    run["server"]["responses"][0]["think_ns"] = json!(3_400_000);
+    run["sites"]["a"]["responses"][0]["think_ns"] = json!(3_400_000);
     let server = folder.start(&run);
     let mut stream = connect(&format!("{address}:8080"));
     for _ in 0..20 {
@@ -322,15 +322,15 @@ fn a_server_that_cannot_be_what_is_asked_does_not_start() {
     assert_eq!(code, 1);
     assert!(text.starts_with("congestion control \"nosuch\" cannot be set on 127."), "{text}");
     assert!(text.contains("reno"), "{text}");
-    let (code, text) = with(&|run| run["server"]["origins"][0]["address"] = json!("192.0.2.1"));
+    let (code, text) = with(&|run| run["sites"]["a"]["origins"][0]["address"] = json!("192.0.2.1"));
     assert!((code, text.starts_with("listening on 192.0.2.1:8080: ")) == (1, true), "{text}");
     let (code, text) = with(&|run| run["transport"]["tls_record_bytes"] = json!(20_000));
     assert!(
         (code, text.contains("transport.tls_record_bytes: found 20000, accepted: 64 to 16384")) == (2, true),
         "{text}"
     );
-    let (code, text) = with(&|run| run["server"]["origins"][0]["host"] = json!("a/b"));
-    assert!((code, text.contains("server.origins[0].host: found \"a/b\"")) == (2, true), "{text}");
-    let (code, text) = with(&|run| drop(run.as_object_mut().unwrap().remove("server")));
-    assert!((code, text.contains("server: found nothing")) == (2, true), "{text}");
+    let (code, text) = with(&|run| run["sites"]["a"]["origins"][0]["host"] = json!("a/b"));
+    assert!((code, text.contains("sites.a.origins[0].host: found \"a/b\"")) == (2, true), "{text}");
+    let (code, text) = with(&|run| drop(run.as_object_mut().unwrap().remove("sites")));
+    assert!((code, text.contains("sites: found no origin")) == (2, true), "{text}");
 }

@@ -21,6 +21,10 @@ pub struct Host {
     /// Initial window of its connections in segments.
     #[serde(default = "initial_window")]
     pub initial_window: u32,
+    /// Code point (RFC 2474), 0 to 63, that the path sees on all packets from and to this client, whatever they
+    /// carry: its service class. Null: what the packets carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
     /// Inode of its network namespace: its sockets are sampled (testbed only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_inode: Option<u32>,

@@ -7,19 +7,20 @@
 mod flow;
 mod host;
 mod segment;
-mod server;
 pub mod signals;
+mod site;
 mod transport;
 mod visit;
 
 pub use flow::{Flow, Reroute, Side};
 pub use host::{Host, Role};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
-pub use server::{Origin, Response, Server};
+pub use site::{Origin, Response, Site};
 pub use transport::{HttpVersion, Tls, Transport};
 pub use visit::{Navigation, Visit};
 pub use wirepaint_flow_model::{FlowKind, RateFrom};
 pub use wirepaint_page_model::Browser;
+use wirepaint_page_model::Page;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 use wirepaint_units::{Duration, Time};
 
 /// Version of the document; a program refuses another one.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 fn default_flow_interval() -> Duration {
     Duration::from_millis(100)
@@ -38,7 +39,7 @@ fn default_flow_interval() -> Duration {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Version of this document: 3.
+    /// Version of this document: 4.
     pub format: u32,
     /// Short unique id (at most 8 characters of a-z0-9); everything the run owns carries it.
     pub id: String,
@@ -63,9 +64,12 @@ pub struct Run {
     /// What all connections have in common.
     #[serde(default)]
     pub transport: Transport,
-    /// What servers answer (testbed only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<Server>,
+    /// What the servers of pages answer, by a name that visits refer to (testbed only).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sites: BTreeMap<String, Site>,
+    /// Pages as a model of a browser sees them, by a name that visits refer to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pages: BTreeMap<String, Page>,
     /// Browsers of the model, by name (simulator only).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub browsers: BTreeMap<String, Browser>,
@@ -146,9 +150,9 @@ pub enum RunError {
         /// What it may hold.
         accepted: &'static str,
     },
-    /// A flow has a value that is not accepted.
+    /// A flow or visit has a value that is not accepted.
     #[error("{path}: {key}: found {found}, accepted: {accepted}")]
-    Flow {
+    Part {
         /// The file.
         path: PathBuf,
         /// Key in the document.
@@ -175,7 +179,7 @@ impl Run {
             Err(RunError::Value { path: path.to_owned(), key, found, accepted })
         };
         if run.format != FORMAT {
-            return refuse("format", run.format.to_string(), "3");
+            return refuse("format", run.format.to_string(), "4");
         }
         let id_ok = (1..=8).contains(&run.id.len())
             && run.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -202,7 +206,7 @@ impl Run {
 
     /// For each flow, the earlier flow that it waits for. Refuses values that are not accepted.
     pub fn flows_checked(&self, path: &Path) -> Result<Vec<Option<usize>>, RunError> {
-        let refuse = |place: usize, key: &str, found: String, accepted: String| RunError::Flow {
+        let refuse = |place: usize, key: &str, found: String, accepted: String| RunError::Part {
             path: path.to_owned(),
             key: format!("flows[{place}].{key}"),
             found,
@@ -220,6 +224,21 @@ impl Run {
             waits.push(Some(earlier.ok_or_else(|| refuse(place, "after", format!("{after:?}"), accepted))?));
         }
         Ok(waits)
+    }
+
+    /// For each visit, the earlier visit that it waits for. Refuses values that are not accepted.
+    pub fn visits_checked(&self, path: &Path) -> Result<Vec<Option<usize>>, RunError> {
+        let waits = self.visits.iter().enumerate().map(|(place, visit)| match visit.after {
+            None => Ok(None),
+            Some(after) if (after as usize) < place => Ok(Some(after as usize)),
+            Some(after) => Err(RunError::Part {
+                path: path.to_owned(),
+                key: format!("visits[{place}].after"),
+                found: after.to_string(),
+                accepted: format!("the number of an earlier visit, below {place}"),
+            }),
+        });
+        waits.collect()
     }
 
     /// The first host of a role.
@@ -263,13 +282,13 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_by_name() {
         let error =
-            read(r#"{"format":3,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
+            read(r#"{"format":4,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `colour`"), "{error}");
     }
 
     #[test]
     fn an_id_that_could_leave_its_folder_is_refused() {
-        let error = read(r#"{"format":3,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
+        let error = read(r#"{"format":4,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
         assert!(error.to_string().contains("1 to 8 characters"), "{error}");
     }
 }

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wirepaint_page_model::Page;
 use wirepaint_units::{Duration, Time};
 
 /// One visit of one page by one user.
@@ -19,10 +18,13 @@ pub struct Visit {
     /// The host with all servers of the page.
     #[serde(default = "server")]
     pub server: String,
-    /// Navigation start.
+    /// Number of an earlier visit: this one begins after that one's load event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u32>,
+    /// Navigation start; with `after`, counted from the end of that visit.
     #[serde(default)]
     pub start_ns: Time,
-    /// When the browser gives up.
+    /// When the browser gives up, counted from the navigation start.
     pub timeout_ns: Duration,
     /// Segments that its packets cross, from the server to the client. Null: all of the run, in their order;
     /// empty: a path without delay.
@@ -31,16 +33,16 @@ pub struct Visit {
     /// Group for reroutes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Code point of its packets (RFC 2474), both ways, 0 to 63: its service class.
-    #[serde(default)]
-    pub dscp: u8,
+    /// Name in `sites`: who answers (testbed only).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub site: String,
     /// Where a real browser goes (testbed only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub navigation: Option<Navigation>,
-    /// What is loaded, as a model of a browser sees it (simulator only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page: Option<Page>,
-    /// Name of the browser in `browsers` that the model loads it as (simulator only).
+    /// Name in `pages`: what the model of a browser loads (simulator only).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub page: String,
+    /// Name in `browsers`: the browser that the model is (simulator only).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub browser: String,
 }

@@ -42,7 +42,7 @@ fn dumbbell(flows: usize, mbit: u64, delay_ms: u64, seconds: u64, kind: &Value) 
     };
     let segment = |name: &str, link: Value| json!({"name": name, "down": link, "up": link});
     json!({
-        "format": 3, "id": "speed", "seed": 1, "trace_dir": "", "work_dir": "",
+        "format": 4, "id": "speed", "seed": 1, "trace_dir": "", "work_dir": "",
         "hosts": hosts.collect::<Vec<_>>(),
         "segments": [
             segment("servers", access()), segment("bottleneck", link(rate, delay_ms, bdp)),
@@ -101,8 +101,12 @@ fn loads(path: &Path) {
         count += 1;
     }
     let seconds = cpu_seconds() - before;
-    let objects =
-        run.visits.iter().filter_map(|v| v.page.as_ref()).map(|page| page.resources.len()).sum::<usize>();
+    let objects = run
+        .visits
+        .iter()
+        .filter_map(|v| run.pages.get(&v.page))
+        .map(|page| page.resources.len())
+        .sum::<usize>();
     let line = json!({
         "requests": objects, "loads": count,
         "loads_per_s": count as f64 / seconds, "hops_per_s": hops as f64 / seconds, "peak_mb": peak_mb(),

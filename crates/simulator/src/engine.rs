@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wirepaint_congestion_native::Instance;
 use wirepaint_link_model::config::Direction;
+use wirepaint_page_model::Prepared;
 use wirepaint_run::{Browser, Host, Role, Run, Side, default_mtu};
 use wirepaint_tcp_model::Config;
 use wirepaint_units::Time;
@@ -33,7 +34,7 @@ pub struct Engine {
     /// Number of applications that the run waits for and that have not ended.
     active: usize,
     over: Vec<bool>,
-    /// For each flow, those that begin when it has ended.
+    /// For each application, those that begin when it has ended.
     successors: Vec<Vec<usize>>,
     /// Route changes, in descending order of time.
     reroutes: Vec<(Time, String, RouteId, RouteId)>,
@@ -134,9 +135,14 @@ impl Engine {
 
     fn build(&mut self, plan: &Plan) -> Result<(), Error> {
         let run = plan.run;
-        self.successors = vec![Vec::new(); run.flows.len()];
+        self.successors = vec![Vec::new(); run.flows.len() + run.visits.len()];
         for (flow, before) in run.flows_checked(plan.place)?.into_iter().enumerate() {
             before.into_iter().for_each(|before| self.successors[before].push(flow));
+        }
+        // Flows are the first applications.
+        let first = run.flows.len();
+        for (visit, before) in run.visits_checked(plan.place)?.into_iter().enumerate() {
+            before.into_iter().for_each(|before| self.successors[first + before].push(first + visit));
         }
         for (i, flow) in run.flows.iter().enumerate() {
             let key = format!("flows[{i}]");
@@ -159,17 +165,19 @@ impl Engine {
                 server_address: server.address,
                 server_port: FLOW_PORT,
                 path: self.path(plan, flow.through.as_deref(), &flow.group, &key)?,
-                dscp: plan.dscp(flow.dscp, &key)?,
+                dscp: plan.dscp(&client, flow.dscp, &key)?,
+                marked: client.host.dscp,
                 app: self.apps.len() as AppId,
                 sender: flow.sender,
             };
             self.add(Application::Flow(Box::new(Flow::new(flow, dial))));
         }
+        let pages = plan.pages()?;
         for (i, visit) in run.visits.iter().enumerate() {
             let key = format!("visits[{i}]");
-            let page = run.part(plan.place, "visits.page", &visit.page)?;
-            page.check().map_err(|e| {
-                Error::value(plan.place, format!("{key}.page.{}", e.key), e.found, e.accepted)
+            let page = pages.get(visit.page.as_str()).ok_or_else(|| {
+                let known: Vec<&str> = pages.keys().copied().collect();
+                Error::value(plan.place, format!("{key}.page"), format!("{:?}", visit.page), known.join(", "))
             })?;
             let browser = plan.browser(&visit.browser, &key)?;
             // Browser and replay server set TCP_NODELAY.
@@ -184,12 +192,13 @@ impl Engine {
                 server_address: server.address,
                 server_port: 0,
                 path: self.path(plan, visit.through.as_deref(), &visit.group, &key)?,
-                dscp: plan.dscp(visit.dscp, &key)?,
+                dscp: plan.dscp(&client, 0, &key)?,
+                marked: client.host.dscp,
                 app: self.apps.len() as AppId,
                 sender: Side::Server,
             };
             let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(self.apps.len() as u64 + 1));
-            self.add(Application::Page(Box::new(Load::new(visit, page, browser, seed, dial))));
+            self.add(Application::Page(Box::new(Load::new(visit, page.clone(), browser, seed, dial))));
         }
         let flows = run.flows.iter().map(|flow| &flow.group);
         let visits = run.visits.iter().map(|visit| &visit.group);
@@ -348,10 +357,12 @@ impl Engine {
         if app.is_over() {
             self.over[index] = true;
             self.active -= usize::from(self.apps[index].is_waited_for());
-            // Flows are the first applications.
-            for next in self.successors.get_mut(index).map(std::mem::take).unwrap_or_default() {
-                if let Application::Flow(flow) = &mut self.apps[next] {
-                    flow.begin(self.world.now);
+            let now = self.world.now;
+            let loaded = self.apps[index].load().and_then(Load::load_event).unwrap_or(now);
+            for next in std::mem::take(&mut self.successors[index]) {
+                match &mut self.apps[next] {
+                    Application::Flow(flow) => flow.begin(now),
+                    Application::Page(load) => load.begin(now, loaded),
                 }
                 self.settle(next);
             }
@@ -423,11 +434,27 @@ impl<'a> Plan<'a> {
         Ok(browser)
     }
 
-    fn dscp(&self, dscp: u8, key: &str) -> Result<u8, Error> {
+    /// The code point of packets between a client and its server that carry `own`.
+    fn dscp(&self, client: &Resolved, own: u8, key: &str) -> Result<u8, Error> {
+        let (dscp, key) = match client.host.dscp {
+            Some(dscp) => (dscp, format!("hosts, {}", client.host.name)),
+            None => (own, key.to_owned()),
+        };
         if dscp < 64 {
             return Ok(dscp);
         }
         Err(Error::value(self.place, format!("{key}.dscp"), dscp.to_string(), "0 to 63".to_owned()))
+    }
+
+    /// The pages by name, each prepared once for all of its visits.
+    fn pages(&self) -> Result<BTreeMap<&'a str, Prepared>, Error> {
+        let prepared = self.run.pages.iter().map(|(name, page)| {
+            page.check().map_err(|e| {
+                Error::value(self.place, format!("pages.{name}.{}", e.key), e.found, e.accepted)
+            })?;
+            Ok((name.as_str(), Prepared::new(page.clone())))
+        });
+        prepared.collect()
     }
 
     /// The links of a route down and up.

@@ -5,7 +5,7 @@ use crate::fabric::EndpointId;
 use crate::world::{ConnectionId, Dial, World, client_end, is_client, server_end};
 use wirepaint_page_model::{Action, Backlog, Browser, Page, Prepared, Rows, Visit, unsent_bound};
 use wirepaint_run::Visit as Asked;
-use wirepaint_units::Time;
+use wirepaint_units::{Duration, Time};
 
 pub mod rows;
 
@@ -17,8 +17,10 @@ pub struct Load {
     prepared: Prepared,
     /// Settings common to its connections; address and port depend on the origin.
     dial: Dial,
+    /// Counted from the load event of the visit that it waits for, if any.
     start: Time,
-    deadline: Time,
+    /// Counted from `start`.
+    timeout: Duration,
     stage: Stage,
     /// Indexed by the visit's number; the world's ids ascend with it.
     connections: Vec<Carried>,
@@ -26,6 +28,8 @@ pub struct Load {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Another visit has to end first.
+    After,
     Waiting,
     Loading,
     Done,
@@ -53,8 +57,7 @@ struct Carried {
 
 impl Load {
     /// The visit of a description. [`Page::check`] and [`Browser::check`] must have accepted page and browser.
-    pub fn new(asked: &Asked, page: &Page, browser: Browser, seed: u64, dial: Dial) -> Load {
-        let prepared = Prepared::new(page.clone());
+    pub fn new(asked: &Asked, prepared: Prepared, browser: Browser, seed: u64, dial: Dial) -> Load {
         Load {
             user_agent: asked.user_agent.clone(),
             name: asked.name.clone(),
@@ -62,10 +65,25 @@ impl Load {
             prepared,
             dial,
             start: asked.start_ns,
-            deadline: asked.start_ns + asked.timeout_ns,
-            stage: Stage::Waiting,
+            timeout: asked.timeout_ns,
+            stage: if asked.after.is_some() { Stage::After } else { Stage::Waiting },
             connections: Vec::new(),
         }
+    }
+
+    /// The visit that it waited for has ended; its load event was at `loaded`.
+    pub fn begin(&mut self, now: Time, loaded: Time) {
+        self.start = now.max(loaded + Duration(self.start.0));
+        self.stage = Stage::Waiting;
+    }
+
+    /// When the load event fired.
+    pub fn load_event(&self) -> Option<Time> {
+        self.visit.load_event()
+    }
+
+    fn deadline(&self) -> Time {
+        self.start + self.timeout
     }
 
     /// The page.
@@ -196,8 +214,10 @@ impl App for Load {
     fn next(&self) -> Option<Time> {
         match self.stage {
             Stage::Waiting => Some(self.start),
-            Stage::Loading => Some(self.visit.next_timeout().map_or(self.deadline, |t| t.min(self.deadline))),
-            Stage::Done | Stage::GivenUp => None,
+            Stage::Loading => {
+                Some(self.visit.next_timeout().map_or(self.deadline(), |t| t.min(self.deadline())))
+            }
+            Stage::After | Stage::Done | Stage::GivenUp => None,
         }
     }
 
@@ -211,7 +231,7 @@ impl App for Load {
         }
         self.visit.timeout(world.now);
         self.act(world);
-        if self.stage == Stage::Loading && world.now >= self.deadline {
+        if self.stage == Stage::Loading && world.now >= self.deadline() {
             self.stage = Stage::GivenUp;
         }
     }
@@ -278,17 +298,17 @@ mod tests {
         let mut resources = vec![resource(0, 0, "html", serde_json::Value::Null)];
         resources.extend((1..=6).map(|number| resource(number, 1, "image", element(number))));
         let page = json!({"origins": [origin("0.test", 1), origin("1.test", 2)], "resources": resources});
-        let visit = json!({"user_agent": "desktop", "name": "page", "timeout_ns": timeout_ns, "page": page,
+        let visit = json!({"user_agent": "desktop", "name": "page", "timeout_ns": timeout_ns, "page": "page",
                            "browser": "chromium"});
         let direction = json!({"capacity": {"kind": "rate", "bit_per_s": 10_000_000}, "delay_ns": DELAY,
                                "queue": {"kind": "droptail", "packets": 100}});
         let run = json!({
-            "format": 3, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+            "format": 4, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
             "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                       {"name": "server", "role": "server", "congestion": "std"}],
             "segments": [{"name": "access", "down": direction, "up": direction}],
             "congestion": [{"algorithm": "std", "name": "std"}],
-            "browsers": {"chromium": browser}, "visits": [visit], "until_ns": until_ns,
+            "browsers": {"chromium": browser}, "pages": {"page": page}, "visits": [visit], "until_ns": until_ns,
         });
         let place = Path::new("run.json");
         let run = Run::parse(run.to_string().as_bytes(), place).unwrap();

@@ -7,7 +7,9 @@ use crate::flow::{Flow, FlowState};
 use crate::link_name::LinkName;
 use crate::page::Load;
 use crate::page::rows::Tables;
-use crate::world::{Connection, World, is_client, server_end};
+use crate::world::{Connection, Dial, World, is_client, server_end};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use wirepaint_congestion_native::{CaState, GroupRecord, INFINITE_SSTHRESH, Instance};
@@ -19,8 +21,20 @@ use wirepaint_trace::{Row, TableWriter, TraceError, Value, row, schema};
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// Tables that a simulated run can have. The caller writes the table `run`.
-const TABLES: [&str; 11] =
-    ["page", "object", "chunk", "connection", "tcp", "group", "link", "packet", "flow", "message", "host"];
+const TABLES: [&str; 12] = [
+    "page",
+    "object",
+    "chunk",
+    "connection",
+    "tcp",
+    "group",
+    "link",
+    "client",
+    "packet",
+    "flow",
+    "message",
+    "host",
+];
 /// Letters of a segment's flags, in the order of the testbed's table.
 const FLAG_LETTERS: [(u16, char); 6] = [
     (flags::FIN, 'F'),
@@ -212,6 +226,7 @@ impl Recorder {
                     };
                     save(folder, flows.iter().zip(&states).flat_map(of_flow))?;
                 }
+                "client" => save(folder, clients(world).map(client_row))?,
                 "page" => save(folder, visits.iter().map(|visit| visit.page.clone()))?,
                 "object" => save(folder, visits.iter().flat_map(|visit| visit.objects.clone()))?,
                 "chunk" => save(folder, visits.iter().flat_map(|visit| visit.chunks.clone()))?,
@@ -241,6 +256,37 @@ impl Recorder {
 
 fn flows(apps: &[Application]) -> impl Iterator<Item = &Flow> {
     apps.iter().filter_map(Application::flow)
+}
+
+/// What a client sent and received: packets and IP bytes.
+struct ClientCount {
+    dial: Dial,
+    sent: (u64, u64),
+    received: (u64, u64),
+}
+
+/// The clients that opened connections, in the order of their addresses.
+fn clients(world: &World) -> impl Iterator<Item = ClientCount> {
+    let mut found: BTreeMap<Ipv4Addr, ClientCount> = BTreeMap::new();
+    for Connection { dial, sent, received, .. } in world.connections() {
+        let empty = || ClientCount { dial: dial.clone(), sent: (0, 0), received: (0, 0) };
+        let of = found.entry(dial.client_address).or_insert_with(empty);
+        of.sent = (of.sent.0 + sent.0, of.sent.1 + sent.1);
+        of.received = (of.received.0 + received.0, of.received.1 + received.1);
+    }
+    found.into_values()
+}
+
+fn client_row(client: ClientCount) -> schema::Client {
+    row!(schema::Client {
+        host: &*client.dial.hosts[0],
+        address: client.dial.client_address.to_string(),
+        dscp: client.dial.marked.map(u64::from),
+        sent_packets: client.sent.0,
+        sent_bytes: client.sent.1,
+        received_packets: client.received.0,
+        received_bytes: client.received.1,
+    })
 }
 
 /// Writes one table into a folder.

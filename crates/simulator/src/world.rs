@@ -91,6 +91,8 @@ pub struct Dial {
     pub path: usize,
     /// Code point of its packets, both ways.
     pub dscp: u8,
+    /// The code point that the path gives the client's packets, if any.
+    pub marked: Option<u8>,
     /// The application that uses it.
     pub app: AppId,
     /// The side that sends most and is sampled.
@@ -114,6 +116,10 @@ pub struct Connection {
     pub bytes_received: u64,
     /// Bytes that the client's application wrote.
     pub bytes_sent: u64,
+    /// Packets and IP bytes that the client sent.
+    pub sent: (u64, u64),
+    /// Packets and IP bytes that the client received.
+    pub received: (u64, u64),
 }
 
 /// First port of clients: Linux's `ip_local_port_range`.
@@ -215,6 +221,8 @@ impl World {
             last_byte: None,
             bytes_received: 0,
             bytes_sent: 0,
+            sent: (0, 0),
+            received: (0, 0),
         });
         self.pump(client_end(id));
         id
@@ -314,8 +322,12 @@ impl World {
         }
         let tcp = &mut self.stations[to as usize].tcp;
         tcp.receive(self.now, &body);
-        if is_client(to) && tcp.is_established() {
-            self.connections[to as usize / 2].connected.get_or_insert(self.now);
+        if is_client(to) {
+            let connection = &mut self.connections[to as usize / 2];
+            count(&mut connection.received, &body);
+            if tcp.is_established() {
+                connection.connected.get_or_insert(self.now);
+            }
         }
         self.pump(to);
     }
@@ -359,7 +371,12 @@ impl World {
         let station = &mut self.stations[endpoint as usize];
         while let Some(segment) = station.tcp.transmit(self.now) {
             let path = &self.paths[station.path as usize];
-            let route = if is_client(endpoint) { path.up } else { path.down };
+            let route = if is_client(endpoint) {
+                count(&mut self.connections[endpoint as usize / 2].sent, &segment);
+                path.up
+            } else {
+                path.down
+            };
             self.fabric.send(
                 self.now,
                 &mut self.agenda,
@@ -391,6 +408,12 @@ pub fn client_end(connection: ConnectionId) -> EndpointId {
 /// The endpoint that accepted it.
 pub fn server_end(connection: ConnectionId) -> EndpointId {
     2 * connection + 1
+}
+
+/// Adds a packet to a count of packets and IP bytes.
+fn count(so_far: &mut (u64, u64), segment: &Segment) {
+    so_far.0 += 1;
+    so_far.1 += u64::from(segment.wire_ip_bytes());
 }
 
 fn envelope(segment: &Segment, dscp: u8) -> Envelope {

@@ -45,7 +45,7 @@ fn direction(queue: Value) -> Value {
     })
 }
 
-fn visit() -> Value {
+fn page() -> Value {
     let origin = json!({"host": "a.test", "address": "10.65.0.1", "port": 443, "encrypted": true});
     let resource = |url: &str, kind: &str, bytes: u64, cause: Value| {
         json!({"url": format!("https://a.test/{url}"), "origin": 0, "status": 200, "type": kind,
@@ -59,8 +59,7 @@ fn visit() -> Value {
         resource("s.css", "css", 12_000, markup("stylesheet")),
         resource("1.jpg", "image", 20_000, markup("image")),
     ];
-    json!({"browser": "chromium", "user_agent": "desktop", "name": "page", "timeout_ns": 60_000_000_000_u64,
-           "page": {"origins": [origin], "resources": resources}})
+    json!({"origins": [origin], "resources": resources})
 }
 
 /// One of five kinds of runs: loss and drops, CoDel, FQ-CoDel and service classes; transfers alone, of a
@@ -82,14 +81,22 @@ fn run(seed: u64) -> Value {
         1 => vec![bulk("her"), bulk("her"), bulk("her")],
         _ => vec![bulk("fld")],
     };
-    let visits = if seed % 5 < 2 { vec![] } else { vec![visit()] };
+    let visits = if seed % 5 < 2 {
+        vec![]
+    } else {
+        vec![
+            json!({"browser": "chromium", "user_agent": "desktop", "name": "page", "timeout_ns": 60_000_000_000_u64,
+                   "page": "page"}),
+        ]
+    };
     json!({
-        "format": 3, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
+        "format": 4, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
         "hosts": [{"name": "client", "role": "client", "congestion": "fld"},
                   {"name": "server", "role": "server", "congestion": "her"}],
         "segments": [{"name": "access", "down": direction(queue), "up": direction(drop_tail)}],
         "congestion": [{"algorithm": "fld", "name": "fld"}, {"algorithm": "heracles", "name": "her"}],
-        "flows": flows, "browsers": {"chromium": chromium()}, "visits": visits, "until_ns": 60_000_000_000_u64,
+        "flows": flows, "browsers": {"chromium": chromium()},
+        "pages": {"page": page()}, "visits": visits, "until_ns": 60_000_000_000_u64,
     })
 }
 

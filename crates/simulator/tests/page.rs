@@ -38,20 +38,31 @@ fn visit(images: u32) -> Value {
            "browser": "chromium"})
 }
 
+/// The pages of visits, by the place of the visit, and the visits with that name in place of the page.
+fn apart(visits: &[Value]) -> (Value, Vec<Value>) {
+    let mut visits = visits.to_vec();
+    let pages = visits.iter_mut().enumerate().map(|(place, visit)| {
+        let name = place.to_string();
+        (name.clone(), std::mem::replace(&mut visit["page"], json!(name)))
+    });
+    (pages.collect(), visits)
+}
+
 /// `rate` in bit/s, `None` for no bottleneck; the queue holds `queue` packets.
 fn simulate(http: &str, rate: Option<u64>, delay_ms: u64, queue: u64, visits: &[Value]) -> Summary {
     let capacity =
         rate.map_or(json!({"kind": "unlimited"}), |rate| json!({"kind": "rate", "bit_per_s": rate}));
     let direction = json!({"capacity": capacity, "delay_ns": delay_ms * 1_000_000,
                            "queue": {"kind": "droptail", "packets": queue}});
+    let (pages, visits) = apart(visits);
     let run = json!({
-        "format": 3, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+        "format": 4, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
         "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                   {"name": "server", "role": "server", "congestion": "std"}],
         "segments": [{"name": "access", "down": direction, "up": direction}],
         "congestion": [{"algorithm": "std", "name": "std"}],
         "transport": {"http": http},
-        "browsers": {"chromium": chromium()}, "visits": visits, "until_ns": UNTIL,
+        "browsers": {"chromium": chromium()}, "pages": pages, "visits": visits, "until_ns": UNTIL,
     });
     let place = Path::new("run.json");
     let run = Run::parse(run.to_string().as_bytes(), place).unwrap();

@@ -30,7 +30,7 @@ fn network(down: Value, up: Value) -> Value {
 /// A run over `segments`; `rest` are further keys of the description.
 fn described(segments: Value, rest: Value) -> Value {
     let mut run = json!({
-        "format": 3, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
+        "format": 4, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
         "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                   {"name": "server", "role": "server", "congestion": "std"}],
         "congestion": [{"algorithm": "std", "name": "std"}, {"algorithm": "fld", "name": "fld"}],
@@ -332,7 +332,7 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
     for (found, expected) in cases {
         assert!(found.starts_with(expected) && !found.contains('\n'), "{found}\n{expected}");
     }
-    let nothing = engine(&json!({"format": 3, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
+    let nothing = engine(&json!({"format": 4, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
     assert!(nothing.err().unwrap().contains("flows, visits: found none"));
 }
 
@@ -393,6 +393,16 @@ fn visit(start_ms: u64, client: u16, server: u8, bytes: u64) -> Value {
            "client": format!("user{client}"), "page": page, "browser": "chromium"})
 }
 
+/// The pages of visits, by the place of the visit, and the visits with that name in place of the page.
+fn apart(visits: &[Value]) -> (Value, Vec<Value>) {
+    let mut visits = visits.to_vec();
+    let pages = visits.iter_mut().enumerate().map(|(place, visit)| {
+        let name = place.to_string();
+        (name.clone(), std::mem::replace(&mut visit["page"], json!(name)))
+    });
+    (pages.collect(), visits)
+}
+
 /// A column of a row that [`table`] gives; the first has a brace before it.
 fn column(row: &str, name: &str) -> Option<u64> {
     let at = row.split([' ', '{']).skip_while(|word| word.strip_suffix(':') != Some(name)).nth(1)?;
@@ -402,9 +412,10 @@ fn column(row: &str, name: &str) -> Option<u64> {
 /// The rows of a table of visits over 10 Mbit/s with a queue of 121 ms.
 fn visited(visits: &[Value], algorithm: &str, parameters: &Value, name: &str) -> Vec<String> {
     let path = network(direction(10.0, 20.0, 100, 0.0), direction(10.0, 20.0, 100, 0.0));
+    let (pages, visits) = apart(visits);
     let mut asked = described(
         path,
-        json!({"browsers": {"chromium": chromium()}, "visits": visits, "until_ns": 60 * SECOND}),
+        json!({"browsers": {"chromium": chromium()}, "pages": pages, "visits": visits, "until_ns": 60 * SECOND}),
     );
     asked["hosts"] = json!([
         {"name": "user0", "role": "client", "congestion": "std"},

@@ -68,6 +68,7 @@ impl Hosts {
             server_port: 443,
             path: self.path,
             dscp: 0,
+            marked: None,
             app: 0,
             sender: Side::Server,
         });

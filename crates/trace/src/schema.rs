@@ -304,6 +304,15 @@ tables! {
         lateness_max: ns "largest lateness of the emulator since the last sample; 0 in the simulator",
         capacity_bytes: bytes "bytes that the bottleneck could have carried so far; null when unlimited",
     }
+    Client "client": "a client at the bottleneck, from the beginning of the run to its end" {
+        host: text "name of the host: of a user, or client",
+        address: text "its address",
+        dscp: count "code point that the path sees on its packets; null for what they carry",
+        sent_packets: packets "packets that it sent",
+        sent_bytes: bytes "IP bytes that it sent",
+        received_packets: packets "packets that it received",
+        received_bytes: bytes "IP bytes that it received",
+    }
     Packet "packet": "a packet at the bottleneck, on request" {
         segment: text "name of the segment",
         direction: text "down or up",

@@ -406,7 +406,7 @@ fn host<'a>(
 
 fn refused(path: &Path, key: &str, found: String, accepted: &str) -> Failure {
     let (path, key, accepted) = (path.to_owned(), key.to_owned(), accepted.to_owned());
-    RunError::Flow { path, key, found, accepted }.into()
+    RunError::Part { path, key, found, accepted }.into()
 }
 
 fn info(socket: &Socket) -> Result<wirepaint_observed_sockets::TcpInfo, Failure> {

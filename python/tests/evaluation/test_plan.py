@@ -57,12 +57,14 @@ def test_a_page_has_its_own_view_port_where_the_evaluation_names_none(tmp_path: 
 
     file = tmp_path / "evaluation.toml"
     file.write_text(PLAINEST)
-    assert {(run.page_name, run.viewport) for run in plan(file, page_resolver=as_recorded).runs} == {
+    assert {
+        (run.page_name, run.visits[0].viewport) for run in plan(file, page_resolver=as_recorded).runs
+    } == {
         ("some-page", (412, 823)),
         ("imported-page", (1280, 800)),
     }
     file.write_text(PLAINEST + "viewport = [800, 600]\n")
-    assert {run.viewport for run in plan(file, page_resolver=as_recorded).runs} == {(800, 600)}
+    assert {run.visits[0].viewport for run in plan(file, page_resolver=as_recorded).runs} == {(800, 600)}
 
 
 def test_the_same_file_gives_the_same_runs_in_the_same_order(tmp_path: Path):
@@ -161,7 +163,12 @@ visits = 1
     assert run.congestion.parameters == {"fld_threshold": 2097152}
     assert run.congestion.own
     assert run.network.direction("down")["capacity"] == {"kind": "rate", "bit_per_s": 5_000_000}
-    assert (run.initial_window, run.http, run.viewport, run.timeout_s) == (30, "h1", (412, 823), 30.0)
+    assert (run.initial_window, run.http, run.visits[0].viewport, run.timeout_s) == (
+        30,
+        "h1",
+        (412, 823),
+        30.0,
+    )
     assert run.packet_trace
     other = runs["own-cubic-no-restart-h2-iw10.user2.some-page.v01"]
     assert other.sysctls == {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_slow_start_after_idle": "0"}

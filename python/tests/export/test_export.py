@@ -160,7 +160,9 @@ def test_recorded_response_headers_come_from_the_run_description(folder, tmp_pat
         "url": "https://a.test/style.css",
         "headers": [["content-type", "text/css; x"]],
     }
-    (folder / "runs" / key / "run.json").write_text(json.dumps({"server": {"responses": [response]}}))
+    (folder / "runs" / key / "run.json").write_text(
+        json.dumps({"sites": {"page": {"responses": [response]}}})
+    )
     kept(folder, key)
     export(folder, "har", tmp_path / "out")
     entries = json.loads((tmp_path / f"out/{key}.har").read_text())["log"]["entries"]

@@ -36,6 +36,8 @@ BY_HAND = {
     "queueing-delay-p99": 12,
     "drop-rate": 100 * 5 / 300,
     "link-utilisation": 50,
+    "load-goodput": 9 * 1000 * 8 / 0.3e6,
+    "bottleneck-share": 100 * 9 * 1000 / (30 * 5000),
 }
 
 
@@ -83,6 +85,7 @@ def test_every_metric_is_worked_out_by_hand_or_null_here(trace):
         "speed-index": "the visit has no speed_index",
         "viewport-loading-delay": "the visit has no viewport_complete",
         "jain-index": "the run has no flow",
+        "jain-index-of-users": "the run has a single user",
     } | {name: "a metric of flows" for name, metric in metrics.registry().items() if metric.over == "flow"}
     assert set(metrics.registry()) == set(BY_HAND) | set(null)
 
@@ -220,3 +223,16 @@ def test_a_whole_number_of_round_trips_is_not_rounded_up(visit):
     rows["object"][0]["last_byte"] = rows["object"][0]["sent"] + 26 * MS
     bins = metrics.registry()["object-size-per-rtt-bin"].by_item(trace_of(rows))
     assert 1 in bins["bin"]
+
+
+def test_jains_index_of_users_is_that_of_their_goodputs_while_they_load(visit):
+    """Of user "a" 9 kB in 0.3 s and of "b" the same in 0.6 s: 30 and 15 kB/s."""
+    rows = visit()
+    both = {"page": [], "chunk": []}
+    for number, (user, load_ms) in enumerate((("a", 400), ("b", 700))):
+        both["page"] += [
+            row | {"visit": number, "user_agent": user, "load_event": load_ms * MS} for row in rows["page"]
+        ]
+        both["chunk"] += [row | {"visit": number} for row in rows["chunk"]]
+    measured = metrics.measure(trace_of(rows | both))["jain-index-of-users"].value
+    assert measured == pytest.approx((30 + 15) ** 2 / (2 * (30**2 + 15**2)))

@@ -226,9 +226,9 @@ def test_what_is_refused_and_not_the_pages_ends_the_evaluation_at_once(tmp_path:
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("/r/run.json: simulation.visits[0].page.resources[0].type: found data, accepted: html", PageFailed),
-        ("/r/run.json: server.responses[3].status: found 0, accepted: 200 to 599", PageFailed),
-        ("/r/run.json: server.origins: found none, accepted: one at least", PageFailed),
+        ("/r/run.json: pages.shop.resources[0].type: found data, accepted: html", PageFailed),
+        ("/r/run.json: sites.shop.responses[3].status: found 0, accepted: 200 to 599", PageFailed),
+        ("/r/run.json: sites: found no origin, accepted: one at least", PageFailed),
         ("/r/run.json: network.down.queue: found 0 packets, accepted: 1 or more", Refused),
         ("/r/run.json: congestion[0]: mine.c:3: expected ';'", Refused),
         ("/r/run.json: simulation.tcp.net.ipv4.tcp_rmem: found many, accepted: a number", Refused),

@@ -21,7 +21,7 @@ def joined(
     records = [v.server_record()] if records is None else records
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (folder / "server-connections.jsonl").write_text(lines)
-    return join.join((load or v.page_load()).load(), v.asked(), folder, folder)
+    return join.join([(load or v.page_load()).load()], v.asked(), folder, folder)
 
 
 def test_every_row_fits_the_schema_of_the_trace(tmp_path: Path) -> None:
@@ -83,6 +83,7 @@ def test_a_port_that_is_used_twice_is_told_apart_by_time(tmp_path: Path) -> None
     samples = [
         {
             "time": v.ms(time),
+            "client_address": "10.64.0.2",
             "client_port": 4000,
             "server_address": "10.65.0.1",
             "server_port": 443,

@@ -30,7 +30,7 @@ class Observed:
         }
         self.asked: dict[str, Any] = {
             "segments": [{"down": dict(side), "up": dict(side), "mtu": 1500}],
-            "server": {"responses": [{"think_ns": 3_000_000}, {"think_ns": 0}]},
+            "sites": {"sample": {"responses": [{"think_ns": 3_000_000}, {"think_ns": 0}]}},
             "transport": {"sysctls": {}},
         }
         self.before, self.after = v.settings(), v.settings()
@@ -49,7 +49,13 @@ class Observed:
         }
         self.connection = {"host": v.HOST, "min_rtt": 20_200_000, "mss": 1448}
         self.requests = [
-            {"response": n, "url": str(n), "time": v.ms(50), "began": v.ms(50) + think + 20_000}
+            {
+                "site": "sample",
+                "response": n,
+                "url": str(n),
+                "time": v.ms(50),
+                "began": v.ms(50) + think + 20_000,
+            }
             for n, think in enumerate((3_000_000, 0))
         ]
         self.link = [

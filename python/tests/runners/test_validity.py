@@ -24,6 +24,7 @@ class Observed:
     def __init__(self) -> None:
         self.load = v.page_load()
         self.asked = v.asked()
+        self.of_page = self.asked["checks"]["pages"]["sample"]
         self.records = [v.server_record()]
         self.requests: list[dict[str, Any]] = []
         self.summaries: dict[str, Any] = {"emulator": v.emulator_summary(), "probe": {"lost": 0}}
@@ -32,14 +33,15 @@ class Observed:
 
     def check(self, folder: Path) -> list[dict[str, str]]:
         for name, rows in (("connections", self.records), ("requests", self.requests)):
-            text = "".join(json.dumps(row) + "\n" for row in rows)
+            text = "".join(json.dumps({"connection": 0} | row) + "\n" for row in rows)
             (folder / f"server-{name}.jsonl").write_text(text)
-        endpoints = {"client_port": 4000, "server_address": "10.65.0.1", "server_port": 443}
+        endpoints = {"server_address": "10.65.0.1", "server_port": 443}
+        endpoints |= {"client_address": "10.64.0.2", "client_port": 4000}
         sample = {"time": v.ms(40), "event": "ack" if self.sampled else "state", "delivered": 1}
         trace.write_table(folder, "tcp", [sample | endpoints])
         load = self.load.load()
-        joined = join.join(load, self.asked, folder, folder)
-        return validity.check(load, joined, self.asked, self.summaries, self.counters)
+        joined = join.join([load], self.asked, folder, folder)
+        return validity.check([load], joined, self.asked, self.summaries, self.counters)
 
 
 def test_a_run_that_is_what_was_asked_has_no_reason_against_it(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def _long(o: Observed) -> None:
 
 def _not_requested(o: Observed) -> None:
     missing = {"id": 2, "method": "GET", "url": "https://a.test/b", "status": 200, "wire_bytes": 1}
-    o.asked["checks"]["resources"].append(missing)
+    o.of_page["resources"].append(missing)
 
 
 def _extra(o: Observed) -> None:
@@ -82,11 +84,11 @@ def _extra(o: Observed) -> None:
 
 def _left_to_a_script(o: Observed) -> None:
     _not_requested(o)
-    o.asked["checks"]["resources"][-1]["expected"] = False
+    o.of_page["resources"][-1]["expected"] = False
 
 
 def _other_query(o: Observed) -> None:
-    o.asked["checks"]["resources"][1]["url"] += "?t=1"
+    o.of_page["resources"][1]["url"] += "?t=1"
     o.requests.append({"method": "GET", "url": "https://a.test/a.png", "matched": "query", "response": 1})
 
 
@@ -95,7 +97,7 @@ def _unseen(o: Observed) -> None:
 
 
 def _outside(o: Observed) -> None:
-    o.asked["server"]["origins"] = [{"host": "b.test"}]
+    o.asked["sites"]["sample"]["origins"] = [{"host": "b.test"}]
 
 
 def _resumed(o: Observed) -> None:
@@ -146,8 +148,8 @@ def _unmatched(o: Observed) -> None:
 
 
 def _surprising(o: Observed) -> None:
-    o.asked["checks"]["rehearsed"] = True
-    o.asked["checks"]["resources"][0]["rehearsed"] = {"aborted": False}
+    o.of_page["rehearsed"] = True
+    o.of_page["resources"][0]["rehearsed"] = {"aborted": False}
 
 
 def _surprising_late(o: Observed) -> None:
@@ -165,7 +167,7 @@ def _unfinished_late(o: Observed) -> None:
 
 
 def _given_up(o: Observed) -> None:
-    o.asked["checks"]["resources"][1]["rehearsed"] = {"aborted": True}
+    o.of_page["resources"][1]["rehearsed"] = {"aborted": True}
     _fails(o)
 
 

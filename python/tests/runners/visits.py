@@ -186,10 +186,7 @@ def page_load(**other: Any) -> Seen:
 
 def asked() -> dict[str, Any]:
     """What of the run's description is checked."""
-    checks = {
-        "own_initial_window": False,
-        "calibration": {"quantities": []},
-        "identity": {"page": "sample", "user_agent": "user"},
+    of_page = {
         "resources": [
             {"id": 0, "method": "GET", "url": f"https://{HOST}/", "status": 200, "wire_bytes": 10_000},
             {"id": 1, "method": "GET", "url": f"https://{HOST}/a.png", "status": 200, "wire_bytes": 20_000},
@@ -197,11 +194,20 @@ def asked() -> dict[str, Any]:
         "answering": [0, 1],
         "rehearsed": False,
     }
+    checks = {
+        "own_initial_window": False,
+        "calibration": {"quantities": []},
+        "identity": {"page": "sample", "user_agent": "user"},
+        "pages": {"sample": of_page},
+    }
     return {
-        "hosts": [{"name": "server", "role": "server", "congestion": "cubic", "initial_window": 10}],
+        "hosts": [
+            {"name": "client", "role": "client", "congestion": "reno", "address": "10.64.0.2"},
+            {"name": "server", "role": "server", "congestion": "cubic", "initial_window": 10},
+        ],
         "transport": {"http": "h2", "tls": "1.3", "sysctls": {}},
-        "server": {"origins": [{"host": HOST, "address": "10.65.0.1"}]},
-        "visits": [{}],
+        "sites": {"sample": {"origins": [{"host": HOST, "address": "10.65.0.1"}], "responses": []}},
+        "visits": [{"user_agent": "user", "name": "sample", "client": "client", "site": "sample"}],
         "flows": [],
         "checks": checks,
     }

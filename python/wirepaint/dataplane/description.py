@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-FORMAT = 3
+FORMAT = 4
 """Version of the document."""
 Direction = Mapping[str, Any]
 """One direction of a segment, as :meth:`wirepaint.evaluation.network.Network.direction` makes it."""
@@ -29,6 +29,8 @@ class Host:
     initial_window: int = 10
     """Segments."""
     address: str | None = None
+    dscp: int | None = None
+    """Code point that the path sees on all packets of a client; None for what they carry."""
     namespace_inode: int | None = None
 
 
@@ -92,8 +94,8 @@ class Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
-    """What the replay server answers (testbed only)."""
+class Site:
+    """What the servers of a page answer (testbed only)."""
 
     origins: Sequence[Origin]
     responses: Sequence[Mapping[str, Any]]
@@ -120,13 +122,17 @@ class Visit:
     timeout_ns: int
     client: str = "client"
     server: str = "server"
+    after: int | None = None
+    """Number of an earlier visit: this one begins after its load event."""
     start_ns: int = 0
+    """Navigation start; with ``after``, counted from the end of that visit."""
     through: Sequence[str] | None = None
     group: str = ""
-    dscp: int = 0
+    site: str = ""
+    """Who answers: a name in the run's sites (testbed only)."""
     navigation: Navigation | None = None
-    page: Mapping[str, Any] | None = None
-    """The load graph (simulator only)."""
+    page: str = ""
+    """The load graph: a name in the run's pages (simulator only)."""
     browser: str = ""
     """Its name in the run's browsers (simulator only)."""
 
@@ -178,7 +184,10 @@ class Run:
     segments: Sequence[Segment] = ()
     congestion: Sequence[Congestion] = ()
     transport: Transport = field(default_factory=Transport)
-    server: Server | None = None
+    sites: Mapping[str, Site] = field(default_factory=dict)
+    """What the servers of each page answer (testbed only)."""
+    pages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Load graphs, as :func:`wirepaint.pages.loading.load_graph` makes them (simulator only)."""
     browsers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Numbers of browsers by name, as :func:`wirepaint.browsers.numbers` reads them (simulator only)."""
     visits: Sequence[Visit] = ()
@@ -220,6 +229,9 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in held.items() if part is not None}
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Mapping):
+        # Load graphs are large and plain already.
+        return {name: _plain(part) if is_dataclass(part) else part for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value] if value and is_dataclass(value[0]) else list(value)
     return value

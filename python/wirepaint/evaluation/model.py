@@ -16,6 +16,10 @@ from wirepaint.reading import ShortName, Table, Text, refused, show
 
 MOST_VISITS = 10_000
 MOST_PAGES, MOST_USERS, MOST_BACKGROUNDS = 1_000, 100, 100
+MOST_TOGETHER = 1_000
+"""Users of one run."""
+THINK_NS = 5_000_000_000
+"""Time between a load event and the user's next navigation, where none is given."""
 BackEnd = Literal["testbed", "simulator", "both"]
 
 
@@ -58,11 +62,18 @@ else:
     )
 
 
+TOGETHER = "together"
+"""Name of the group of users that have ``together = true``."""
+
 Pixels = Annotated[int, Field(ge=100, le=10_000)]
 
 
 class UserAgent(Table):
-    """One user: its pages and how often each is visited in each scenario."""
+    """One user: its pages and how often each is visited in each scenario.
+
+    A user alone visits one page in a run. Users ``together`` share a run: each visits all of its pages there,
+    one after another.
+    """
 
     name: ShortName | None = None
     pages: list[Text] = Field(min_length=1, max_length=MOST_PAGES)
@@ -70,7 +81,34 @@ class UserAgent(Table):
     viewport: list[Pixels] | None = Field(None, min_length=2, max_length=2)
     """Width and height in CSS pixels; None for the page's own."""
     start: Time = 0
-    """When a visit begins, counted from the beginning of the run's flows."""
+    """When the first visit begins, counted from the beginning of the run's flows."""
+    together: bool | ShortName = False
+    """Whether it shares a run with the other user agents that have this value; a name where there are several
+    such groups."""
+    count: int = Field(1, ge=1, le=MOST_TOGETHER)
+    """Equal users, for a user agent ``together`` with others or with itself."""
+    spread: Time = 0
+    """The users of ``count`` begin at random times after ``start``, within this time."""
+    think: Time | None = None
+    """From a page's load event to the next navigation; None for 5 s."""
+    congestion: Text | None = None
+    """Congestion control of its uplink; None for reno."""
+    dscp: int | None = Field(None, ge=0, le=63)
+    """Code point (RFC 2474) that the bottleneck sees on its packets, both ways: its service class."""
+
+    @model_validator(mode="after")
+    def _alone_or_together(self) -> UserAgent:
+        if not self.together:
+            for key in ("count", "spread", "think"):
+                if key in self.model_fields_set:
+                    accepted = "no such key without together = true: a run has one visit of one user"
+                    raise refused(accepted, show(getattr(self, key)), key)
+        return self
+
+    @property
+    def group(self) -> str | None:
+        """Name of the users that share its runs; None for a user alone."""
+        return TOGETHER if self.together is True else self.together or None
 
 
 class Stop(Table):

@@ -5,7 +5,8 @@
   the back end if both are asked for:
   ``lte-fld-h2``, ``lte-fld-h2-iw10``, ``lte-fld-h2-simulator``.
 - A *run* is one visit of one page by one user agent in one scenario, with the flows beside it. Its key
-  is ``<scenario>.<user agent>.<page>.v<visit>``. Without user agents a run is the flows alone:
+  is ``<scenario>.<user agent>.<page>.v<visit>``. Users ``together`` share a run, with all of their visits:
+  ``<scenario>.<group>.v<visit>``. Without user agents a run is the flows alone:
   ``<scenario>.flows.v<visit>``.
 - Visits 1 to N are counted. Visit 0 is the *warm-up* and enters no statistic: every scenario and
   page is loaded at least once before the first counted visit, to fill the machine's
@@ -25,8 +26,8 @@ import itertools
 import math
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -37,15 +38,15 @@ from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages, sysctls
+from wirepaint.evaluation import users as of_users
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.background import Background
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
-from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
+from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop
 from wirepaint.evaluation.network import Network
-from wirepaint.evaluation.pages import PageRef
-from wirepaint.pages.model import DESKTOP
-from wirepaint.reading import LARGEST_FILE, located, nearest, parsed, show, validate
+from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, Rehearse, Visitor
+from wirepaint.reading import LARGEST_FILE, differ, located, nearest, parsed, show, validate
 
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 REPEATS = 5
@@ -53,9 +54,6 @@ REPEATS = 5
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
 BackendName = Literal["testbed", "simulator"]
-PageResolver = Callable[[str, Path, str], PageRef]
-Rehearse = Callable[[Sequence[tuple[Path, tuple[int, int]]]], list[Path]]
-"""Maps the folders of pages, with the view ports of their visits, to folders of the rehearsed pages."""
 Trust = Callable[[Sequence[Path]], bool]
 """Whether these C files of an evaluation may be compiled and run."""
 
@@ -71,10 +69,9 @@ class Scenario(Levels):
 class ResolvedRun(Levels):
     """One run, complete: all that its result depends on but the machine.
 
-    ``viewport`` in CSS pixels; ``page`` is the folder of the page's archive, None for flows alone;
-    ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run. ``visit_start_ns``
-    counts from the beginning of the flows. ``timeout_s`` is the longest time of the visit, or of the flows
-    alone.
+    ``user_agent`` and ``page_name`` are those of the one visit, or the name of the group of users, or
+    ``flows``. ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run. ``timeout_s`` is
+    the longest time of a visit, or of the flows alone.
     """
 
     key: str
@@ -84,8 +81,6 @@ class ResolvedRun(Levels):
     scenario: str
     sysctls: dict[str, str]
     user_agent: str
-    viewport: tuple[int, int]
-    page: Path | None
     page_name: str
     visit: int
     warmup: bool
@@ -94,8 +89,18 @@ class ResolvedRun(Levels):
     tls: Literal["1.2", "1.3"] = "1.3"
     servers: Literal["apart", "together"] = "apart"
     flows: tuple[PlannedFlow, ...] = ()
-    visit_start_ns: int = 0
+    users: tuple[PlannedUser, ...] = ()
+    visits: tuple[PlannedVisit, ...] = ()
     attempt: int = 1
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time of the whole run."""
+        ends: list[float] = []
+        for visit in self.visits:
+            before = ends[visit.after] if visit.after is not None else 0.0
+            ends.append(before + visit.start_ns / 1e9 + self.timeout_s)
+        return max(ends, default=self.timeout_s)
 
 
 @dataclass(frozen=True)
@@ -149,14 +154,16 @@ def plan(
     _check_count(file, backends, congestion, place)
     sysctls.check(file.sysctls, f"{place}: sysctls", backends)
     scenarios = list(_scenarios(file, backends, base, place, congestion))
-    _differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
+    differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
     flows = of_flows.resolve(file.flows, backends, base, f"{place}: flows")
     beside = [flow for scenario in scenarios for flow in scenario.background.flows]
-    _kernel_settings_hold(file, [*flows, *beside], place)
-    visitors = list(_visitors(file, base, place, page_resolver))
-    visitors = _by_version(visitors, [scenario.http for scenario in scenarios])
+    visitors = of_users.resolve(file, backends, base, place, page_resolver)
+    controls = {f"flow {flow.name}": flow.congestion for flow in (*flows, *beside)}
+    controls |= {f"user agent {m.name}": m.congestion for visitor in visitors for m in visitor.members}
+    _kernel_settings_hold(file, controls, place)
+    visitors = of_users.by_version(visitors, [scenario.http for scenario in scenarios])
     if rehearse is not None and visitors:
-        visitors = _rehearsed(visitors, rehearse)
+        visitors = of_users.rehearsed(visitors, rehearse)
     return Plan(
         path=path,
         text=text.encode(),
@@ -164,7 +171,12 @@ def plan(
         runs=_runs(file, scenarios, visitors or [Alone(file.repeats or REPEATS)], flows),
         stop=file.stop,
         resolved=_resolved(file, scenarios, visitors, flows),
-        cannot_count={v.page.name: v.page.cannot_count for v in visitors if v.page.cannot_count},
+        cannot_count={
+            visitor.page: why
+            for visitor in visitors
+            for page in visitor.pages
+            if (why := page.cannot_count) is not None
+        },
         notes=list(
             dict.fromkeys(
                 note
@@ -196,7 +208,9 @@ def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Seque
         raise UsageError(
             f"{place}: scenarios", f"{scenarios} scenarios", f"at most {MOST_SCENARIOS} scenarios"
         )
-    visits = sum(len(agent.pages) * agent.visits for agent in file.user_agents)
+    alone = sum(len(agent.pages) * agent.visits for agent in file.user_agents if agent.group is None)
+    groups = {agent.group: agent.visits for agent in file.user_agents if agent.group is not None}
+    visits = alone + sum(groups.values())
     count = scenarios * (visits or file.repeats or REPEATS)
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
@@ -253,7 +267,7 @@ def _backgrounds(
 ) -> dict[tuple[str, str], Background]:
     """The background traffic of each level on each network."""
     where = [f"{place}: background[{i}].name" for i in range(len(file.background))]
-    _differ([table.name for table in file.background], where)
+    differ([table.name for table in file.background], where)
     own = {of_flows.table_of(flow.name) for flow in file.flows}
     found = {}
     for index, name in enumerate(names):
@@ -269,20 +283,21 @@ def _backgrounds(
     return found
 
 
-def _kernel_settings_hold(file: EvaluationFile, flows: Sequence[PlannedFlow], place: str) -> None:
-    """Raises UsageError for a flow whose congestion control needs a kernel setting that its runs do not have.
+def _kernel_settings_hold(
+    file: EvaluationFile, controls: Mapping[str, Congestion | None], place: str
+) -> None:
+    """Raises UsageError for a congestion control that needs a kernel setting that its runs do not have.
 
-    A setting holds for all connections of a run, so it is not changed for one flow.
+    A setting holds for all connections of a run, so it is not changed for one flow or user.
     """
-    for flow in flows:
-        control = flow.congestion
+    for whose, control in controls.items():
         for name, value in (control.sysctls if control else {}).items():
             if str(file.sysctls.get(name)) != str(value):
                 found = f"{control.label if control else ''}, which needs {name} = {value}"
                 accepted = (
                     f'that value under sysctls of the evaluation ("{name}" = {value}): it holds for all flows'
                 )
-                raise UsageError(f"{place}: flow {flow.name}: congestion", found, accepted)
+                raise UsageError(f"{place}: {whose}: congestion", found, accepted)
 
 
 def _controls(
@@ -294,7 +309,7 @@ def _controls(
         congestions.resolve(value, where, backends, Path.cwd() if asked else base)
         for value, where in zip(asked or values, places, strict=True)
     ]
-    _differ([congestion.label for congestion in controls], places)
+    differ([congestion.label for congestion in controls], places)
     return controls
 
 
@@ -305,7 +320,7 @@ def _networks(values: Sequence[Any], base: Path, path: str) -> list[Network]:
         resolved.append(_network(value, base, where))
         if sum(network.opportunities for network in resolved) > networks.MOST_OPPORTUNITIES:
             raise UsageError(where, "more than that", f"{networks.TRACES} in all networks together")
-    _differ([slug(network.name) for network in resolved], places)
+    differ([slug(network.name) for network in resolved], places)
     return resolved
 
 
@@ -318,82 +333,10 @@ def _network(value: Any, base: Path, place: str) -> Network:
 
 
 @dataclass(frozen=True)
-class Visitor:
-    """A user agent and one of its pages."""
-
-    name: str
-    agent: UserAgent
-    page: PageRef
-
-    @property
-    def visits(self) -> int:
-        return self.agent.visits
-
-
-@dataclass(frozen=True)
 class Alone:
     """No user: runs of flows alone."""
 
     visits: int
-
-
-def _visitors(file: EvaluationFile, base: Path, place: str, page_resolver: PageResolver) -> Iterator[Visitor]:
-    several = len(file.user_agents) > 1
-    names = [agent.name or (f"user{i}" if several else "user") for i, agent in enumerate(file.user_agents, 1)]
-    _differ(names, [f"{place}: user_agents[{i}].name" for i in range(len(names))])
-    for index, (name, agent) in enumerate(zip(names, file.user_agents, strict=True)):
-        path = f"{place}: user_agents[{index}].pages"
-        places = [f"{path}[{i}]" for i in range(len(agent.pages))]
-        _differ(agent.pages, places)
-        found = [page_resolver(page, base, at) for page, at in zip(agent.pages, places, strict=True)]
-        _differ([page.name for page in found], places)
-        for page in found:
-            yield Visitor(name, agent, page)
-
-
-def _by_version(visitors: list[Visitor], versions: list[str]) -> list[Visitor]:
-    """Adds the https version of plain http pages if some scenario asks for HTTP/2."""
-    from wirepaint.pages import secure
-
-    def both(page: PageRef) -> PageRef:
-        if "h2" not in versions or not page.plain:
-            return page
-        if "h1" not in versions:
-            return pages.of_folder(secure.secured(page.folder))
-        return page.model_copy(update={"by_https": pages.of_folder(secure.secured(page.folder))})
-
-    return [replace(visitor, page=both(visitor.page)) for visitor in visitors]
-
-
-def _rehearsed(visitors: list[Visitor], rehearse: Rehearse) -> list[Visitor]:
-    wanted = {
-        (page.folder, _viewport(visitor.agent, page)): None
-        for visitor in visitors
-        for page in (visitor.page, visitor.page.by_https)
-        if page is not None
-    }
-    found = dict(zip(wanted, rehearse(list(wanted)), strict=True))
-
-    def of(page: PageRef, agent: UserAgent) -> PageRef:
-        folder = found[page.folder, _viewport(agent, page)]
-        by_https = of(page.by_https, agent) if page.by_https else None
-        return pages.of_folder(folder).model_copy(update={"by_https": by_https})
-
-    return [replace(visitor, page=of(visitor.page, visitor.agent)) for visitor in visitors]
-
-
-def _viewport(agent: UserAgent, page: PageRef) -> tuple[int, int]:
-    return (agent.viewport[0], agent.viewport[1]) if agent.viewport else page.viewport
-
-
-def _differ(names: list[str], places: list[str]) -> None:
-    """Refuses a repeated name, at its place: it would give two runs the same key."""
-    seen: set[str] = set()
-    for name, place in zip(names, places, strict=True):
-        if name in seen:
-            accepted = "names that differ in a-z, 0-9, _ and . (give one a title or a file name of its own)"
-            raise UsageError(place, f"a second {show(name)}", accepted)
-        seen.add(name)
 
 
 def _runs(
@@ -434,24 +377,16 @@ def _run(
     ]
     if isinstance(visitor, Alone):
         name = page = FLOWS
-        of_visitor: dict[str, Any] = {
-            "key": f"{scenario.name}.{FLOWS}.v{visit:02d}",
-            "viewport": DESKTOP,
-            "page": None,
-            "timeout_s": (file.duration or file.timeout) / 1e9,
-        }
+        users, visits = (), ()
+        timeout = file.duration or file.timeout
     else:
-        name, page = visitor.name, visitor.page.name
-        folder = ((visitor.page.by_https if scenario.http == "h2" else None) or visitor.page).folder
-        of_visitor = {
-            "key": f"{scenario.name}.{name}.{page}.v{visit:02d}",
-            "viewport": _viewport(visitor.agent, visitor.page),
-            "page": folder,
-            "timeout_s": file.timeout / 1e9,
-            "visit_start_ns": visitor.agent.start,
-        }
+        name, page = visitor.name, visitor.page
+        # Not of the scenario: compared runs have the same beginnings.
+        users, visits = visitor.of_run(scenario.http, _seed(file.seed, "users", name, visit))
+        timeout = file.timeout
+    whose = name if isinstance(visitor, Alone) or visitor.is_group else f"{name}.{page}"
     return ResolvedRun(
-        **of_visitor,
+        key=f"{scenario.name}.{whose}.v{visit:02d}",
         title=file.title,
         backend=scenario.backend,
         seed=_seed(file.seed, *of_path, name, page, visit),
@@ -464,6 +399,9 @@ def _run(
         warmup=visit == 0,
         # Not of the scenario: all compared runs of a visit have the same flows.
         flows=of_flows.in_run((*flows, *scenario.background.flows), _seed(file.seed, "web flows", visit)),
+        users=users,
+        visits=visits,
+        timeout_s=timeout / 1e9,
         packet_trace=file.packet_trace,
         tls=file.tls,
         servers=scenario.servers,
@@ -494,10 +432,12 @@ def _resolved(
         },
         "flows": [flow.model_dump() for flow in flows],
         "user_agents": [
-            visitor.agent.model_dump(exclude={"pages"})
-            | {"name": visitor.name, "page": visitor.page.name, "page_sha256": visitor.page.sha256}
-            | {"rehearsal": visitor.page.rehearsal}
-            | ({"page_by_https_sha256": visitor.page.by_https.sha256} if visitor.page.by_https else {})
+            member.agent.model_dump(exclude={"pages"})
+            | {"name": member.name, "group": member.agent.group, "page": page.name}
+            | {"page_sha256": page.sha256, "rehearsal": page.rehearsal}
+            | ({"page_by_https_sha256": page.by_https.sha256} if page.by_https else {})
             for visitor in visitors
+            for member in visitor.members
+            for page in member.pages
         ],
     }

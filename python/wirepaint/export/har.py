@@ -27,7 +27,6 @@ Row = Mapping[str, Any]
 
 _VERSIONS = {"http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 _MIME_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "data": "application/json"}
-_PAGE = "page_1"
 NS_PER_MS = 1e6
 TABLES = ("run", "page", "object", "connection")
 """The tables that an archive needs."""
@@ -83,7 +82,7 @@ def _page(visit: Row, run: Row, started: int) -> dict[str, Any]:
         name: value for name, value in run.items() if name not in ("position", "reasons", "cause", "kind")
     }
     return {
-        "id": _PAGE,
+        "id": _page_id(visit),
         "title": visit["url"],
         "startedDateTime": _instant(started, begin or 0),
         "pageTimings": {
@@ -98,6 +97,10 @@ def _page(visit: Row, run: Row, started: int) -> dict[str, Any]:
     }
 
 
+def _page_id(row: Row) -> str:
+    return f"page_{(row['visit'] or 0) + 1}"
+
+
 def _entry(row: Row, connection: Row | None, headers: dict[Any, Any], started: int) -> dict[str, Any]:
     timings = _timings(row, connection)
     url, status = row["url"], row["status"] or 0
@@ -106,7 +109,7 @@ def _entry(row: Row, connection: Row | None, headers: dict[Any, Any], started: i
     version = _VERSIONS.get(row["protocol"] or "", row["protocol"] or "unknown")
     encoded = -1 if row["encoded_bytes"] is None else row["encoded_bytes"]
     entry: dict[str, Any] = {
-        "pageref": _PAGE,
+        "pageref": _page_id(row),
         "startedDateTime": _instant(started, row["discovered"]),
         "time": sum(
             timings[part] for part in ("blocked", "connect", "send", "wait", "receive") if timings[part] > 0
@@ -193,10 +196,10 @@ def _recorded_headers(run_file: Path | None) -> dict[tuple[str, str], list[tuple
     if run_file is None:
         return {}
     try:
-        responses = json.loads(run_file.read_bytes())["server"]["responses"]
-    except (OSError, ValueError, KeyError, TypeError):
+        sites = json.loads(run_file.read_bytes())["sites"].values()
+        return {(one["method"], one["url"]): one["headers"] for site in sites for one in site["responses"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    return {(response["method"], response["url"]): response["headers"] for response in responses}
 
 
 def _instant(started: int, offset: int) -> str:

@@ -1,5 +1,5 @@
-"""Payload that the flows receive each second, stacked by their names, in the first counted run of each
-scenario."""
+"""Bytes that users and flows receive each second, stacked by their names, in the first counted run of each
+scenario; where they have code points, also by those."""
 
 from __future__ import annotations
 
@@ -8,36 +8,67 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import SERIES, Style
 from wirepaint.figures._values import by_condition
 
 TITLE = "Share of the link over time"
-SOURCE = "Heracles section 4; RFC 5166 section 2.3"
+SOURCE = "Heracles section 4; HTTP-AE Figure 10; RFC 5166 section 2.3"
 NS_PER_S = 10**9
 
 
 def data(evidence: Evidence) -> pl.DataFrame:
-    """One row per second and name of flows: ``condition``, ``series``, ``flow``, ``time`` in s since the
-    first flow began, ``value`` in Mbit/s."""
-    first = evidence.table.filter("of_flows").unique(["condition", "series"], maintain_order=True)
-    frames = [
-        _rates(evidence.results.trace(run["run_key"], "flow")).with_columns(
-            condition=pl.concat_str(pl.lit(run["condition"]), pl.lit(run["series"]), separator=" · "),
-            series=pl.lit(run["series"]),
-        )
-        for run in first.iter_rows(named=True)
-    ]
+    """One row per second and name: ``condition``, ``series``, ``flow``, ``time`` in s since the first byte,
+    ``value`` in Mbit/s. Empty for runs of one user and no flow."""
+    shared = evidence.table.unique(["run_key", "user_agent", "of_flows"]).group_by("run_key").len()
+    several = shared.filter(pl.col("len") > 1)["run_key"].to_list()
+    counted = evidence.table.filter(pl.col("of_flows") | pl.col("run_key").is_in(several))
+    first = counted.unique("scenario", keep="first", maintain_order=True)
+    axes = [axis for axis in evidence.condition_axes if axis != "user_agent"]
+    frames = []
+    for run in first.iter_rows(named=True):
+        received = _received(evidence, run["run_key"])
+        shown = " · ".join([*(str(run[axis]) for axis in axes), run["series"]])
+        frames.append(_rates(received).with_columns(condition=pl.lit(shown), series=pl.lit(run["series"])))
+        if received["class"].n_unique() > 1:
+            of_classes = _rates(received.with_columns(flow=pl.col("class")))
+            frames.append(
+                of_classes.with_columns(condition=pl.lit(f"{shown}, by class"), series=pl.lit(run["series"]))
+            )
     return pl.concat(frames).with_columns(axis=pl.lit("Goodput, Mbit/s")) if frames else pl.DataFrame()
 
 
-def _rates(flow: pl.DataFrame) -> pl.DataFrame:
-    began = pl.col("started").min()
-    second = ((pl.col("time") - began - 1) // NS_PER_S).clip(0)
-    counted = flow.select("received_bytes", flow=pl.col("flow").str.split(".").list.first(), time=second)
+def _received(evidence: Evidence, key: str) -> pl.DataFrame:
+    """What each name received: ``flow`` (of users or flows), ``class``, ``time`` in ns, ``bytes``."""
+
+    def of_name(name: str) -> pl.Expr:
+        return pl.col(name).str.split(".").list.first()
+
+    trace = evidence.results.trace
+    of_flows = {metrics.group_of(flow["name"]): flow["dscp"] for flow in metrics.all_flows(evidence.results)}
+    flows = trace(key, "flow").select(flow=of_name("flow"), time="time", bytes="received_bytes")
+    flows = flows.with_columns(dscp=pl.col("flow").replace_strict(of_flows, default=0, return_dtype=pl.Int64))
+    clients = trace(key, "client").select("host", pl.col("dscp").fill_null(0))
+    page = trace(key, "page").select("visit", user="user_agent")
+    several = page["user"].n_unique() > 1
+    users = (
+        trace(key, "chunk")
+        .join(page, on="visit")
+        .with_columns(host=pl.col("user") if several else pl.lit("client"))
+        .join(clients, on="host", how="left")
+        .select(flow=of_name("user"), time="time", bytes="bytes", dscp="dscp")
+    )
+    received = pl.concat([users, flows])
+    return received.with_columns(pl.format("DSCP {}", pl.col("dscp").fill_null(0)).alias("class"))
+
+
+def _rates(received: pl.DataFrame) -> pl.DataFrame:
+    second = ((pl.col("time") - pl.col("time").min()) // NS_PER_S).clip(0)
+    counted = received.select("bytes", "flow", time=second)
     seconds = pl.select(time=pl.int_range(pl.lit(counted["time"].max()) + 1))
     every = counted.select(pl.col("flow").unique(maintain_order=True)).join(seconds, how="cross")
-    summed = counted.group_by("flow", "time").agg(value=pl.col("received_bytes").sum() * 8 / 1e6)
+    summed = counted.group_by("flow", "time").agg(value=pl.col("bytes").sum() * 8 / 1e6)
     return every.join(summed, on=["flow", "time"], how="left", maintain_order="left").with_columns(
         pl.col("value").fill_null(0.0)
     )

@@ -12,9 +12,10 @@ machinery:
 Start with :func:`table`. If a trace does not determine a metric, it is null with a reason, never a guess.
 """
 
+from wirepaint.metrics._flow import group as group_of
 from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric
 from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, all_flows, distribution, levels, table
+from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, table
 
 __all__ = [
     "AXES",
@@ -24,9 +25,11 @@ __all__ = [
     "Reading",
     "Trace",
     "all_flows",
+    "apart",
     "compute",
     "distribution",
     "get",
+    "group_of",
     "levels",
     "measure",
     "metric",

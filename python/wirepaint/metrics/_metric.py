@@ -93,9 +93,12 @@ class Metric:
 
         The trace of flows has no visit. So of the metrics over a visit it has those of the link.
         """
+        return self.read_of(trace, of_visit(trace, visit) if flows is None else of_flows(trace, flows), flows)
+
+    def read_of(self, trace: Trace, of_one: Trace, flows: str | None) -> Reading:
+        """The same, from the trace of the run and that of the visit or flows."""
         if flows is None and self.over == "flow":
             return Reading(None, "a metric of flows")
-        of_one = of_visit(trace, visit) if flows is None else of_flows(trace, flows)
         try:
             return Reading(self.function(trace if self.over == "run" else of_one))
         except Missing as missing:

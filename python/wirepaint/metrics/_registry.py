@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from wirepaint.errors import UsageError
-from wirepaint.metrics._metric import Metric, Reading, Trace
+from wirepaint.metrics._metric import Metric, Reading, Trace, of_flows, of_visit
 
 
 @cache
@@ -34,7 +34,8 @@ def get(name: str) -> Metric:
 def measure(trace: Trace, visit: int = 0, flows: str | None = None) -> dict[str, Reading]:
     """Every metric of a run and one of its visits, or its flows of one name: value, or why none."""
     read_once = cache(trace)
-    return {name: metric.read(read_once, visit, flows) for name, metric in registry().items()}
+    of_one = cache(of_visit(read_once, visit) if flows is None else of_flows(read_once, flows))
+    return {name: metric.read_of(read_once, of_one, flows) for name, metric in registry().items()}
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from wirepaint.metrics import _flow
-from wirepaint.metrics._metric import Frame, Missing, Reading
+from wirepaint.metrics._metric import Frame, Missing, Reading, Trace
 from wirepaint.metrics._registry import get, measure, registry
 from wirepaint.results import Results, journal
 
@@ -23,7 +23,8 @@ IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict",
 
 def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
     """One row per visit, and one per name of flows in each run: axes, ``visit``, ``warmup``, ``valid``,
-    ``reasons``, ``of_flows``, and every metric. The row of flows has their name as its ``page``.
+    ``reasons``, ``of_flows``, and every metric. The row of flows has their name as its ``page``. Equal users
+    of a run have one row for each of their pages, with the means over them: they are no repetitions.
 
     The rows are in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
     object with the reason of every metric that is null. Warm-up visits are in the table and
@@ -32,30 +33,76 @@ def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Fram
     """
     runs = _ended(results, verdicts)
     schema = {m.column: pl.String() if m.label else pl.Float64() for m in registry().values()}
-    rows: list[dict[str, Any]] = []
-    of_run: list[int] = []
-    pages: list[str] = []
-    flows: list[bool] = []
+    found: list[tuple[int, str, str, bool, dict[str, Any]]] = []
     alone = not results.manifest["evaluation"]["user_agents"]
-    for place, (key, state, page) in enumerate(runs.select("run_key", "state", "page").iter_rows()):
+    columns = runs.select("run_key", "state", "user_agent", "page")
+    for place, (key, state, user_agent, page) in enumerate(columns.iter_rows()):
         if state == "failed":
-            found = [(page, alone, {"missing": json.dumps(dict.fromkeys(registry(), "the run failed"))})]
-        else:
-            trace = cache(partial(results.trace, key))
-            found = [] if alone else [(page, False, _row(measure(trace)))]
-            found += [(group, True, _row(measure(trace, flows=group))) for group in _flow.groups(trace)]
-        rows += [row for *_, row in found]
-        pages += [name for name, *_ in found]
-        flows += [is_flow for _, is_flow, _ in found]
-        of_run += [place] * len(found)
+            missing = {"missing": json.dumps(dict.fromkeys(registry(), "the run failed"))}
+            found.append((place, user_agent, page, alone, missing))
+            continue
+        trace = cache(partial(results.trace, key))
+        of_visits: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for visit, of_user, of_page in visits(trace):
+            whose = of_user or user_agent, of_page or page
+            of_visits.setdefault(whose, []).append(_row(measure(trace, visit)))
+        found += [(place, *whose, False, _mean(rows)) for whose, rows in of_visits.items()]
+        for group in _flow.groups(trace):
+            found.append((place, user_agent, group, True, _row(measure(trace, flows=group))))
+    of_run, users, pages, flows, rows = zip(*found, strict=True) if found else ((),) * 5
     metrics = pl.DataFrame(rows, schema={**schema, "missing": pl.String()})
     valid = (pl.col("verdict") == "valid").fill_null(False).alias("valid")
-    named = runs[of_run].with_columns(
+    named = runs[list(of_run)].with_columns(
         valid,
+        user_agent=pl.Series(users, dtype=pl.String),
         page=pl.Series(pages, dtype=pl.String),
         of_flows=pl.Series(flows, dtype=pl.Boolean),
     )
     return pl.concat([named, metrics], how="horizontal")
+
+
+def apart(results: Results, runs: Frame) -> Frame:
+    """The runs, with a row for each user agent and page in place of a run of several."""
+    groups = [
+        (agent["group"], agent["name"], agent["page"])
+        for agent in results.manifest["evaluation"]["user_agents"]
+    ]
+    members = pl.DataFrame(
+        [group for group in groups if group[0] is not None],
+        schema={"user_agent": pl.String, "_name": pl.String, "_page": pl.String},
+        orient="row",
+    )
+    if members.is_empty():
+        return runs
+    return (
+        runs.join(members, on="user_agent", how="left", maintain_order="left_right")
+        .with_columns(user_agent=pl.coalesce("_name", "user_agent"), page=pl.coalesce("_page", "page"))
+        .drop("_name", "_page")
+    )
+
+
+def visits(trace: Trace) -> list[tuple[int, str | None, str | None]]:
+    """The visits of a run: number, user agent (without the number of an equal user) and page."""
+    user = pl.col("user_agent").str.split(".").list.first()
+    frame = trace("page").select(pl.col("visit").fill_null(0), user, "page")
+    return frame.sort("visit").rows()
+
+
+def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The means of the numbers of rows; a text where all have it, and what any lacks."""
+    if len(rows) == 1:
+        return rows[0]
+    mean: dict[str, Any] = {}
+    for name, first in rows[0].items():
+        known = [row[name] for row in rows if row[name] is not None]
+        if name == "missing":
+            lacks = {metric: why for row in reversed(rows) for metric, why in json.loads(row[name]).items()}
+            mean[name] = json.dumps(lacks)
+        elif isinstance(first, str):
+            mean[name] = first if known == [first] * len(rows) else None
+        else:
+            mean[name] = sum(known) / len(known) if len(known) == len(rows) else None
+    return mean
 
 
 def _row(readings: dict[str, Reading]) -> dict[str, Any]:

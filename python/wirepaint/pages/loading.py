@@ -37,10 +37,13 @@ _SCRIPT_TYPES = {"", "text/javascript", "application/javascript", "module"}
 
 
 def load_graph(
-    prepared: PreparedPage, viewport: tuple[int, int], *, together: bool = False
+    prepared: PreparedPage, viewport: tuple[int, int], *, together: bool = False, first: int = 0
 ) -> dict[str, Any]:
-    """The page in the form of the page model; ``viewport`` in CSS pixels, one server if ``together``."""
-    return _Graph(prepared, viewport, servers.addresses(prepared, together=together)).build()
+    """The page in the form of the page model; ``viewport`` in CSS pixels.
+
+    ``together`` and ``first`` as for :func:`wirepaint.pages.servers.addresses`.
+    """
+    return _Graph(prepared, viewport, servers.addresses(prepared, together=together, first=first)).build()
 
 
 class _Graph:

@@ -55,8 +55,11 @@ def servers(page: PreparedPage) -> list[list[str]]:
     return list({id(hosts): hosts for hosts in found.values()}.values())
 
 
-def addresses(page: PreparedPage, *, together: bool = False) -> dict[str, str]:
-    """One address per host; ``together`` makes all hosts one server. Raises ``PageFailed``."""
+def addresses(page: PreparedPage, *, together: bool = False, first: int = 0) -> dict[str, str]:
+    """One address per host; ``together`` makes all hosts one server. Raises ``PageFailed``.
+
+    ``first`` is the number of the page's first server: that of servers of other pages of the run.
+    """
     groups = servers(page)
     if together:
         groups = [[host for hosts in groups for host in hosts]]
@@ -64,6 +67,6 @@ def addresses(page: PreparedPage, *, together: bool = False) -> dict[str, str]:
         raise PageFailed(f"{most} hosts are one server, of which at most {MOST_HOSTS} can have an address")
     return {
         host: str(_FIRST + (server << 8) + place)
-        for server, hosts in enumerate(groups)
+        for server, hosts in enumerate(groups, first)
         for place, host in enumerate(hosts, 1)
     }

@@ -67,12 +67,13 @@ def _description(graph: dict[str, Any], late: dict[str, float], http: str, folde
         congestion=[Congestion(algorithm="std", name="std")],
         transport=Transport(http=http),
         browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)},
+        pages={"rehearsal": page},
         visits=[
             Visit(
                 user_agent="rehearsal",
                 name="rehearsal",
                 timeout_ns=_UNTIL_NS,
-                page=page,
+                page="rehearsal",
                 browser=browsers.USUAL,
             )
         ],

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wirepaint.dataplane.description import Host, Origin, Run, Server, Transport
+from wirepaint.dataplane.description import Host, Origin, Run, Site, Transport
 from wirepaint.errors import RunFailed
 from wirepaint.runners.testbed import browser, host, process
 
@@ -94,7 +94,7 @@ class Stage:
                 work_dir=work,
                 hosts=[Host(name="server", role="server", congestion=self._congestion)],
                 transport=Transport(http=http),
-                server=Server(origins=origins, responses=responses),
+                sites={"page": Site(origins=origins, responses=responses)},
             )
             part = process.Part(["replay"], run.write(), log)
             try:

@@ -17,7 +17,8 @@ from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
 from wirepaint.report.answer import LOADS, SERVES, Clause, Part, clauses, plain, sentence
 from wirepaint.results import Results, journal
-from wirepaint.statistics import Comparison, agreement, compare, losses, median
+from wirepaint.statistics import Comparison, agreement, compare, losses, median, shared
+from wirepaint.statistics import users as of_users
 from wirepaint.statistics.compare import MARGIN, OF_FLOWS, OF_LINK, headline
 from wirepaint.statistics.flows import FlowRow, of_table
 
@@ -83,6 +84,8 @@ class Candidate:
     answer: list[Part]
     paints: list[tuple[str, list[Clause]]]
     tables: list[Verdicts]
+    shared: list[str]
+    """Who gained and who paid where several share a path, one sentence for each condition."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,10 @@ class Report:
     """The flows of each scenario; empty without any."""
     flow_metrics: list[metrics.Metric]
     """The metrics of the table of flows."""
+    users: list[of_users.UserRow]
+    """The users of each scenario; empty where each run has one."""
+    user_metrics: list[metrics.Metric]
+    """The metrics of the table of users."""
     panels: list[Panel]
     figures: list[Drawn]
     agreement: list[agreement.Agreement]
@@ -226,6 +233,12 @@ def gather(evidence: Evidence) -> Report:
         flow_metrics=[
             metrics.get(name) for name in (*OF_FLOWS, *OF_LINK) if any(name in row.values for row in flows)
         ],
+        users=(users := of_users.of_table(results, evidence.table) if is_shared(evidence) else []),
+        user_metrics=[
+            metrics.get(name)
+            for name in (*of_users.OF_VISITS, *of_users.OF_RUN)
+            if any(name in row.values for row in users)
+        ],
         panels=[panel for panel in panels if panel.drawings],
         figures=[drawn[name] for name in FIGURES if name in drawn],
         agreement=agreements(evidence),
@@ -238,6 +251,11 @@ def gather(evidence: Evidence) -> Report:
         evaluation=results.evaluation,
         metrics=list(metrics.registry().values()),
     )
+
+
+def is_shared(evidence: Evidence) -> bool:
+    """Whether runs hold several users."""
+    return any(agent["group"] is not None for agent in evidence.results.manifest["evaluation"]["user_agents"])
 
 
 def question(evidence: Evidence) -> str:
@@ -326,7 +344,7 @@ def candidate(rows: list[Comparison]) -> Candidate:
     main, deed = (MAIN, LOADS) if MAIN in by_metric else (MAIN_OF_FLOWS, SERVES)
     said = sentence(*levels, clauses(by_metric.get(main, [])), deed)
     paints = [(metrics.get(name).title, clauses(by_metric[name])) for name in PAINTS if name in by_metric]
-    return Candidate(*levels, said, paints, tables)
+    return Candidate(*levels, said, paints, tables, shared.sentences(rows))
 
 
 def drawings(evidence: Evidence) -> dict[str, figures.Drawing]:

@@ -42,6 +42,7 @@ CHECKS = {
     "round_trip": "A round trip is shorter than the path, or longer than the path and its queue.",
     "segment_size": "TCP's segments are not as large as the path lets them be.",
     "receive_window": "The client's receive window kept data back.",
+    "start": "A visit began later than asked: its browser was not ready.",
     "think_time": "The server began answers earlier or later than it was asked to.",
     "emulator_pause": "The emulator stood still for a moment.",
     "server_pause": "The server stood still for a moment.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,9 @@ BASELINE_SYSCTLS = {
 """TCP settings of every run that differ, or may differ, from Linux's defaults."""
 
 CLIENT_ADDRESS = "10.64.0.2"
+"""Of the first client."""
+_CLIENTS_OF_NETWORK = 250
+"""Addresses of clients in a network /24, from its first on."""
 FLOW_SERVER_ADDRESS = "10.63.0.1"
 """Of the servers of flows: a network /24 of their own, apart from those of pages."""
 CLIENT_CONGESTION = "reno"
@@ -52,7 +55,8 @@ def has_changes(path: Segment) -> bool:
 class Controls:
     """The congestion controls of a run: their instances, and their names for hosts and flows."""
 
-    client: str
+    of_users: tuple[str, ...]
+    """For each user that of its uplink."""
     server: str
     of_flows: tuple[str | None, ...]
     """For each flow its own; None for that of its host."""
@@ -86,16 +90,68 @@ def controls(run: ResolvedRun, folder: Path, name: Callable[[Asked, int], str]) 
 
     server = named(run.congestion)
     of_flows = tuple(flow.congestion and named(flow.congestion) for flow in run.flows)
-    return Controls(CLIENT_CONGESTION, server, of_flows, list(instances.values()))
+    of_users = tuple(named(user.congestion) if user.congestion else CLIENT_CONGESTION for user in run.users)
+    return Controls(of_users, server, of_flows, list(instances.values()))
+
+
+def client_address(number: int) -> str:
+    """Address of a client, as the simulator numbers them (``crates/simulator``, ``client_address``)."""
+    network, place = divmod(number + 1, _CLIENTS_OF_NETWORK)
+    return f"10.64.{network}.{place + 1}"
+
+
+def client_of(run: ResolvedRun, user: int) -> str:
+    """Name of the host of a user."""
+    return run.users[user].name if len(run.users) > 1 else "client"
 
 
 def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
-    """Client and server."""
-    client = Host(name="client", role="client", congestion=used.client)
-    server = Host(name="server", role="server", congestion=used.server, initial_window=run.initial_window)
-    if run.flows:
-        client, server = replace(client, address=CLIENT_ADDRESS), replace(server, address=FLOW_SERVER_ADDRESS)
-    return [client, server]
+    """The clients and the server. Flows beside several users have a client of their own, the last one."""
+    clients = [
+        Host(
+            name=client_of(run, number),
+            role="client",
+            address=client_address(number),
+            congestion=control,
+            dscp=user.dscp,
+        )
+        for number, (user, control) in enumerate(zip(run.users, used.of_users, strict=True))
+    ]
+    if not clients or (run.flows and len(clients) > 1):
+        address = client_address(len(clients))
+        clients.append(Host(name="client", role="client", address=address, congestion=CLIENT_CONGESTION))
+    server = Host(
+        name="server",
+        role="server",
+        address=FLOW_SERVER_ADDRESS if run.flows else None,
+        congestion=used.server,
+        initial_window=run.initial_window,
+    )
+    return [*clients, server]
+
+
+@dataclass(frozen=True)
+class Visited:
+    """A page of a run, as some of its visits load it."""
+
+    name: str
+    """Unique in the run."""
+    page: Path
+    """Folder of the archive."""
+    viewport: tuple[int, int]
+
+
+def visited(run: ResolvedRun) -> tuple[list[Visited], list[Visited]]:
+    """The pages of a run, each once, and for each of its visits the page."""
+    known: dict[tuple[Path, tuple[int, int]], Visited] = {}
+    names: list[str] = []
+    for visit in run.visits:
+        key = visit.page, visit.viewport
+        if key not in known:
+            number = names.count(visit.page_name)
+            names.append(visit.page_name)
+            known[key] = Visited(f"{visit.page_name}~{number + 1}" if number else visit.page_name, *key)
+    return list(known.values()), [known[visit.page, visit.viewport] for visit in run.visits]
 
 
 def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
@@ -108,7 +164,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
             stop_ns=flow.stop_ns,
             sender=flow.sender,
             after=flow.after,
-            background=flow.background or run.page is not None,
+            background=flow.background or bool(run.visits),
             nodelay=not flow.nagle,
             congestion=control,
             dscp=flow.dscp,
@@ -120,7 +176,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
 def unfinished(run: ResolvedRun, flows: list[str]) -> list[dict[str, str]]:
     """A note for flows alone that did not reach their end; ``flows`` are those that did not."""
     late = {flow.name for flow in run.flows if not (flow.endless or flow.background)} & set(flows)
-    if run.page is not None or not late:
+    if run.visits or not late:
         return []
     some = ", ".join(sorted(late)[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
     found = f"not ended after {run.timeout_s:g} s: {some}"
@@ -160,3 +216,9 @@ def identity(run: ResolvedRun) -> dict[str, Any]:
         "warmup": run.warmup,
         "attempt": run.attempt,
     }
+
+
+def client_congestion(run: ResolvedRun) -> str:
+    """Names of the congestion controls of the clients."""
+    asked = [user.congestion.name if user.congestion else CLIENT_CONGESTION for user in run.users]
+    return ", ".join(sorted(set(asked or [CLIENT_CONGESTION])))

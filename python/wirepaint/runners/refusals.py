@@ -9,8 +9,8 @@ from pathlib import Path
 
 from wirepaint.errors import PageFailed, Refused, RunFailed, UsageError, WirepaintError
 
-_OF_PAGE = re.compile(r"\b(visits\[\d+\]\.page\.|server\.(responses|origins)\b)")
-"""Keys of the run description that come from the page."""
+_OF_PAGE = re.compile(r"(pages\.|sites\b)")
+"""Keys of the run description that come from a page."""
 _OF_ANY = re.compile(r" at line \d+ column \d+$")
 """The error of a JSON parser; it names no key."""
 
@@ -18,7 +18,7 @@ _OF_ANY = re.compile(r" at line \d+ column \d+$")
 def refusal(said: str, whose: str = "") -> RunFailed | Refused:
     """The error for a refusal, from the data plane's message; ``whose`` names the run or part."""
     cause = said.rpartition("run.json: ")[2]
-    if _OF_PAGE.search(cause):
+    if _OF_PAGE.match(cause):
         return PageFailed(cause)
     kind = RunFailed if _OF_ANY.search(cause) else Refused
     return kind(f"{whose}: {cause}" if whose else cause)

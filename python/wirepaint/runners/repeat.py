@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import polars as pl
 from pydantic import RootModel
 
 from wirepaint import files
@@ -30,7 +31,7 @@ class Repeated:
     verdict: str
     """Of the testbed's checks; of a simulated run valid, or invalid if the simulator has a bug."""
     load_ms: float | None
-    """Page load time; None for a run without a page, or one that did not load."""
+    """Page load time, of several visits the median; None where no page loaded."""
     before_ms: float | None
     """That of the run whose description it is, where its trace lies beside it."""
     reasons: list[Mapping[str, str]] = field(default_factory=list)
@@ -80,9 +81,9 @@ def _read(file: Path) -> Run:
 def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
     from wirepaint.runners.testbed.cells import Cells
 
-    if run.checks is None or len(run.visits) > 1 or (run.visits and run.server is None):
-        raise UsageError(str(file), "no server, no checks or several visits", "the run.json of a testbed run")
-    limit_ns = run.visits[0].start_ns + run.visits[0].timeout_ns if run.visits else run.until_ns
+    if run.checks is None or (run.visits and not run.sites):
+        raise UsageError(str(file), "no sites or no checks", "the run.json of a testbed run")
+    limit_ns = sum(visit.start_ns + visit.timeout_ns for visit in run.visits) or run.until_ns
     with Cells() as cells:
         ended = cells.call(
             "wirepaint.runners.testbed.page_run:carry_out",
@@ -103,5 +104,6 @@ def _simulated(run: Run) -> tuple[str, list[Mapping[str, str]]]:
 def _load_ms(folder: Path) -> float | None:
     if not (folder / "page.parquet").exists():
         return None
-    row = trace.read_table(folder, "page").row(0, named=True)
-    return None if row["load_event"] is None else (row["load_event"] - row["navigation_start"]) / 1e6
+    loads = trace.read_table(folder, "page").select(pl.col("load_event") - pl.col("navigation_start"))
+    middle = loads.to_series().median()
+    return middle / 1e6 if isinstance(middle, float) else None

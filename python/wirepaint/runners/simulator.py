@@ -27,13 +27,16 @@ from wirepaint.dataplane import simulate
 from wirepaint.dataplane.description import Direction, Run, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.pages.loading import load_graph
+from wirepaint.pages.servers import servers as of_page
 from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import DISK_ERRORS
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
     BASELINE_SYSCTLS,
-    CLIENT_CONGESTION,
+    Visited,
+    client_congestion,
+    client_of,
     controls,
     flows,
     hosts,
@@ -41,6 +44,7 @@ from wirepaint.runners.description import (
     segment,
     transport,
     unfinished,
+    visited,
 )
 
 if TYPE_CHECKING:
@@ -112,30 +116,30 @@ def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Genera
 
 
 def describe(run: ResolvedRun, folder: Path) -> Run:
-    """The run description of a page visit, or of flows alone."""
+    """The run description of page visits, or of flows alone."""
     used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
     timeout_ns = round(run.timeout_s * 1e9)
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     path = segment(run)
     slower = [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up)]
-    visits: list[Visit] = []
-    start_ns = 0
-    if run.page is not None:
-        with refusals.reading(run.page):
-            name, page = _page(run.page, run.viewport, run.servers)
-        start_ns = run.visit_start_ns + drawn.randrange(TICKS_NS)
-        visit = Visit(
-            user_agent=run.user_agent,
-            name=name,
-            start_ns=start_ns,
+    graphs, of_visits = _pages(run)
+    visits = [
+        Visit(
+            user_agent=run.users[asked.user].name,
+            name=asked.page_name,
+            client=client_of(run, asked.user),
+            start_ns=asked.start_ns + drawn.randrange(TICKS_NS),
+            after=asked.after,
             timeout_ns=timeout_ns,
-            page=page,
+            page=page.name,
             browser=browsers.USUAL,
         )
-        visits.append(visit)
-    # Changes of the path count from the beginning of the flows, else of the visit.
-    origin_ns = 0 if run.flows else start_ns
+        for asked, page in zip(run.visits, of_visits, strict=True)
+    ]
+    # Changes of the path count from the beginning of the flows, else of the first visit.
+    began = [visit.start_ns for visit in visits if visit.after is None]
+    origin_ns = 0 if run.flows else min(began)
     down, up = (_slower(direction, of_hosts, origin_ns) for direction, of_hosts in slower)
     return Run(
         id="sim",
@@ -147,10 +151,23 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
         congestion=used.instances,
         transport=transport(run),
         browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)} if visits else {},
+        pages=graphs,
         visits=visits,
         flows=flows(run, used),
-        until_ns=start_ns + timeout_ns,
+        until_ns=round(run.longest_s * 1e9) + TICKS_NS * len(visits),
     )
+
+
+def _pages(run: ResolvedRun) -> tuple[dict[str, dict[str, Any]], list[Visited]]:
+    """The load graphs of a run's pages by name, and for each visit its page."""
+    pages_of_run, of_visits = visited(run)
+    graphs: dict[str, dict[str, Any]] = {}
+    first = 0
+    for page in pages_of_run:
+        with refusals.reading(page.page):
+            graphs[page.name], count = _page(page.page, page.viewport, run.servers, first)
+        first += count
+    return graphs, of_visits
 
 
 def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
@@ -165,15 +182,18 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
 
 
 @lru_cache(maxsize=64)
-def _page(folder: Path, viewport: tuple[int, int], servers: str) -> tuple[str, dict[str, Any]]:
-    """Name and load graph of a page: the same for all its visits."""
+def _page(folder: Path, viewport: tuple[int, int], servers: str, first: int) -> tuple[dict[str, Any], int]:
+    """The load graph of a page, the same for all its visits, and the number of its servers.
+
+    ``first`` is the number of its first server.
+    """
     prepared = pages.prepare(folder, pages.cache_dir())
 
     def work(*_: object) -> dict[str, Any]:
-        return load_graph(prepared, viewport, together=servers == "together")
+        return load_graph(prepared, viewport, together=servers == "together", first=first)
 
     with ordinary.done(work, str(folder)) as (_, graph):
-        return prepared.name, graph
+        return graph, 1 if servers == "together" else len(of_page(prepared))
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
@@ -192,10 +212,11 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         if isinstance(failure, Refused):
             raise failure
         return failure
-    for visit in said["visits"]:
+    for asked, visit in zip(run.visits, said["visits"], strict=True):
         if visit["load_event"] is None or visit["loaded"] < visit["objects"]:
             found = f"{visit['loaded']} of {visit['objects']} objects"
-            return PageTimeout(f"the page did not load within {run.timeout_s:g} s: {found}")
+            what = f"{asked.page_name} of {run.users[asked.user].name}" if len(run.visits) > 1 else "the page"
+            return PageTimeout(f"{what} did not load within {run.timeout_s:g} s: {found}")
     connections = trace.read_table(folder, "connection")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
     reasons += _differing(run, connections, trace.read_table(folder, "flow"))
@@ -210,7 +231,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         "wirepaint": __version__,
         "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
         "server_congestion": connections["congestion"].first() if connections.height else None,
-        "client_congestion": CLIENT_CONGESTION,
+        "client_congestion": client_congestion(run),
         "server_initial_window": connections["initial_window"].first() if connections.height else None,
     }
     trace.write_table(folder, "run", [row])

@@ -80,7 +80,7 @@ def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
 
     Without warm-ups and visits that are not carried out yet or not needed.
     """
-    runs = results.runs().filter(~pl.col("warmup"))
+    runs = measured.apart(results, results.runs().filter(~pl.col("warmup")))
     standings = (
         journal.standing(*row) for row in runs.select("state", "verdict", "cause", "kind").iter_rows()
     )
@@ -91,7 +91,7 @@ def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
 
 def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:
     """:func:`wirepaint.metrics.table` with a row for each visit that timed out: ``LIMIT``, and no metric."""
-    late = results.runs("failed").filter(pl.col("kind") == "timeout").drop("kind")
+    late = measured.apart(results, results.runs("failed").filter(pl.col("kind") == "timeout").drop("kind"))
     limit = results.manifest["evaluation"]["timeout"] / 1e6
     late = late.select(column for column in late.columns if column in table.columns)
     return pl.concat([table, late.with_columns(pl.lit(limit).alias(LIMIT))], how="diagonal_relaxed")

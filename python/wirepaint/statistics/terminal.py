@@ -10,6 +10,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
+from wirepaint.statistics import shared
 from wirepaint.statistics.comparison import Comparison, Level, difference
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import number
@@ -52,6 +53,8 @@ def show(
     if comparisons:
         for level in lost:
             console.print(level.sentence, markup=False)
+    for said in shared.sentences(comparisons):
+        console.print(said, markup=False)
     if without:
         console.print(f"No values at two levels of the same page: {', '.join(without)}.")
     for page, why in (cannot_count or {}).items():

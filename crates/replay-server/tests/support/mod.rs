@@ -58,10 +58,10 @@ impl Folder {
             })
             .collect();
         json!({
-            "format": 3, "id": "test", "seed": 1, "epoch_ns": 0,
+            "format": 4, "id": "test", "seed": 1, "epoch_ns": 0,
             "trace_dir": self.0, "work_dir": self.0,
             "hosts": [{"name": "server", "role": "server", "congestion": "reno"}],
-            "server": {"origins": origins, "responses": responses},
+            "sites": {"a": {"origins": origins, "responses": responses}},
         })
     }
 

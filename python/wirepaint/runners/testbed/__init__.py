@@ -20,12 +20,13 @@ from wirepaint.dataplane.description import (
     Navigation,
     Origin,
     Run,
-    Server,
+    Site,
     Visit,
 )
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
+    client_of,
     controls,
     flows,
     has_changes,
@@ -33,12 +34,12 @@ from wirepaint.runners.description import (
     identity,
     segment,
     transport,
+    visited,
 )
 from wirepaint.runners.testbed import faults
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
-    from wirepaint import pages
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.evaluation.congestion import Congestion as Asked
 
@@ -62,26 +63,18 @@ def run_once(
     cause (see ``faults``). Raises ``RunFailed`` with the cause when there is no result: a crash or a part
     that failed; ``PageFailed`` if the page is the cause, ``PageTimeout`` if the time was up.
     """
-    from wirepaint import pages
-
-    page = None
-    if run.page is not None:
-        with refusals.reading(run.page):
-            page = pages.prepare(run.page, pages.cache_dir())
-    described = describe(run, page, folder.absolute(), calibration)
+    described = describe(run, folder.absolute(), calibration)
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         {"run": described.document(), "faults": list(planted)},
-        timeout_s=run.visit_start_ns / 1e9 + run.timeout_s + 60,
+        timeout_s=run.longest_s + 60,
         log=folder / "log.txt",
     )
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
 
 
-def describe(
-    run: ResolvedRun, page: pages.PreparedPage | None, folder: Path, calibration: dict[str, Any] | None
-) -> Run:
-    """The run description of a page visit, or of flows alone (``page`` None).
+def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None) -> Run:
+    """The run description of page visits, or of flows alone; ``PageFailed`` for a page that cannot be read.
 
     The cell adds its folder, its epoch and its namespaces.
     """
@@ -92,9 +85,8 @@ def describe(
         return asked.name[: _NAME_MAX - len(suffix)] + suffix
 
     path, used = segment(run), controls(run, folder, name)
-    of_page = _of_page(run, page) if page is not None else {}
+    sites, visits, of_pages = _of_pages(run)
     return Run(
-        **of_page,
         id=run_id,
         seed=run.seed,
         trace_dir=folder,
@@ -103,8 +95,10 @@ def describe(
         segments=[replace(path, interfaces=Interfaces(), changes_wait=has_changes(path))],
         congestion=used.instances,
         transport=transport(run),
+        sites=sites,
+        visits=visits,
         flows=flows(run, used),
-        until_ns=round(run.timeout_s * 1e9) if page is None else FOREVER_NS,
+        until_ns=FOREVER_NS if visits else round(run.timeout_s * 1e9),
         checks={
             "identity": identity(run),
             "own_initial_window": run.congestion.own_initial_window,
@@ -113,32 +107,51 @@ def describe(
             "flows_with_own_window": [
                 flow.name for flow in run.flows if flow.congestion and flow.congestion.own_initial_window
             ],
-        }
-        | (
-            {"resources": page.resources, "answering": page.answering, "rehearsed": page.rehearsed}
-            if page is not None
-            else {}
-        ),
+            "pages": of_pages,
+        },
     )
 
 
-def _of_page(run: ResolvedRun, page: pages.PreparedPage) -> dict[str, Any]:
-    """Server and visit of a page, as arguments of :class:`Run`."""
+def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str, dict[str, Any]]]:
+    """Sites and visits of a run, and what the checks of each site's visits compare with."""
+    from wirepaint import pages
     from wirepaint.pages import servers
 
-    addresses = servers.addresses(page, together=run.servers == "together")
-    origins = [
-        Origin(address=addresses[host], port=port, encrypted=scheme == "https", host=host)
-        for scheme, host, port in page.origins
+    pages_of_run, of_visits = visited(run)
+    sites: dict[str, Site] = {}
+    told: dict[str, Navigation] = {}
+    checks: dict[str, dict[str, Any]] = {}
+    first = 0
+    for one in pages_of_run:
+        with refusals.reading(one.page):
+            page = pages.prepare(one.page, pages.cache_dir())
+        together = run.servers == "together"
+        addresses = servers.addresses(page, together=together, first=first)
+        first += 1 if together else len(servers.servers(page))
+        origins = [
+            Origin(address=addresses[host], port=port, encrypted=scheme == "https", host=host)
+            for scheme, host, port in page.origins
+        ]
+        sites[one.name] = Site(origins=origins, responses=page.served)
+        told[one.name] = Navigation(
+            url=page.url, viewport=one.viewport, mobile=page.mobile, clock_ms=page.clock_ms, seed=page.seed
+        )
+        checks[one.name] = {
+            "resources": page.resources,
+            "answering": page.answering,
+            "rehearsed": page.rehearsed,
+        }
+    visits = [
+        Visit(
+            user_agent=run.users[asked.user].name,
+            name=asked.page_name,
+            client=client_of(run, asked.user),
+            start_ns=asked.start_ns,
+            after=asked.after,
+            timeout_ns=round(run.timeout_s * 1e9),
+            site=of.name,
+            navigation=told[of.name],
+        )
+        for asked, of in zip(run.visits, of_visits, strict=True)
     ]
-    navigation = Navigation(
-        url=page.url, viewport=run.viewport, mobile=page.mobile, clock_ms=page.clock_ms, seed=page.seed
-    )
-    visit = Visit(
-        user_agent=run.user_agent,
-        name=page.name,
-        start_ns=run.visit_start_ns,
-        timeout_ns=round(run.timeout_s * 1e9),
-        navigation=navigation,
-    )
-    return {"server": Server(origins=origins, responses=page.served), "visits": [visit]}
+    return sites, visits, checks

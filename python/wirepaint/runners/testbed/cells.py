@@ -44,7 +44,7 @@ _MOST_BYTES = 64
 _outside: socket.socket | None = None
 """In a cell: the socket to its middle process, which is outside."""
 
-_ERRORS = {kind.__name__: kind for kind in (PageFailed, PageTimeout, Refused)}
+ERRORS = {kind.__name__: kind for kind in (PageFailed, PageTimeout, Refused)}
 """Errors that leave a cell with their type; all others become ``RunFailed``."""
 _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
@@ -109,7 +109,7 @@ class Cells:
             raise RunFailed(f"the launcher of cells died with {self._process.wait()}")
         answer = json.loads(line)
         if "error" in answer:
-            raise _ERRORS.get(answer.get("kind"), RunFailed)(answer["error"])
+            raise ERRORS.get(answer.get("kind"), RunFailed)(answer["error"])
         return answer["result"]
 
 

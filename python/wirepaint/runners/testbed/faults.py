@@ -2,13 +2,14 @@
 
 ```
 {"at": "run", "set": {"segments.0.down.delay_ns": 1}}     the parts get another description than was asked
-{"at": "path", "in": "server", "do": "ip link ..."}    once the path is built, before any part starts
+{"at": "path", "in": "server", "do": "ip link ..."}    once the path is built
 {"at": "load", "in": "cell", "do": "kill ..."}         in the background, from the navigation on
 ```
-A key of ``set`` may have ``*`` for every element of a list. Its value may be ``{"times": FACTOR}``,
+A key of ``set`` may have ``*`` for every element of a list or table. Its value may be ``{"times": FACTOR}``,
 ``{"plus": NUMBER}`` or ``{"as": KEY}``.
-``do`` is a shell command. It runs as root in the namespaces of "client", "wire", "server" or of the "cell"
-(where the processes are). The variables EMULATOR, SERVER, PROBE hold the process ids of the parts.
+``do`` is a shell command. It runs as root in the namespaces of "client", "user 0" (behind an edge), "wire",
+"server" or of the "cell" (where the processes are). The variables EMULATOR, SERVER, PROBE hold the process ids
+of the parts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def described(run: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
         *steps, last = path.split(".")
         places: list[Any] = [told]
         for step in steps:
-            places = [inner for place in places for inner in (place if step == "*" else [_at(place, step)])]
+            places = [
+                inner for place in places for inner in (_each(place) if step == "*" else [_at(place, step)])
+            ]
         for place in places:
             key = int(last) if isinstance(place, list) else last
             if isinstance(value, Mapping) and value.keys() == {"times"}:
@@ -53,7 +56,13 @@ def described(run: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
     return told
 
 
+def _each(place: Any) -> list[Any]:
+    return list(place.values() if isinstance(place, dict) else place)
+
+
 def _at(place: Any, step: str) -> Any:
+    if step == "*":
+        return _each(place)[0]
     return place[int(step) if isinstance(place, list) else step]
 
 
@@ -65,7 +74,8 @@ def plant(
     for fault in faults:
         if fault["at"] != when:
             continue
-        place = None if fault["in"] == "cell" else getattr(paths, fault["in"])
+        where, _, number = fault["in"].partition(" ")
+        place = paths.users[int(number)] if number else None if where == "cell" else getattr(paths, where)
         process = subprocess.Popen(
             ["/bin/sh", "-ec", fault["do"]],
             env=dict(os.environ) | {name.upper(): str(pid) for name, pid in (pids or {}).items()},

@@ -83,58 +83,37 @@ class Counters:
 class Witness:
     """Watches the machine from construction, or the last ``begin``, until ``stop``."""
 
-    def __init__(self, pids: Mapping[str, int]) -> None:
-        self._pids = dict(pids)
+    def __init__(self, pids: Mapping[str, int], visits_cpu_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``visits_cpu_s`` gives the CPU time so far of the processes of visits, browsers included."""
+        self._pids, self._visits_cpu_s = dict(pids), visits_cpu_s
         self.begin()
 
-    def begin(self, browser_cpu_s: float = 0.0) -> None:
-        """Starts over; ``browser_cpu_s`` is the browser's CPU time so far."""
-        self._browser = browser_cpu_s
+    def begin(self) -> None:
+        """Starts over."""
+        self._visits = self._visits_cpu_s()
         self._parts = {name: processes.cpu(pid) for name, pid in self._pids.items()}
         self._own = time.process_time()
         self._before = Sample.take()
 
     def stop(self, browser_cpu_s: float = 0.0, browser_stopped_s: float = 0.0) -> Counters:
-        """The counters since the start. The parts must still run; the visit gives the browser's counters."""
+        """The counters since the start. The parts must still run; the visits give the browsers' counters."""
         before, after = self._before, Sample.take()
         duration = after.time - before.time
         pressure = None
         if before.waiting is not None and after.waiting is not None:
             pressure = (after.waiting - before.waiting) / duration
+        of_visits = self._visits_cpu_s() - self._visits
         return Counters(
             duration=duration,
             cores=os.cpu_count() or 1,
             parts={name: processes.cpu(pid) - self._parts[name] for name, pid in self._pids.items()},
-            browser=browser_cpu_s - self._browser,
-            controller=time.process_time() - self._own,
+            browser=browser_cpu_s,
+            controller=time.process_time() - self._own + max(of_visits - browser_cpu_s, 0.0),
             tasks=after.tasks - before.tasks,
             steal=after.steal - before.steal,
             pressure=pressure,
             browser_stopped=browser_stopped_s,
         )
-
-
-class Loading:
-    """Watches the machine only while a page loads."""
-
-    def __init__(
-        self, pids: Mapping[str, int], on_begin: Callable[[], object], on_look: Callable[[], object]
-    ) -> None:
-        self._witness, self._on_begin, self._on_look = Witness(pids), on_begin, on_look
-        self.counters: Counters | None = None
-
-    def begin(self, cpu_s: float) -> None:
-        """The navigation begins; ``cpu_s`` is the browser's CPU time so far."""
-        self._on_begin()
-        self._witness.begin(cpu_s)
-
-    def look(self) -> None:
-        """The page is still loading."""
-        self._on_look()
-
-    def end(self, cpu_s: float, stopped_s: float) -> None:
-        """The load event fired."""
-        self.counters = self._witness.stop(cpu_s, stopped_s)
 
 
 def _waiting() -> float | None:

@@ -1,15 +1,14 @@
-"""Joins the records of browser, server and kernel of one visit into the tables of the trace.
+"""Joins the records of browsers, server and kernel of one run into the tables of the trace.
 
-Requests and connections come from the browser. The server adds the kernel's record of its sockets, by
-4-tuple. A port may be used twice in one visit, so the join is by 4-tuple and time.
+Requests and connections come from the browser of each visit. The server adds the kernel's record of its
+sockets, by 4-tuple. A port may be used twice, so the join is by 4-tuple and time.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,9 @@ class Joined:
     requests: list[dict[str, Any]]
     """The server's records of requests."""
     span: tuple[int, int]
-    """The time that counts: from the navigation to the load event, or that of the flows alone."""
+    """The time that counts: from the first navigation to the last load event, or that of the flows alone."""
+    visits: list[Joined] = field(default_factory=list)
+    """The same of each visit by itself."""
     unsampled: list[int] = field(default_factory=list)
     """Connections without any sample of their sender."""
     of_flows: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +52,7 @@ class Joined:
 
 
 def join(
-    load: PageLoad | None,
+    loads: Sequence[PageLoad],
     run: Mapping[str, Any],
     work: Path,
     folder: Path,
@@ -62,8 +63,8 @@ def join(
     ``flows`` is the summary of the part that carried out the flows. Fills the column ``connection`` of the
     tables ``tcp``, ``packet`` and ``group`` in place.
     """
-    joined = _nothing() if load is None else _visit(load, run, work)
-    if load is None:
+    joined = _visits(loads, run, work)
+    if not loads:
         assert flows is not None
         joined.span = flows["begin"], flows["end"]
     joined.flows_end = flows["end"] if flows is not None else 0
@@ -90,10 +91,31 @@ def join(
     return joined
 
 
-def _nothing() -> Joined:
-    """A run without a visit."""
+def _visits(loads: Sequence[PageLoad], run: Mapping[str, Any], work: Path) -> Joined:
+    """All visits of a run, with ids that are unique in it."""
+    served = _records(work / "server-connections.jsonl")
+    left = [record | {"number": number} for number, record in enumerate(served)]
+    asked = _records(work / "server-requests.jsonl")
+    several = len(loads) > 1
+    visits: list[Joined] = []
     tables: dict[str, list[dict[str, Any]]] = {"connection": []}
-    return Joined(tables, {}, {}, [], [], (0, 0))
+    for number, load in enumerate(loads):
+        first = max((row["connection"] for row in tables["connection"]), default=-1) + 1
+        visit = _visit(load, run, number, left, first)
+        mine = {record["number"] for record in visit.served.values()}
+        visit.requests = [record for record in asked if record["connection"] in mine]
+        left = visit.strangers
+        visit.strangers = []
+        visits.append(visit)
+        for name, rows in visit.tables.items():
+            for row in rows:
+                row["visit"] = number
+                if several and "request" in row:
+                    row["request"] = f"{number}:{row['request']}"
+            tables.setdefault(name, []).extend(rows)
+    span = min((v.span[0] for v in visits), default=0), max((v.span[1] for v in visits), default=0)
+    of_all = {number: record for visit in visits for number, record in visit.served.items()}
+    return Joined(tables, {}, of_all, left, asked, span, visits=visits)
 
 
 def _of_flow(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,30 +143,41 @@ def _min_rtt(tcp: Mapping[str, Any]) -> int | None:
     return None if found in (None, 0xFFFF_FFFF) else found * 1000
 
 
-def _visit(load: PageLoad, run: Mapping[str, Any], work: Path) -> Joined:
+def _visit(
+    load: PageLoad, run: Mapping[str, Any], number: int, left: list[dict[str, Any]], first: int
+) -> Joined:
+    """One visit; ``left`` are the server's records of connections that no visit before had.
+
+    Its connections are numbered from ``first`` on.
+    """
+    visit = run["visits"][number]
+    for connection in load.connections:
+        connection.number += first
+    for request in load.requests:
+        request.connection = None if request.connection is None else request.connection + first
     fetched = [request for request in load.requests if not request.from_cache]
-    objects = _objects(fetched, run["checks"]["identity"]["page"])
+    objects = _objects(fetched, visit["name"])
     chunks = [
         {"request": r.id, "connection": r.connection, "time": chunk.time, "bytes": chunk.bytes}
         for r in fetched
         for chunk in r.chunks
     ]
-    served, strangers = _serve(load.connections, _records(work / "server-connections.jsonl"))
+    client = next(host for host in run["hosts"] if host["name"] == visit["client"])
+    theirs = [record for record in left if record["client_address"] == client["address"]]
+    served, strangers = _serve(load.connections, theirs)
     connections = _connections(load, objects, served)
-    tables = {
-        "page": [_page(load, run, objects, connections)],
-        "object": objects,
-        "chunk": chunks,
-        "connection": connections,
-    }
-    for row in itertools.chain.from_iterable(tables.values()):
-        row["visit"] = 0
+    resources = run["checks"]["pages"][visit["site"]]["resources"]
     return Joined(
-        tables=tables,
+        tables={
+            "page": [_page(load, visit, resources, objects, connections)],
+            "object": objects,
+            "chunk": chunks,
+            "connection": connections,
+        },
         observed={},
         served=served,
-        strangers=strangers,
-        requests=_records(work / "server-requests.jsonl"),
+        strangers=[record for record in left if record not in theirs] + strangers,
+        requests=[],
         span=(load.navigation_start, load.load_event),
     )
 
@@ -287,15 +320,16 @@ def _connections(
 
 def _page(
     load: PageLoad,
-    run: Mapping[str, Any],
+    visit: Mapping[str, Any],
+    resources: Iterable[Mapping[str, Any]],
     objects: list[dict[str, Any]],
     connections: list[dict[str, Any]],
 ) -> dict[str, Any]:
     base = next(row for row in objects if row["request"] == load.document)
     failed = [row for row in objects if row["failed"]]
     return {
-        "user_agent": run["checks"]["identity"]["user_agent"],
-        "page": run["checks"]["identity"]["page"],
+        "user_agent": visit["user_agent"],
+        "page": visit["name"],
         "url": base["url"],
         "navigation_start": load.navigation_start,
         "base_request_sent": base["sent"],
@@ -310,7 +344,7 @@ def _page(
         "speed_index": load.speed_index,
         "objects": len(objects) - len(failed),
         "failed_objects": len(failed),
-        "expected_objects": sum(resource.get("expected", True) for resource in run["checks"]["resources"]),
+        "expected_objects": sum(resource.get("expected", True) for resource in resources),
         "encoded_bytes": sum(row["encoded_bytes"] for row in objects),
         "decoded_bytes": sum(row["decoded_bytes"] for row in objects),
         "connections": sum(row["reason"] == "request" for row in connections),
@@ -330,7 +364,7 @@ def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]])
     frame = trace.read_table(folder, name)
     if frame.is_empty():
         return
-    keys = ["client_port", "server_address", "server_port"]
+    keys = ["client_address", "client_port", "server_address", "server_port"]
     opened = pl.DataFrame(
         [
             {"opened": row["opened"], "id": row["connection"], **{key: row[key] for key in keys}}
@@ -340,6 +374,7 @@ def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]])
         schema={
             "opened": pl.Int64,
             "id": pl.Int64,
+            "client_address": pl.String,
             "client_port": pl.Int64,
             "server_address": pl.String,
             "server_port": pl.Int64,
@@ -350,6 +385,7 @@ def _fill_connection(folder: Path, name: str, connections: list[dict[str, Any]])
         time = pl.col("time_in")
         down = pl.col("direction") == "down"
         frame = frame.with_columns(
+            client_address=pl.when(down).then("destination_address").otherwise("source_address"),
             client_port=pl.when(down).then("destination_port").otherwise("source_port"),
             server_port=pl.when(down).then("source_port").otherwise("destination_port"),
             server_address=pl.when(down).then("source_address").otherwise("destination_address"),

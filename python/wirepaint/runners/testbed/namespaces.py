@@ -1,7 +1,12 @@
-"""The path of a run: three network namespaces and the links between them.
+"""The path of a run: network namespaces and the links between them.
 
 ```
 client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── server
+```
+Several users are behind an edge, which only forwards. It is then at the client's end of the path:
+```
+user ── c0 ═══ e0 ── edge ── c0 ═══ c1 ── wire ...
+user ── c0 ═══ e1 ──┘
 ```
 The namespaces have no names: they live as descriptors of the process that made them and end
 with it. Neighbours are static and IPv6 is off, so the path carries only packets of the run.
@@ -14,7 +19,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +32,9 @@ from wirepaint.runners.testbed import receive
 
 CLIENT_ADDRESS = description.CLIENT_ADDRESS
 SERVER_ADDRESS = "10.64.0.1"
+EDGE_ADDRESS = "10.62.0.1"
+CLIENTS = "10.64.0.0/16"
+"""The network of all clients."""
 MTU = 1500
 _SYSCTLS = Path("/proc/sys")
 _MAC = {
@@ -53,7 +61,9 @@ BASELINE_SYSCTLS: Mapping[str, str] = description.BASELINE_SYSCTLS | {
     "net.ipv4.tcp_max_syn_backlog": "4096",
     "net.core.somaxconn": "4096",
 }
-"""Set and read back in the client's and the server's namespace before anything else."""
+"""Set and read back in the clients' and the server's namespace before anything else."""
+_END_SOON = {"net.ipv4.tcp_orphan_retries": "1"}
+"""After a kill, the browser's closed connections must not hold its namespace for minutes."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +72,30 @@ class Namespaces:
 
     home: int
     client: int
+    """At the client's end of the path: the one client, or the edge."""
     wire: int
     server: int
+    users: tuple[int, ...] = ()
+    """Behind the edge; empty without one."""
 
     @classmethod
-    def create(cls) -> Namespaces:
-        """Makes three empty namespaces; the caller stays in its own."""
+    def create(cls, users: int = 0) -> Namespaces:
+        """Makes empty namespaces, with ``users`` behind an edge; the caller stays in its own."""
         home = _current()
         made = []
         try:
-            for _ in range(3):
+            for _ in range(3 + users):
                 linux.unshare(linux.CLONE_NEWNET)
                 made.append(_current())
         finally:
             linux.setns(home)
-        return cls(home, *made)
+        client, wire, server, *behind = made
+        return cls(home, client, wire, server, tuple(behind))
+
+    @property
+    def clients(self) -> tuple[int, ...]:
+        """Where clients are."""
+        return self.users or (self.client,)
 
     @contextmanager
     def inside(self, fd: int) -> Iterator[None]:
@@ -89,7 +108,7 @@ class Namespaces:
 
     def close(self) -> None:
         """Closes the descriptors; the namespaces end with their last process."""
-        for fd in (self.home, self.client, self.wire, self.server):
+        for fd in (self.home, self.client, self.wire, self.server, *self.users):
             os.close(fd)
 
 
@@ -109,10 +128,12 @@ def build(
     initial_window: int,
     sysctls: Mapping[str, str] | None = None,
     emulated: bool = True,
+    users: Sequence[str] = (),
 ) -> dict[str, str]:
     """Links the namespaces and returns the sysctls in force in the server's namespace.
 
-    ``initial_window`` (segments) goes on the server's route to the client. ``sysctls`` extend and
+    ``initial_window`` (segments) goes on the server's route to the clients. ``users`` are the
+    addresses of those behind the edge, one for each of ``namespaces.users``. ``sysctls`` extend and
     override the baseline. Without ``emulated``, client and server are the two ends of one bare veth
     pair, for benchmarks to compare with. Raises ``OSError`` when the kernel refuses a setting or takes
     another value than asked.
@@ -131,13 +152,13 @@ def build(
             _veth(ip, "c0", "s0", namespaces.server)
     with namespaces.inside(namespaces.client), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
-        # After a kill, the browser's closed connections must not hold its namespace for minutes.
-        _set_sysctls({"net.ipv4.tcp_orphan_retries": "1"})
-        index = _end_up(ip, "c0", CLIENT_ADDRESS)
+        _set_sysctls(_END_SOON)
+        nearest = EDGE_ADDRESS if users else CLIENT_ADDRESS
+        index = _end_up(ip, "c0", nearest)
         receive.on_other_cpus("c0")
-        ip.neigh("replace", dst=SERVER_ADDRESS, lladdr=_MAC["s0"], ifindex=index, state="permanent")
-        ip.route("add", dst=f"{SERVER_ADDRESS}/32", oif=index, scope="link")
-        ip.route("add", dst="default", gateway=SERVER_ADDRESS, oif=index)
+        _leads_to(ip, index, SERVER_ADDRESS, _MAC["s0"])
+    if users:
+        _behind_the_edge(namespaces, users, wanted)
     with namespaces.inside(namespaces.server), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
         index = _end_up(ip, "s0", SERVER_ADDRESS)
@@ -150,25 +171,66 @@ def build(
         loopback = _index(ip, "lo")
         for address in server_addresses:
             ip.addr("add", index=loopback, address=address, prefixlen=32)
-        ip.neigh("replace", dst=CLIENT_ADDRESS, lladdr=_MAC["c0"], ifindex=index, state="permanent")
-        ip.route(
-            "add",
-            dst=f"{CLIENT_ADDRESS}/32",
-            oif=index,
-            scope="link",
-            metrics={"initcwnd": initial_window},
-        )
+        ip.neigh("replace", dst=nearest, lladdr=_MAC["c0"], ifindex=index, state="permanent")
+        metrics = {"initcwnd": initial_window}
+        if users:
+            ip.route("add", dst=f"{nearest}/32", oif=index, scope="link")
+            ip.route("add", dst=CLIENTS, gateway=nearest, oif=index, metrics=metrics)
+        else:
+            ip.route("add", dst=f"{nearest}/32", oif=index, scope="link", metrics=metrics)
     return in_force
 
 
-def _veth(ip: IPRoute, near: str, far: str, far_namespace: int) -> None:
+def _behind_the_edge(namespaces: Namespaces, users: Sequence[str], wanted: Mapping[str, str]) -> None:
+    """Links the users' namespaces with the edge, which forwards between them and the path."""
+    with namespaces.inside(namespaces.client), IPRoute() as ip:
+        _set_sysctls({"net.ipv4.ip_forward": "1"})
+        for number, (address, fd) in enumerate(zip(users, namespaces.users, strict=True)):
+            near, macs = (
+                f"e{number}",
+                [f"02:77:70:0{side}:{number >> 8:02x}:{number & 255:02x}" for side in (1, 2)],
+            )
+            _veth(ip, near, "c0", fd, *macs)
+            _offloads_off(near)
+            index = _index(ip, near)
+            ip.link("set", index=index, state="up")
+            ip.neigh("replace", dst=address, lladdr=macs[1], ifindex=index, state="permanent")
+            ip.route("add", dst=f"{address}/32", oif=index, scope="link")
+            with namespaces.inside(fd), IPRoute() as theirs:
+                _set_sysctls(wanted)
+                _set_sysctls(_END_SOON)
+                _leads_to(theirs, _end_up(theirs, "c0", address), EDGE_ADDRESS, macs[0])
+            linux.setns(namespaces.client)
+
+
+def _leads_to(ip: IPRoute, index: int, gateway: str, mac: str) -> None:
+    """Routes everything over a device to its neighbour."""
+    ip.neigh("replace", dst=gateway, lladdr=mac, ifindex=index, state="permanent")
+    ip.route("add", dst=f"{gateway}/32", oif=index, scope="link")
+    ip.route("add", dst="default", gateway=gateway, oif=index)
+
+
+def speak(namespaces: Namespaces, client: int, congestion: str) -> None:
+    """Gives a client's connections a congestion control that the kernel knows by now.
+
+    By its route: the kernel lets no network namespace but its first have any congestion control as default.
+    """
+    with namespaces.inside(client), IPRoute() as ip:
+        gateway = EDGE_ADDRESS if namespaces.users else SERVER_ADDRESS
+        metrics = {"cc_algo": congestion}
+        ip.route("replace", dst="default", gateway=gateway, oif=_index(ip, "c0"), metrics=metrics)
+
+
+def _veth(
+    ip: IPRoute, near: str, far: str, far_namespace: int, mac: str | None = None, far_mac: str | None = None
+) -> None:
     ip.link(
         "add",
         ifname=near,
         kind="veth",
         mtu=MTU,
-        address=_MAC[near],
-        peer={"ifname": far, "net_ns_fd": far_namespace, "mtu": MTU, "address": _MAC[far]},
+        address=mac or _MAC[near],
+        peer={"ifname": far, "net_ns_fd": far_namespace, "mtu": MTU, "address": far_mac or _MAC[far]},
     )
 
 

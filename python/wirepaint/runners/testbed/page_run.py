@@ -1,7 +1,7 @@
-"""One run on the testbed: starts the parts, loads the page or waits for the flows, joins the parts' records.
+"""One run on the testbed: starts the parts, loads pages or waits for flows, joins the parts' records.
 
 ``carry_out`` runs inside a cell (see ``cells``). Each run gets new namespaces, emulator,
-congestion controls, server and browser, so that nothing is warm from an earlier one.
+congestion controls, server and browsers, so that nothing is warm from an earlier one.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import json
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wirepaint import __version__
 from wirepaint.results import trace
+from wirepaint.runners.description import CLIENT_CONGESTION
 from wirepaint.runners.testbed import (
     browser,
     cells,
@@ -27,13 +29,16 @@ from wirepaint.runners.testbed import (
     process,
     proofs,
     validity,
+    visiting,
     wiring,
 )
 
 CLIENT_FD = 3
 """Descriptor of the client's network namespace in the part that carries out flows."""
 LOOK_S = 0.02
-"""Period of the looks at the parts while flows alone run."""
+"""Period of the looks at the parts."""
+_SERVER_NICE = -10
+"""Of the server beside several browsers. It is the machine of others, and would wait for them."""
 
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
@@ -47,26 +52,27 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     folder = Path(run["trace_dir"])
     work = cells.SCRATCH / "work"
     work.mkdir(mode=0o755)
-    visit, transport = next(iter(run["visits"]), None), run["transport"]
-    client, server = host_of(run, "client"), host_of(run, "server")
-    origins = run["server"]["origins"] if visit else []
-    addresses = {origin["host"]: origin["address"] for origin in origins}
+    transport, visits = run["transport"], run["visits"]
+    clients, server = _clients(run), server_of(run)
+    clients[0].setdefault("address", namespaces.CLIENT_ADDRESS)
+    addresses = [origin["address"] for site in run["sites"].values() for origin in site["origins"]]
     of_flows = [server["address"]] if run["flows"] else []
 
-    paths = namespaces.Namespaces.create()
+    behind = [one["address"] for one in clients] if clients[1:] else []
+    paths = namespaces.Namespaces.create(len(behind))
     sysctls = namespaces.build(
         paths,
-        [*addresses.values(), *of_flows],
+        dict.fromkeys([*addresses, *of_flows]),
         initial_window=server["initial_window"],
-        sysctls=transport["sysctls"] | {"net.ipv4.tcp_congestion_control": client["congestion"]},
+        sysctls=transport["sysctls"] | {"net.ipv4.tcp_congestion_control": CLIENT_CONGESTION},
+        users=behind,
     )
+    inside = {one["name"]: fd for one, fd in zip(clients, paths.clients, strict=True)}
     started_unix = time.time_ns()
     run |= {"epoch_ns": time.monotonic_ns(), "work_dir": str(work)}
     server["namespace_inode"] = namespaces.inode(paths.server)
-    before = wiring.settings(paths)
     run_file = folder / "run.json"
     run_file.write_text(json.dumps(faults.described(run, planted), indent=1))
-    faults.plant("path", planted, paths)
 
     summaries: dict[str, dict[str, Any]] = {}
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
@@ -78,63 +84,55 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             return part
 
         parts: dict[str, process.Part] = {}
+        if not all(one["of_kernel"] for one in run["congestion"]):
+            start("congestion", ["cc", "load"]).wait_ready()
+        for one in clients:
+            if one["congestion"] != CLIENT_CONGESTION:
+                namespaces.speak(paths, inside[one["name"]], one["congestion"])
+        before = wiring.settings(paths)
+        faults.plant("path", planted, paths)
         changing = run["segments"][0]["changes_wait"]
         start("emulator", ["emulate"], paths.wire, listens=changing)
         start("probe", ["probe-tcp"])
-        if not all(one["of_kernel"] for one in run["congestion"]):
-            start("congestion", ["cc", "load"]).wait_ready()
-        if visit:
-            start("server", ["replay"], paths.server)
+        if visits:
+            start("server", ["replay"], paths.server, nice=_SERVER_NICE if behind else 0)
         for part in parts.values():
             part.wait_ready()
-        began_flows, traffic = 0, None
-        if run["flows"]:
-            verb = ["flows", f"--client-namespace={CLIENT_FD}"]
-            traffic = start("flows", verb, paths.server, extra_fds={CLIENT_FD: paths.client})
-            began_flows = traffic.wait_ready()["begin"]
-            if changing:
-                parts["emulator"].tell(str(began_flows))
-
-        def spawn(argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
-            return process.spawn(argv, namespace=paths.client, ordinary_user=True, **options)
-
-        pids = {name: part.pid for name, part in parts.items()}
-
-        def disturb() -> None:
-            if visit:
-                _wait_until(run["epoch_ns"] + began_flows + visit["start_ns"], look)
-                if changing and not run["flows"]:
-                    parts["emulator"].tell(str(time.monotonic_ns() - run["epoch_ns"]))
-            stack.callback(faults.end, faults.plant("load", planted, paths, pids))
+        traffic = None
 
         def look() -> None:
             for part in parts.values():
                 if not (part is traffic and part.has_ended()):
                     part.check()
 
-        witness, loading = host.Witness(pids), host.Loading(pids, disturb, look)
-        load = None
-        if visit:
-            options = browser.BrowserOptions(
-                url=visit["navigation"]["url"],
-                http=transport["http"],
-                hosts=addresses,
-                ca_spki_sha256=parts["server"].ready["ca_spki_sha256"],
-                epoch_ns=run["epoch_ns"],
-                work_dir=work,
-                timeout_s=visit["timeout_ns"] / 1e9,
-                viewport=tuple(visit["navigation"]["viewport"]),
-                mobile=visit["navigation"]["mobile"],
-                clock_ms=visit["navigation"].get("clock_ms"),
-                seed=visit["navigation"]["seed"],
-            )
-            load = browser.visit(options, spawn=spawn, moments=loading)
+        loading = Loading(run, work, paths, inside, parts, stack)
+        loading.prepare(look)
+        if run["flows"]:
+            verb = ["flows", f"--client-namespace={CLIENT_FD}"]
+            traffic = start("flows", verb, paths.server, extra_fds={CLIENT_FD: inside["client"]})
+            began = traffic.wait_ready()["begin"]
+            loading.origin = run["epoch_ns"] + began
+            if changing:
+                parts["emulator"].tell(str(began))
+        pids = {name: part.pid for name, part in parts.items()}
+
+        def disturb() -> None:
+            if changing and not run["flows"]:
+                parts["emulator"].tell(str(time.monotonic_ns() - run["epoch_ns"]))
+            stack.callback(faults.end, faults.plant("load", planted, paths, pids))
+
+        witness = host.Witness(pids, loading.spent_s)
+        if visits:
+            of_load = loading.carry_out(host.Witness(pids, loading.spent_s), disturb, look)
+            loads = loading.loads()
+            counters = witness.stop(sum(load.cpu_s for load in loads))
         else:
+            loads = []
             disturb()
             while not parts["flows"].has_ended():
                 look()
                 time.sleep(LOOK_S)
-        counters = witness.stop(load.cpu_s if load else 0.0)
+            of_load = counters = witness.stop()
         duration = time.monotonic_ns() - run["epoch_ns"]
         summaries |= {name: parts[name].stop() for name in ("flows", "server", "probe") if name in parts}
         if traffic:
@@ -146,12 +144,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
-    joined = join.join(load, run, work, folder, summaries.get("flows"))
+    joined = join.join(loads, run, work, folder, summaries.get("flows"))
     wires = proofs.Wires(before, after, ends, last)
     against = proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link"))
-    of_load = loading.counters if load else counters
-    assert of_load is not None  # the load event fired
-    reasons = validity.check(load, joined, run, summaries, of_load, against)
+    reasons = validity.check(loads, joined, run, summaries, of_load, against, loading)
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
@@ -163,10 +159,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             "verdict": verdict,
             "reasons": json.dumps(reasons),
             "kernel": platform.release(),
-            "browser": load.browser if load else None,
+            "browser": loads[0].browser if loads else None,
             "wirepaint": __version__,
             "sysctls": json.dumps(sysctls),
-            "client_congestion": sysctls["net.ipv4.tcp_congestion_control"],
+            "client_congestion": ", ".join(sorted({one["congestion"] for one in clients})),
         }
     ]
     for name, rows in tables.items():
@@ -174,11 +170,128 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     return {"verdict": verdict, "reasons": reasons, "duration_ns": duration, "summaries": summaries}
 
 
-def _wait_until(instant: int, look: Callable[[], None]) -> None:
-    """Waits for an instant of the monotonic clock, in ns."""
-    while (left := instant - time.monotonic_ns()) > 0:
-        look()
-        time.sleep(min(left / 1e9, LOOK_S))
+class Loading:
+    """The visits of a run, each in a process of its own."""
+
+    def __init__(
+        self,
+        run: Mapping[str, Any],
+        work: Path,
+        paths: namespaces.Namespaces,
+        inside: Mapping[str, int],
+        parts: Mapping[str, process.Part],
+        stack: ExitStack,
+    ) -> None:
+        """``inside`` maps clients to their namespaces."""
+        self._run, self._work, self._paths = run, work, paths
+        self._inside, self._parts, self._stack = inside, parts, stack
+        self.origin = 0
+        """The time from which the starts of visits count: CLOCK_MONOTONIC, in ns."""
+        self._going: dict[int, visiting.Visiting] = {}
+        self.spoken: dict[int, list[str]] = {}
+        """The congestion controls of each visit's client at its load event."""
+        self.late: dict[int, int] = {}
+        """How much later than asked each visit began, in ns."""
+
+    def spent_s(self) -> float:
+        """CPU time so far of the visits' processes, browsers included."""
+        return sum(one.spent_s() for one in self._going.values())
+
+    def loads(self) -> list[browser.PageLoad]:
+        """What the browsers saw, by visit; all have ended."""
+        seen = [self._going[number].progress.load for number in range(len(self._run["visits"]))]
+        return [load for load in seen if load is not None]
+
+    def prepare(self, look: Callable[[], None]) -> None:
+        """Starts the browsers of each user's first visit, and waits until all could navigate."""
+        for number, visit in enumerate(self._run["visits"]):
+            if visit.get("after") is None:
+                self._start(number)
+        while not all(one.progress.waits for one in self._going.values()):
+            look()
+            visiting.watch(list(self._going.values()), LOOK_S)
+        self.origin = time.monotonic_ns()
+
+    def carry_out(
+        self, witness: host.Witness, disturb: Callable[[], None], look: Callable[[], None]
+    ) -> host.Counters:
+        """Carries out all visits; returns the counters from the first navigation to the last load event.
+
+        ``disturb`` is called at the first navigation, ``look`` now and then.
+        """
+        visits = self._run["visits"]
+        counters = None
+        while not all(
+            number in self._going and self._going[number].has_ended for number in range(len(visits))
+        ):
+            look()
+            soonest = LOOK_S
+            for number, one in list(self._going.items()):
+                if not one.progress.waits or one.progress.began:
+                    continue
+                left = self._due(number) - time.monotonic_ns()
+                if left > 0:
+                    soonest = min(soonest, left / 1e9)
+                    continue
+                if not any(other.progress.began for other in self._going.values()):
+                    disturb()
+                    witness.begin()
+                one.go()
+                self.late[number] = time.monotonic_ns() - self._due(number)
+            visiting.watch(list(self._going.values()), soonest)
+            for number, visit in enumerate(visits):
+                if self._is_loaded(number) and number not in self.spoken:
+                    fd = self._inside[visit["client"]]
+                    self.spoken[number] = wiring.congestion_controls(self._paths, fd)
+                after = visit.get("after")
+                if number not in self._going and after is not None and self._is_loaded(after):
+                    self._start(number)
+            if counters is None and all(map(self._is_loaded, range(len(visits)))):
+                progress = [one.progress for one in self._going.values()]
+                counters = witness.stop(
+                    sum(one.cpu_s for one in progress), sum(one.stopped_s for one in progress)
+                )
+        assert counters is not None  # every visit that ends has told of its load event
+        return counters
+
+    def _is_loaded(self, number: int) -> bool:
+        return number in self._going and self._going[number].progress.load_event is not None
+
+    def _due(self, number: int) -> int:
+        """When a visit begins, on the monotonic clock in ns."""
+        visit = self._run["visits"][number]
+        if visit.get("after") is None:
+            return self.origin + visit["start_ns"]
+        loaded = self._going[visit["after"]].progress.load_event
+        assert loaded is not None
+        return loaded + visit["start_ns"]
+
+    def _start(self, number: int) -> None:
+        visit, run = self._run["visits"][number], self._run
+        told = visit["navigation"]
+        place = self._work / f"visit-{number}"
+        place.mkdir(mode=0o755)
+        options = browser.BrowserOptions(
+            url=told["url"],
+            http=run["transport"]["http"],
+            hosts={origin["host"]: origin["address"] for origin in run["sites"][visit["site"]]["origins"]},
+            ca_spki_sha256=self._parts["server"].ready["ca_spki_sha256"],
+            epoch_ns=run["epoch_ns"],
+            work_dir=place,
+            timeout_s=visit["timeout_ns"] / 1e9,
+            viewport=tuple(told["viewport"]),
+            mobile=told["mobile"],
+            clock_ms=told.get("clock_ms"),
+            seed=told["seed"],
+        )
+        spawn = partial(_in_namespace, self._inside[visit["client"]])
+        self._going[number] = visiting.Visiting(options, spawn)
+        self._stack.callback(self._going[number].kill)
+
+
+def _in_namespace(namespace: int, argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts a program of an ordinary user in a namespace."""
+    return process.spawn(argv, namespace=namespace, ordinary_user=True, **options)
 
 
 def _crossing_ns(segment: dict[str, Any]) -> int:
@@ -186,6 +299,10 @@ def _crossing_ns(segment: dict[str, Any]) -> int:
     return segment["down"]["delay_ns"] + segment["up"]["delay_ns"] + 200_000_000
 
 
-def host_of(run: dict[str, Any], role: str) -> dict[str, Any]:
-    """The host of a run description with that role."""
-    return next(host for host in run["hosts"] if host["role"] == role)
+def _clients(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in run["hosts"] if one["role"] == "client"]
+
+
+def server_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The server of a run description."""
+    return next(one for one in run["hosts"] if one["role"] == "server")

@@ -91,8 +91,9 @@ class Part:
         namespace: int | None = None,
         extra_fds: Mapping[int, int] | None = None,
         listens: bool = False,
+        nice: int = 0,
     ) -> None:
-        """``listens``: the part can be told something (:meth:`tell`)."""
+        """``listens``: the part can be told something (:meth:`tell`). ``nice`` below 0 favours it."""
         self.name = " ".join(verb)
         self._run_file = run_file
         self._output = b""
@@ -106,6 +107,8 @@ class Part:
             stderr=log,
         )
         self.pid = self._process.pid
+        if nice:
+            os.setpriority(os.PRIO_PROCESS, self.pid, nice)
         self.ready: dict[str, Any] = {}
 
     def wait_ready(self, timeout_s: float = 20.0) -> dict[str, Any]:

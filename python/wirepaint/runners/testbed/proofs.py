@@ -327,12 +327,11 @@ def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterato
 
 def _think_times(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The server began each answer at the asked time; a planted fault may have told it another time."""
-    responses = run["server"]["responses"] if joined.requests else []
     excess = []
     for record in joined.requests:
         if record["response"] is None or record.get("began") is None:
             continue
-        wanted = responses[record["response"]]["think_ns"]
+        wanted = run["sites"][record["site"]]["responses"][record["response"]]["think_ns"]
         excess.append((record["began"] - record["time"] - wanted, wanted, record["url"]))
     if not excess:
         return

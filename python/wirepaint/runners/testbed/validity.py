@@ -7,8 +7,8 @@ machine makes it ``suspect``. A ``note`` informs the reader and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, Protocol
 from urllib.parse import urldefrag
 
 from wirepaint.evaluation.axes import HTTP_VERSIONS
@@ -45,27 +45,41 @@ UNSEEN_SHARE = 0.02
 without BPF programs. Fewer without a row make a note."""
 HANDSHAKE_NS = 10_000_000_000
 """A handshake of a flow: with two lost segments (1 and 2 s), and a full queue."""
+LATE_START_NS = 50_000_000
+"""Of a navigation. A browser takes up to a second to start, which a user's think time must leave it."""
 HEADERS_FRAMING = 256
 """Bytes that HTTP/2 may add to the headers as text (HPACK's literals are shorter), with frames."""
 FRAMING_SHARE = 0.02
 """Framing grows with the body: 9 bytes per HTTP/2 frame, 22 bytes per TLS record."""
 
 
+class Begun(Protocol):
+    """What was seen of the visits of a run from outside the browsers, by number."""
+
+    spoken: dict[int, list[str]]
+    """Congestion controls of the client's sockets."""
+    late: dict[int, int]
+    """How much later than asked it began, in ns."""
+
+
 def check(
-    load: PageLoad | None,
+    loads: Sequence[PageLoad],
     joined: Joined,
     run: Mapping[str, Any],
     summaries: Mapping[str, Mapping[str, Any]],
     counters: Counters,
     proofs: Iterable[Reason] = (),
+    begun: Begun | None = None,
 ) -> list[dict[str, str]]:
     """All reasons against a run, worst first; empty when there is none.
 
-    ``load`` is None for a run of flows alone; ``proofs`` are the reasons found by ``proofs.prove``.
+    ``proofs`` are the reasons found by ``proofs.prove``; ``begun`` is what was seen of the visits from
+    outside the browsers.
     """
     order = {"invalid": 0, "suspect": 1, "note": 2}
     reasons = [
-        *(_page(load, joined, run) if load is not None else ()),
+        *_visits(loads, joined, run),
+        *(_begun(begun, run) if begun is not None else ()),
         *_flows(joined, run),
         *_emulator(summaries.get("emulator", {})),
         *_calibration(run["checks"]["calibration"]),
@@ -83,7 +97,38 @@ def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
     return next((name for name in ("invalid", "suspect") if name in severities), "valid")
 
 
+def _visits(loads: Sequence[PageLoad], joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
+    for load, visit, of_visit in zip(loads, run["visits"], joined.visits, strict=True):
+        checks = run["checks"] | run["checks"]["pages"][visit["site"]]
+        site = {**run, "checks": checks, "site": run["sites"][visit["site"]]}
+        for reason in _page(load, of_visit, site):
+            yield replace(reason, found=f"{reason.found}{_whose(run, visit)}")
+    if joined.strangers:
+        ports = ", ".join(str(record["client_port"]) for record in joined.strangers)
+        yield Reason(
+            "connections", "invalid", f"connections that the browser did not open, from port {ports}", "none"
+        )
+
+
+def _whose(run: Mapping[str, Any], visit: Mapping[str, Any]) -> str:
+    """User and page in brackets, where a run has several visits."""
+    return f" ({visit['user_agent']}, {visit['name']})" if len(run["visits"]) > 1 else ""
+
+
+def _begun(begun: Begun, run: Mapping[str, Any]) -> Iterator[Reason]:
+    """Clients have the congestion control that was asked for, and visits began in time."""
+    hosts = {host["name"]: host for host in run["hosts"]}
+    for number, visit in enumerate(run["visits"]):
+        wanted, whose = hosts[visit["client"]]["congestion"], _whose(run, visit)
+        if others := [name for name in begun.spoken[number] if name != wanted]:
+            yield Reason("congestion", "invalid", f"{', '.join(others)} at the client{whose}", wanted)
+        if (late := begun.late[number]) > LATE_START_NS:
+            limit = f"at most {LATE_START_NS / 1e6:g} ms"
+            yield Reason("start", "suspect", f"{late / 1e6:.0f} ms later than asked{whose}", limit)
+
+
 def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
+    """Reasons against one visit; ``run`` has the site and the checks of its page."""
     yield from _congestion(joined, run)
     yield from _versions(load, joined, run)
     yield from _connections(joined)
@@ -95,7 +140,7 @@ def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Re
 
 def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The kernel reports what was asked for both ends of each flow's connection; all flows began."""
-    hosts = {host["role"]: host for host in run["hosts"]}
+    hosts = {host["name"]: host for host in run["hosts"]}
     asked = {flow["name"]: flow for flow in run["flows"]}
     own_window = run["checks"].get("flows_with_own_window", ())
     for record in joined.of_flows:
@@ -169,11 +214,6 @@ def _connections(joined: Joined) -> Iterator[Reason]:
         if row["objects"] and row["connection"] not in joined.served:
             found = f"no server record of the connection from port {row['client_port']} to {row['host']}"
             yield Reason("connections", "invalid", found, "one record each")
-    if joined.strangers:
-        ports = ", ".join(str(record["client_port"]) for record in joined.strangers)
-        yield Reason(
-            "connections", "invalid", f"connections that the browser did not open, from port {ports}", "none"
-        )
 
 
 def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
@@ -287,7 +327,7 @@ def _only_the_page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> It
         yield Reason("requests", severity, found, "only the page's requests")
     outside = sorted(
         {row["host"] for row in joined.tables["object"]}
-        - {origin["host"] for origin in run["server"]["origins"]}
+        - {origin["host"] for origin in run["site"]["origins"]}
     )
     if outside:
         yield Reason(

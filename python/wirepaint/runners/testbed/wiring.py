@@ -15,11 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyroute2 import IPRoute
+from pyroute2 import DiagSocket, IPRoute
+from pyroute2.netlink.diag import SS_ESTABLISHED
 
 from wirepaint.runners.testbed.namespaces import SIOCETHTOOL, Namespaces
 
 IFF_UP = 1
+_INET_DIAG_CONG = 4
+"""The attribute with the congestion control (linux/inet_diag.h)."""
 _NET = Path("/proc/thread-self/net")
 """Of the thread's namespace; /proc/net shows the process's."""
 _SYSCTLS = Path("/proc/sys/net/ipv4")
@@ -55,8 +58,10 @@ class Counts:
 def settings(namespaces: Namespaces) -> dict[str, str]:
     """Settings of devices, routes, neighbours and addresses; at the ends also of IP and TCP."""
     found: dict[str, str] = {}
-    for name, devices in _DEVICES.items():
-        with namespaces.inside(getattr(namespaces, name)), IPRoute() as ip:
+    places = {name: (getattr(namespaces, name), devices) for name, devices in _DEVICES.items()}
+    places |= {f"user {number}": (fd, ("c0",)) for number, fd in enumerate(namespaces.users)}
+    for name, (fd, devices) in places.items():
+        with namespaces.inside(fd), IPRoute() as ip:
             links = {link.get_attr("IFLA_IFNAME"): link for link in ip.get_links()}
             names = {link["index"]: device for device, link in links.items()}
             for device in devices:
@@ -73,26 +78,42 @@ def settings(namespaces: Namespaces) -> dict[str, str]:
 
 
 def counts(namespaces: Namespaces, end: str) -> Counts:
-    """Packet counts of one ``end`` of the path, "client" or "server"."""
+    """Packet counts of one ``end`` of the path, "client" or "server"; at an edge those of all its users."""
     [device] = _DEVICES[end]
     with namespaces.inside(getattr(namespaces, end)):
         lines = (_NET / "dev").read_text().splitlines()
-        protocols = _protocols()
+        protocols = [] if end == "client" and namespaces.users else [_protocols()]
         # With generic receive offload (NAPI) veth counts a packet after removing its header.
         header = 0 if _offload(device, _OFFLOADS["gro"]) else ETHERNET_BYTES
     fields = next(line.partition(":")[2] for line in lines if line.partition(":")[0].strip() == device)
     numbers = [int(field) for field in fields.split()]
-    others = protocols["Udp"]["OutDatagrams"] + protocols["Icmp"]["OutMsgs"]
+    for fd in namespaces.users if end == "client" else ():
+        with namespaces.inside(fd):
+            protocols.append(_protocols())
+
+    def count(protocol: str, *names: str) -> int:
+        return sum(of_one[protocol][name] for of_one in protocols for name in names)
+
     return Counts(
         sent=numbers[9],
         received=numbers[1],
         received_bytes=numbers[0] - header * numbers[1],
         dropped=numbers[3] + numbers[11],
-        segments=protocols["Tcp"]["OutSegs"] + protocols["Tcp"]["RetransSegs"],
-        opened=protocols["Tcp"]["ActiveOpens"],
-        accepted=protocols["Tcp"]["PassiveOpens"],
-        others=others,
+        segments=count("Tcp", "OutSegs", "RetransSegs"),
+        opened=count("Tcp", "ActiveOpens"),
+        accepted=count("Tcp", "PassiveOpens"),
+        others=count("Udp", "OutDatagrams") + count("Icmp", "OutMsgs"),
     )
+
+
+def congestion_controls(namespaces: Namespaces, fd: int) -> list[str]:
+    """The congestion controls of the connected TCP sockets in a namespace, each once."""
+    with namespaces.inside(fd), DiagSocket() as diagnosis:
+        diagnosis.bind()
+        found = diagnosis.get_sock_stats(
+            family=socket.AF_INET, states=1 << SS_ESTABLISHED, extensions=1 << (_INET_DIAG_CONG - 1)
+        )
+        return sorted({name for one in found if (name := one.get_attr("INET_DIAG_CONG"))})
 
 
 def settled(namespaces: Namespaces, path_ns: int) -> dict[str, Counts]:

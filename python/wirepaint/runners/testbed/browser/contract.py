@@ -77,13 +77,9 @@ class Spawn(Protocol):
 
 
 class Moments(Protocol):
-    """Callbacks at the begin and end of a page's load; ``cpu_s`` is the browser's CPU time so far.
-
-    ``look`` is called every few ms in between, and raises ``RunFailed`` if the load can no longer succeed.
-    """
+    """Callbacks at the begin and end of a page's load; ``cpu_s`` is the browser's CPU time so far."""
 
     def begin(self, cpu_s: float) -> None: ...
-    def look(self) -> None: ...
     def end(self, cpu_s: float, stopped_s: float) -> None: ...
 
 

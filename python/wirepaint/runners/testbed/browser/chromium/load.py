@@ -73,12 +73,7 @@ class _Browser(Watching):
         session = self._open_page()
         self._start_trace()
 
-        def look() -> None:
-            watch.look()
-            if self._moments:
-                self._moments.look()
-
-        self._devtools.meanwhile = look
+        self._devtools.meanwhile = watch.look
         if self._moments:
             self._moments.begin(processes.cpu(self._running.pid))
         self._navigate(session)

@@ -1,14 +1,14 @@
-//! What servers answer.
+//! What the servers of a page answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-/// The origins that answer (testbed only).
+/// The origins of a page, and what they answer (testbed only).
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct Site {
     /// Where to listen.
     pub origins: Vec<Origin>,
     /// What is answered.

@@ -1,0 +1,143 @@
+"""The users of an evaluation by their names: how their pages loaded, and what they took of the link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from json import dumps as to_json
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from wirepaint import metrics as measured
+from wirepaint.errors import UsageError
+from wirepaint.results import Results
+from wirepaint.statistics.flows import cell
+from wirepaint.statistics.intervals import Interval, median
+from wirepaint.statistics.terminal import WIDTH
+
+OF_VISITS = ("page-load-time", "first-contentful-paint", "load-goodput", "bottleneck-share")
+"""Metrics of a visit, with their heads on the terminal."""
+OF_RUN = ("jain-index-of-users", "link-utilisation", "queueing-delay-p50", "drop-rate")
+HEADS = dict(zip(OF_VISITS, ("load time", "first paint", "goodput", "share"), strict=True))
+
+
+@dataclass(frozen=True)
+class UserRow:
+    """The users of one user agent in one scenario.
+
+    ``values`` are medians over the ``runs``, with 95 % intervals, by metric. The others are means of one user
+    in one run; packets and bytes are those of IP.
+    """
+
+    scenario: str
+    user_agent: str
+    users: int
+    runs: int
+    visits: int
+    """Of all users and runs."""
+    values: dict[str, Interval]
+    sent_packets: float
+    sent_bytes: float
+    received_packets: float
+    received_bytes: float
+    connections: float
+    retransmitted_segments: float
+    overhead: float
+    """Received IP bytes that are not the browser's, as a share of all."""
+
+
+def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[UserRow]:
+    """One row per scenario and user agent, in the order of the evaluation file; empty without users."""
+    return of_table(results, measured.table(results, verdicts))
+
+
+def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
+    """The same from :func:`wirepaint.metrics.table`."""
+    found = []
+    counted = table.filter(~pl.col("warmup") & ~pl.col("of_flows") & (pl.col("state") == "done"))
+    for (scenario, user_agent), group in counted.group_by("scenario", "user_agent", maintain_order=True):
+        known = {
+            name: group[measured.get(name).column].drop_nulls().to_list() for name in (*OF_VISITS, *OF_RUN)
+        }
+        keys = group["run_key"].unique(maintain_order=True).to_list()
+        taken = pl.concat([_taken(results, key, str(user_agent)) for key in keys])
+        numbers = taken.select(pl.exclude("user", "visits")).mean().row(0, named=True)
+        mean = {name: float(number or 0.0) for name, number in numbers.items()}
+        received = mean.pop("payload_bytes")
+        found.append(
+            UserRow(
+                scenario=str(scenario),
+                user_agent=str(user_agent),
+                users=taken["user"].n_unique(),
+                runs=len(keys),
+                visits=int(taken["visits"].sum()),
+                values={name: median(numbers) for name, numbers in known.items() if numbers},
+                overhead=1 - received / mean["received_bytes"] if mean["received_bytes"] else 0.0,
+                **mean,
+            )
+        )
+    return found
+
+
+def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
+    """What each user of a user agent took of the link in a run."""
+    page = results.trace(key, "page").select(pl.col("visit").fill_null(0), user="user_agent")
+    page = page.filter(pl.col("user").str.split(".").list.first() == user_agent)
+    several = results.trace(key, "page")["user_agent"].n_unique() > 1
+    connections = results.trace(key, "connection").filter(pl.col("objects").is_not_null())
+    of_visits = (
+        connections.group_by(pl.col("visit").fill_null(0))
+        .agg(
+            connections=pl.len(),
+            payload_bytes=pl.col("bytes_received").sum(),
+            retransmitted_segments=pl.col("retransmitted_segments").sum(),
+        )
+        .join(page, on="visit", how="right")
+        .group_by("user", maintain_order=True)
+        .agg(pl.col("connections", "payload_bytes", "retransmitted_segments").sum(), visits=pl.len())
+    )
+    counted = ("sent_packets", "sent_bytes", "received_packets", "received_bytes")
+    clients = results.trace(key, "client").select(*counted, host=pl.col("host"))
+    host = pl.col("user") if several else pl.lit("client")
+    return of_visits.with_columns(host=host).join(clients, on="host", how="left").drop("host")
+
+
+def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
+    """``wirepaint users``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
+    results = Results.open(results_dir)
+    found = rows(results, ("valid", "suspect") if suspect else ("valid",))
+    if not found:
+        raise UsageError(str(results_dir), "no run with users that counts", "results of [[user_agents]]")
+    if json:
+        print(to_json({"title": results.title, "users": [asdict(row) for row in found]}, indent=1))
+        return
+    console = Console(width=WIDTH, highlight=False)
+    for scenario in dict.fromkeys(row.scenario for row in found):
+        of_scenario = [row for row in found if row.scenario == scenario]
+        console.print(f"[bold]{scenario}[/bold], median of {of_scenario[0].runs} runs")
+        console.print(_table(of_scenario))
+        link = of_scenario[0].values
+        said = [f"{measured.get(n).title} {cell(link[n], n)}" for n in OF_RUN if n in link]
+        console.print("; ".join(said) + "\n", style="dim")
+
+
+def _table(of_scenario: Sequence[UserRow]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("user", no_wrap=True)
+    for head in (*HEADS.values(), "received", "packets", "conns", "resent", "extra"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in of_scenario:
+        name = row.user_agent if row.users == 1 else f"{row.user_agent} x {row.users}"
+        table.add_row(
+            name,
+            *(cell(row.values.get(metric), metric) for metric in HEADS),
+            f"{row.received_bytes / 1e6:,.2f} MB",
+            f"{row.received_packets + row.sent_packets:,.0f}",
+            f"{row.connections:.1f}",
+            f"{row.retransmitted_segments:.1f}",
+            f"{row.overhead:.1%}",
+        )
+    return table
