@@ -39,6 +39,7 @@ from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import pages, sysctls
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.background import Background
+from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop, UserAgent
@@ -50,6 +51,10 @@ from wirepaint.reading import LARGEST_FILE, located, nearest, parsed, show, vali
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 REPEATS = 5
 """Runs of each scenario without user agents."""
+NOT_CAPTURED = (
+    "Simulated runs have no captures. packet_trace = true keeps their packets; "
+    "`export --to pcapng` makes files of them."
+)
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
 BackendName = Literal["testbed", "simulator"]
@@ -93,6 +98,7 @@ class ResolvedRun(Levels):
     packet_trace: bool
     tls: Literal["1.2", "1.3"] = "1.3"
     servers: Literal["apart", "together"] = "apart"
+    capture: CaptureTable | None = None
     flows: tuple[PlannedFlow, ...] = ()
     visit_start_ns: int = 0
     attempt: int = 1
@@ -165,13 +171,14 @@ def plan(
         stop=file.stop,
         resolved=_resolved(file, scenarios, visitors, flows),
         cannot_count={v.page.name: v.page.cannot_count for v in visitors if v.page.cannot_count},
-        notes=list(
-            dict.fromkeys(
+        notes=[
+            *dict.fromkeys(
                 note
                 for scenario in scenarios
                 if (note := backgrounds.said(scenario.background, scenario.network)) is not None
-            )
-        ),
+            ),
+            *([NOT_CAPTURED] if file.capture and "simulator" in backends else []),
+        ],
     )
 
 
@@ -465,6 +472,7 @@ def _run(
         # Not of the scenario: all compared runs of a visit have the same flows.
         flows=of_flows.in_run((*flows, *scenario.background.flows), _seed(file.seed, "web flows", visit)),
         packet_trace=file.packet_trace,
+        capture=file.capture,
         tls=file.tls,
         servers=scenario.servers,
     )

@@ -78,8 +78,11 @@ def _read(file: Path) -> Run:
 
 
 def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
+    from wirepaint.runners.testbed import capture
     from wirepaint.runners.testbed.cells import Cells
 
+    if run.capture:
+        capture.program()
     if run.checks is None or len(run.visits) > 1 or (run.visits and run.server is None):
         raise UsageError(str(file), "no server, no checks or several visits", "the run.json of a testbed run")
     limit_ns = run.visits[0].start_ns + run.visits[0].timeout_ns if run.visits else run.until_ns

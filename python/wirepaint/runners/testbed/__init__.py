@@ -26,6 +26,7 @@ from wirepaint.dataplane.description import (
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
+    captured,
     controls,
     flows,
     has_changes,
@@ -104,6 +105,7 @@ def describe(
         congestion=used.instances,
         transport=transport(run),
         flows=flows(run, used),
+        capture=captured(run),
         until_ns=round(run.timeout_s * 1e9) if page is None else FOREVER_NS,
         checks={
             "identity": identity(run),

@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from wirepaint import __version__
 from wirepaint.results import trace
 from wirepaint.runners.testbed import (
     browser,
+    capture,
     cells,
     faults,
     host,
@@ -40,14 +42,15 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     """Carries out one run and writes its trace.
 
     ``asked`` holds ``run``, a run description without what only the cell knows, and, to make something go
-    wrong, ``faults``. Returns ``verdict``, ``reasons`` and ``duration_ns``; raises ``RunFailed`` when there
-    is no result.
+    wrong, ``faults``. Returns ``verdict``, ``reasons``, ``duration_ns``, the parts' ``summaries`` and the
+    counts of both ``ends``; raises ``RunFailed`` when there is no result.
     """
     run, planted = asked["run"], asked["faults"]
     folder = Path(run["trace_dir"])
     work = cells.SCRATCH / "work"
     work.mkdir(mode=0o755)
     visit, transport = next(iter(run["visits"]), None), run["transport"]
+    identity = run["checks"]["identity"]
     client, server = host_of(run, "client"), host_of(run, "server")
     origins = run["server"]["origins"] if visit else []
     addresses = {origin["host"]: origin["address"] for origin in origins}
@@ -77,6 +80,9 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             parts[name] = part
             return part
 
+        captures = stack.enter_context(
+            capture.Captures(_ends(run, paths), run.get("capture"), folder, identity["run_key"])
+        )
         parts: dict[str, process.Part] = {}
         changing = run["segments"][0]["changes_wait"]
         start("emulator", ["emulate"], paths.wire, listens=changing)
@@ -99,6 +105,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             return process.spawn(argv, namespace=paths.client, ordinary_user=True, **options)
 
         pids = {name: part.pid for name, part in parts.items()}
+        watched = pids | captures.pids
 
         def disturb() -> None:
             if visit:
@@ -111,9 +118,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             for part in parts.values():
                 if not (part is traffic and part.has_ended()):
                     part.check()
+            captures.check()
 
-        witness, loading = host.Witness(pids), host.Loading(pids, disturb, look)
-        load = None
+        witness, loading = host.Witness(watched), host.Loading(watched, disturb, look)
+        load, secrets = None, {}
         if visit:
             options = browser.BrowserOptions(
                 url=visit["navigation"]["url"],
@@ -127,8 +135,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 mobile=visit["navigation"]["mobile"],
                 clock_ms=visit["navigation"].get("clock_ms"),
                 seed=visit["navigation"]["seed"],
+                tls_secrets=bool(captures),
             )
             load = browser.visit(options, spawn=spawn, moments=loading)
+            secrets[identity["user_agent"]] = capture.key_log(options.key_log)
         else:
             disturb()
             while not parts["flows"].has_ended():
@@ -143,6 +153,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         summaries["emulator"] = parts["emulator"].stop()
         last = {end: wiring.counts(paths, end) for end in ends}
         after = wiring.settings(paths)
+        missing = captures.finish(paths, secrets)
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
@@ -151,11 +162,11 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     against = proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link"))
     of_load = loading.counters if load else counters
     assert of_load is not None  # the load event fired
-    reasons = validity.check(load, joined, run, summaries, of_load, against)
+    reasons = validity.check(load, joined, run, summaries, of_load, [*against, *missing])
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
-        run["checks"]["identity"]
+        identity
         | joined.observed
         | {
             "started_unix": started_unix,
@@ -171,7 +182,13 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     ]
     for name, rows in tables.items():
         trace.write_table(folder, name, rows)
-    return {"verdict": verdict, "reasons": reasons, "duration_ns": duration, "summaries": summaries}
+    return {
+        "verdict": verdict,
+        "reasons": reasons,
+        "duration_ns": duration,
+        "summaries": summaries,
+        "ends": {end: asdict(counts) for end, counts in last.items()},
+    }
 
 
 def _wait_until(instant: int, look: Callable[[], None]) -> None:
@@ -184,6 +201,15 @@ def _wait_until(instant: int, look: Callable[[], None]) -> None:
 def _crossing_ns(segment: dict[str, Any]) -> int:
     """A time in which packets under way leave a segment, with queues of up to 200 ms."""
     return segment["down"]["delay_ns"] + segment["up"]["delay_ns"] + 200_000_000
+
+
+def _ends(run: dict[str, Any], paths: namespaces.Namespaces) -> list[capture.End]:
+    """Where the packets of the run's user are captured."""
+    user = run["checks"]["identity"]["user_agent"]
+    return [
+        capture.End(user, "client", paths.client, "c0"),
+        capture.End(user, "server", paths.server, "s0"),
+    ]
 
 
 def host_of(run: dict[str, Any], role: str) -> dict[str, Any]:
