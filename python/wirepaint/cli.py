@@ -96,7 +96,7 @@ def run(
     tally = pool.carry_out(
         planned,
         folder,
-        backends.named(planned.resolved["backend"]),
+        backends.named(planned.resolved["backend"], captures=planned.resolved["capture"] is not None),
         on_stderr(),
         _narrow_enough(),
         cannot_count=planned.cannot_count,
@@ -327,8 +327,10 @@ def report(
 
 
 @app.command
-def export(results: Path, /, *, to: Literal["csv", "parquet", "har"], output: Output = None) -> None:
-    """Export all traces: one file per table, or one HAR per visit.
+def export(
+    results: Path, /, *, to: Literal["csv", "parquet", "har", "pcapng"], output: Output = None
+) -> None:
+    """Export all traces: one file per table, one HAR per visit, or packets for Wireshark.
 
     Parameters
     ----------

@@ -13,6 +13,14 @@ def alive(pid: int) -> bool:
         return False
 
 
+def program(pid: int) -> str:
+    """Name of a process's program; empty when it ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def children(pid: int) -> list[int]:
     """Children of a process; none when it ended."""
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from proc import alive, descendants
+from proc import alive, descendants, program
 
 from wirepaint.results import Results
 from wirepaint.results.trace import read_table, tables
@@ -153,9 +153,45 @@ def test_a_run_repeats_from_its_run_json(results: Results, congestion: str, tmp_
     assert used.startswith(congestion)
 
 
-def started(folder: Path, visits: int) -> tuple[subprocess.Popen[str], Iterator[str]]:
+def test_captures_are_sealed_with_their_run_and_exported(tmp_path: Path) -> None:
+    file, folder = tmp_path / "evaluation.toml", tmp_path / "results"
+    file.write_text(
+        EVALUATION.format(visits=1).replace(', "fld"', "").replace("[scenarios]", "[capture]\n[scenarios]")
+    )
+    done = wirepaint("run", file, "-o", folder)
+    assert done.returncode == 0, done.stderr
+    key = "lte-cubic-h2.user.blog-small.v01"
+    exported = wirepaint("export", folder, "--to", "pcapng", "-o", tmp_path / "out")
+    assert exported.returncode == 0, exported.stderr
+    captures = {side: folder / f"runs/{key}/captures/user.{side}.pcapng" for side in ("client", "server")}
+    for side, capture in captures.items():
+        assert (tmp_path / f"out/{key}.user.{side}.pcapng").read_bytes() == capture.read_bytes()
+    assert wirepaint("verify", folder).returncode == 0
+    with captures["server"].open("r+b") as capture:
+        capture.seek(1000)
+        capture.write(b"\0wirepaint\0")
+    verified = wirepaint("verify", folder)
+    assert verified.returncode == 2 and "captures/user.server.pcapng: a damaged file" in verified.stdout
+    refused = wirepaint("export", folder, "--to", "pcapng", "-o", tmp_path / "out")
+    assert refused.returncode == 2 and "captures/user.server.pcapng: found a damaged file" in refused.stderr
+
+
+def test_kill_9_ends_the_captures_too(tmp_path: Path) -> None:
+    command, _ = started(tmp_path, visits=1, more="[capture]")
+    deadline = time.monotonic() + 60
+    while not (captures := [pid for pid in descendants(command.pid) if program(pid) == "dumpcap"]):
+        assert time.monotonic() < deadline and command.poll() is None
+        time.sleep(0.02)
+    os.kill(command.pid, signal.SIGKILL)
+    command.wait()
+    time.sleep(1)
+    assert [pid for pid in captures if alive(pid)] == []
+    assert leftovers() == []
+
+
+def started(folder: Path, visits: int, more: str = "") -> tuple[subprocess.Popen[str], Iterator[str]]:
     file = folder / "evaluation.toml"
-    file.write_text(EVALUATION.format(visits=visits))
+    file.write_text(EVALUATION.format(visits=visits).replace("[scenarios]", f"{more}\n[scenarios]"))
     command = subprocess.Popen(
         [*WIREPAINT, "run", file, "-o", folder / "results"], stderr=subprocess.PIPE, text=True
     )

@@ -4,6 +4,7 @@
 //! what is its own, so a run can be repeated piece by piece at a shell. The types here are the only declaration;
 //! `dataplane schema` writes them as `schema/run.schema.json`. Times count from the run's epoch.
 
+mod capture;
 mod flow;
 mod host;
 mod segment;
@@ -12,6 +13,7 @@ mod site;
 mod transport;
 mod visit;
 
+pub use capture::Capture;
 pub use flow::{Flow, Reroute, Side};
 pub use host::{Host, Role};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
@@ -98,6 +100,9 @@ pub struct Run {
     /// Period of the rows of the table `flow`.
     #[serde(default = "default_flow_interval")]
     pub flow_interval_ns: Duration,
+    /// Packet captures of the run (testbed only). The data plane does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
     /// What the checks of a testbed run compare with. The data plane does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<serde_json::Value>,

@@ -18,6 +18,8 @@ pub(crate) struct End {
     pub congestion_end: Option<String>,
     /// Congestion window when it was connected, segments.
     pub initial_window: Option<u32>,
+    /// Segments of its handshake that were sent again. After one, Linux begins with a window of 1.
+    pub handshake_retrans: Option<u32>,
     pub tcp: Option<TcpInfo>,
 }
 
@@ -25,9 +27,13 @@ impl End {
     /// Looks at an end that was just connected.
     pub fn connected(socket: &Socket) -> io::Result<End> {
         let observed = Observed::of(socket.as_fd())?;
-        let initial_window = Some(observed.tcp_info()?.snd_cwnd);
-        let congestion = Some(observed.congestion()?);
-        Ok(End { congestion, initial_window, ..End::default() })
+        let info = observed.tcp_info()?;
+        Ok(End {
+            congestion: Some(observed.congestion()?),
+            initial_window: Some(info.snd_cwnd),
+            handshake_retrans: Some(info.total_retrans),
+            ..End::default()
+        })
     }
 
     /// Looks at it for the last time.

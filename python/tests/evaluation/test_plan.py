@@ -333,14 +333,15 @@ def test_the_published_schema_accepts_what_the_model_accepts(tmp_path: Path):
 
 def test_the_examples_of_the_guide_are_good(tmp_path: Path):
     guide = (Path(__file__).parents[3] / "docs/guide/evaluation.md").read_text()
-    plainest, flows, busy, stop, network, train = re.findall(r"^```toml\n(.*?)^```", guide, re.S | re.M)
+    blocks = re.findall(r"^```toml\n(.*?)^```", guide, re.S | re.M)
+    plainest, flows, busy, capture, stop, network, train = blocks
     assert len(planned(tmp_path, flows.replace('"both"', '"simulator"')).runs[0].flows) == 21
     assert "[[background]]" in busy  # carried out by python/tests/test_background.py
     (tmp_path / "deep.toml").write_text(network)
     (tmp_path / "train.toml").write_text(train)
-    both = plainest.replace('"3g"', '"./deep.toml", "./train.toml"') + stop
+    both = plainest.replace('"3g"', '"./deep.toml", "./train.toml"') + capture + stop
     made = planned(tmp_path, both)
-    assert made.stop is not None
+    assert made.stop is not None and made.resolved["capture"] is not None
     assert {run.network.name for run in made.runs} == {"lte", "deep", "train"}
 
 

@@ -172,6 +172,16 @@ class Reroute:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Capture:
+    """What is kept of the packets at the devices of each user and of the server."""
+
+    size_limit: int
+    """Bytes of a file from which on it takes no more packets."""
+    snap_length: int | None = None
+    """Bytes kept of each packet, with its Ethernet header; None for all."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """A run description."""
 
@@ -197,6 +207,8 @@ class Run:
     tables: Sequence[str] = ()
     packet_links: Sequence[str] = ()
     flow_interval_ns: int = 100_000_000
+    capture: Capture | None = None
+    """Testbed only."""
     checks: Mapping[str, Any] | None = None
     """What the checks of a testbed run compare with."""
     format: int = FORMAT

@@ -9,6 +9,7 @@ from pydantic import Field, create_model, model_validator
 
 from wirepaint.evaluation.axes import Axis, axes
 from wirepaint.evaluation.background import BackgroundTable
+from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.flows import MOST_FLOWS, FlowTable
 from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.sysctls import Sysctls
@@ -134,6 +135,8 @@ class EvaluationFile(Table):
     warmup: bool = True
     timeout: Annotated[Time, between("1 ms", "1440 min")] = 60_000_000_000
     packet_trace: bool = False
+    capture: CaptureTable | None = None
+    """Packet captures of testbed runs; None for none."""
     tls: Literal["1.2", "1.3"] = "1.3"
     sysctls: Sysctls = Field(default_factory=dict)
     stop: Stop | None = None

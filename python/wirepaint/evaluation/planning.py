@@ -41,6 +41,7 @@ from wirepaint.evaluation import pages, sysctls
 from wirepaint.evaluation import users as of_users
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.background import Background
+from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop
@@ -51,6 +52,10 @@ from wirepaint.reading import LARGEST_FILE, differ, located, nearest, parsed, sh
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 REPEATS = 5
 """Runs of each scenario without user agents."""
+NOT_CAPTURED = (
+    "Simulated runs have no captures. packet_trace = true keeps their packets; "
+    "`export --to pcapng` makes files of them."
+)
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
 BackendName = Literal["testbed", "simulator"]
@@ -88,6 +93,7 @@ class ResolvedRun(Levels):
     packet_trace: bool
     tls: Literal["1.2", "1.3"] = "1.3"
     servers: Literal["apart", "together"] = "apart"
+    capture: CaptureTable | None = None
     flows: tuple[PlannedFlow, ...] = ()
     users: tuple[PlannedUser, ...] = ()
     visits: tuple[PlannedVisit, ...] = ()
@@ -177,13 +183,14 @@ def plan(
             for page in visitor.pages
             if (why := page.cannot_count) is not None
         },
-        notes=list(
-            dict.fromkeys(
+        notes=[
+            *dict.fromkeys(
                 note
                 for scenario in scenarios
                 if (note := backgrounds.said(scenario.background, scenario.network)) is not None
-            )
-        ),
+            ),
+            *([NOT_CAPTURED] if file.capture and "simulator" in backends else []),
+        ],
     )
 
 
@@ -403,6 +410,7 @@ def _run(
         visits=visits,
         timeout_s=timeout / 1e9,
         packet_trace=file.packet_trace,
+        capture=file.capture,
         tls=file.tls,
         servers=scenario.servers,
     )

@@ -1,7 +1,8 @@
-"""Exports results in formats of other programs: CSV, Parquet, HAR 1.2."""
+"""Exports results in formats of other programs: CSV, Parquet, HAR 1.2, pcapng."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -10,8 +11,8 @@ import polars as pl
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
-from wirepaint.export import har
-from wirepaint.results import journal, names
+from wirepaint.export import har, packets
+from wirepaint.results import captures, journal, names
 from wirepaint.results.reader import Results
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 
@@ -25,10 +26,11 @@ def export(results_dir: Path, to: str, out: Path) -> list[Path]:
     ``csv`` and ``parquet``: one file per table of the trace with all runs that have a result, and
     ``metrics``, which explains the metrics' columns of ``page``. ``page`` has a row for every run
     that ended: the scenario's axes, ``valid``, ``verdict`` and ``reasons``, kind and cause of a failure,
-    every metric, and the visit's instants. ``har``: one file per run.
+    every metric, and the visit's instants. ``har``: one file per run. ``pcapng``: one file per run, user and
+    side, from its captures or, where it has none, from its table ``packet``; runs with neither have no file.
 
     Files of the same name are replaced. Raises UsageError before anything is written if results are missing
-    or damaged.
+    or damaged, or if no run has packets for ``pcapng``.
     """
     if to not in FORMS:
         raise UsageError("--to", repr(to), ", ".join(FORMS))
@@ -66,7 +68,46 @@ def _har(results: Results) -> Write:
     ]
 
 
-FORMS: dict[str, Callable[[Results], Write]] = {"csv": _csv, "parquet": _parquet, "har": _har}
+def _pcapng(results: Results) -> Write:
+    # Run, user and side, and the capture; None: from the table.
+    wanted: list[tuple[str, captures.Name, Path | None]] = []
+    for run in results.runs("done").iter_rows(named=True):
+        key = run["run_key"]
+        files = results.files(key)
+        if held := captures.among(files):
+            wanted += [(key, name, results.file(key, name.file)) for name in held]
+        elif results.scan(key, packets.TABLE) is not None:
+            wanted += [(key, captures.Name.of(run["user_agent"], side), None) for side in captures.SIDES]
+    if not wanted:
+        accepted = "results of an evaluation with [capture] (testbed) or packet_trace = true (any back end)"
+        raise UsageError(str(results.folder), "no run with captures or a table packet", accepted)
+
+    def write(out: Path) -> list[Path]:
+        written = []
+        for key, name, capture in wanted:
+            path = out / f"{key}.{name.user}.{name.side}.pcapng"
+            try:
+                path.unlink(missing_ok=True)
+                if capture is not None:
+                    shutil.copyfile(capture, path)
+                else:
+                    packets.write(results, key, name.user, name.side, path)
+            except OSError as error:
+                raise UsageError(
+                    str(path), str(error.strerror).lower(), "a file that can be written"
+                ) from None
+            written.append(path)
+        return written
+
+    return write
+
+
+FORMS: dict[str, Callable[[Results], Write]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "har": _har,
+    "pcapng": _pcapng,
+}
 
 
 def _tables(results: Results, suffix: str, sink: Callable[[pl.LazyFrame, Path], object]) -> Write:

@@ -50,6 +50,7 @@ CHECKS = {
     "probe": "Samples of the sender's window were lost; the window chart may have gaps.",
     "unseen_acks": "The kernel processed ACKs without BPF: a congestion control in BPF did not hear of them.",
     "groups": "Some events of groups of connections are missing in the table group.",
+    "capture": "A packet capture does not hold all packets.",
     "calibration": "The emulated path was measured to differ from what was asked for.",
     "viewport": "Screencast and view-port search do not agree on when the first view was complete.",
     "steal": "The hypervisor took CPU time away.",

@@ -54,6 +54,11 @@ class Contents:
         self._whole: set[str] = set()
         self._listed = False
 
+    @property
+    def files(self) -> list[str]:
+        """Relative paths of the run's files."""
+        return list(self._digests)
+
     def path(self, name: str) -> Path | None:
         """Path of an unchanged file of the run; None if the run had no such file.
 

@@ -145,6 +145,11 @@ class Results:
         """Folder of a done run."""
         return names.inside(self.folder, "runs", names.run_key(run_key, str(self.folder)))
 
+    def files(self, run_key: str) -> list[str]:
+        """Relative paths of all files of a done run."""
+        contents = self._contents[run_key]
+        return contents.files if contents else []
+
     def file(self, run_key: str, name: str) -> Path | None:
         """Path of an unchanged file of a run; None if the run had no such file.
 

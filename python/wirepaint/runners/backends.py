@@ -5,11 +5,14 @@ from __future__ import annotations
 from wirepaint.runners.contract import Backend
 
 
-def named(name: str) -> list[Backend]:
-    """The back ends of a plan, in the order of their runs: testbed, simulator or both."""
+def named(name: str, *, captures: bool = False) -> list[Backend]:
+    """The back ends of a plan, in the order of their runs: testbed, simulator or both.
+
+    Raises MachineLacks if the testbed lacks a program that its runs need, with ``captures`` also dumpcap.
+    """
     if name == "both":
-        return [simulator(), testbed()]
-    return [simulator() if name == "simulator" else testbed()]
+        return [simulator(), testbed(captures=captures)]
+    return [simulator() if name == "simulator" else testbed(captures=captures)]
 
 
 def simulator() -> Backend:
@@ -20,12 +23,15 @@ def simulator() -> Backend:
     return Backend("simulator", Session, many=True, versions={"data plane": dataplane.fingerprint()})
 
 
-def testbed() -> Backend:
+def testbed(*, captures: bool = False) -> Backend:
     """The back end of real namespaces, kernel and browser."""
     from wirepaint import dataplane
+    from wirepaint.runners.testbed import capture
     from wirepaint.runners.testbed.browser.chromium import program
     from wirepaint.runners.testbed.session import Session
 
+    if captures:
+        capture.program()
     # The congestion controls are inside the program: another build may be another experiment.
     versions = {"browser": program.version(), "data plane": dataplane.fingerprint()}
     return Backend("testbed", Session, versions=versions)

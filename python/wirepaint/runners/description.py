@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepaint.dataplane.description import Congestion, Direction, Flow, Host, Segment, Transport
+from wirepaint.dataplane.description import Capture, Congestion, Direction, Flow, Host, Segment, Transport
 from wirepaint.evaluation.axes import levels
 from wirepaint.evaluation.congestion import NATIVE
 
@@ -44,6 +44,11 @@ def segment(run: ResolvedRun) -> Segment:
         up=_begun(run.network.direction("up"), run.seed),
         packet_trace=run.packet_trace,
     )
+
+
+def captured(run: ResolvedRun) -> Capture | None:
+    """What is to be captured."""
+    return run.capture and Capture(size_limit=run.capture.size_limit, snap_length=run.capture.snap_length)
 
 
 def has_changes(path: Segment) -> bool:

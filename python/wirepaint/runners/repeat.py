@@ -79,8 +79,11 @@ def _read(file: Path) -> Run:
 
 
 def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
+    from wirepaint.runners.testbed import capture
     from wirepaint.runners.testbed.cells import Cells
 
+    if run.capture:
+        capture.program()
     if run.checks is None or (run.visits and not run.sites):
         raise UsageError(str(file), "no sites or no checks", "the run.json of a testbed run")
     limit_ns = sum(visit.start_ns + visit.timeout_ns for visit in run.visits) or run.until_ns

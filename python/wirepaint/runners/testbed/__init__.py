@@ -26,6 +26,7 @@ from wirepaint.dataplane.description import (
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
+    captured,
     client_of,
     controls,
     flows,
@@ -98,6 +99,7 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         sites=sites,
         visits=visits,
         flows=flows(run, used),
+        capture=captured(run),
         until_ns=FOREVER_NS if visits else round(run.timeout_s * 1e9),
         checks={
             "identity": identity(run),

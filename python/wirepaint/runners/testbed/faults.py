@@ -8,8 +8,7 @@
 A key of ``set`` may have ``*`` for every element of a list or table. Its value may be ``{"times": FACTOR}``,
 ``{"plus": NUMBER}`` or ``{"as": KEY}``.
 ``do`` is a shell command. It runs as root in the namespaces of "client", "user 0" (behind an edge), "wire",
-"server" or of the "cell" (where the processes are). The variables EMULATOR, SERVER, PROBE hold the process ids
-of the parts.
+"server" or of the "cell" (where the processes are). The variables EMULATOR, SERVER, PROBE hold process ids.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from wirepaint.results import trace
 from wirepaint.runners.description import CLIENT_CONGESTION
 from wirepaint.runners.testbed import (
     browser,
+    capture,
     cells,
     faults,
     host,
@@ -83,6 +85,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             parts[name] = part
             return part
 
+        key = run["checks"]["identity"]["run_key"]
+        captures = stack.enter_context(
+            capture.Captures(_ends(run, paths, inside), run.get("capture"), folder, key)
+        )
         parts: dict[str, process.Part] = {}
         if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
@@ -104,8 +110,9 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             for part in parts.values():
                 if not (part is traffic and part.has_ended()):
                     part.check()
+            captures.check()
 
-        loading = Loading(run, work, paths, inside, parts, stack)
+        loading = Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
         loading.prepare(look)
         if run["flows"]:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
@@ -115,15 +122,16 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             if changing:
                 parts["emulator"].tell(str(began))
         pids = {name: part.pid for name, part in parts.items()}
+        watched = pids | captures.pids
 
         def disturb() -> None:
             if changing and not run["flows"]:
                 parts["emulator"].tell(str(time.monotonic_ns() - run["epoch_ns"]))
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
-        witness = host.Witness(pids, loading.spent_s)
+        witness = host.Witness(watched, loading.spent_s)
         if visits:
-            of_load = loading.carry_out(host.Witness(pids, loading.spent_s), disturb, look)
+            of_load = loading.carry_out(host.Witness(watched, loading.spent_s), disturb, look)
             loads = loading.loads()
             counters = witness.stop(sum(load.cpu_s for load in loads))
         else:
@@ -137,6 +145,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         summaries |= {name: parts[name].stop() for name in ("flows", "server", "probe") if name in parts}
         if traffic:
             wiring.settled(paths, _crossing_ns(run["segments"][0]))
+        missing = captures.finish(paths, loading.secrets())
         ends = {end: wiring.counts(paths, end) for end in ("client", "server")}
         summaries["emulator"] = parts["emulator"].stop()
         last = {end: wiring.counts(paths, end) for end in ends}
@@ -147,7 +156,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     joined = join.join(loads, run, work, folder, summaries.get("flows"))
     wires = proofs.Wires(before, after, ends, last)
     against = proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link"))
-    reasons = validity.check(loads, joined, run, summaries, of_load, against, loading)
+    reasons = validity.check(loads, joined, run, summaries, of_load, [*against, *missing], loading)
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
@@ -167,7 +176,13 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     ]
     for name, rows in tables.items():
         trace.write_table(folder, name, rows)
-    return {"verdict": verdict, "reasons": reasons, "duration_ns": duration, "summaries": summaries}
+    return {
+        "verdict": verdict,
+        "reasons": reasons,
+        "duration_ns": duration,
+        "summaries": summaries,
+        "ends": {end: asdict(counts) for end, counts in last.items()},
+    }
 
 
 class Loading:
@@ -181,10 +196,14 @@ class Loading:
         inside: Mapping[str, int],
         parts: Mapping[str, process.Part],
         stack: ExitStack,
+        *,
+        tls_secrets: bool,
     ) -> None:
-        """``inside`` maps clients to their namespaces."""
+        """``inside`` maps clients to their namespaces; ``tls_secrets`` asks the browsers for key logs."""
         self._run, self._work, self._paths = run, work, paths
         self._inside, self._parts, self._stack = inside, parts, stack
+        self._tls_secrets = tls_secrets
+        self._options: dict[int, browser.BrowserOptions] = {}
         self.origin = 0
         """The time from which the starts of visits count: CLOCK_MONOTONIC, in ns."""
         self._going: dict[int, visiting.Visiting] = {}
@@ -201,6 +220,14 @@ class Loading:
         """What the browsers saw, by visit; all have ended."""
         seen = [self._going[number].progress.load for number in range(len(self._run["visits"]))]
         return [load for load in seen if load is not None]
+
+    def secrets(self) -> dict[str, bytes]:
+        """The key logs of each user's browsers."""
+        found: dict[str, bytes] = {}
+        for number, options in self._options.items():
+            user = self._run["visits"][number]["user_agent"]
+            found[user] = found.get(user, b"") + capture.key_log(options.key_log)
+        return found
 
     def prepare(self, look: Callable[[], None]) -> None:
         """Starts the browsers of each user's first visit, and waits until all could navigate."""
@@ -283,7 +310,9 @@ class Loading:
             mobile=told["mobile"],
             clock_ms=told.get("clock_ms"),
             seed=told["seed"],
+            tls_secrets=self._tls_secrets,
         )
+        self._options[number] = options
         spawn = partial(_in_namespace, self._inside[visit["client"]])
         self._going[number] = visiting.Visiting(options, spawn)
         self._stack.callback(self._going[number].kill)
@@ -297,6 +326,20 @@ def _in_namespace(namespace: int, argv: Sequence[str | Path], **options: Any) ->
 def _crossing_ns(segment: dict[str, Any]) -> int:
     """A time in which packets under way leave a segment, with queues of up to 200 ms."""
     return segment["down"]["delay_ns"] + segment["up"]["delay_ns"] + 200_000_000
+
+
+def _ends(
+    run: Mapping[str, Any], paths: namespaces.Namespaces, inside: Mapping[str, int]
+) -> list[capture.End]:
+    """Where the packets of each user are captured. Users share the server's device."""
+    users = {visit["client"]: visit["user_agent"] for visit in run["visits"]}
+    ends = []
+    for client in _clients(run):
+        name = users.get(client["name"], client["name"])
+        address = client["address"] if paths.users else None
+        ends.append(capture.End(name, "client", inside[client["name"]], "c0"))
+        ends.append(capture.End(name, "server", paths.server, "s0", address))
+    return ends
 
 
 def _clients(run: Mapping[str, Any]) -> list[dict[str, Any]]:

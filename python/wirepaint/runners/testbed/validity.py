@@ -161,7 +161,9 @@ def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
             window, free = hosts[side]["initial_window"], run["checks"]["own_initial_window"] and not own
             checked = side == "server" and not free and record["flow"] not in own_window
             if checked and (found := end["initial_window"]) != window:
-                yield Reason("initial_window", "invalid", f"{found}, {where}", str(window))
+                lost = found == 1 and end.get("handshake_retrans")
+                severity, why = ("note", " after a lost SYN-ACK") if lost else ("invalid", "")
+                yield Reason("initial_window", severity, f"{found}{why}, {where}", str(window))
     waiting = set(asked) - {record["flow"] for record in joined.of_flows}
     if first := [name for name in waiting if not (asked[name].get("after") or asked[name]["background"])]:
         yield Reason("flows", "invalid", f"never began: {_some(first)}", "every flow begins")

@@ -81,12 +81,12 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
     """Packet counts of one ``end`` of the path, "client" or "server"; at an edge those of all its users."""
     [device] = _DEVICES[end]
     with namespaces.inside(getattr(namespaces, end)):
-        lines = (_NET / "dev").read_text().splitlines()
+        numbers = _numbers(device)
         protocols = [] if end == "client" and namespaces.users else [_protocols()]
+        # The kernel counts a SYN-ACK that is sent again both as sent and as retransmitted. A SYN counts once.
+        twice = _protocols("netstat")["TcpExt"]["TCPSynRetrans"] if end == "server" else 0
         # With generic receive offload (NAPI) veth counts a packet after removing its header.
         header = 0 if _offload(device, _OFFLOADS["gro"]) else ETHERNET_BYTES
-    fields = next(line.partition(":")[2] for line in lines if line.partition(":")[0].strip() == device)
-    numbers = [int(field) for field in fields.split()]
     for fd in namespaces.users if end == "client" else ():
         with namespaces.inside(fd):
             protocols.append(_protocols())
@@ -99,7 +99,7 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
         received=numbers[1],
         received_bytes=numbers[0] - header * numbers[1],
         dropped=numbers[3] + numbers[11],
-        segments=count("Tcp", "OutSegs", "RetransSegs"),
+        segments=count("Tcp", "OutSegs", "RetransSegs") - twice,
         opened=count("Tcp", "ActiveOpens"),
         accepted=count("Tcp", "PassiveOpens"),
         others=count("Udp", "OutDatagrams") + count("Icmp", "OutMsgs"),
@@ -114,6 +114,15 @@ def congestion_controls(namespaces: Namespaces, fd: int) -> list[str]:
             family=socket.AF_INET, states=1 << SS_ESTABLISHED, extensions=1 << (_INET_DIAG_CONG - 1)
         )
         return sorted({name for one in found if (name := one.get_attr("INET_DIAG_CONG"))})
+
+
+def seen(device: str) -> int:
+    """Packets that a capture at a device of the present namespace can hold: sent, or taken by IP.
+
+    Packets that generic receive offload merged are one for IP and the capture, but several for the device.
+    """
+    of_loopback = _numbers("lo")[1]
+    return _numbers(device)[9] + _protocols()["Ip"]["InReceives"] - of_loopback
 
 
 def settled(namespaces: Namespaces, path_ns: int) -> dict[str, Counts]:
@@ -132,9 +141,16 @@ def settled(namespaces: Namespaces, path_ns: int) -> dict[str, Counts]:
     return found
 
 
-def _protocols() -> dict[str, dict[str, int]]:
-    """Counters of /proc/net/snmp: a line of names and a line of numbers for each protocol."""
-    lines = [line.split() for line in (_NET / "snmp").read_text().splitlines()]
+def _numbers(device: str) -> list[int]:
+    """Counters of a device of the present namespace, in the order of /proc/net/dev."""
+    lines = (line.partition(":") for line in (_NET / "dev").read_text().splitlines())
+    fields = next(fields for name, _, fields in lines if name.strip() == device)
+    return [int(field) for field in fields.split()]
+
+
+def _protocols(file: str = "snmp") -> dict[str, dict[str, int]]:
+    """Counters of /proc/net/snmp or netstat: a line of names and a line of numbers for each protocol."""
+    lines = [line.split() for line in (_NET / file).read_text().splitlines()]
     return {
         names[0].rstrip(":"): dict(zip(names[1:], map(int, numbers[1:]), strict=True))
         for names, numbers in zip(lines[::2], lines[1::2], strict=True)

@@ -48,6 +48,8 @@ class BrowserOptions:
     """Seed of the page's random numbers."""
     trace: tuple[str, ...] = ()
     """Categories of the engine's own trace to record until the load event; this costs some time."""
+    tls_secrets: bool = False
+    """Writes the secrets of its TLS connections into ``key_log``."""
     binary: Path | None = None
     """The program; None searches for it."""
 
@@ -60,6 +62,11 @@ class BrowserOptions:
     def log(self) -> Path:
         """Where the browser's messages go."""
         return self.home / "log.txt"
+
+    @property
+    def key_log(self) -> Path:
+        """Where the secrets of TLS connections go, in NSS Key Log Format."""
+        return self.home / "tls-secrets.txt"
 
 
 class Spawn(Protocol):
