@@ -86,6 +86,7 @@ def run(
     from wirepaint.results import manifest
     from wirepaint.runners import backends, pool
     from wirepaint.runners.progress import on_stderr
+    from wirepaint.runners.testbed import at_once
 
     folder = output or Path("results") / file.name.removesuffix(".toml")
     rehearsing = partial(rehearsal.ensure, say=say, begun_with=manifest.pages(folder)) if rehearse else None
@@ -93,6 +94,8 @@ def run(
     planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted)
     for note in planned.notes:
         say(note)
+    if any(len(one.users) > 1 for one in planned.runs):
+        at_once.check(planned.runs)
     tally = pool.carry_out(
         planned,
         folder,
@@ -365,11 +368,19 @@ def verify(first: Path, /, *more: Path, json: Json = False) -> None:
 
 
 @app.command
-def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | None = None) -> None:
+def doctor(
+    *,
+    json: Json = False,
+    require: Literal["testbed", "simulator"] | None = None,
+    browsers: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
     """Say what can run here, what cannot, and how to mend it.
 
     Parameters
     ----------
+    browsers
+        Measure how many browsers this machine bears at once (a minute, as root), and keep it: `run` refuses
+        more users together on the testbed.
     json
         Print JSON.
     require
@@ -377,6 +388,9 @@ def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | Non
     """
     from wirepaint import doctor as checks
 
+    if browsers:
+        _browsers_at_once(json)
+        return
     findings = checks.examine()
     lacking = findings.lacking(require) if require else []
     if json:
@@ -389,6 +403,19 @@ def doctor(*, json: Json = False, require: Literal["testbed", "simulator"] | Non
         raise MachineLacks(
             f"the {require} cannot run here, for want of: {names}", "The list above says more."
         )
+
+
+def _browsers_at_once(json: bool) -> None:
+    from wirepaint.runners.testbed import at_once
+
+    def said(step: at_once.Step) -> None:
+        say(f"{_number(step.browsers, 'browser')}: {step.load_ms:,.0f} ms a page, {step.slower:+.0%}")
+
+    borne = at_once.measure(said)
+    if json:
+        print_json({"browsers": borne})
+    else:
+        print(f"This machine bears {_number(borne, 'browser')} at once.")
 
 
 @app.command

@@ -1,0 +1,123 @@
+"""How many browsers this machine bears at once.
+
+Users together have a browser each on this one machine. Too many slow each other, which the users of a real
+link would not: such a run is refused before it begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wirepaint import pages
+from wirepaint.errors import MachineLacks, RunFailed
+from wirepaint.evaluation import ResolvedRun, plan
+from wirepaint.results import trace
+from wirepaint.results.durable import write
+from wirepaint.runners import testbed
+from wirepaint.runners.testbed.cells import Cells
+
+TRIED = (1, 2, 3, 4, 6, 8, 12, 16)
+SLOWER = 0.10
+"""Of the page load time: more is too many."""
+_PER_CORE = 2
+"""Browsers for each core where nothing was measured."""
+_VISITS = 3
+_EVALUATION = """
+title = "Browsers at once"
+backend = "testbed"
+warmup = false
+timeout = "30 s"
+[scenarios]
+network = [{{ title = "far", down = {{ delay = "50 ms" }}, up = {{ delay = "50 ms" }} }}]
+[[user_agents]]
+name = "user"
+pages = ["kit"]
+visits = {visits}
+together = true
+count = {count}
+spread = "{spread} ms"
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What so many browsers took: page load time in ms, and how much longer than one alone as a share."""
+
+    browsers: int
+    load_ms: float
+    slower: float
+
+    @property
+    def is_borne(self) -> bool:
+        return self.slower <= SLOWER
+
+
+def measure(say: Callable[[Step], None]) -> int:
+    """Measures how many browsers load a page of 100 ms round trips as fast as one alone does, and keeps it.
+
+    ``say`` is told each step; this takes a minute. Raises MachineLacks or UsageError as a testbed run does.
+    """
+    borne, alone = 0, 0.0
+    with Cells() as cells:
+        for count in TRIED:
+            try:
+                load = _load_ms(count, cells)
+            except RunFailed:
+                break
+            alone = alone or load
+            step = Step(count, load, load / alone - 1)
+            say(step)
+            if not step.is_borne:
+                break
+            borne = count
+    write(_file(), json.dumps({"cores": os.cpu_count(), "browsers": borne}).encode())
+    return borne
+
+
+def limit() -> int:
+    """Browsers that a run may have: as many as were measured on this machine, else two for each core."""
+    try:
+        known = json.loads(_file().read_bytes())
+        if known["cores"] == os.cpu_count():
+            return int(known["browsers"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return _PER_CORE * (os.cpu_count() or 1)
+
+
+def check(runs: Iterable[ResolvedRun]) -> None:
+    """Raises MachineLacks if a testbed run has more browsers than this machine bears."""
+    most = max((len(run.users) for run in runs if run.backend == "testbed"), default=0)
+    if most > (borne := limit()) and most > 1:
+        raise MachineLacks(
+            f"{most} browsers would load pages at once, and this machine bears {borne}",
+            "Fewer users, --backend simulator, or `wirepaint doctor --browsers`, which measures it.",
+        )
+
+
+def _load_ms(count: int, cells: Cells) -> float:
+    """Median page load time of ``count`` users who begin within the time that a load takes."""
+    found: list[float] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "browsers.toml"
+        file.write_text(_EVALUATION.format(count=count, visits=_VISITS, spread=max(1, 250 * (count - 1))))
+        for number, run in enumerate(plan(file).runs):
+            folder = Path(scratch) / str(number)
+            folder.mkdir()
+            testbed.run_once(run, folder, session=cells, calibration=None)
+            page = trace.read_table(folder, "page")
+            found += [
+                (end - begin) / 1e6
+                for begin, end in page.select("navigation_start", "load_event").drop_nulls().iter_rows()
+            ]
+    return statistics.median(found)
+
+
+def _file() -> Path:
+    return pages.cache_dir().parent / "browsers.json"
