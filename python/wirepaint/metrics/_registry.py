@@ -31,11 +31,25 @@ def get(name: str) -> Metric:
         raise UsageError("metric", repr(name), ", ".join(registry())) from None
 
 
-def measure(trace: Trace, visit: int = 0, flows: str | None = None) -> dict[str, Reading]:
-    """Every metric of a run and one of its visits, or its flows of one name: value, or why none."""
+def measure(
+    trace: Trace, visit: int = 0, flows: str | None = None, of_run: dict[str, Reading] | None = None
+) -> dict[str, Reading]:
+    """Every metric of a run and one of its visits, or its flows of one name: value, or why none.
+
+    ``of_run`` are the readings over the run (:func:`over_run`), where they are known.
+    """
     read_once = cache(trace)
     of_one = cache(of_visit(read_once, visit) if flows is None else of_flows(read_once, flows))
-    return {name: metric.read_of(read_once, of_one, flows) for name, metric in registry().items()}
+    known = of_run or {}
+    return {
+        name: known[name] if name in known else metric.read_of(read_once, of_one, flows)
+        for name, metric in registry().items()
+    }
+
+
+def over_run(trace: Trace) -> dict[str, Reading]:
+    """Every metric over the whole run: the same for all of its visits."""
+    return {name: metric.read(trace) for name, metric in registry().items() if metric.over == "run"}
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from wirepaint.metrics import _flow
 from wirepaint.metrics._metric import Frame, Missing, Reading, Trace
-from wirepaint.metrics._registry import get, measure, registry
+from wirepaint.metrics._registry import get, measure, over_run, registry
 from wirepaint.results import Results, journal
 
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
@@ -42,13 +42,14 @@ def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Fram
             found.append((place, user_agent, page, alone, missing))
             continue
         trace = cache(partial(results.trace, key))
+        readings = over_run(trace)
         of_visits: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for visit, of_user, of_page in visits(trace):
             whose = of_user or user_agent, of_page or page
-            of_visits.setdefault(whose, []).append(_row(measure(trace, visit)))
+            of_visits.setdefault(whose, []).append(_row(measure(trace, visit, None, readings)))
         found += [(place, *whose, False, _mean(rows)) for whose, rows in of_visits.items()]
         for group in _flow.groups(trace):
-            found.append((place, user_agent, group, True, _row(measure(trace, flows=group))))
+            found.append((place, user_agent, group, True, _row(measure(trace, 0, group, readings))))
     of_run, users, pages, flows, rows = zip(*found, strict=True) if found else ((),) * 5
     metrics = pl.DataFrame(rows, schema={**schema, "missing": pl.String()})
     valid = (pl.col("verdict") == "valid").fill_null(False).alias("valid")
