@@ -1,4 +1,4 @@
-"""Browsers of the catalogue: the numbers that the simulator's model takes, each with its source."""
+"""Browsers of the catalogue: the numbers that the page model takes, each with its source."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def numbers(name: str) -> dict[str, Any]:
     """The numbers of a browser, as the run description holds them; raises UsageError for an unknown name."""
     entry = tomllib.loads(catalogue.find("browser", name, Path()).read_text("utf-8"))
     return _plain(entry["browser"])
+
+
+def light(connections: int, pipelining: int) -> dict[str, Any]:
+    """The numbers of a light browser: those of the usual one, with its own connections to a host and its own
+    requests on a connection before an answer."""
+    return numbers(USUAL) | {"connections_per_origin": connections, "pipeline": pipelining}
 
 
 def _plain(value: Any) -> Any:

@@ -58,6 +58,21 @@ enum Verb {
         #[arg(long)]
         client_namespace: i32,
     },
+    /// Load pages as light users do, until their visits are over or SIGTERM or SIGINT comes.
+    Light {
+        /// The run description.
+        run: PathBuf,
+        /// Descriptor of the clients' network namespace; this process's own when left out.
+        #[arg(long)]
+        client_namespace: Option<i32>,
+        /// The certificate authority that is trusted: base64 of the SHA-256 of its SubjectPublicKeyInfo, as
+        /// `replay` prints it.
+        #[arg(long)]
+        ca_spki_sha256: Option<String>,
+        /// Wait for the time from which the visits count: a line on stdin, in nanoseconds of the run.
+        #[arg(long)]
+        waits: bool,
+    },
     /// Sample the kernel's TCP senders until SIGTERM or SIGINT.
     ProbeTcp {
         /// The run description.
@@ -127,6 +142,11 @@ fn main() -> ExitCode {
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),
         Verb::Flows { run, client_namespace } => wirepaint_traffic::command(&run, client_namespace),
+        Verb::Light { run, client_namespace, ca_spki_sha256, waits } => {
+            let ca_spki_sha256 = ca_spki_sha256.as_deref();
+            let options = wirepaint_light_client::Options { client_namespace, ca_spki_sha256, waits };
+            wirepaint_light_client::command(&run, &options)
+        }
         Verb::ProbeTcp { run } => wirepaint_tcp_probe::command(&run),
         Verb::Cc(Cc::List { files }) => wirepaint_congestion_native::command::list(&files),
         Verb::Cc(Cc::Source { name }) => wirepaint_congestion_native::command::source(&name),

@@ -1,4 +1,9 @@
-//! TCP sockets whose settings and state are read back from the kernel, and the clock of their records.
+//! TCP sockets whose settings and state are read back from the kernel, the wait for them, and the clock of their
+//! records.
+
+mod poll;
+
+pub use poll::Poll;
 
 use libc::c_int;
 use serde::Serialize;

@@ -1,5 +1,22 @@
 //! Actions that a page visit requests from its transport.
 
+/// The meaning of bytes that a client writes. Requests have the page's numbers, urgencies are those of RFC 9218.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// TLS: the client's hello.
+    Hello,
+    /// TLS: the client's last part of the handshake.
+    Finished,
+    /// HTTP/2: preface and settings.
+    Settings,
+    /// HTTP/2: acknowledgement of the server's settings.
+    Acknowledgement,
+    /// A request and its urgency.
+    Request(u32, u8),
+    /// A request's new urgency.
+    Raise(u32, u8),
+}
+
 /// An action for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -27,6 +44,8 @@ pub enum Action {
         stream: u32,
         /// How many bytes.
         bytes: u64,
+        /// What they say.
+        message: Message,
     },
     /// The server writes.
     ServerWrite {

@@ -9,15 +9,17 @@
 //!            page, browser: input       rows: results      machine: CPU time
 //! ```
 //!
-//! Start at [`Visit`].
+//! Start at [`Visit`]; [`Client`] is its client's half, for servers that are real.
 
 mod action;
 mod agenda;
 pub mod browser;
 #[cfg(any(test, feature = "catalogue"))]
 pub mod catalogue;
+mod client;
 mod document;
 mod headers;
+mod heard;
 mod links;
 mod machine;
 mod network;
@@ -33,8 +35,10 @@ mod server;
 mod tls;
 mod visit;
 
-pub use action::Action;
+pub use action::{Action, Message};
 pub use browser::Browser;
+pub use client::{Client, Order};
+pub use heard::Heard;
 pub use page::Page;
 pub use priority::Priority;
 pub use refused::Refused;

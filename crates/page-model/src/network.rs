@@ -15,7 +15,7 @@
 //! - DEVIATION: the kernel takes a server's write as a whole or not at all; Linux may take a part.
 //! - DEVIATION: no HTTP/3.
 
-use crate::action::Action;
+use crate::action::{Action, Message};
 use crate::agenda::Agenda;
 use crate::browser::Browser;
 use crate::machine::Thread;
@@ -31,25 +31,11 @@ use wirepaint_http_model::{Coding, Heads, Protocol};
 use wirepaint_units::{Duration, Time};
 
 mod connections;
+mod real;
 mod serving;
 
 /// The one byte stream of a connection over TCP.
 pub const STREAM: u32 = 0;
-
-/// Meaning of bytes from the browser.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Up {
-    Hello,
-    Finished,
-    /// Preface and settings.
-    Control,
-    /// Acknowledgement of the server's settings.
-    Acknowledgement,
-    /// A request and its urgency.
-    Request(u32, u8),
-    /// A request's new urgency.
-    Raise(u32, u8),
-}
 
 /// A report of the network process about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +63,7 @@ struct Connection {
     stage: Stage,
     resumed: bool,
     protocol: &'static dyn Protocol,
-    up: Pipe<Up>,
+    up: Pipe<Message>,
     down: Pipe<Down>,
     server: Server,
     /// Time of the server's event in the agenda.
@@ -195,6 +181,8 @@ pub struct NetworkProcess {
     pub actions: VecDeque<Action>,
     /// Reports to the page.
     pub notes: VecDeque<Note>,
+    /// Requests that a server left without an answer, each with its connection; nobody asks again.
+    pub unanswered: VecDeque<(u32, u32)>,
     /// Jobs for threads, until the caller takes them. `None`: nobody waits for this work.
     pub works: VecDeque<(Thread, Duration, Option<Work>)>,
     pieces: Vec<Piece<Down>>,
@@ -233,6 +221,7 @@ impl NetworkProcess {
             delayed: Vec::new(),
             actions: VecDeque::new(),
             notes: VecDeque::new(),
+            unanswered: VecDeque::new(),
             works: VecDeque::new(),
             pieces: Vec::new(),
         }
@@ -243,7 +232,6 @@ impl NetworkProcess {
         let group = self.group(request);
         let known = self.schedules[self.groups[group].origin as usize];
         let resource = &self.page.resources[request as usize];
-        let bodiless = resource.method == "HEAD" || matches!(resource.status, 204 | 304);
         // A redirected request keeps its state: it is not held back again.
         let redirected = match resource.cause {
             Some(Cause::Redirect { by }) => Some(self.transfers[by as usize].delayable),
@@ -252,7 +240,7 @@ impl NetworkProcess {
         let transfer = &mut self.transfers[request as usize];
         transfer.priority = priority;
         transfer.group = group;
-        transfer.left = if bodiless { 0 } else { resource.wire_bytes };
+        transfer.left = resource.answer_bytes();
         transfer.delayable = redirected.unwrap_or(priority < Priority::High && !known);
         if redirected.is_some() {
             self.queue(now, request);
@@ -273,7 +261,7 @@ impl NetworkProcess {
             (Progress::OnWire, Some(number)) => {
                 let change = self.connections[number as usize].protocol.priority_change();
                 if change > 0 {
-                    self.client_frame(number as usize, Up::Raise(request, priority.urgency()), change);
+                    self.client_frame(number as usize, Message::Raise(request, priority.urgency()), change);
                 }
             }
             _ => {}
@@ -369,7 +357,7 @@ impl NetworkProcess {
                 if self.connections[at].stage == Stage::Securing {
                     self.rows[at].tls_done = Some(now);
                     let bytes = self.handshake(at).client_finished();
-                    self.client_raw(at, Up::Finished, bytes);
+                    self.client_raw(at, Message::Finished, bytes);
                     self.ready(now, at);
                 }
             }
@@ -498,7 +486,7 @@ impl NetworkProcess {
             return;
         }
         if !std::mem::replace(&mut self.connections[at].opened_session, true) {
-            self.client_frame(at, Up::Control, self.browser.hello.http2_opening);
+            self.client_frame(at, Message::Settings, self.browser.hello.http2_opening);
         }
         self.connections[at].outbox.push(request);
         if self.connections[at].outbox.len() == 1 {
@@ -510,15 +498,16 @@ impl NetworkProcess {
     fn write(&mut self, now: Time, at: usize, request: u32) {
         let connection = &mut self.connections[at];
         let resource = &self.page.resources[request as usize];
-        let meaning = Up::Request(request, self.transfers[request as usize].priority.urgency());
+        let message = Message::Request(request, self.transfers[request as usize].priority.urgency());
         let head = connection.coding.request(&self.heads, request);
         let body = resource.post_bytes + connection.protocol.framing(resource.post_bytes);
-        let bytes = connection.up.write(&[(meaning, head + body, 0)]);
+        let bytes = connection.up.write(&[(message, head + body, 0)]);
         if !connection.protocol.is_multiplexed() {
             connection.busy += 1;
             connection.used = now;
         }
-        self.actions.push_back(Action::ClientWrite { connection: at as u32, stream: STREAM, bytes });
+        let connection = at as u32;
+        self.actions.push_back(Action::ClientWrite { connection, stream: STREAM, bytes, message });
         let row = &mut self.rows[at];
         let transfer = &mut self.transfers[request as usize];
         transfer.first = row.objects == 0;
@@ -531,16 +520,18 @@ impl NetworkProcess {
     }
 
     /// Writes HTTP/2 control frames, in their own record and segment.
-    fn client_frame(&mut self, at: usize, meaning: Up, plain: u64) {
-        let bytes = self.connections[at].up.write(&[(meaning, plain, 0)]);
+    fn client_frame(&mut self, at: usize, message: Message, plain: u64) {
+        let bytes = self.connections[at].up.write(&[(message, plain, 0)]);
         self.rows[at].bytes_sent += bytes;
-        self.actions.push_back(Action::ClientWrite { connection: at as u32, stream: STREAM, bytes });
+        let connection = at as u32;
+        self.actions.push_back(Action::ClientWrite { connection, stream: STREAM, bytes, message });
     }
 
-    fn client_raw(&mut self, at: usize, meaning: Up, bytes: u64) {
-        self.connections[at].up.write_raw(meaning, bytes);
+    fn client_raw(&mut self, at: usize, message: Message, bytes: u64) {
+        self.connections[at].up.write_raw(message, bytes);
         self.rows[at].bytes_sent += bytes;
-        self.actions.push_back(Action::ClientWrite { connection: at as u32, stream: STREAM, bytes });
+        let connection = at as u32;
+        self.actions.push_back(Action::ClientWrite { connection, stream: STREAM, bytes, message });
     }
 
     /// The browser reads a piece from a server.
@@ -555,11 +546,12 @@ impl NetworkProcess {
                 // It takes room in the first window until the server's TCP acknowledges it.
                 if self.connections[at].opened_session {
                     let acknowledgement = self.connections[at].protocol.acknowledgement();
-                    self.client_frame(at, Up::Acknowledgement, acknowledgement);
+                    self.client_frame(at, Message::Acknowledgement, acknowledgement);
                 }
             }
             Down::Head(request) => self.received(now, at, request, 0),
             Down::Body(request) => self.received(now, at, request, u64::from(piece.bytes)),
+            Down::End => self.ended(now, at),
         }
     }
 

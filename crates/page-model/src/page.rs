@@ -338,6 +338,12 @@ pub enum Element {
 }
 
 impl Resource {
+    /// Bytes of the answer's body on the wire; some answers have none (RFC 9110, 6.4.1).
+    pub fn answer_bytes(&self) -> u64 {
+        let bodiless = self.method == "HEAD" || matches!(self.status, 204 | 304);
+        if bodiless { 0 } else { self.wire_bytes }
+    }
+
     /// True for what is parsed while it comes: documents, and scripts (Chromium's script streaming) of which the
     /// page does not say what they take, since that is said of all threads.
     pub fn is_parsed_as_it_comes(&self) -> bool {

@@ -22,6 +22,8 @@ pub enum Down {
     Head(u32),
     /// Body of the answer.
     Body(u32),
+    /// The server sends no more. Modelled servers never say it.
+    End,
 }
 
 /// State of the send buffer in the server's kernel.

@@ -9,6 +9,7 @@ use crate::action::Action;
 use crate::agenda::Agenda;
 use crate::browser::{Browser, Compute};
 use crate::headers::heads;
+use crate::heard::Heard;
 use crate::links::Links;
 use crate::machine::{Machine, Thread};
 use crate::network::{NetworkProcess, Note, STREAM, Work};
@@ -142,6 +143,17 @@ impl Visit {
         } else if !due {
             self.plan_read(now, connection);
         }
+    }
+
+    /// What a real server has sent has arrived at the client.
+    pub(crate) fn heard(&mut self, now: Time, connection: u32, heard: &[Heard]) {
+        let bytes = self.network.hear(connection, heard);
+        self.client_received(now, connection, bytes);
+    }
+
+    /// The next request, with its connection, that a real server left without an answer.
+    pub(crate) fn unanswered(&mut self) -> Option<(u32, u32)> {
+        self.network.unanswered.pop_front()
     }
 
     /// `bytes` more have arrived in order at the server.

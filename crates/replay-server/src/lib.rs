@@ -10,7 +10,7 @@
 //!    ├────► http1 ──────────────┐
 //!    └────► http2 ─► priority   ├─► answer             its sending
 //!              └───► tap        │
-//!           socket, clock, records, rights             the kernel, time, results, user
+//!           socket, clock, records             the kernel, time, results
 //! ```
 //!
 //! Start at [`server`].
@@ -24,7 +24,6 @@ mod matching;
 mod ranges;
 mod recording;
 mod records;
-mod rights;
 mod server;
 mod site;
 mod socket;

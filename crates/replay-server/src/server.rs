@@ -6,7 +6,7 @@ use crate::records::{ConnectionId, Records, Summary};
 use crate::site::{Origins, Site};
 use crate::socket;
 use crate::tls::Authority;
-use crate::{Failure, http1, http2, records, rights};
+use crate::{Failure, http1, http2, records};
 use std::io::Write;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -17,12 +17,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use wirepaint_observed_sockets::Socket;
-use wirepaint_run::{Host, Role, Run};
+use wirepaint_run::{Host, Role, Run, process};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 /// Interval of checks of the event loop; at least half of a pause of this length is seen.
 const LOOK_NS: u64 = 10_000_000;
+/// Numeric user and group of the server, which reads recordings of strangers. They differ from the browser's, so
+/// that neither can affect the other.
+const USER: u32 = 65_533;
 /// Longest name of a congestion control (TCP_CA_NAME_MAX less the terminator).
 const CONGESTION_NAME: usize = 15;
 
@@ -30,7 +33,7 @@ const CONGESTION_NAME: usize = 15;
 pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
     let host = run.host(Role::Server, path)?;
     check(path, run, host)?;
-    raise_descriptor_limit();
+    process::allow_many_files();
     let authority = Authority::new()?;
     let records = Rc::new(Records::new(run.epoch_ns));
     let mut sites = Vec::with_capacity(run.sites.len());
@@ -61,7 +64,7 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
             tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site));
         }
         let files = records::files(&run.work_dir)?;
-        rights::give_up().map_err(Failure::system("becoming an ordinary user"))?;
+        process::become_user(USER).map_err(Failure::system("becoming an ordinary user"))?;
         watch_the_loop(&records);
         say(&serde_json::json!({"ready": true, "ca_spki_sha256": authority.spki_sha256}))?;
         tokio::select! {
@@ -107,18 +110,6 @@ fn check(path: &Path, run: &Run, host: &Host) -> Result<(), Failure> {
         return refuse("work_dir", format!("{}", run.work_dir.display()), "an existing folder");
     }
     Ok(())
-}
-
-/// With two descriptors per connection and six connections per host, the usual limit of 1024 may be reached.
-fn raise_descriptor_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for both calls. A failure leaves the limit as it is.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
 }
 
 fn listen(address: SocketAddrV4, congestion: &str) -> Result<TcpListener, Failure> {

@@ -7,6 +7,7 @@
 mod capture;
 mod flow;
 mod host;
+pub mod process;
 mod segment;
 pub mod signals;
 mod site;
@@ -72,7 +73,7 @@ pub struct Run {
     /// Pages as a model of a browser sees them, by a name that visits refer to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<String, Page>,
-    /// Browsers of the model, by name (simulator only).
+    /// Browsers of the model and of light users, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub browsers: BTreeMap<String, Browser>,
     /// Page visits, one or more users.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use wirepaint_http_model::HttpVersion;
+use wirepaint_page_model::Browser;
 pub use wirepaint_page_model::browser::Tls;
 use wirepaint_units::Duration;
 
@@ -29,4 +30,16 @@ pub struct Transport {
     /// second one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quickack: bool,
+}
+
+impl Transport {
+    /// A browser of the run, with what this transport tells.
+    pub fn browser(&self, known: &Browser) -> Browser {
+        Browser {
+            http: self.http,
+            tls: self.tls,
+            record_bytes: self.tls_record_bytes.unwrap_or(known.record_bytes),
+            ..known.clone()
+        }
+    }
 }

@@ -36,13 +36,13 @@ pub struct Visit {
     /// Name in `sites`: who answers (testbed only).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub site: String,
-    /// Where a real browser goes (testbed only).
+    /// Where a real browser goes (testbed only). Null there: a light user loads `page` as `browser`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub navigation: Option<Navigation>,
-    /// Name in `pages`: what the model of a browser loads (simulator only).
+    /// Name in `pages`: what the model of a browser or a light user loads.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub page: String,
-    /// Name in `browsers`: the browser that the model is (simulator only).
+    /// Name in `browsers`: the browser that the model or the light user is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub browser: String,
 }

@@ -427,7 +427,7 @@ impl<'a> Plan<'a> {
             };
             return Err(Error::value(self.place, format!("{key}.browser"), format!("{name:?}"), accepted));
         };
-        let browser = settings::browser(known, &self.run.transport);
+        let browser = self.run.transport.browser(known);
         browser.check().map_err(|e| {
             Error::value(self.place, format!("browsers.{name}.{}", e.key), e.found, e.accepted)
         })?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wirepaint_congestion_native::Instance;
-use wirepaint_run::{Browser, Transport};
+use wirepaint_run::Transport;
 use wirepaint_tcp_model::{Config, Ecn, LossDetection};
 
 /// Kernel settings without effect: the model lacks what they control.
@@ -18,16 +18,6 @@ const WITHOUT_EFFECT: [&str; 5] = [
 
 /// Why a setting was refused: its name, what was found, what is accepted.
 pub type Refusal = (String, String, String);
-
-/// A browser of the run, with what the run's transport tells.
-pub fn browser(known: &Browser, transport: &Transport) -> Browser {
-    Browser {
-        http: transport.http,
-        tls: transport.tls,
-        record_bytes: transport.tls_record_bytes.unwrap_or(known.record_bytes),
-        ..known.clone()
-    }
-}
 
 /// The kernel settings that the model has, by name, with the values that it accepts.
 pub fn sysctls() -> BTreeMap<&'static str, Form> {

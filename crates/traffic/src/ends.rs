@@ -1,13 +1,12 @@
 //! The two sockets of a flow.
 
 use crate::Failure;
-use crate::poll::Poll;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Shutdown, SocketAddrV4};
 use std::os::fd::AsRawFd;
 use wirepaint_flow_model::{End, Ends};
-use wirepaint_observed_sockets::set_congestion;
+use wirepaint_observed_sockets::{Poll, set_congestion};
 use wirepaint_run::Side;
 
 /// What is written: content does not matter.

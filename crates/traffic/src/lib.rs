@@ -9,7 +9,6 @@
 //! lines with a row per connection ([`CONNECTIONS`]).
 
 mod ends;
-mod poll;
 mod records;
 mod stage;
 
@@ -21,7 +20,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::process::ExitCode;
 use wirepaint_run::signals::Signals;
-use wirepaint_run::{Run, RunError};
+use wirepaint_run::{Run, RunError, process};
 use wirepaint_trace::TraceError;
 
 /// Why the flows could not be carried out.
@@ -65,22 +64,10 @@ pub fn command(path: &Path, client_namespace: RawFd) -> ExitCode {
     }
 }
 
-/// Raises the limit of open files to the most that this process may have: a flow has three.
-fn allow_many_sockets() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls take a valid structure. Where they fail, opening a socket says so.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
-}
-
 fn carry_out(path: &Path, client_namespace: RawFd) -> Result<(), Failure> {
     let signals = Signals::block();
     let run = Run::read(path)?;
-    allow_many_sockets();
+    process::allow_many_files();
     let mut stage = Stage::open(&run, path, client_namespace)?;
     let begin = stage.begin();
     println!("{}", json!({"ready": true, "begin": begin}));

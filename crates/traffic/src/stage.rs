@@ -2,7 +2,6 @@
 
 use crate::Failure;
 use crate::ends::{Place, Sockets};
-use crate::poll::Poll;
 use crate::records::{CONNECTIONS, Connection, End as Observed};
 use serde::Serialize;
 use socket2::Socket;
@@ -14,9 +13,9 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::Duration as Pause;
 use wirepaint_flow_model::{End, Transfer};
-use wirepaint_observed_sockets::{Socket as Kernel, monotonic};
+use wirepaint_observed_sockets::{Poll, Socket as Kernel, monotonic};
 use wirepaint_run::signals::Signals;
-use wirepaint_run::{Flow as Asked, FlowKind, Host, Run, RunError, Side};
+use wirepaint_run::{Flow as Asked, FlowKind, Host, Run, RunError, Side, process};
 use wirepaint_trace::{TableWriter, row, schema};
 use wirepaint_units::{Duration, Time};
 
@@ -87,11 +86,8 @@ impl Stage {
             listeners.push((socket, address));
         }
         // The servers' sockets are open: from here on only the clients' are opened.
-        // SAFETY: a plain system call; the result is checked.
-        if unsafe { libc::setns(client_namespace, libc::CLONE_NEWNET) } != 0 {
-            let source = std::io::Error::last_os_error();
-            return Err(Failure::System { attempt: "entering the client's namespace".to_owned(), source });
-        }
+        process::enter_network(client_namespace)
+            .map_err(Failure::system("entering the client's namespace"))?;
         let mut flows = Vec::with_capacity(run.flows.len());
         for ((asked, (listener, server)), waits) in run.flows.iter().zip(listeners).zip(&waits) {
             let client = host(run, path, &asked.client, "client")?;

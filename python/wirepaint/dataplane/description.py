@@ -131,10 +131,11 @@ class Visit:
     site: str = ""
     """Who answers: a name in the run's sites (testbed only)."""
     navigation: Navigation | None = None
+    """Of a real browser; None for a light user (testbed only)."""
     page: str = ""
-    """The load graph: a name in the run's pages (simulator only)."""
+    """The load graph: a name in the run's pages; of the simulator's visits and those of light users."""
     browser: str = ""
-    """Its name in the run's browsers (simulator only)."""
+    """Its name in the run's browsers; as above."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +198,9 @@ class Run:
     sites: Mapping[str, Site] = field(default_factory=dict)
     """What the servers of each page answer (testbed only)."""
     pages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Load graphs, as :func:`wirepaint.pages.loading.load_graph` makes them (simulator only)."""
+    """Load graphs, as :func:`wirepaint.pages.loading.load_graph` makes them."""
     browsers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Numbers of browsers by name, as :func:`wirepaint.browsers.numbers` reads them (simulator only)."""
+    """Numbers of browsers by name, as :func:`wirepaint.browsers.numbers` reads them."""
     visits: Sequence[Visit] = ()
     flows: Sequence[Flow] = ()
     reroutes: Sequence[Reroute] = ()

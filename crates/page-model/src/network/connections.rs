@@ -1,6 +1,6 @@
 //! Connections of the browser: opening, becoming ready, giving up.
 
-use super::{Connection, Event, Group, NetworkProcess, Stage, Up};
+use super::{Connection, Event, Group, Message, NetworkProcess, Stage};
 use crate::action::Action;
 use crate::pipe::Pipe;
 use crate::rows::ConnectionRow;
@@ -104,7 +104,7 @@ impl NetworkProcess {
         self.connections[at].resumed = resumed;
         let padding = self.noise.below(4);
         let bytes = self.handshake(at).client_hello(padding);
-        self.client_raw(at, Up::Hello, bytes);
+        self.client_raw(at, Message::Hello, bytes);
     }
 
     pub(super) fn handshake(&self, at: usize) -> tls::Handshake<'_> {

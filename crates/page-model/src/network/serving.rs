@@ -1,7 +1,7 @@
 //! The servers: their handling of the browser's bytes.
 
-use super::{Event, NetworkProcess, STREAM, Stage, Up, Work};
-use crate::action::Action;
+use super::{Event, NetworkProcess, STREAM, Stage, Work};
+use crate::action::{Action, Message};
 use crate::machine::Thread;
 use crate::server::Down;
 use crate::tls;
@@ -10,14 +10,14 @@ use wirepaint_units::{Duration, Time};
 
 impl NetworkProcess {
     /// A server reads a piece from the browser.
-    pub(super) fn serve(&mut self, at: usize, meaning: Up) {
+    pub(super) fn serve(&mut self, at: usize, message: Message) {
         let finished = self.handshake(at).server_finished();
         let connection = &mut self.connections[at];
-        match meaning {
-            Up::Hello => {
+        match message {
+            Message::Hello => {
                 self.work(Thread::Server, self.browser.compute.server_tls_ns, Work::Flight(at));
             }
-            Up::Finished => {
+            Message::Finished => {
                 // Each has its own write and segment, and takes room in the first window.
                 let overhead = tls::record_overhead(self.browser.tls);
                 let settings = connection.protocol.server_settings();
@@ -32,18 +32,18 @@ impl NetworkProcess {
                     });
                 }
             }
-            Up::Control => {
+            Message::Settings => {
                 let acknowledgement = connection.protocol.acknowledgement();
                 let bytes = connection.down.write(&[(Down::Control, acknowledgement, 0)]);
                 self.actions.push_back(Action::ServerWrite { connection: at as u32, stream: STREAM, bytes });
             }
-            Up::Acknowledgement => {}
-            Up::Raise(request, urgency) => {
+            Message::Acknowledgement => {}
+            Message::Raise(request, urgency) => {
                 // Also for an answer that the server has not found yet.
                 self.transfers[request as usize].urgency = urgency;
                 connection.server.raise(request, urgency);
             }
-            Up::Request(request, urgency) => {
+            Message::Request(request, urgency) => {
                 self.transfers[request as usize].urgency = urgency;
                 self.work(Thread::Server, self.browser.compute.answer_ns, Work::Answer(at, request));
             }

@@ -8,12 +8,13 @@ use std::time::Duration;
 const EVENTS: usize = 256;
 
 /// A set of sockets that are watched for changes, each under a number.
-pub(crate) struct Poll {
+pub struct Poll {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
 }
 
 impl Poll {
+    /// An empty set.
     pub fn new() -> io::Result<Poll> {
         // SAFETY: a plain system call; the result is checked.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };

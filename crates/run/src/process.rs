@@ -1,0 +1,45 @@
+//! What a verb asks of the kernel for its own process: open files, its network namespace, its user.
+
+use std::io;
+use std::os::fd::RawFd;
+
+/// Raises the limit of open files to the most that this process may have.
+pub fn allow_many_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls take a valid structure. Where they fail, opening a socket says so.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// Enters a network namespace: sockets are opened in it from here on.
+pub fn enter_network(namespace: RawFd) -> io::Result<()> {
+    // SAFETY: a plain system call; the result is checked.
+    if unsafe { libc::setns(namespace, libc::CLONE_NEWNET) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// If the process is root, becomes the ordinary user and group of this number for good. Call it before the
+/// process reads what strangers wrote, while it has one thread.
+pub fn become_user(number: u32) -> io::Result<()> {
+    // SAFETY: plain system calls, checked below; the process has one thread.
+    unsafe {
+        if libc::geteuid() != 0 {
+            return Ok(());
+        }
+        let done = [
+            libc::setgroups(0, std::ptr::null()),
+            libc::setgid(number),
+            libc::setuid(number),
+            // A change of user clears this signal, so set it again: the process ends with its parent.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL),
+        ];
+        if done.contains(&-1) { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
