@@ -15,9 +15,9 @@ class BrowserTable(Table):
     """A browser; the name of an engine alone is the table with its defaults."""
 
     engine: Literal["chromium", "light"] = "chromium"
-    connections: int = Field(6, ge=1, le=MOST_CONNECTIONS)
+    connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] = 6
     """Light: most connections to a host. Over HTTP/2 one of them carries everything."""
-    pipelining: int = Field(1, ge=1, le=MOST_PIPELINED)
+    pipelining: Annotated[int, Field(ge=1, le=MOST_PIPELINED)] = 1
     """Light: most requests on a connection of HTTP/1.1 before the answer to the first; 1 is no pipelining."""
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from pydantic import Field, create_model, model_validator
 
 from wirepaint.evaluation.axes import Axis, axes
 from wirepaint.evaluation.background import BackgroundTable
+from wirepaint.evaluation.browsers import Browser, BrowserTable
 from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.flows import MOST_FLOWS, FlowTable
 from wirepaint.evaluation.quantities import Share, Time, between
@@ -94,6 +95,8 @@ class UserAgent(Table):
     """From a page's load event to the next navigation; None for 5 s."""
     congestion: Text | None = None
     """Congestion control of its uplink; None for reno."""
+    browser: Browser = BrowserTable()
+    """Chromium, or a light one."""
     dscp: int | None = Field(None, ge=0, le=63)
     """Code point (RFC 2474) that the bottleneck sees on its packets, both ways: its service class."""
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import pages
+from wirepaint.evaluation.browsers import BrowserTable
 from wirepaint.evaluation.congestion import Congestion
 from wirepaint.evaluation.model import MOST_TOGETHER, THINK_NS, EvaluationFile, UserAgent
 from wirepaint.evaluation.pages import PageRef
@@ -36,6 +37,12 @@ class PlannedUser(BaseModel):
     congestion: Congestion | None
     """Of its uplink; None for the usual one."""
     dscp: int | None
+    browser: BrowserTable
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it has a light browser and not Chromium."""
+        return self.browser.engine == "light"
 
 
 class PlannedVisit(BaseModel):
@@ -108,7 +115,10 @@ class Visitor:
                         after=len(visits) - 1 if place else None,
                     )
                     visits.append(visit)
-                users.append(PlannedUser(name=name, congestion=member.congestion, dscp=agent.dscp))
+                user = PlannedUser(
+                    name=name, congestion=member.congestion, dscp=agent.dscp, browser=agent.browser
+                )
+                users.append(user)
         return tuple(users), tuple(visits)
 
 
@@ -134,6 +144,11 @@ def resolve(
             accepted = f"a name that no user agent has: {agent.group} is one"
             raise UsageError(f"{at}.together", show(agent.group), accepted)
         others = groups.setdefault(agent.group, [])
+        if agent.browser.engine == "light":
+            for other in others:
+                if other.agent.browser.engine == "light" and other.congestion != member.congestion:
+                    accepted = f"that of {other.name}: the light users of a run share a machine"
+                    raise UsageError(f"{at}.congestion", show(agent.congestion), accepted)
         if others and others[0].agent.visits != agent.visits:
             accepted = f"{others[0].agent.visits}, as of {others[0].name}: they share their runs"
             raise UsageError(f"{at}.visits", show(agent.visits), accepted)

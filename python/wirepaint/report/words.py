@@ -43,6 +43,7 @@ CHECKS = {
     "segment_size": "TCP's segments are not as large as the path lets them be.",
     "receive_window": "The client's receive window kept data back.",
     "start": "A visit began later than asked: its browser was not ready.",
+    "light": "The light browsers had too little CPU time to keep up with their clock.",
     "think_time": "The server began answers earlier or later than it was asked to.",
     "emulator_pause": "The emulator stood still for a moment.",
     "server_pause": "The server stood still for a moment.",

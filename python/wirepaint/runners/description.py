@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wirepaint import browsers
 from wirepaint.dataplane.description import Capture, Congestion, Direction, Flow, Host, Segment, Transport
 from wirepaint.evaluation.axes import levels
 from wirepaint.evaluation.congestion import NATIVE
@@ -15,6 +16,7 @@ from wirepaint.evaluation.congestion import NATIVE
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.evaluation.congestion import Congestion as Asked
+    from wirepaint.evaluation.users import PlannedUser
 
 BUFFER_MAX = 256 * 2**20
 """Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""
@@ -133,6 +135,22 @@ def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
         initial_window=run.initial_window,
     )
     return [*clients, server]
+
+
+def browser_of(user: PlannedUser) -> str:
+    """Name of a user's browser in the run description."""
+    asked = user.browser
+    return f"light-{asked.connections}-{asked.pipelining}" if user.is_light else browsers.USUAL
+
+
+def modelled(users: Iterable[PlannedUser]) -> dict[str, dict[str, Any]]:
+    """The numbers of the users' browsers, by name."""
+    return {
+        browser_of(user): browsers.light(user.browser.connections, user.browser.pipelining)
+        if user.is_light
+        else browsers.numbers(browsers.USUAL)
+        for user in users
+    }
 
 
 @dataclass(frozen=True)

@@ -16,36 +16,34 @@ import random
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from wirepaint import __version__, browsers, ordinary, pages
+from wirepaint import __version__
 from wirepaint.dataplane import simulate
 from wirepaint.dataplane.description import Direction, Run, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
-from wirepaint.pages.loading import load_graph
-from wirepaint.pages.servers import servers as of_page
 from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import DISK_ERRORS
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
     BASELINE_SYSCTLS,
-    Visited,
+    browser_of,
     client_congestion,
     client_of,
     controls,
     flows,
     hosts,
     identity,
+    modelled,
     segment,
     transport,
     unfinished,
-    visited,
 )
+from wirepaint.runners.graphs import load_graphs
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
@@ -123,7 +121,7 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     drawn = random.Random(run.seed)
     path = segment(run)
     slower = [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up)]
-    graphs, of_visits = _pages(run)
+    graphs, of_visits = load_graphs(run)
     visits = [
         Visit(
             user_agent=run.users[asked.user].name,
@@ -133,7 +131,7 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
             after=asked.after,
             timeout_ns=timeout_ns,
             page=page.name,
-            browser=browsers.USUAL,
+            browser=browser_of(run.users[asked.user]),
         )
         for asked, page in zip(run.visits, of_visits, strict=True)
     ]
@@ -150,24 +148,12 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
         segments=[replace(path, down=down, up=up)],
         congestion=used.instances,
         transport=transport(run),
-        browsers={browsers.USUAL: browsers.numbers(browsers.USUAL)} if visits else {},
+        browsers=modelled(run.users),
         pages=graphs,
         visits=visits,
         flows=flows(run, used),
         until_ns=round(run.longest_s * 1e9) + TICKS_NS * len(visits),
     )
-
-
-def _pages(run: ResolvedRun) -> tuple[dict[str, dict[str, Any]], list[Visited]]:
-    """The load graphs of a run's pages by name, and for each visit its page."""
-    pages_of_run, of_visits = visited(run)
-    graphs: dict[str, dict[str, Any]] = {}
-    first = 0
-    for page in pages_of_run:
-        with refusals.reading(page.page):
-            graphs[page.name], count = _page(page.page, page.viewport, run.servers, first)
-        first += count
-    return graphs, of_visits
 
 
 def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
@@ -179,21 +165,6 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
         for change in direction["changes"]
     ]
     return {**direction, "delay_ns": direction["delay_ns"] + of_hosts, "changes": changes}
-
-
-@lru_cache(maxsize=64)
-def _page(folder: Path, viewport: tuple[int, int], servers: str, first: int) -> tuple[dict[str, Any], int]:
-    """The load graph of a page, the same for all its visits, and the number of its servers.
-
-    ``first`` is the number of its first server.
-    """
-    prepared = pages.prepare(folder, pages.cache_dir())
-
-    def work(*_: object) -> dict[str, Any]:
-        return load_graph(prepared, viewport, together=servers == "together", first=first)
-
-    with ordinary.done(work, str(folder)) as (_, graph):
-        return graph, 1 if servers == "together" else len(of_page(prepared))
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:

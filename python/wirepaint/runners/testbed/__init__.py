@@ -26,6 +26,7 @@ from wirepaint.dataplane.description import (
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
+    browser_of,
     captured,
     client_of,
     controls,
@@ -33,10 +34,12 @@ from wirepaint.runners.description import (
     has_changes,
     hosts,
     identity,
+    modelled,
     segment,
     transport,
     visited,
 )
+from wirepaint.runners.graphs import load_graphs
 from wirepaint.runners.testbed import faults
 from wirepaint.runners.testbed.cells import Cells
 
@@ -86,6 +89,7 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         return asked.name[: _NAME_MAX - len(suffix)] + suffix
 
     path, used = segment(run), controls(run, folder, name)
+    light_users = [user for user in run.users if user.is_light]
     sites, visits, of_pages = _of_pages(run)
     return Run(
         id=run_id,
@@ -97,6 +101,8 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         congestion=used.instances,
         transport=transport(run),
         sites=sites,
+        pages=load_graphs(run)[0] if light_users else {},
+        browsers=modelled(light_users),
         visits=visits,
         flows=flows(run, used),
         capture=captured(run),
@@ -152,7 +158,9 @@ def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str,
             after=asked.after,
             timeout_ns=round(run.timeout_s * 1e9),
             site=of.name,
-            navigation=told[of.name],
+            navigation=None if run.users[asked.user].is_light else told[of.name],
+            page=of.name if run.users[asked.user].is_light else "",
+            browser=browser_of(run.users[asked.user]) if run.users[asked.user].is_light else "",
         )
         for asked, of in zip(run.visits, of_visits, strict=True)
     ]

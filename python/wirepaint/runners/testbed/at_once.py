@@ -93,12 +93,16 @@ def limit() -> int:
 
 def check(runs: Iterable[ResolvedRun]) -> None:
     """Raises MachineLacks if a testbed run has more browsers than this machine bears."""
-    most = max((len(run.users) for run in runs if run.backend == "testbed"), default=0)
+    most = max((_browsers(run) for run in runs if run.backend == "testbed"), default=0)
     if most > (borne := limit()) and most > 1:
         raise MachineLacks(
             f"{most} browsers would load pages at once, and this machine bears {borne}",
             "Fewer users, --backend simulator, or `wirepaint doctor --browsers`, which measures it.",
         )
+
+
+def _browsers(run: ResolvedRun) -> int:
+    return sum(not user.is_light for user in run.users)
 
 
 def _load_ms(count: int, cells: Cells) -> float:

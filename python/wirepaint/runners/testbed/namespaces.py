@@ -5,9 +5,12 @@ client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ─�
 ```
 Several users are behind an edge, which only forwards. It is then at the client's end of the path:
 ```
-user ── c0 ═══ e0 ── edge ── c0 ═══ c1 ── wire ...
-user ── c0 ═══ e1 ──┘
+user ──── c0 ═══ e0 ── edge ── c0 ═══ c1 ── wire ...
+user ──── c0 ═══ e1 ──┤
+light ─── c0 ═══ e2 ──┘
+users
 ```
+Light users share a namespace, with an address each.
 The namespaces have no names: they live as descriptors of the process that made them and end
 with it. Neighbours are static and IPv6 is off, so the path carries only packets of the run.
 """
@@ -128,12 +131,12 @@ def build(
     initial_window: int,
     sysctls: Mapping[str, str] | None = None,
     emulated: bool = True,
-    users: Sequence[str] = (),
+    users: Sequence[Sequence[str]] = (),
 ) -> dict[str, str]:
     """Links the namespaces and returns the sysctls in force in the server's namespace.
 
     ``initial_window`` (segments) goes on the server's route to the clients. ``users`` are the
-    addresses of those behind the edge, one for each of ``namespaces.users``. ``sysctls`` extend and
+    addresses in each of ``namespaces.users``, behind the edge. ``sysctls`` extend and
     override the baseline. Without ``emulated``, client and server are the two ends of one bare veth
     pair, for benchmarks to compare with. Raises ``OSError`` when the kernel refuses a setting or takes
     another value than asked.
@@ -181,25 +184,30 @@ def build(
     return in_force
 
 
-def _behind_the_edge(namespaces: Namespaces, users: Sequence[str], wanted: Mapping[str, str]) -> None:
+def _behind_the_edge(
+    namespaces: Namespaces, users: Sequence[Sequence[str]], wanted: Mapping[str, str]
+) -> None:
     """Links the users' namespaces with the edge, which forwards between them and the path."""
     with namespaces.inside(namespaces.client), IPRoute() as ip:
         _set_sysctls({"net.ipv4.ip_forward": "1"})
-        for number, (address, fd) in enumerate(zip(users, namespaces.users, strict=True)):
-            near, macs = (
-                f"e{number}",
-                [f"02:77:70:0{side}:{number >> 8:02x}:{number & 255:02x}" for side in (1, 2)],
-            )
-            _veth(ip, near, "c0", fd, *macs)
+        for number, (addresses, fd) in enumerate(zip(users, namespaces.users, strict=True)):
+            near, place = f"e{number}", f"{number >> 8:02x}:{number & 255:02x}"
+            mac, their_mac = f"02:77:70:01:{place}", f"02:77:70:02:{place}"
+            _veth(ip, near, "c0", fd, mac, their_mac)
             _offloads_off(near)
             index = _index(ip, near)
             ip.link("set", index=index, state="up")
-            ip.neigh("replace", dst=address, lladdr=macs[1], ifindex=index, state="permanent")
-            ip.route("add", dst=f"{address}/32", oif=index, scope="link")
+            for address in addresses:
+                ip.neigh("replace", dst=address, lladdr=their_mac, ifindex=index, state="permanent")
+                ip.route("add", dst=f"{address}/32", oif=index, scope="link")
             with namespaces.inside(fd), IPRoute() as theirs:
                 _set_sysctls(wanted)
                 _set_sysctls(_END_SOON)
-                _leads_to(theirs, _end_up(theirs, "c0", address), EDGE_ADDRESS, macs[0])
+                first, *others = addresses
+                theirs_index = _end_up(theirs, "c0", first)
+                for address in others:
+                    theirs.addr("add", index=theirs_index, address=address, prefixlen=32)
+                _leads_to(theirs, theirs_index, EDGE_ADDRESS, mac)
             linux.setns(namespaces.client)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wirepaint import __version__
+from wirepaint.errors import RunFailed
 from wirepaint.results import trace
 from wirepaint.runners.description import CLIENT_CONGESTION
 from wirepaint.runners.testbed import (
@@ -34,9 +35,12 @@ from wirepaint.runners.testbed import (
     visiting,
     wiring,
 )
+from wirepaint.runners.testbed.browser import light
 
 CLIENT_FD = 3
 """Descriptor of the client's network namespace in the part that carries out flows."""
+_END_THEMSELVES = ("flows", "light")
+"""Parts that end before they are told to."""
 LOOK_S = 0.02
 """Period of the looks at the parts."""
 _SERVER_NICE = -10
@@ -60,7 +64,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     addresses = [origin["address"] for site in run["sites"].values() for origin in site["origins"]]
     of_flows = [server["address"]] if run["flows"] else []
 
-    behind = [one["address"] for one in clients] if clients[1:] else []
+    stations = _stations(run)
+    behind = [[one["address"] for one in station] for station in stations] if clients[1:] else []
     paths = namespaces.Namespaces.create(len(behind))
     sysctls = namespaces.build(
         paths,
@@ -69,7 +74,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         sysctls=transport["sysctls"] | {"net.ipv4.tcp_congestion_control": CLIENT_CONGESTION},
         users=behind,
     )
-    inside = {one["name"]: fd for one, fd in zip(clients, paths.clients, strict=True)}
+    inside = {one["name"]: fd for station, fd in zip(stations, paths.clients, strict=True) for one in station}
     started_unix = time.time_ns()
     run |= {"epoch_ns": time.monotonic_ns(), "work_dir": str(work)}
     server["namespace_inode"] = namespaces.inode(paths.server)
@@ -92,9 +97,9 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         parts: dict[str, process.Part] = {}
         if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
-        for one in clients:
-            if one["congestion"] != CLIENT_CONGESTION:
-                namespaces.speak(paths, inside[one["name"]], one["congestion"])
+        for first, *_ in stations:
+            if first["congestion"] != CLIENT_CONGESTION:
+                namespaces.speak(paths, inside[first["name"]], first["congestion"])
         before = wiring.settings(paths)
         faults.plant("path", planted, paths)
         changing = run["segments"][0]["changes_wait"]
@@ -104,23 +109,29 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             start("server", ["replay"], paths.server, nice=_SERVER_NICE if behind else 0)
         for part in parts.values():
             part.wait_ready()
-        traffic = None
 
         def look() -> None:
-            for part in parts.values():
-                if not (part is traffic and part.has_ended()):
+            for name, part in parts.items():
+                if not (name in _END_THEMSELVES and part.has_ended()):
                     part.check()
             captures.check()
 
         loading = Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
         loading.prepare(look)
+        light_users = light_clients(run)
+        if light_users:
+            trusted = parts["server"].ready["ca_spki_sha256"]
+            verb = ["light", f"--client-namespace={CLIENT_FD}", f"--ca-spki-sha256={trusted}", "--waits"]
+            namespace = inside[light_users[0]["name"]]
+            start("light", verb, extra_fds={CLIENT_FD: namespace}, listens=True).wait_ready()
+        loading.origin = time.monotonic_ns()
         if run["flows"]:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
             traffic = start("flows", verb, paths.server, extra_fds={CLIENT_FD: inside["client"]})
-            began = traffic.wait_ready()["begin"]
-            loading.origin = run["epoch_ns"] + began
-            if changing:
-                parts["emulator"].tell(str(began))
+            loading.origin = run["epoch_ns"] + traffic.wait_ready()["begin"]
+        origin = loading.origin - run["epoch_ns"]
+        if changing and run["flows"]:
+            parts["emulator"].tell(str(origin))
         pids = {name: part.pid for name, part in parts.items()}
         watched = pids | captures.pids
 
@@ -131,6 +142,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
 
         witness = host.Witness(watched, loading.spent_s)
         if visits:
+            if light_users:
+                parts["light"].tell(str(origin))
             of_load = loading.carry_out(host.Witness(watched, loading.spent_s), disturb, look)
             loads = loading.loads()
             counters = witness.stop(sum(load.cpu_s for load in loads))
@@ -142,8 +155,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 time.sleep(LOOK_S)
             of_load = counters = witness.stop()
         duration = time.monotonic_ns() - run["epoch_ns"]
-        summaries |= {name: parts[name].stop() for name in ("flows", "server", "probe") if name in parts}
-        if traffic:
+        summaries |= {
+            name: parts[name].stop() for name in ("flows", "light", "server", "probe") if name in parts
+        }
+        if run["flows"]:
             wiring.settled(paths, _crossing_ns(run["segments"][0]))
         missing = captures.finish(paths, loading.secrets())
         ends = {end: wiring.counts(paths, end) for end in ("client", "server")}
@@ -211,15 +226,36 @@ class Loading:
         """The congestion controls of each visit's client at its load event."""
         self.late: dict[int, int] = {}
         """How much later than asked each visit began, in ns."""
+        self.behind: dict[int, int] = {}
+        """Longest time in ns by which light visits computed late."""
+        self._numbers = [number for number, visit in enumerate(run["visits"]) if "navigation" in visit]
 
     def spent_s(self) -> float:
         """CPU time so far of the visits' processes, browsers included."""
         return sum(one.spent_s() for one in self._going.values())
 
     def loads(self) -> list[browser.PageLoad]:
-        """What the browsers saw, by visit; all have ended."""
-        seen = [self._going[number].progress.load for number in range(len(self._run["visits"]))]
-        return [load for load in seen if load is not None]
+        """What the browsers saw, by visit; all have ended. ``RunFailed`` for a light one that failed."""
+        seen = {number: one.progress.load for number, one in self._going.items()}
+        if len(seen) < len(self._run["visits"]):
+            for number, why in light.failures(self._work).items():
+                visit = self._run["visits"][number]
+                raise RunFailed(f"{visit['name']} of {visit['user_agent']}: {why}")
+            of_light = light.read(self._work)
+            self.late |= {
+                number: load.navigation_start - self._asked(number, of_light)
+                for number, load in of_light.items()
+            }
+            self.behind = light.lateness(self._work)
+            seen |= of_light
+        return [load for _, load in sorted(seen.items()) if load is not None]
+
+    def _asked(self, number: int, loads: Mapping[int, browser.PageLoad]) -> int:
+        """When a light visit was to begin, in ns of the run."""
+        visit = self._run["visits"][number]
+        if visit.get("after") is None:
+            return self.origin - self._run["epoch_ns"] + visit["start_ns"]
+        return loads[visit["after"]].load_event + visit["start_ns"]
 
     def secrets(self) -> dict[str, bytes]:
         """The key logs of each user's browsers."""
@@ -231,13 +267,12 @@ class Loading:
 
     def prepare(self, look: Callable[[], None]) -> None:
         """Starts the browsers of each user's first visit, and waits until all could navigate."""
-        for number, visit in enumerate(self._run["visits"]):
-            if visit.get("after") is None:
+        for number in self._numbers:
+            if self._run["visits"][number].get("after") is None:
                 self._start(number)
         while not all(one.progress.waits for one in self._going.values()):
             look()
             visiting.watch(list(self._going.values()), LOOK_S)
-        self.origin = time.monotonic_ns()
 
     def carry_out(
         self, witness: host.Witness, disturb: Callable[[], None], look: Callable[[], None]
@@ -247,39 +282,46 @@ class Loading:
         ``disturb`` is called at the first navigation, ``look`` now and then.
         """
         visits = self._run["visits"]
-        counters = None
-        while not all(
-            number in self._going and self._going[number].has_ended for number in range(len(visits))
-        ):
+        first = self.origin + min(visit["start_ns"] for visit in visits if visit.get("after") is None)
+        begun, counters = False, None
+        while not self._all_ended():
             look()
-            soonest = LOOK_S
-            for number, one in list(self._going.items()):
+            now, soonest = time.monotonic_ns(), LOOK_S
+            if not begun and now >= first:
+                begun = True
+                disturb()
+                witness.begin()
+            for number, one in self._going.items():
                 if not one.progress.waits or one.progress.began:
                     continue
                 left = self._due(number) - time.monotonic_ns()
                 if left > 0:
                     soonest = min(soonest, left / 1e9)
                     continue
-                if not any(other.progress.began for other in self._going.values()):
-                    disturb()
-                    witness.begin()
                 one.go()
                 self.late[number] = time.monotonic_ns() - self._due(number)
             visiting.watch(list(self._going.values()), soonest)
-            for number, visit in enumerate(visits):
+            for number in self._numbers:
                 if self._is_loaded(number) and number not in self.spoken:
-                    fd = self._inside[visit["client"]]
+                    fd = self._inside[visits[number]["client"]]
                     self.spoken[number] = wiring.congestion_controls(self._paths, fd)
-                after = visit.get("after")
+                after = visits[number].get("after")
                 if number not in self._going and after is not None and self._is_loaded(after):
                     self._start(number)
-            if counters is None and all(map(self._is_loaded, range(len(visits)))):
+            if counters is None and all(map(self._is_loaded, self._numbers)) and self._light_ended():
                 progress = [one.progress for one in self._going.values()]
                 counters = witness.stop(
                     sum(one.cpu_s for one in progress), sum(one.stopped_s for one in progress)
                 )
         assert counters is not None  # every visit that ends has told of its load event
         return counters
+
+    def _all_ended(self) -> bool:
+        going = self._going
+        return self._light_ended() and all(n in going and going[n].has_ended for n in self._numbers)
+
+    def _light_ended(self) -> bool:
+        return "light" not in self._parts or self._parts["light"].has_ended()
 
     def _is_loaded(self, number: int) -> bool:
         return number in self._going and self._going[number].progress.load_event is not None
@@ -328,6 +370,19 @@ def _crossing_ns(segment: dict[str, Any]) -> int:
     return segment["down"]["delay_ns"] + segment["up"]["delay_ns"] + 200_000_000
 
 
+def light_clients(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The clients with light users: those without a page to navigate to."""
+    names = {visit["client"] for visit in run["visits"] if "navigation" not in visit}
+    return [one for one in _clients(run) if one["name"] in names]
+
+
+def _stations(run: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """The clients of each namespace: those of all light users, and each other one by itself."""
+    light_users = light_clients(run)
+    others = [[one] for one in _clients(run) if one not in light_users]
+    return [light_users, *others] if light_users else others
+
+
 def _ends(
     run: Mapping[str, Any], paths: namespaces.Namespaces, inside: Mapping[str, int]
 ) -> list[capture.End]:
@@ -337,7 +392,7 @@ def _ends(
     for client in _clients(run):
         name = users.get(client["name"], client["name"])
         address = client["address"] if paths.users else None
-        ends.append(capture.End(name, "client", inside[client["name"]], "c0"))
+        ends.append(capture.End(name, "client", inside[client["name"]], "c0", address))
         ends.append(capture.End(name, "server", paths.server, "s0", address))
     return ends
 

@@ -47,6 +47,8 @@ HANDSHAKE_NS = 10_000_000_000
 """A handshake of a flow: with two lost segments (1 and 2 s), and a full queue."""
 LATE_START_NS = 50_000_000
 """Of a navigation. A browser takes up to a second to start, which a user's think time must leave it."""
+LATE_LIGHT_NS = 50_000_000
+"""Of an effect of computing in a light browser, as of a pause of the server."""
 HEADERS_FRAMING = 256
 """Bytes that HTTP/2 may add to the headers as text (HPACK's literals are shorter), with frames."""
 FRAMING_SHARE = 0.02
@@ -60,6 +62,8 @@ class Begun(Protocol):
     """Congestion controls of the client's sockets."""
     late: dict[int, int]
     """How much later than asked it began, in ns."""
+    behind: dict[int, int]
+    """Longest time in ns by which a light one computed late."""
 
 
 def check(
@@ -120,11 +124,14 @@ def _begun(begun: Begun, run: Mapping[str, Any]) -> Iterator[Reason]:
     hosts = {host["name"]: host for host in run["hosts"]}
     for number, visit in enumerate(run["visits"]):
         wanted, whose = hosts[visit["client"]]["congestion"], _whose(run, visit)
-        if others := [name for name in begun.spoken[number] if name != wanted]:
+        if others := [name for name in begun.spoken.get(number, ()) if name != wanted]:
             yield Reason("congestion", "invalid", f"{', '.join(others)} at the client{whose}", wanted)
         if (late := begun.late[number]) > LATE_START_NS:
             limit = f"at most {LATE_START_NS / 1e6:g} ms"
             yield Reason("start", "suspect", f"{late / 1e6:.0f} ms later than asked{whose}", limit)
+        if (late := begun.behind.get(number, 0)) > LATE_LIGHT_NS:
+            limit = f"at most {LATE_LIGHT_NS / 1e6:g} ms"
+            yield Reason("light", "suspect", f"computed {late / 1e6:.0f} ms late{whose}", limit)
 
 
 def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
