@@ -23,13 +23,13 @@ fn chains(number: u8) -> Site {
     let script = site.element(0, "js", 20_000, "script");
     for _ in 0..10 {
         let image = site.element(0, "image", 10_000, "image");
-        site.resource(image)["think_ns"] = json!(30_000_000);
+        site.resource(image)["think_ns"] = json!(100_000_000);
     }
-    let by_script = |by| json!({"kind": "script", "by": by, "after_ns": 20_000_000});
+    let by_script = |by| json!({"kind": "script", "by": by, "after_ns": 100_000_000});
     let late = site.add(0, "js", 5_000, by_script(script));
     let last = site.add(0, "image", 5_000, by_script(late));
     for slow in [0, sheet, late, last] {
-        site.resource(slow)["think_ns"] = json!(100_000_000);
+        site.resource(slow)["think_ns"] = json!(500_000_000);
     }
     site
 }

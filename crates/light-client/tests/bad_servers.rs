@@ -5,6 +5,7 @@ mod support;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::time::Duration;
 use support::{Run, Site, address, browser, visit};
 use wirepaint_page_model::Browser;
 
@@ -134,4 +135,24 @@ fn bad_answers_fail_the_visit_with_their_cause_and_the_next_one_goes_on() {
 fn a_server_that_does_not_listen_is_named() {
     let cause = run(5, 1).visit(None).cause(0).to_owned();
     assert!(cause.ends_with(":8443): connecting: Connection refused (os error 111)"), "{cause}");
+}
+
+#[test]
+fn a_server_that_dies_fails_the_visit_with_its_cause() {
+    for (number, http) in [(6, "h1"), (7, "h2")] {
+        let mut site = Site::new(&[number], true, 5_000);
+        let slow = site.element(0, "js", 5_000, "script");
+        site.resource(slow)["think_ns"] = json!(5_000_000_000_u64);
+        let run = Run::new(&site, &browser(), http);
+        let server = run.serve();
+        let authority = server.authority.clone();
+        let killer = std::thread::spawn(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            drop(server);
+        });
+        let cause = run.visit(Some(&authority)).cause(0).to_owned();
+        killer.join().unwrap();
+        // The connection had answered before, so the script is asked for again.
+        assert!(cause.ends_with("connecting: Connection refused (os error 111)"), "{http}: {cause}");
+    }
 }

@@ -158,7 +158,7 @@ fn a_visit_begins_after_the_load_event_of_the_one_that_it_waits_for() {
 #[test]
 fn only_the_authority_of_the_run_is_trusted() {
     let run = Run::new(&Site::new(&[28], true, 5_000), &browser(), "h2");
-    let server = run.serve_alone();
+    let server = run.serve();
     let other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     for authority in [None, Some(other)] {
         let cause = run.visit(authority).visits[0]["failed"].as_str().unwrap().to_owned();
@@ -235,7 +235,7 @@ fn visits_count_from_the_time_that_is_told() {
     let mut later = visit();
     later["start_ns"] = json!(30_000_000);
     let run = Run::new(&Site::new(&[33], false, 5_000), &browser(), "h1").visits([later]);
-    let server = run.serve_alone();
+    let server = run.serve();
     let begin = monotonic() + 200_000_000;
     let output = run.told(&format!("{begin}\n"));
     assert!(output.stdout.starts_with(b"{\"ready\":true}\n"));

@@ -127,8 +127,7 @@ impl Run {
     /// Carries the visits out against the replay server.
     pub fn carry_out(&self) -> Told {
         let server = self.serve();
-        let authority = server.ready["ca_spki_sha256"].as_str().unwrap().to_owned();
-        let mut told = self.visit(Some(&authority));
+        let mut told = self.visit(Some(&server.authority));
         told.asked = server.stop(self);
         told
     }
@@ -169,17 +168,14 @@ impl Run {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Starts the replay server alone; it ends when this is dropped.
-    pub fn serve_alone(&self) -> impl Drop {
-        self.serve()
-    }
-
-    fn serve(&self) -> Server {
+    /// Starts the replay server; it is killed when this is dropped.
+    pub fn serve(&self) -> Server {
         let mut child = self.command("replay").stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        Server { child, stdout, ready: serde_json::from_str(&line).expect("a ready line") }
+        let ready: Value = serde_json::from_str(&line).expect("a ready line");
+        Server { child, stdout, authority: ready["ca_spki_sha256"].as_str().unwrap().to_owned() }
     }
 }
 
@@ -222,10 +218,12 @@ pub fn load_ms(visit: &Value) -> f64 {
     (end - start) / 1e6
 }
 
-struct Server {
+/// A running replay server.
+pub struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    ready: Value,
+    /// Hash of its authority.
+    pub authority: String,
 }
 
 impl Server {
