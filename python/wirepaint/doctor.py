@@ -23,7 +23,7 @@ from typing import Any, Literal, TextIO
 
 from wirepaint import dataplane
 from wirepaint.columns import aligned, coloured
-from wirepaint.errors import WirepaintError
+from wirepaint.errors import MachineLacks, WirepaintError
 
 Level = Literal["ok", "note", "missing"]
 """``missing`` prevents the testbed from running; ``note`` makes its results worse."""
@@ -220,6 +220,15 @@ def _browser() -> Iterator[Finding]:
         yield Finding("sandbox", "missing", cause, f"The browser's sandbox needs it: {remedy}")
 
 
+def _proxy() -> Iterator[Finding]:
+    from wirepaint.runners.testbed import squid
+
+    try:
+        yield Finding("proxy", "ok", f"squid {squid.version()}")
+    except MachineLacks as lacking:
+        yield Finding("proxy", "note", lacking.what, f"Scenarios with a proxy need it. {lacking.remedy}")
+
+
 def _timing() -> Iterator[Finding]:
     def real_time() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
@@ -297,6 +306,7 @@ _CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _congestion,
     _program,
     _browser,
+    _proxy,
     _timing,
     _machine,
     _space,
