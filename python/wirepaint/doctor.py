@@ -229,6 +229,15 @@ def _captures() -> Iterator[Finding]:
         yield Finding("captures", "note", error.what, error.remedy)
 
 
+def _proxy() -> Iterator[Finding]:
+    from wirepaint.runners.testbed import squid
+
+    try:
+        yield Finding("proxy", "ok", f"squid {squid.version()}")
+    except MachineLacks as lacking:
+        yield Finding("proxy", "note", lacking.what, f"Scenarios with a proxy need it. {lacking.remedy}")
+
+
 def _timing() -> Iterator[Finding]:
     def real_time() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
@@ -307,6 +316,7 @@ _CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _program,
     _browser,
     _captures,
+    _proxy,
     _timing,
     _machine,
     _space,

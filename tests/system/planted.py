@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Fault:
     """The change of the page's folder: a function of this module."""
     fails: bool = field(default=False)
     """The run ends without a result."""
+    check: str | None = None
+    """The check that finds it."""
 
 
 def _path(place: str, what: str, command: str) -> Fault:
@@ -200,3 +202,36 @@ FAULTS = [
     Fault("page", "a byte of a recorded body flipped", [], page="flip_body", fails=True),
     Fault("page", "an object left out", [], page="leave_out"),
 ]
+
+_CLIENTS = "ip route change 10.64.0.2 dev s0 scope link table 100"
+_SERVERS = "ip route change default via 10.66.0.2 dev p0"
+PROXY_FAULTS = {
+    fault.what: fault
+    for fault in (
+        replace(_path("proxy", what, command), check=check)
+        for what, command, check in (
+            (
+                "another congestion control towards clients",
+                f"{_CLIENTS} congctl reno initcwnd 20",
+                "congestion",
+            ),
+            ("the namespace's congestion control", "ip rule del table 100", "congestion"),
+            (
+                "an initial window of 3 towards clients",
+                f"{_CLIENTS} congctl cubic initcwnd 3",
+                "initial_window",
+            ),
+            (
+                "another congestion control towards servers",
+                f"{_SERVERS} congctl reno initcwnd 10",
+                "congestion",
+            ),
+            (
+                "an initial window of 3 towards servers",
+                f"{_SERVERS} congctl cubic initcwnd 3",
+                "initial_window",
+            ),
+        )
+    )
+}
+"""Faults of a run through squid."""

@@ -17,12 +17,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use wirepaint_observed_sockets::Socket;
-use wirepaint_run::{Host, Role, Run, process};
+use wirepaint_run::{Host, ProxyTls, Role, Run, process};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 /// Interval of checks of the event loop; at least half of a pause of this length is seen.
 const LOOK_NS: u64 = 10_000_000;
+/// File in the run's work folder with the authority's certificate and key, if a proxy ends TLS.
+const AUTHORITY: &str = "authority.pem";
 /// Numeric user and group of the server, which reads recordings of strangers. They differ from the browser's, so
 /// that neither can affect the other.
 const USER: u32 = 65_533;
@@ -64,6 +66,10 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
             tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site));
         }
         let files = records::files(&run.work_dir)?;
+        if run.proxy.as_ref().is_some_and(|proxy| proxy.tls == ProxyTls::Terminate) {
+            let path = run.work_dir.join(AUTHORITY);
+            std::fs::write(&path, &authority.pem).map_err(Failure::system(path.display().to_string()))?;
+        }
         process::become_user(USER).map_err(Failure::system("becoming an ordinary user"))?;
         watch_the_loop(&records);
         say(&serde_json::json!({"ready": true, "ca_spki_sha256": authority.spki_sha256}))?;

@@ -24,6 +24,8 @@ const RECORD_HEADER: usize = 5;
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
+    /// Certificate and key, for a proxy that ends TLS.
+    pub pem: String,
     leaf: KeyPair,
     provider: Arc<CryptoProvider>,
     tickets: Arc<dyn ProducesTickets>,
@@ -42,11 +44,13 @@ impl Authority {
             params.distinguished_name.push(DnType::CommonName, "wirepaint run");
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-            let certificate = params.self_signed(&key)?.der().clone();
+            let certificate = params.self_signed(&key)?;
+            let pem = certificate.pem() + &key.serialize_pem();
             let tickets = Ticketer::new().map_err(|_| rcgen::Error::RingUnspecified)?;
             Ok(Authority {
                 issuer: Issuer::new(params, key),
-                certificate,
+                certificate: certificate.der().clone(),
+                pem,
                 leaf: KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
                 provider: Arc::new(default_provider()),
                 tickets,

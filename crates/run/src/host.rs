@@ -42,6 +42,8 @@ pub enum Role {
     Client,
     /// Accepts connections.
     Server,
+    /// Accepts connections of clients and opens its own to servers (testbed only).
+    Proxy,
 }
 
 impl Role {
@@ -50,6 +52,7 @@ impl Role {
         match self {
             Role::Client => "client",
             Role::Server => "server",
+            Role::Proxy => "proxy",
         }
     }
 }

@@ -8,6 +8,7 @@ mod capture;
 mod flow;
 mod host;
 pub mod process;
+mod proxy;
 mod segment;
 pub mod signals;
 mod site;
@@ -17,6 +18,7 @@ mod visit;
 pub use capture::Capture;
 pub use flow::{Flow, Reroute, Side};
 pub use host::{Host, Role};
+pub use proxy::{Cache, Proxy, ProxyKind, ProxyTls};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
 pub use site::{Origin, Response, Site};
 pub use transport::{HttpVersion, Tls, Transport};
@@ -73,6 +75,9 @@ pub struct Run {
     /// Pages as a model of a browser sees them, by a name that visits refer to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<String, Page>,
+    /// The proxy between clients and the servers of pages (testbed only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
     /// Browsers of the model and of light users, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub browsers: BTreeMap<String, Browser>,
@@ -255,6 +260,11 @@ impl Run {
             found: format!("no {}", role.name()),
             accepted: "a host of this role",
         })
+    }
+
+    /// The host that sends down the emulated path: the proxy, else the server.
+    pub fn sender(&self, path: &Path) -> Result<&Host, RunError> {
+        self.host(Role::Proxy, path).or_else(|_| self.host(Role::Server, path))
     }
 
     /// The part of a verb, or the error that names it.

@@ -519,6 +519,10 @@ fn hosts<'a>(run: &'a Run, place: &Path) -> Result<BTreeMap<&'a str, Resolved<'a
                 servers += 1;
                 server_address(servers - 1)
             }
+            Role::Proxy => {
+                let accepted = "client or server: the simulator has no proxies".to_owned();
+                return Err(Error::value(place, format!("hosts[{i}].role"), "proxy".to_owned(), accepted));
+            }
         };
         let refuse = |key: &str, found: String, accepted: &str| {
             Err(Error::value(place, format!("hosts[{i}].{key}"), found, accepted.to_owned()))

@@ -1,7 +1,7 @@
 //! The sender's window as reported by the kernel: table `tcp` of the trace.
 //!
 //! BPF programs on the kernel's tracepoints (probe.bpf.c) record the established TCP sockets of one
-//! network namespace, the server's. A row is one of
+//! network namespace: the server's, or the proxy's if there is one. A row is one of
 //!
 //! * `ack`: a segment arrived (tcp_probe). The row shows the sender before the segment's effect: its window
 //!   and flight size since the previous row. An ACK's effect on the window is therefore in the next row, and
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use unseen::Unseen;
 use wirepaint_run::signals::Signals;
-use wirepaint_run::{Role, Run, RunError};
+use wirepaint_run::{Run, RunError};
 use wirepaint_trace::{TableWriter, TraceError};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
@@ -70,7 +70,7 @@ pub fn command(path: &Path) -> ExitCode {
 fn probe(path: &Path) -> Result<(), ProbeError> {
     let signals = Signals::block();
     let run = Run::read(path)?;
-    let host = run.host(Role::Server, path)?;
+    let host = run.sender(path)?;
     let inode = *run.part(path, "hosts.namespace_inode", &host.namespace_inode)?;
     let mut table = TableWriter::create(&run.trace_dir)?;
     let probe = Probe::attach(inode)?;

@@ -27,6 +27,8 @@ BY_HAND = {
     "first-object-round-trips": (2 + 4) / 2,  # 38 and 82 ms over 26 ms
     "page-type": "mixed",
     "objects": 4,
+    "cache-hit-share": 0,
+    "cache-miss-share": 0,
     "bytes-transferred": 690_000,
     "connections-opened": 3,
     "surplus-connections": 1,
@@ -88,6 +90,19 @@ def test_every_metric_is_worked_out_by_hand_or_null_here(trace):
         "jain-index-of-users": "the run has a single user",
     } | {name: "a metric of flows" for name, metric in metrics.registry().items() if metric.over == "flow"}
     assert set(metrics.registry()) == set(BY_HAND) | set(null)
+
+
+def test_shares_of_a_cache_are_of_the_bytes_that_came_over_the_network(visit):
+    rows = visit()
+    first, second, third, *_ = rows["object"]
+    first |= {"served_by": "cache hit", "encoded_bytes": 60}
+    second |= {"served_by": "cache miss", "encoded_bytes": 30}
+    third |= {"served_by": "origin", "encoded_bytes": 10}
+    told = {"object": [first, second, third, first | {"served_by": None, "encoded_bytes": 1000}]}
+    found = metrics.compute(trace_of(rows | told))
+    assert (found["cache-hit-share"], found["cache-miss-share"]) == (60, 30)
+    nothing = metrics.measure(trace_of(rows | {"object": [first | {"served_by": None}]}))["cache-hit-share"]
+    assert nothing.value is None and nothing.reason == "no response came over the network"
 
 
 def test_a_metric_reads_only_the_tables_that_it_declares(trace):

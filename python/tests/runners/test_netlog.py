@@ -80,6 +80,41 @@ def test_http_2_bytes_belong_to_the_request_of_their_stream() -> None:
     assert connections_of(log) == [(18, "a.test", 39506, "h2", 7, 7, 8, False, 38921, 6)]
 
 
+def proxied(name: str) -> list[tuple[Any, ...]]:
+    """(host, server's port, tunnelled, TCP's and TLS's handshakes done, requests) of each connection."""
+    log = netlog.read(LOGS / name)
+    start = log.requests[0].started_ms
+    return [
+        (
+            c.host,
+            c.server_port,
+            c.tunnelled,
+            (c.connected or 0) // 10**6 - start,
+            c.tls_done and c.tls_done // 10**6 - start,
+            c.requests,
+        )
+        for c in log.connections
+    ]
+
+
+def test_plain_requests_through_a_proxy_share_connections_by_host() -> None:
+    assert proxied("proxied.json") == [
+        ("a.plain.test", 3128, False, 33, None, 2),
+        ("b.plain.test", 3128, False, 113, None, 1),
+        ("a.plain.test", 3128, False, 115, None, 1),
+        ("b.plain.test", 3128, False, 118, None, 1),
+    ]
+
+
+def test_in_a_tunnel_tls_begins_a_round_trip_after_tcp() -> None:
+    """26 ms each: TCP, CONNECT, TLS 1.3. The third connection was surplus and closed before TLS was done."""
+    assert proxied("tunnel.json") == [
+        ("a.plain.test", 3128, True, 34, 90, 3),
+        ("b.plain.test", 3128, True, 172, 228, 2),
+        ("b.plain.test", 3128, True, 173, None, 0),
+    ]
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_a_log_that_was_cut_off_tells_what_it_holds(tmp_path: Path, share: float) -> None:
     whole = (LOGS / "h2.json").read_text()

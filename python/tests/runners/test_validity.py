@@ -33,7 +33,7 @@ class Observed:
 
     def check(self, folder: Path) -> list[dict[str, str]]:
         for name, rows in (("connections", self.records), ("requests", self.requests)):
-            text = "".join(json.dumps({"connection": 0} | row) + "\n" for row in rows)
+            text = "".join(json.dumps({"connection": 0, "time": v.ms(60)} | row) + "\n" for row in rows)
             (folder / f"server-{name}.jsonl").write_text(text)
         endpoints = {"server_address": "10.65.0.1", "server_port": 443}
         endpoints |= {"client_address": "10.64.0.2", "client_port": 4000}

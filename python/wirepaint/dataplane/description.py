@@ -23,7 +23,7 @@ class Host:
     """A machine that sends and receives."""
 
     name: str
-    role: Literal["client", "server"]
+    role: Literal["client", "server", "proxy"]
     congestion: str
     """Name in the run's ``congestion``."""
     initial_window: int = 10
@@ -100,6 +100,19 @@ class Site:
     origins: Sequence[Origin]
     responses: Sequence[Mapping[str, Any]]
     """As :class:`wirepaint.pages.prepare.PreparedPage` has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """The proxy program and its settings (testbed only). Its host has the role ``proxy``."""
+
+    kind: Literal["squid"]
+    port: int
+    cache: Literal["none", "memory", "disk"]
+    cache_bytes: int
+    warm: bool
+    """A first visit of the page, which is not measured, fills the cache."""
+    tls: Literal["tunnel", "terminate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +212,7 @@ class Run:
     """What the servers of each page answer (testbed only)."""
     pages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Load graphs, as :func:`wirepaint.pages.loading.load_graph` makes them."""
+    proxy: Proxy | None = None
     browsers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Numbers of browsers by name, as :func:`wirepaint.browsers.numbers` reads them."""
     visits: Sequence[Visit] = ()

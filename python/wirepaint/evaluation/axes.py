@@ -14,9 +14,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from wirepaint.evaluation import proxies
 from wirepaint.evaluation.background import NONE, Background
 from wirepaint.evaluation.congestion import Congestion, CongestionTable
 from wirepaint.evaluation.network import Network, NetworkTable
+from wirepaint.evaluation.proxies import Proxy
 from wirepaint.reading import ShortName, Table, Text
 
 HTTP_VERSIONS = {"h1": "http/1.1", "h2": "h2"}
@@ -102,7 +104,9 @@ class Levels(BaseModel):
             of_path=True,
         ),
     ] = Background()
-    proxy: Annotated[Literal["none"], Axis("proxy", Literal["none"], ("none",), most=1, named="varying")]
+    proxy: Annotated[
+        Proxy, Axis("proxy", ShortName, (proxies.NONE,), level=lambda proxy: proxy.name, named="varying")
+    ] = Proxy()
 
 
 @cache

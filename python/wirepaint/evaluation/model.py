@@ -12,12 +12,13 @@ from wirepaint.evaluation.background import BackgroundTable
 from wirepaint.evaluation.browsers import Browser, BrowserTable
 from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.flows import MOST_FLOWS, FlowTable
+from wirepaint.evaluation.proxies import ProxyTable
 from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.sysctls import Sysctls
 from wirepaint.reading import ShortName, Table, Text, refused, show
 
 MOST_VISITS = 10_000
-MOST_PAGES, MOST_USERS, MOST_BACKGROUNDS = 1_000, 100, 100
+MOST_PAGES, MOST_USERS, MOST_BACKGROUNDS, MOST_PROXIES = 1_000, 100, 100, 100
 MOST_TOGETHER = 1_000
 """Users of one run."""
 THINK_NS = 5_000_000_000
@@ -149,6 +150,8 @@ class EvaluationFile(Table):
     """Transfers without a browser: beside each visit, or alone where there is no user agent."""
     background: list[BackgroundTable] = Field(default_factory=list, max_length=MOST_BACKGROUNDS)
     """Traffic that scenarios name under ``background``."""
+    proxies: list[ProxyTable] = Field(default_factory=list, max_length=MOST_PROXIES)
+    """Proxies that scenarios name under ``proxy``."""
     repeats: int | None = Field(None, ge=1, le=MOST_VISITS)
     """Runs of each scenario without user agents; None for 5."""
     duration: Annotated[Time, between("1 ms", "1440 min")] | None = None

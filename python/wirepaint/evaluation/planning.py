@@ -37,7 +37,7 @@ from wirepaint.evaluation import background as backgrounds
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
-from wirepaint.evaluation import pages, sysctls
+from wirepaint.evaluation import pages, proxies, sysctls
 from wirepaint.evaluation import users as of_users
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.background import Background
@@ -46,6 +46,7 @@ from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
 from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop
 from wirepaint.evaluation.network import Network
+from wirepaint.evaluation.proxies import Proxy
 from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, Rehearse, Visitor
 from wirepaint.reading import LARGEST_FILE, differ, located, nearest, parsed, show, validate
 
@@ -254,9 +255,11 @@ def _scenarios(
         accepted = "no such key: this congestion control chooses the window of a new connection itself"
         raise UsageError(f"{path}.initial_window", found, accepted)
     beside = _backgrounds(file, resolved["background"], resolved["network"], backends, base, place)
+    through = _proxies(file, resolved, backends, place)
     for *values, backend in itertools.product(*resolved.values(), backends):
         of = dict(zip(resolved, values, strict=True))
         of["background"] = beside[of["background"], of["network"].name]
+        of["proxy"] = through[of["proxy"]]
         parts = [axes()[axis].tag(axes()[axis].level(of[axis])) for axis in in_name]
         parts += [written.servers] if written.servers == "together" else []
         parts += [backend] if len(backends) > 1 else []
@@ -287,6 +290,32 @@ def _backgrounds(
             found[name, network.name] = backgrounds.fitted(
                 level, table, network, f"{place}: background, {name}"
             )
+    return found
+
+
+def _proxies(
+    file: EvaluationFile, levels: Mapping[str, Sequence[Any]], backends: list[BackendName], place: str
+) -> dict[str, Proxy]:
+    """The proxy of each level."""
+    where = [f"{place}: proxies[{i}].name" for i in range(len(file.proxies))]
+    differ([table.name for table in file.proxies], where)
+    found = proxies.resolve(levels["proxy"], file.proxies, backends, place)
+    for index, name in enumerate(levels["proxy"]):
+        at, proxy = f"{place}: scenarios.proxy[{index}]", found[name]
+        if proxy.kind and not file.user_agents:
+            accepted = f"{show(proxies.NONE)} without user_agents: flows do not pass a proxy"
+            raise UsageError(at, show(name), accepted)
+        light = [n for n, agent in enumerate(file.user_agents) if agent.browser.engine == "light"]
+        if proxy.kind and light:
+            accepted = f'"chromium" with proxy {name}: light browsers know no proxy'
+            raise UsageError(f"{place}: user_agents[{light[0]}].browser", '"light"', accepted)
+        if proxy.tls == "terminate" and levels["http"] != ["h1"]:
+            accepted = '["h1"]: a proxy that ends TLS speaks HTTP/1.1 to browsers'
+            raise UsageError(f"{place}: scenarios.http", f"{levels['http']} with proxy {name}", accepted)
+        for key, value in (proxy.congestion.sysctls if proxy.congestion else {}).items():
+            if str(file.sysctls.get(key)) != str(value):
+                accepted = f'that value under sysctls of the evaluation ("{key}" = {value})'
+                raise UsageError(f"{at}: congestion", f"{show(name)}, which needs {key} = {value}", accepted)
     return found
 
 
@@ -425,7 +454,7 @@ def _seed(*parts: object) -> int:
 def _resolved(
     file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor], flows: tuple[PlannedFlow, ...]
 ) -> dict[str, Any]:
-    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows", "background"})
+    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows", "background", "proxies"})
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
     backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
     return as_written | {
@@ -436,6 +465,7 @@ def _resolved(
             scenario.name: levels(scenario)
             | scenario.model_dump(include={"backend", "servers"})
             | ({"beside": b.model_dump()} if (b := scenario.background).flows else {})
+            | ({"through": p.model_dump()} if (p := scenario.proxy).kind else {})
             for scenario in scenarios
         },
         "flows": [flow.model_dump() for flow in flows],

@@ -18,6 +18,8 @@ CHECKS = {
     "initial_window": "A server socket began with another initial window than the one asked for.",
     "http_version": "Browser and server agreed on another HTTP version than the one asked for.",
     "connections": "Browser and server do not agree on which connections there were.",
+    "proxy": "A request did not pass the proxy, or its cache was of no use.",
+    "served_by": "The proxy's log and its headers do not agree on what came from its cache.",
     "cold_cache": "Something came out of a cache although the visit must be cold.",
     "cold_connections": "A connection went on from an earlier visit.",
     "objects": "The objects that were loaded are not those of the recording.",

@@ -64,7 +64,10 @@ class Controls:
 
     of_users: tuple[str, ...]
     """For each user that of its uplink."""
-    server: str
+    sender: str
+    """Of the host that sends down the path: the server, or the proxy before it."""
+    behind: str | None
+    """Of the servers behind a proxy, and of the proxy towards them."""
     of_flows: tuple[str | None, ...]
     """For each flow its own; None for that of its host."""
     instances: list[Congestion]
@@ -95,10 +98,11 @@ def controls(run: ResolvedRun, folder: Path, name: Callable[[Asked, int], str]) 
             )
         return label
 
-    server = named(run.congestion)
+    sender = named(run.congestion)
+    behind = named(run.proxy.congestion) if run.proxy.congestion else None
     of_flows = tuple(flow.congestion and named(flow.congestion) for flow in run.flows)
     of_users = tuple(named(user.congestion) if user.congestion else CLIENT_CONGESTION for user in run.users)
-    return Controls(of_users, server, of_flows, list(instances.values()))
+    return Controls(of_users, sender, behind, of_flows, list(instances.values()))
 
 
 def client_address(number: int) -> str:
@@ -113,7 +117,10 @@ def client_of(run: ResolvedRun, user: int) -> str:
 
 
 def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
-    """The clients and the server. Flows beside several users have a client of their own, the last one."""
+    """The clients, the host that sends down the path, and the servers behind it if it is a proxy.
+
+    Flows beside several users have a client of their own, the last one.
+    """
     clients = [
         Host(
             name=client_of(run, number),
@@ -127,14 +134,19 @@ def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
     if not clients or (run.flows and len(clients) > 1):
         address = client_address(len(clients))
         clients.append(Host(name="client", role="client", address=address, congestion=CLIENT_CONGESTION))
-    server = Host(
-        name="server",
-        role="server",
+    role = "server" if used.behind is None else "proxy"
+    sender = Host(
+        name=role,
+        role=role,
         address=FLOW_SERVER_ADDRESS if run.flows else None,
-        congestion=used.server,
+        congestion=used.sender,
         initial_window=run.initial_window,
     )
-    return [*clients, server]
+    if used.behind is None:
+        return [*clients, sender]
+    window = run.proxy.initial_window
+    behind = Host(name="server", role="server", congestion=used.behind, initial_window=window)
+    return [*clients, sender, behind]
 
 
 def browser_of(user: PlannedUser) -> str:
@@ -178,7 +190,7 @@ def visited(run: ResolvedRun) -> tuple[list[Visited], list[Visited]]:
 
 
 def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
-    """The flows; background where a visit is what is measured."""
+    """The flows; background where a visit is what is measured. Those beside a proxy end at its host."""
     return [
         Flow(
             name=flow.name,
@@ -191,6 +203,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
             nodelay=not flow.nagle,
             congestion=control,
             dscp=flow.dscp,
+            server="server" if used.behind is None else "proxy",
         )
         for flow, control in zip(run.flows, used.of_flows, strict=True)
     ]

@@ -87,6 +87,8 @@ def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
     if run.checks is None or (run.visits and not run.sites):
         raise UsageError(str(file), "no sites or no checks", "the run.json of a testbed run")
     limit_ns = sum(visit.start_ns + visit.timeout_ns for visit in run.visits) or run.until_ns
+    if run.proxy and run.proxy.warm:
+        limit_ns *= 2
     with Cells() as cells:
         ended = cells.call(
             "wirepaint.runners.testbed.page_run:carry_out",

@@ -19,6 +19,7 @@ from wirepaint.dataplane.description import (
     Interfaces,
     Navigation,
     Origin,
+    Proxy,
     Run,
     Site,
     Visit,
@@ -40,7 +41,7 @@ from wirepaint.runners.description import (
     visited,
 )
 from wirepaint.runners.graphs import load_graphs
-from wirepaint.runners.testbed import faults
+from wirepaint.runners.testbed import faults, squid
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 FOREVER_NS = 24 * 3600 * 10**9
 """Flows beside a visit go on until it has ended."""
+PROXY_PORT = 3128
 _NAME_MAX = 15
 """TCP_CA_NAME_MAX less its terminator: the longest name of a congestion control."""
 
@@ -67,11 +69,13 @@ def run_once(
     cause (see ``faults``). Raises ``RunFailed`` with the cause when there is no result: a crash or a part
     that failed; ``PageFailed`` if the page is the cause, ``PageTimeout`` if the time was up.
     """
+    if run.proxy.kind is not None:
+        squid.version(ends_tls=run.proxy.tls == "terminate")
     described = describe(run, folder.absolute(), calibration)
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         {"run": described.document(), "faults": list(planted)},
-        timeout_s=run.longest_s + 60,
+        timeout_s=run.longest_s * (2 if run.proxy.warm else 1) + 60,
         log=folder / "log.txt",
     )
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
@@ -101,6 +105,7 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         congestion=used.instances,
         transport=transport(run),
         sites=sites,
+        proxy=_proxy(run),
         pages=load_graphs(run)[0] if light_users else {},
         browsers=modelled(light_users),
         visits=visits,
@@ -110,6 +115,9 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         checks={
             "identity": identity(run),
             "own_initial_window": run.congestion.own_initial_window,
+            "own_initial_window_behind": bool(
+                run.proxy.congestion and run.proxy.congestion.own_initial_window
+            ),
             "calibration": calibration,
             "endless": [flow.name for flow in run.flows if flow.endless or flow.background],
             "flows_with_own_window": [
@@ -165,3 +173,17 @@ def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str,
         for asked, of in zip(run.visits, of_visits, strict=True)
     ]
     return sites, visits, checks
+
+
+def _proxy(run: ResolvedRun) -> Proxy | None:
+    asked = run.proxy
+    if asked.kind is None:
+        return None
+    return Proxy(
+        kind=asked.kind,
+        port=PROXY_PORT,
+        cache=asked.cache,
+        cache_bytes=asked.cache_bytes,
+        warm=asked.warm,
+        tls=asked.tls,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from wirepaint.results import trace
+from wirepaint.runners.testbed import proxying, sockets, squid
 from wirepaint.runners.testbed.browser.contract import Connection, PageLoad, Request
+from wirepaint.runners.testbed.namespaces import UPLINK_ADDRESS
 
 FLOW_RECORDS = "flow-connections.jsonl"
 """The data plane's records of the connections of flows."""
@@ -32,7 +34,7 @@ class Joined:
     observed: dict[str, Any]
     """Columns of the table ``run``, from the kernel's report on the server's sockets."""
     served: dict[int, dict[str, Any]]
-    """The server's record of each connection."""
+    """The record of each connection at its far end: the server's, or the proxy's."""
     strangers: list[dict[str, Any]]
     """Server records of connections that the browser did not open."""
     requests: list[dict[str, Any]]
@@ -41,6 +43,12 @@ class Joined:
     """The time that counts: from the first navigation to the last load event, or that of the flows alone."""
     visits: list[Joined] = field(default_factory=list)
     """The same of each visit by itself."""
+    beyond: list[dict[str, Any]] = field(default_factory=list)
+    """With a proxy: the servers' records of its connections."""
+    uplinks: list[dict[str, Any]] = field(default_factory=list)
+    """The proxy's ends of them."""
+    log: list[squid.Served] = field(default_factory=list)
+    """With a proxy: what it served."""
     unsampled: list[int] = field(default_factory=list)
     """Connections without any sample of their sender."""
     of_flows: list[dict[str, Any]] = field(default_factory=list)
@@ -57,13 +65,23 @@ def join(
     work: Path,
     folder: Path,
     flows: Mapping[str, Any] | None = None,
+    proxy: squid.Told | None = None,
+    measured_from: int = 0,
 ) -> Joined:
     """Joins one run; ``work`` holds the records of servers and flows, ``folder`` the data plane's tables.
 
     ``flows`` is the summary of the part that carried out the flows. Fills the column ``connection`` of the
     tables ``tcp``, ``packet`` and ``group`` in place.
     """
-    joined = _visits(loads, run, work)
+    of_proxy, uplinks = None, []
+    if proxy is not None:
+        of_proxy, uplinks = proxying.records(proxy.connections, _first_windows(folder), run)
+        _leave_out_servers_side(folder)
+    joined = _visits(loads, run, work, of_proxy, measured_from)
+    if proxy is not None:
+        joined.uplinks, joined.log = uplinks, proxy.served
+        for visit in joined.visits:
+            visit.log = proxy.served
     if not loads:
         assert flows is not None
         joined.span = flows["begin"], flows["end"]
@@ -91,19 +109,37 @@ def join(
     return joined
 
 
-def _visits(loads: Sequence[PageLoad], run: Mapping[str, Any], work: Path) -> Joined:
-    """All visits of a run, with ids that are unique in it."""
+def _visits(
+    loads: Sequence[PageLoad],
+    run: Mapping[str, Any],
+    work: Path,
+    of_proxy: list[dict[str, Any]] | None,
+    measured_from: int,
+) -> Joined:
+    """All visits of a run, with ids that are unique in it; ``of_proxy`` are its records, where there is one.
+
+    A proxy's first visits were over at ``measured_from``.
+    """
     served = _records(work / "server-connections.jsonl")
     left = [record | {"number": number} for number, record in enumerate(served)]
     asked = _records(work / "server-requests.jsonl")
+    beyond: list[dict[str, Any]] = []
+    if of_proxy is not None:
+        beyond = [record for record in left if record["accepted"] >= measured_from]
+        asked = [record for record in asked if record["time"] >= measured_from]
+        left = of_proxy
     several = len(loads) > 1
     visits: list[Joined] = []
     tables: dict[str, list[dict[str, Any]]] = {"connection": []}
     for number, load in enumerate(loads):
         first = max((row["connection"] for row in tables["connection"]), default=-1) + 1
         visit = _visit(load, run, number, left, first)
-        mine = {record["number"] for record in visit.served.values()}
-        visit.requests = [record for record in asked if record["connection"] in mine]
+        if of_proxy is None:
+            mine = {record["number"] for record in visit.served.values()}
+            visit.requests = [record for record in asked if record["connection"] in mine]
+        else:
+            site = {origin["address"] for origin in run["sites"][run["visits"][number]["site"]]["origins"]}
+            visit.requests = [record for record in asked if record["server_address"] in site]
         left = visit.strangers
         visit.strangers = []
         visits.append(visit)
@@ -115,7 +151,7 @@ def _visits(loads: Sequence[PageLoad], run: Mapping[str, Any], work: Path) -> Jo
             tables.setdefault(name, []).extend(rows)
     span = min((v.span[0] for v in visits), default=0), max((v.span[1] for v in visits), default=0)
     of_all = {number: record for visit in visits for number, record in visit.served.items()}
-    return Joined(tables, {}, of_all, left, asked, span, visits=visits)
+    return Joined(tables, {}, of_all, left, asked, span, visits=visits, beyond=beyond)
 
 
 def _of_flow(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,20 +179,38 @@ def _min_rtt(tcp: Mapping[str, Any]) -> int | None:
     return None if found in (None, 0xFFFF_FFFF) else found * 1000
 
 
+def _first_windows(folder: Path) -> dict[sockets.Ends, int]:
+    """The congestion window of each sampled connection as its first segment arrived: the initial window."""
+    tcp = trace.read_table(folder, "tcp").filter(pl.col("event") == "ack").sort("time")
+    ends = ("server_address", "server_port", "client_address", "client_port")
+    first = tcp.group_by(*ends, maintain_order=True).agg(pl.col("cwnd").first())
+    return {sockets.Ends(*row[:4]): row[4] for row in first.iter_rows()}
+
+
+def _leave_out_servers_side(folder: Path) -> None:
+    """Removes what the probe saw of a proxy's connections to servers: the trace is of the emulated path."""
+    tcp = trace.read_table(folder, "tcp")
+    trace.write_frame(folder, "tcp", tcp.filter(pl.col("server_address") != UPLINK_ADDRESS))
+
+
 def _visit(
     load: PageLoad, run: Mapping[str, Any], number: int, left: list[dict[str, Any]], first: int
 ) -> Joined:
-    """One visit; ``left`` are the server's records of connections that no visit before had.
+    """One visit; ``left`` are the far end's records of connections that no visit before had.
 
     Its connections are numbered from ``first`` on.
     """
-    visit = run["visits"][number]
+    visit, proxy = run["visits"][number], run.get("proxy")
     for connection in load.connections:
         connection.number += first
     for request in load.requests:
         request.connection = None if request.connection is None else request.connection + first
     fetched = [request for request in load.requests if not request.from_cache]
-    objects = _objects(fetched, visit["name"])
+    # A proxy passes on what a tunnel carries, unless it ends TLS.
+    by_proxy = {
+        c.number for c in load.connections if proxy and not (c.tunnelled and proxy["tls"] == "tunnel")
+    }
+    objects = _objects(fetched, visit["name"], by_proxy)
     chunks = [
         {"request": r.id, "connection": r.connection, "time": chunk.time, "bytes": chunk.bytes}
         for r in fetched
@@ -196,7 +250,14 @@ def _one(values: Iterable[Any]) -> Any:
     return distinct[0] if len(distinct) == 1 else None
 
 
-def _objects(requests: Iterable[Request], page: str) -> list[dict[str, Any]]:
+def _served_by(request: Request, by_proxy: Collection[int]) -> str | None:
+    """Where a response came from; ``by_proxy`` are the connections on which a proxy answers."""
+    if request.connection is None:
+        return None
+    return squid.told(request.cache or "") if request.connection in by_proxy else "origin"
+
+
+def _objects(requests: Iterable[Request], page: str, by_proxy: Collection[int]) -> list[dict[str, Any]]:
     objects = [
         {
             "request": request.id,
@@ -213,7 +274,7 @@ def _objects(requests: Iterable[Request], page: str) -> list[dict[str, Any]]:
             "initiator_type": request.initiator_type,
             "priority": request.priority,
             "in_viewport": request.in_viewport,
-            "served_by": "origin" if request.connection is not None else None,
+            "served_by": _served_by(request, by_proxy),
             "discovered": request.discovered,
             "queued": request.queued,
             "sent": request.sent,

@@ -2,6 +2,7 @@
 
 ```
 client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── server
+client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── proxy ── p0 ═══ o0 ── server
 ```
 Several users are behind an edge, which only forwards. It is then at the client's end of the path:
 ```
@@ -38,13 +39,19 @@ SERVER_ADDRESS = "10.64.0.1"
 EDGE_ADDRESS = "10.62.0.1"
 CLIENTS = "10.64.0.0/16"
 """The network of all clients."""
+UPLINK_ADDRESS, BEHIND_ADDRESS = "10.66.0.1", "10.66.0.2"
+"""Of a proxy towards the servers, and of their end."""
 MTU = 1500
+_PROXIED = 100
+"""Routing table of a proxy's connections with clients; those of flows in its namespace use the main one."""
 _SYSCTLS = Path("/proc/sys")
 _MAC = {
     "c0": "02:77:70:00:00:c0",
     "c1": "02:77:70:00:00:c1",
     "s0": "02:77:70:00:00:50",
     "s1": "02:77:70:00:00:51",
+    "p0": "02:77:70:00:00:b0",
+    "o0": "02:77:70:00:00:0b",
 }
 
 BASELINE_SYSCTLS: Mapping[str, str] = description.BASELINE_SYSCTLS | {
@@ -64,7 +71,7 @@ BASELINE_SYSCTLS: Mapping[str, str] = description.BASELINE_SYSCTLS | {
     "net.ipv4.tcp_max_syn_backlog": "4096",
     "net.core.somaxconn": "4096",
 }
-"""Set and read back in the clients' and the server's namespace before anything else."""
+"""Set and read back in the namespaces of hosts before anything else."""
 _END_SOON = {"net.ipv4.tcp_orphan_retries": "1"}
 """After a kill, the browser's closed connections must not hold its namespace for minutes."""
 
@@ -80,20 +87,26 @@ class Namespaces:
     server: int
     users: tuple[int, ...] = ()
     """Behind the edge; empty without one."""
+    proxy: int | None = None
 
     @classmethod
-    def create(cls, users: int = 0) -> Namespaces:
+    def create(cls, users: int = 0, *, proxy: bool = False) -> Namespaces:
         """Makes empty namespaces, with ``users`` behind an edge; the caller stays in its own."""
         home = _current()
         made = []
         try:
-            for _ in range(3 + users):
+            for _ in range(3 + users + proxy):
                 linux.unshare(linux.CLONE_NEWNET)
                 made.append(_current())
         finally:
             linux.setns(home)
         client, wire, server, *behind = made
-        return cls(home, client, wire, server, tuple(behind))
+        return cls(home, client, wire, server, tuple(behind[:users]), behind[users] if proxy else None)
+
+    @property
+    def far(self) -> int:
+        """The namespace at the far end of the emulated link: the proxy's, else the server's."""
+        return self.server if self.proxy is None else self.proxy
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -111,7 +124,8 @@ class Namespaces:
 
     def close(self) -> None:
         """Closes the descriptors; the namespaces end with their last process."""
-        for fd in (self.home, self.client, self.wire, self.server, *self.users):
+        proxy = () if self.proxy is None else (self.proxy,)
+        for fd in (self.home, self.client, self.wire, self.server, *self.users, *proxy):
             os.close(fd)
 
 
@@ -146,13 +160,13 @@ def build(
         _set_sysctls({key: value for key, value in BASELINE_SYSCTLS.items() if "ipv6" in key})
         if emulated:
             _veth(ip, "c1", "c0", namespaces.client)
-            _veth(ip, "s1", "s0", namespaces.server)
+            _veth(ip, "s1", "s0", namespaces.far)
             for name in ("c1", "s1"):
                 _offloads_off(name)
                 ip.link("set", index=_index(ip, name), state="up")
     if not emulated:
         with namespaces.inside(namespaces.client), IPRoute() as ip:
-            _veth(ip, "c0", "s0", namespaces.server)
+            _veth(ip, "c0", "s0", namespaces.far)
     with namespaces.inside(namespaces.client), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
         _set_sysctls(_END_SOON)
@@ -162,7 +176,7 @@ def build(
         _leads_to(ip, index, SERVER_ADDRESS, _MAC["s0"])
     if users:
         _behind_the_edge(namespaces, users, wanted)
-    with namespaces.inside(namespaces.server), IPRoute() as ip:
+    with namespaces.inside(namespaces.far), IPRoute() as ip:
         in_force = _set_sysctls(wanted)
         index = _end_up(ip, "s0", SERVER_ADDRESS)
         # In interrupts of other tasks some kernels run no BPF program (docs/guide/congestion.md,
@@ -227,6 +241,61 @@ def speak(namespaces: Namespaces, client: int, congestion: str) -> None:
         gateway = EDGE_ADDRESS if namespaces.users else SERVER_ADDRESS
         metrics = {"cc_algo": congestion}
         ip.route("replace", dst="default", gateway=gateway, oif=_index(ip, "c0"), metrics=metrics)
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How the sockets of one side of a proxy send."""
+
+    congestion: str
+    """As the kernel knows it."""
+    initial_window: int
+    """Segments."""
+
+
+def put_behind_proxy(
+    namespaces: Namespaces,
+    server_addresses: Iterable[str],
+    *,
+    to_clients: Sending,
+    to_servers: Sending,
+    sysctls: Mapping[str, str] | None = None,
+) -> None:
+    """Links proxy and server, and sets how the proxy sends. Call after :func:`build`.
+
+    A program such as squid cannot choose the congestion control of its sockets. Its routes do (``congctl``),
+    so the kernel must have it already. The servers set their own; their initial window is that of
+    ``to_servers``.
+    Raises ``OSError`` when the kernel refuses a setting.
+    """
+    assert namespaces.proxy is not None
+    with namespaces.inside(namespaces.proxy), IPRoute() as ip:
+        _veth(ip, "p0", "o0", namespaces.server)
+        index = _end_up(ip, "p0", UPLINK_ADDRESS)
+        receive.on_other_cpus("p0")
+        ip.neigh("replace", dst=BEHIND_ADDRESS, lladdr=_MAC["o0"], ifindex=index, state="permanent")
+        ip.route("add", dst=f"{BEHIND_ADDRESS}/32", oif=index, scope="link")
+        out = {"initcwnd": to_servers.initial_window, "cc_algo": to_servers.congestion}
+        ip.route("add", dst="default", gateway=BEHIND_ADDRESS, oif=index, metrics=out)
+        back = {"initcwnd": to_clients.initial_window, "cc_algo": to_clients.congestion}
+        [towards] = ip.link_lookup(ifname="s0")
+        if namespaces.users:
+            ip.route("add", dst=CLIENTS, gateway=EDGE_ADDRESS, oif=towards, table=_PROXIED, metrics=back)
+        else:
+            ip.route(
+                "add", dst=f"{CLIENT_ADDRESS}/32", oif=towards, scope="link", table=_PROXIED, metrics=back
+            )
+        ip.rule("add", src=SERVER_ADDRESS, src_len=32, table=_PROXIED)
+    with namespaces.inside(namespaces.server), IPRoute() as ip:
+        _set_sysctls({**BASELINE_SYSCTLS, **(sysctls or {})})
+        index = _end_up(ip, "o0", BEHIND_ADDRESS)
+        receive.on_other_cpus("o0")
+        loopback = _index(ip, "lo")
+        for address in server_addresses:
+            ip.addr("add", index=loopback, address=address, prefixlen=32)
+        ip.neigh("replace", dst=UPLINK_ADDRESS, lladdr=_MAC["p0"], ifindex=index, state="permanent")
+        window = {"initcwnd": to_servers.initial_window}
+        ip.route("add", dst=f"{UPLINK_ADDRESS}/32", oif=index, scope="link", metrics=window)
 
 
 def _veth(

@@ -31,6 +31,9 @@ from wirepaint.runners.testbed import (
     namespaces,
     process,
     proofs,
+    proxy_checks,
+    proxying,
+    squid,
     validity,
     visiting,
     wiring,
@@ -59,25 +62,27 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     work = cells.SCRATCH / "work"
     work.mkdir(mode=0o755)
     transport, visits = run["transport"], run["visits"]
-    clients, server = _clients(run), server_of(run)
+    clients, proxied = _clients(run), run.get("proxy")
+    sender = host_of(run, "proxy" if proxied else "server")
     clients[0].setdefault("address", namespaces.CLIENT_ADDRESS)
     addresses = [origin["address"] for site in run["sites"].values() for origin in site["origins"]]
-    of_flows = [server["address"]] if run["flows"] else []
+    of_flows = [sender["address"]] if run["flows"] else []
 
     stations = _stations(run)
     behind = [[one["address"] for one in station] for station in stations] if clients[1:] else []
-    paths = namespaces.Namespaces.create(len(behind))
+    asked_sysctls = transport["sysctls"] | {"net.ipv4.tcp_congestion_control": CLIENT_CONGESTION}
+    paths = namespaces.Namespaces.create(len(behind), proxy=bool(proxied))
     sysctls = namespaces.build(
         paths,
-        dict.fromkeys([*addresses, *of_flows]),
-        initial_window=server["initial_window"],
-        sysctls=transport["sysctls"] | {"net.ipv4.tcp_congestion_control": CLIENT_CONGESTION},
+        dict.fromkeys([*([] if proxied else addresses), *of_flows]),
+        initial_window=sender["initial_window"],
+        sysctls=asked_sysctls,
         users=behind,
     )
     inside = {one["name"]: fd for station, fd in zip(stations, paths.clients, strict=True) for one in station}
     started_unix = time.time_ns()
     run |= {"epoch_ns": time.monotonic_ns(), "work_dir": str(work)}
-    server["namespace_inode"] = namespaces.inode(paths.server)
+    sender["namespace_inode"] = namespaces.inode(paths.far)
     run_file = folder / "run.json"
     run_file.write_text(json.dumps(faults.described(run, planted), indent=1))
 
@@ -100,13 +105,32 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         for first, *_ in stations:
             if first["congestion"] != CLIENT_CONGESTION:
                 namespaces.speak(paths, inside[first["name"]], first["congestion"])
+        if proxied:
+            server = host_of(run, "server")
+            namespaces.put_behind_proxy(
+                paths,
+                dict.fromkeys(addresses),
+                to_clients=namespaces.Sending(sender["congestion"], sender["initial_window"]),
+                to_servers=namespaces.Sending(server["congestion"], server["initial_window"]),
+                sysctls=asked_sysctls,
+            )
         before = wiring.settings(paths)
         faults.plant("path", planted, paths)
+        if visits:
+            start("server", ["replay"], paths.server, nice=_SERVER_NICE if behind else 0)
+        proxy = of_proxy = None
+        loading = Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
+        if proxied:
+            parts["server"].wait_ready()
+            proxy = proxying.start(run, paths, work)
+            stack.callback(proxy.kill)
+            if proxied["warm"]:
+                loading.warm(proxy)
+        measured_from = time.monotonic_ns() - run["epoch_ns"]
+        earlier = {end: wiring.counts(paths, end) for end in ("client", "server")}
         changing = run["segments"][0]["changes_wait"]
         start("emulator", ["emulate"], paths.wire, listens=changing)
         start("probe", ["probe-tcp"])
-        if visits:
-            start("server", ["replay"], paths.server, nice=_SERVER_NICE if behind else 0)
         for part in parts.values():
             part.wait_ready()
 
@@ -115,8 +139,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 if not (name in _END_THEMSELVES and part.has_ended()):
                     part.check()
             captures.check()
+            if proxy is not None:
+                proxy.check()
+                proxy.look()
 
-        loading = Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
         loading.prepare(look)
         light_users = light_clients(run)
         if light_users:
@@ -127,12 +153,12 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         loading.origin = time.monotonic_ns()
         if run["flows"]:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
-            traffic = start("flows", verb, paths.server, extra_fds={CLIENT_FD: inside["client"]})
+            traffic = start("flows", verb, paths.far, extra_fds={CLIENT_FD: inside["client"]})
             loading.origin = run["epoch_ns"] + traffic.wait_ready()["begin"]
         origin = loading.origin - run["epoch_ns"]
         if changing and run["flows"]:
             parts["emulator"].tell(str(origin))
-        pids = {name: part.pid for name, part in parts.items()}
+        pids = {name: part.pid for name, part in parts.items()} | ({"proxy": proxy.pid} if proxy else {})
         watched = pids | captures.pids
 
         def disturb() -> None:
@@ -155,23 +181,29 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 time.sleep(LOOK_S)
             of_load = counters = witness.stop()
         duration = time.monotonic_ns() - run["epoch_ns"]
+        if proxy is not None:
+            of_proxy = proxy.stop()
         summaries |= {
             name: parts[name].stop() for name in ("flows", "light", "server", "probe") if name in parts
         }
         if run["flows"]:
             wiring.settled(paths, _crossing_ns(run["segments"][0]))
         missing = captures.finish(paths, loading.secrets())
-        ends = {end: wiring.counts(paths, end) for end in ("client", "server")}
+        ends = {end: wiring.counts(paths, end).since(earlier[end]) for end in earlier}
         summaries["emulator"] = parts["emulator"].stop()
-        last = {end: wiring.counts(paths, end) for end in ends}
+        last = {end: wiring.counts(paths, end).since(earlier[end]) for end in earlier}
         after = wiring.settings(paths)
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
-    joined = join.join(loads, run, work, folder, summaries.get("flows"))
+    joined = join.join(loads, run, work, folder, summaries.get("flows"), of_proxy, measured_from)
     wires = proofs.Wires(before, after, ends, last)
-    against = proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link"))
-    reasons = validity.check(loads, joined, run, summaries, of_load, [*against, *missing], loading)
+    against = [
+        *proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link")),
+        *proxy_checks.check(joined, run),
+        *missing,
+    ]
+    reasons = validity.check(loads, joined, run, summaries, of_load, against, loading)
     verdict = validity.verdict(reasons)
     tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
@@ -218,7 +250,7 @@ class Loading:
         self._run, self._work, self._paths = run, work, paths
         self._inside, self._parts, self._stack = inside, parts, stack
         self._tls_secrets = tls_secrets
-        self._options: dict[int, browser.BrowserOptions] = {}
+        self._told: dict[int, browser.BrowserOptions] = {}
         self.origin = 0
         """The time from which the starts of visits count: CLOCK_MONOTONIC, in ns."""
         self._going: dict[int, visiting.Visiting] = {}
@@ -260,10 +292,18 @@ class Loading:
     def secrets(self) -> dict[str, bytes]:
         """The key logs of each user's browsers."""
         found: dict[str, bytes] = {}
-        for number, options in self._options.items():
+        for number, options in self._told.items():
             user = self._run["visits"][number]["user_agent"]
             found[user] = found.get(user, b"") + capture.key_log(options.key_log)
         return found
+
+    def warm(self, proxy: squid.Squid) -> None:
+        """Loads each page once through the proxy, beside it: nothing of it crosses the emulated link."""
+        first = {visit["site"]: number for number, visit in reversed(list(enumerate(self._run["visits"])))}
+        for number in first.values():
+            options = self._options(number, self._work / f"first-visit-{number}")
+            browser.visit(options, spawn=partial(_in_namespace, self._paths.far))
+        proxy.settle()
 
     def prepare(self, look: Callable[[], None]) -> None:
         """Starts the browsers of each user's first visit, and waits until all could navigate."""
@@ -336,14 +376,20 @@ class Loading:
         return loaded + visit["start_ns"]
 
     def _start(self, number: int) -> None:
+        options = self._told[number] = self._options(number, self._work / f"visit-{number}")
+        spawn = partial(_in_namespace, self._inside[self._run["visits"][number]["client"]])
+        self._going[number] = visiting.Visiting(options, spawn)
+        self._stack.callback(self._going[number].kill)
+
+    def _options(self, number: int, place: Path) -> browser.BrowserOptions:
         visit, run = self._run["visits"][number], self._run
-        told = visit["navigation"]
-        place = self._work / f"visit-{number}"
+        told, proxy = visit["navigation"], run.get("proxy")
         place.mkdir(mode=0o755)
-        options = browser.BrowserOptions(
+        return browser.BrowserOptions(
             url=told["url"],
             http=run["transport"]["http"],
             hosts={origin["host"]: origin["address"] for origin in run["sites"][visit["site"]]["origins"]},
+            proxy=f"{namespaces.SERVER_ADDRESS}:{proxy['port']}" if proxy else None,
             ca_spki_sha256=self._parts["server"].ready["ca_spki_sha256"],
             epoch_ns=run["epoch_ns"],
             work_dir=place,
@@ -354,10 +400,6 @@ class Loading:
             seed=told["seed"],
             tls_secrets=self._tls_secrets,
         )
-        self._options[number] = options
-        spawn = partial(_in_namespace, self._inside[visit["client"]])
-        self._going[number] = visiting.Visiting(options, spawn)
-        self._stack.callback(self._going[number].kill)
 
 
 def _in_namespace(namespace: int, argv: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
@@ -393,7 +435,7 @@ def _ends(
         name = users.get(client["name"], client["name"])
         address = client["address"] if paths.users else None
         ends.append(capture.End(name, "client", inside[client["name"]], "c0", address))
-        ends.append(capture.End(name, "server", paths.server, "s0", address))
+        ends.append(capture.End(name, "server", paths.far, "s0", address))
     return ends
 
 
@@ -401,6 +443,6 @@ def _clients(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in run["hosts"] if one["role"] == "client"]
 
 
-def server_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The server of a run description."""
-    return next(one for one in run["hosts"] if one["role"] == "server")
+def host_of(run: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """The host of a run description with that role, proxy or server."""
+    return next(one for one in run["hosts"] if one["role"] == role)

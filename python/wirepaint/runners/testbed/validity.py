@@ -147,7 +147,7 @@ def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Re
 
 def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The kernel reports what was asked for both ends of each flow's connection; all flows began."""
-    hosts = {host["name"]: host for host in run["hosts"]}
+    hosts = {host["name"]: host for host in run["hosts"]} | {"server": _sender(run)}
     asked = {flow["name"]: flow for flow in run["flows"]}
     own_window = run["checks"].get("flows_with_own_window", ())
     for record in joined.of_flows:
@@ -173,22 +173,43 @@ def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
                 yield Reason("initial_window", severity, f"{found}{why}, {where}", str(window))
     waiting = set(asked) - {record["flow"] for record in joined.of_flows}
     if first := [name for name in waiting if not (asked[name].get("after") or asked[name]["background"])]:
-        yield Reason("flows", "invalid", f"never began: {_some(first)}", "every flow begins")
+        yield Reason("flows", "invalid", f"never began: {some(first)}", "every flow begins")
     # A flow that ended has shut its sender's direction down, and its reader has all bytes.
     if not run["visits"]:
         ended = set(joined.ended_flows)
         late = [name for name in asked if name not in ended and name not in run["checks"].get("endless", ())]
         if late:
-            found = f"not ended after {run['until_ns'] / 1e9:g} s: {_some(late)}"
+            found = f"not ended after {run['until_ns'] / 1e9:g} s: {some(late)}"
             yield Reason("flows", "note", found, "all flows with an end reach it")
 
 
 def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
-    """The kernel reports what was asked for each socket of the server."""
-    server = next(host for host in run["hosts"] if host["role"] == "server")
-    wanted, window = server["congestion"], server["initial_window"]
-    for record in joined.served.values():
-        where = f"connection to {record['server_address']} from port {record['client_port']}"
+    """The kernel reports what was asked for each socket that sends down the path."""
+    sender = _sender(run)
+    own_window = run["checks"]["own_initial_window"]
+    yield from sends_as_asked(joined.served.values(), sender, own_window=own_window)
+    if not joined.served:
+        yield Reason("congestion", "invalid", "no record of any server connection", sender["congestion"])
+
+
+def _sender(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The host that sends down the emulated path: the proxy, else the server."""
+    hosts = {host["role"]: host for host in run["hosts"]}
+    return hosts.get("proxy") or hosts["server"]
+
+
+def sends_as_asked(
+    records: Iterable[Mapping[str, Any]], host: Mapping[str, Any], *, own_window: bool
+) -> Iterator[Reason]:
+    """Reasons against sockets with another congestion control or initial window than their host's.
+
+    ``own_window``: the congestion control chooses the window itself. A window that was not read is no reason.
+    """
+    wanted, window = host["congestion"], host["initial_window"]
+    for record in records:
+        where = record.get("where") or (
+            f"connection to {record['server_address']} from port {record['client_port']}"
+        )
         for key in ("congestion", "congestion_end"):
             if record.get(key) != wanted:
                 when = "when accepted" if key == "congestion" else "at its end"
@@ -198,10 +219,8 @@ def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
         if found == 1 and record.get("handshake_retrans"):
             # RFC 5681 section 3.1: after the loss of a SYN-ACK the initial window is one segment.
             yield Reason("initial_window", "note", f"1 after a lost SYN-ACK, {where}", str(window))
-        elif found != window and not run["checks"]["own_initial_window"]:
+        elif found not in (None, window) and not own_window:
             yield Reason("initial_window", "invalid", f"{found}, {where}", str(window))
-    if not joined.served:
-        yield Reason("congestion", "invalid", "no record of any server connection", wanted)
 
 
 def _versions(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
@@ -266,19 +285,20 @@ def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator
     # Objects that no rehearsal asked for are left out of the page; those that some asked for are optional.
     sometimes = [r["url"] for r in missing if not r.get("expected", True) and _is_asked(r, run)]
     if sometimes:
-        yield Reason("objects", "note", f"not requested: {_some(sometimes)}", every)
+        yield Reason("objects", "note", f"not requested: {some(sometimes)}", every)
     if certain := [resource["url"] for resource in missing if resource.get("expected", True)]:
-        yield Reason("objects", "invalid", f"not requested: {_some(certain)}", every)
+        yield Reason("objects", "invalid", f"not requested: {some(certain)}", every)
     extra = [row["url"] for row, resource in loaded if resource is None and row["method"] != "OPTIONS"]
     if extra:
-        yield Reason("objects", "invalid", f"not in the recording: {_some(extra)}", every)
+        yield Reason("objects", "invalid", f"not in the recording: {some(extra)}", every)
     surprises = [row for row, r in loaded if r is not None and not _is_asked(r, run)]
     for severity, late in (("invalid", False), ("note", True)):
         # A request after the load event cannot have delayed it.
         if urls := [row["url"] for row in surprises if (row["discovered"] > load.load_event) is late]:
-            found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {_some(urls)}"
+            found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {some(urls)}"
             yield Reason("objects", severity, found, "what the rehearsals asked for")
     heads = {_key(r["method"], r["url"]): r.get("head_bytes", 0) for r in joined.requests}
+    heads |= {_key(one.method, one.url): one.head_bytes for one in joined.log}
     for row, resource in loaded:
         if resource is None or row["failed"]:
             continue
@@ -295,7 +315,7 @@ def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator
                 yield Reason("bytes", "invalid", found, f"{body} bytes and {head} of headers")
     unanswered = {record["url"] for record in joined.requests if record["matched"] == "none"}
     if unanswered:
-        found = f"the server has no recording of {_some(unanswered)}"
+        found = f"the server has no recording of {some(unanswered)}"
         yield Reason("server", "invalid", found, "an answer for each request")
 
 
@@ -320,7 +340,7 @@ def _is_asked(resource: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
     return not run["checks"]["rehearsed"] or resource.get("rehearsed") is not None
 
 
-def _some(addresses: Iterable[str]) -> str:
+def some(addresses: Iterable[str]) -> str:
     """The first few addresses, and how many more there are."""
     urls = sorted(set(addresses))
     more = f" and {len(urls) - 3} more" if len(urls) > 3 else ""

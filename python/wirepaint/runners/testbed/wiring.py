@@ -28,8 +28,11 @@ _NET = Path("/proc/thread-self/net")
 _SYSCTLS = Path("/proc/sys/net/ipv4")
 _MOVING = {"tcp_available_congestion_control", "tcp_allowed_congestion_control", "tcp_fastopen_key"}
 """Settings that are not compared: those of the whole host, which may change, and a secret."""
-_DEVICES = {"client": ("c0",), "wire": ("c1", "s1"), "server": ("s0",)}
+_END = {"client": "c0", "server": "s0"}
+"""The devices at the ends of the emulated link."""
 ETHERNET_BYTES = 14
+_RECEIVED, _SENT = 1, 9
+"""Place of the packets sent in a line of /proc/net/dev."""
 LONGEST_S = 5.0
 """Longest wait for the packets under way at the end of flows."""
 _OFFLOADS = {"tx checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
@@ -38,7 +41,7 @@ _OFFLOADS = {"tx checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 
 @dataclass(frozen=True)
 class Counts:
-    """Packets of one end of the path since it was built."""
+    """Packets of one end of the emulated link since it was built."""
 
     sent: int
     received: int
@@ -47,18 +50,30 @@ class Counts:
     dropped: int
     """Packets that the device dropped, in either direction."""
     segments: int
-    """Segments that left TCP, retransmissions included (tcpOutSegs and tcpRetransSegs, RFC 4022)."""
+    """Segments that left TCP to the link, retransmitted ones too (tcpOutSegs, tcpRetransSegs, RFC 4022)."""
     opened: int
     """Connections that this end opened, and those that it accepted (tcpActiveOpens, tcpPassiveOpens)."""
     accepted: int
     others: int
     """UDP and ICMP packets sent."""
 
+    def since(self, before: Counts) -> Counts:
+        """The counts from an earlier reading on."""
+        return Counts(**{name: value - getattr(before, name) for name, value in vars(self).items()})
+
+
+def _places(namespaces: Namespaces) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Each namespace of the path by name, with its devices."""
+    places = {"client": (namespaces.client, ("c0",)), "wire": (namespaces.wire, ("c1", "s1"))}
+    if namespaces.proxy is None:
+        return places | {"server": (namespaces.server, ("s0",))}
+    return places | {"proxy": (namespaces.proxy, ("s0", "p0")), "server": (namespaces.server, ("o0",))}
+
 
 def settings(namespaces: Namespaces) -> dict[str, str]:
     """Settings of devices, routes, neighbours and addresses; at the ends also of IP and TCP."""
     found: dict[str, str] = {}
-    places = {name: (getattr(namespaces, name), devices) for name, devices in _DEVICES.items()}
+    places = _places(namespaces)
     places |= {f"user {number}": (fd, ("c0",)) for number, fd in enumerate(namespaces.users)}
     for name, (fd, devices) in places.items():
         with namespaces.inside(fd), IPRoute() as ip:
@@ -69,7 +84,11 @@ def settings(namespaces: Namespaces) -> dict[str, str]:
             found[f"{name} devices"] = ", ".join(sorted(links))
             found[f"{name} routes"] = "; ".join(sorted(_route(route, names) for route in ip.get_routes()))
             found[f"{name} neighbours"] = "; ".join(
-                sorted(f"{n.get_attr('NDA_DST')} {n.get_attr('NDA_LLADDR')}" for n in ip.get_neighbours())
+                sorted(
+                    f"{n.get_attr('NDA_DST')} {n.get_attr('NDA_LLADDR')}"
+                    for n in ip.get_neighbours()
+                    if names[n["ifindex"]] != "lo"
+                )
             )
             found[f"{name} addresses"] = ", ".join(sorted(a.get_attr("IFA_ADDRESS") for a in ip.get_addr()))
             if name != "wire":
@@ -78,15 +97,21 @@ def settings(namespaces: Namespaces) -> dict[str, str]:
 
 
 def counts(namespaces: Namespaces, end: str) -> Counts:
-    """Packet counts of one ``end`` of the path, "client" or "server"; at an edge those of all its users."""
-    [device] = _DEVICES[end]
-    with namespaces.inside(getattr(namespaces, end)):
-        numbers = _numbers(device)
+    """Packet counts of one ``end`` of the emulated link: "client", or "server" for the far one.
+
+    At an edge the counts of TCP are those of all its users.
+    """
+    device = _END[end]
+    with namespaces.inside(namespaces.client if end == "client" else namespaces.far):
+        of_devices = _of_devices()
         protocols = [] if end == "client" and namespaces.users else [_protocols()]
         # The kernel counts a SYN-ACK that is sent again both as sent and as retransmitted. A SYN counts once.
         twice = _protocols("netstat")["TcpExt"]["TCPSynRetrans"] if end == "server" else 0
         # With generic receive offload (NAPI) veth counts a packet after removing its header.
         header = 0 if _offload(device, _OFFLOADS["gro"]) else ETHERNET_BYTES
+    numbers = of_devices.pop(device)
+    # A proxy has a device more, and maybe packets of its own over the loopback device.
+    elsewhere = sum(fields[_SENT] for fields in of_devices.values()) if end == "server" else 0
     for fd in namespaces.users if end == "client" else ():
         with namespaces.inside(fd):
             protocols.append(_protocols())
@@ -95,11 +120,11 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
         return sum(of_one[protocol][name] for of_one in protocols for name in names)
 
     return Counts(
-        sent=numbers[9],
-        received=numbers[1],
+        sent=numbers[_SENT],
+        received=numbers[_RECEIVED],
         received_bytes=numbers[0] - header * numbers[1],
         dropped=numbers[3] + numbers[11],
-        segments=count("Tcp", "OutSegs", "RetransSegs") - twice,
+        segments=count("Tcp", "OutSegs", "RetransSegs") - twice - elsewhere,
         opened=count("Tcp", "ActiveOpens"),
         accepted=count("Tcp", "PassiveOpens"),
         others=count("Udp", "OutDatagrams") + count("Icmp", "OutMsgs"),
@@ -121,8 +146,10 @@ def seen(device: str) -> int:
 
     Packets that generic receive offload merged are one for IP and the capture, but several for the device.
     """
-    of_loopback = _numbers("lo")[1]
-    return _numbers(device)[9] + _protocols()["Ip"]["InReceives"] - of_loopback
+    of_devices = _of_devices()
+    sent = of_devices.pop(device)[_SENT]
+    elsewhere = sum(fields[_RECEIVED] for fields in of_devices.values())
+    return sent + _protocols()["Ip"]["InReceives"] - elsewhere
 
 
 def settled(namespaces: Namespaces, path_ns: int) -> dict[str, Counts]:
@@ -141,11 +168,10 @@ def settled(namespaces: Namespaces, path_ns: int) -> dict[str, Counts]:
     return found
 
 
-def _numbers(device: str) -> list[int]:
-    """Counters of a device of the present namespace, in the order of /proc/net/dev."""
+def _of_devices() -> dict[str, list[int]]:
+    """Counters of the devices of the present namespace, in the order of /proc/net/dev."""
     lines = (line.partition(":") for line in (_NET / "dev").read_text().splitlines())
-    fields = next(fields for name, _, fields in lines if name.strip() == device)
-    return [int(field) for field in fields.split()]
+    return {name.strip(): [int(field) for field in fields.split()] for name, colon, fields in lines if colon}
 
 
 def _protocols(file: str = "snmp") -> dict[str, dict[str, int]]:

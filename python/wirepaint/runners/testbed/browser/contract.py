@@ -28,6 +28,8 @@ class BrowserOptions:
     name resolves."""
     work_dir: Path
     """Folder on tmpfs that every user can enter; the visit makes its own folder ``browser`` in it."""
+    proxy: str | None = None
+    """Address and port of an HTTP proxy for every request, which then resolves the names of ``hosts``."""
     epoch_ns: int = 0
     """CLOCK_MONOTONIC in nanoseconds at time 0 of the trace."""
     ca_spki_sha256: str | None = None
@@ -121,6 +123,8 @@ class Request:
     status: int | None = None
     protocol: str | None = None
     connection: int | None = None
+    cache: str | None = None
+    """What a proxy says in the response of its cache (X-Cache, or Cache-Status of RFC 9211)."""
     encoded_bytes: int = 0
     decoded_bytes: int = 0
     from_cache: bool = False
@@ -150,6 +154,8 @@ class Connection:
     closed: int | None = None
     protocol: str | None = None
     """Negotiated by ALPN; None for plain connections."""
+    tunnelled: bool = False
+    """It goes through an HTTP proxy by CONNECT: TLS begins after the proxy's answer."""
     resumed: bool = False
     """True when the TLS session was resumed."""
     tls: str | None = None

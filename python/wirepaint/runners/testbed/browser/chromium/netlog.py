@@ -245,6 +245,12 @@ class _Reader:
             connection.client_address, connection.client_port = _endpoint(params.get("local_address", ""))
             connection.server_address, connection.server_port = _endpoint(params.get("remote_address", ""))
 
+    def _on_HTTP_TRANSACTION_TUNNEL_SEND_REQUEST(
+        self, source: int, time: int, phase: int, params: dict[str, Any]
+    ) -> None:
+        if phase == self._begin and (socket := self._sockets.get(source)):
+            socket.connection.tunnelled = True
+
     def _on_SSL_CONNECT(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
         if (socket := self._sockets.get(source)) is None:
             return

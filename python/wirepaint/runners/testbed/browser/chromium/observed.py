@@ -75,6 +75,7 @@ class Observed:
             status=exchange.status,
             protocol=exchange.protocol,
             connection=exchange.connection or (request.connection if request else None),
+            cache=_cache(exchange.headers),
             encoded_bytes=encoded,
             decoded_bytes=exchange.decoded_bytes,
             from_cache=exchange.from_cache,
@@ -98,9 +99,16 @@ class Observed:
             if exchange.connection == connection.number and exchange.connect:
                 begin, end = map(self.ns, exchange.connect)
                 if abs(begin - opened) <= SAME_CONNECT_NS:
-                    opened, connected, tls_done = begin, end, self._maybe(exchange.tls_done)
+                    opened, tls_done = begin, self._maybe(exchange.tls_done)
+                    if not connection.tunnelled:
+                        connected = end  # DevTools counts a CONNECT as part of the connect
                     break
         return replace(connection, opened=opened, connected=connected, tls_done=tls_done, closed=closed)
+
+
+def _cache(headers: Mapping[str, str]) -> str | None:
+    named = {name.lower(): value for name, value in headers.items()}
+    return named.get("x-cache") or named.get("cache-status")
 
 
 def _pair(

@@ -94,6 +94,11 @@ def version(binary: Path | None = None) -> str:
 def arguments(options: BrowserOptions) -> list[str]:
     """The command line of one visit. File descriptors 3 and 4 must be the DevTools pipe."""
     rules = [f"MAP {host} {address}" for host, address in sorted(options.hosts.items())]
+    through: list[str] = []
+    if options.proxy is not None:
+        rules = [f"EXCLUDE {options.proxy.partition(':')[0]}"]
+        # Without the list, Chromium would ask loopback names directly.
+        through = [f"--proxy-server=http://{options.proxy}", "--proxy-bypass-list=<-loopback>"]
     rules.append("MAP * ~NOTFOUND")
     trust = (
         [f"--ignore-certificate-errors-spki-list={options.ca_spki_sha256}"] if options.ca_spki_sha256 else []
@@ -101,7 +106,7 @@ def arguments(options: BrowserOptions) -> list[str]:
     # Math.random() repeats from visit to visit, so pages that draw cache busters repeat too.
     seed = f"--js-flags=--random-seed={options.seed % 2**31 or 1}"
     secrets = [f"--ssl-key-log-file={options.key_log}"] if options.tls_secrets else []
-    more = [*HTTP_FLAGS[options.http], *trust, *secrets, seed]
+    more = [*HTTP_FLAGS[options.http], *through, *trust, *secrets, seed]
     return command_line(
         options.home, netlog_file(options), options.viewport, rules=rules, more=more, binary=options.binary
     )

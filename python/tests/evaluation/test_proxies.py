@@ -1,0 +1,121 @@
+"""Proxies as levels of an axis, and the tables that name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wirepaint.errors import UsageError
+from wirepaint.evaluation import Plan, plan
+from wirepaint.evaluation.pages import PageRef
+
+EVALUATION = """
+title = "Proxies"
+backend = "{backend}"
+warmup = false
+[scenarios]
+network = ["lte"]
+http = ["h1"]
+{scenarios}
+{tables}
+"""
+USER = """
+[[user_agents]]
+pages = ["one"]
+visits = 1
+"""
+
+
+def planned(
+    folder: Path, scenarios: str = "", tables: str = "", backend: str = "testbed", user: str = USER
+) -> Plan:
+    file = folder / "evaluation.toml"
+    file.write_text(EVALUATION.format(backend=backend, scenarios=scenarios, tables=tables + user))
+    return plan(file, page_resolver=lambda page, base, _: PageRef(name=page, folder=base, sha256="0" * 64))
+
+
+def test_squid_needs_no_table_and_has_a_cold_memory_cache(tmp_path: Path) -> None:
+    [run] = planned(tmp_path, 'proxy = ["squid"]').runs
+    assert (run.proxy.kind, run.proxy.cache, run.proxy.warm, run.proxy.tls) == (
+        "squid",
+        "memory",
+        False,
+        "tunnel",
+    )
+    assert run.proxy.congestion is not None and run.proxy.congestion.name == "cubic"
+    assert run.proxy.initial_window == 10
+
+
+def test_a_table_says_what_a_proxy_is(tmp_path: Path) -> None:
+    table = """
+[[proxies]]
+name = "edge"
+cache = "disk"
+size = "64 MiB"
+warm = true
+tls = "terminate"
+congestion = "reno"
+initial_window = 4
+"""
+    [none, edge] = sorted(planned(tmp_path, 'proxy = ["none", "edge"]', table).runs, key=lambda r: r.key)[
+        ::-1
+    ]
+    assert (none.key, edge.key) == ("lte-cubic-h1-none.user.one.v01", "lte-cubic-h1-edge.user.one.v01")
+    assert edge.proxy.cache_bytes == 64 * 2**20 and edge.proxy.warm and edge.proxy.initial_window == 4
+    assert edge.proxy.congestion is not None and edge.proxy.congestion.name == "reno"
+
+
+def test_random_elements_do_not_depend_on_the_proxy(tmp_path: Path) -> None:
+    [plain] = planned(tmp_path).runs
+    assert {run.seed for run in planned(tmp_path, 'proxy = ["none", "squid"]').runs} == {plain.seed}
+    assert plain.key == "lte-cubic-h1.user.one.v01"
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "table", "error"),
+    [
+        ('proxy = ["squit"]', "", r'proxy\[0\]: found "squit"; .*one of none, squid \(did you mean "squid"'),
+        (
+            'proxy = ["a"]',
+            'name = "a"\nwarm = true\ncache = "none"',
+            r"proxies\[0\].warm: found true with cache",
+        ),
+        (
+            'proxy = ["a"]',
+            'name = "a"\ncongestion = "own.c"',
+            r"proxies\[0\].congestion: .*scenarios.congestion",
+        ),
+        ('proxy = ["a"]', 'name = "a"\nsize = "1 kB"', r"proxies\[0\].size: .*1 MiB to 4096 MiB"),
+        ('proxy = ["a"]', 'name = "a"\ncold = true', r"proxies\[0\].cold"),
+        ("", 'name = "none"', r'proxies\[0\].name: found "none"'),
+    ],
+)
+def test_what_no_proxy_can_be_is_refused(tmp_path: Path, scenarios: str, table: str, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        planned(tmp_path, scenarios, f"[[proxies]]\n{table}" if table else "")
+
+
+def test_a_proxy_that_ends_tls_needs_http_1(tmp_path: Path) -> None:
+    ends = '[[proxies]]\nname = "ends"\ntls = "terminate"\n'
+    assert planned(tmp_path, 'proxy = ["ends"]', ends).runs[0].proxy.tls == "terminate"
+    (tmp_path / "evaluation.toml").write_text(
+        (tmp_path / "evaluation.toml").read_text().replace('http = ["h1"]', 'http = ["h1", "h2"]')
+    )
+    with pytest.raises(UsageError, match=r"scenarios.http: .*speaks HTTP/1.1 to browsers"):
+        plan(tmp_path / "evaluation.toml")
+
+
+@pytest.mark.parametrize("backend", ["simulator", "both"])
+def test_the_simulator_refuses_proxies(tmp_path: Path, backend: str) -> None:
+    with pytest.raises(UsageError, match="the simulator has no proxies yet"):
+        planned(tmp_path, 'proxy = ["squid"]', backend=backend)
+
+
+def test_flows_alone_refuse_proxies(tmp_path: Path) -> None:
+    flows = '[[flows]]\nname = "bulk"\nbulk = "1 MB"\n'
+    file = tmp_path / "evaluation.toml"
+    text = EVALUATION.format(backend="testbed", scenarios='proxy = ["squid"]', tables=flows)
+    file.write_text(text.replace('http = ["h1"]\n', ""))
+    with pytest.raises(UsageError, match="flows do not pass a proxy"):
+        plan(file)
