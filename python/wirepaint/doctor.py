@@ -43,6 +43,7 @@ WITHOUT_ROOT = (
     "network show",
     "compare",
     "flows",
+    "users",
     "report",
     "export",
     "verify",

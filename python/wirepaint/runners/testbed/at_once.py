@@ -28,6 +28,8 @@ SLOWER = 0.10
 _PER_CORE = 2
 """Browsers for each core where nothing was measured."""
 _VISITS = 3
+_APART_MS = 1_000
+"""On average between two users: a page load takes longer, so loads overlap."""
 _EVALUATION = """
 title = "Browsers at once"
 backend = "testbed"
@@ -59,7 +61,9 @@ class Step:
 
 
 def measure(say: Callable[[Step], None]) -> int:
-    """Measures how many browsers load a page of 100 ms round trips as fast as one alone does, and keeps it.
+    """Measures how many browsers load a page as fast as one alone does, where users begin one a second.
+
+    The page has round trips of 100 ms. The number is kept.
 
     ``say`` is told each step; this takes a minute. Raises MachineLacks or UsageError as a testbed run does.
     """
@@ -106,11 +110,13 @@ def _browsers(run: ResolvedRun) -> int:
 
 
 def _load_ms(count: int, cells: Cells) -> float:
-    """Median page load time of ``count`` users who begin within the time that a load takes."""
+    """Median page load time of ``count`` users."""
     found: list[float] = []
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "browsers.toml"
-        file.write_text(_EVALUATION.format(count=count, visits=_VISITS, spread=max(1, 250 * (count - 1))))
+        file.write_text(
+            _EVALUATION.format(count=count, visits=_VISITS, spread=max(1, _APART_MS * (count - 1)))
+        )
         for number, run in enumerate(plan(file).runs):
             folder = Path(scratch) / str(number)
             folder.mkdir()
