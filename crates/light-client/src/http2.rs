@@ -150,7 +150,7 @@ impl Http2 {
             self.streams.retain(|stream| !matches!(stream.answer, Answer::Complete));
             if let Some(Err(error)) = ended
                 && !error.is_io()
-                && !error.is_go_away()
+                && !(error.is_go_away() && error.is_remote())
             {
                 return Err(Fault::new(format!("HTTP/2: {error}")));
             }
@@ -361,5 +361,62 @@ impl AsyncWrite for Half {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(number: u32) -> Request {
+        let [method, authority, path] = ["GET", "a.test", "/"].map(str::to_owned);
+        Request { number, method, authority, path, fields: Vec::new(), body: 0 }
+    }
+
+    #[test]
+    fn a_changed_priority_is_a_frame_of_its_own_behind_its_request() {
+        let mut http = Http2::new().unwrap();
+        let low = Priority { urgency: 3, incremental: true };
+        http.ask(request(7), low);
+        http.drive(&mut Vec::new()).unwrap();
+        assert!(!http.output().is_empty());
+        http.raise(7, Priority { urgency: 1, incremental: true });
+        let frame = [&[0, 0, 10, PRIORITY_UPDATE, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], b"u=1, i"].concat();
+        assert_eq!(http.output(), frame);
+        http.raise(8, low);
+        assert!(http.output().is_empty(), "nobody asked for it");
+    }
+
+    #[test]
+    fn a_priority_that_changes_before_the_request_is_written_goes_with_it() {
+        let mut http = Http2::new().unwrap();
+        http.ask(request(7), Priority { urgency: 3, incremental: true });
+        http.output();
+        http.raise(7, Priority { urgency: 0, incremental: false });
+        assert!(http.output().is_empty());
+        assert_eq!(http.waiting[0].1, Priority { urgency: 0, incremental: false });
+    }
+
+    #[test]
+    fn what_is_not_http2_is_a_fault() {
+        let mut http = Http2::new().unwrap();
+        let fault = http.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut Vec::new()).unwrap_err();
+        assert!(fault.0.starts_with("HTTP/2: "), "{}", fault.0);
+    }
+
+    #[test]
+    fn frames_are_counted_wherever_they_are_cut() {
+        let mut http = Http2::new().unwrap();
+        http.ask(request(7), Priority::default());
+        http.drive(&mut Vec::new()).unwrap();
+        let frame = |kind: u8, stream: u8, bytes: u8| {
+            [&[0, 0, bytes, kind, 0, 0, 0, 0, stream][..], &vec![0; usize::from(bytes)]].concat()
+        };
+        let all = [frame(HEADERS, 1, 20), frame(DATA, 1, 50), frame(DATA, 3, 9), frame(DATA, 1, 1)].concat();
+        for cut in 1..all.len() {
+            let mut frames = Frames::default();
+            all.chunks(cut).for_each(|bytes| frames.count(bytes, &http.streams));
+            assert_eq!((frames.head(1), frames.around(1), frames.around(3)), (29, 18, 0), "{cut}");
+        }
     }
 }
