@@ -58,3 +58,19 @@ def test_more_browsers_than_were_measured_are_refused_on_the_testbed_alone(
     assert not (tmp_path / "results").exists()
     cache.write_text(json.dumps({"cores": os.cpu_count(), "browsers": 9}))
     at_once.check(plan(file, "testbed").runs)
+
+
+def test_browsers_that_load_one_after_another_are_not_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "users.toml"
+    file.write_text(USERS)
+    [run] = plan(file, "testbed").runs
+    assert at_once.loading(run) == 9
+    file.write_text(f'{USERS}pages = ["kit", "agency"]\nthink = "10 s"\n'.replace('pages = ["kit"]\n', "", 1))
+    [run] = plan(file, "testbed").runs
+    assert at_once.loading(run) == 9
+    file.write_text(USERS + 'spread = "900 s"\n')
+    [run] = plan(file, "testbed").runs
+    assert at_once.loading(run) < 4
+    file.write_text(USERS + 'browser = "light"\n')
+    [run] = plan(file, "testbed").runs
+    assert at_once.loading(run) == 0

@@ -22,6 +22,8 @@ from wirepaint.results.durable import write
 from wirepaint.runners import testbed
 from wirepaint.runners.testbed.cells import Cells
 
+LOAD_S = 3.0
+"""Time of a page load, for an estimate of how many overlap."""
 TRIED = (1, 2, 3, 4, 6, 8, 12, 16)
 SLOWER = 0.10
 """Of the page load time: more is too many."""
@@ -97,16 +99,26 @@ def limit() -> int:
 
 def check(runs: Iterable[ResolvedRun]) -> None:
     """Raises MachineLacks if a testbed run has more browsers than this machine bears."""
-    most = max((_browsers(run) for run in runs if run.backend == "testbed"), default=0)
+    most = max((loading(run) for run in runs if run.backend == "testbed"), default=0)
     if most > (borne := limit()) and most > 1:
         raise MachineLacks(
             f"{most} browsers would load pages at once, and this machine bears {borne}",
-            "Fewer users, --backend simulator, or `wirepaint doctor --browsers`, which measures it.",
+            "Fewer or light users, more spread, or --backend simulator; `wirepaint doctor --browsers` measures it.",
         )
 
 
-def _browsers(run: ResolvedRun) -> int:
-    return sum(not user.is_light for user in run.users)
+def loading(run: ResolvedRun) -> int:
+    """Browsers of a run that may load pages at the same time, if a load takes ``LOAD_S``."""
+    begins: list[float] = []
+    for visit in run.visits:
+        before = begins[visit.after] + LOAD_S if visit.after is not None else 0.0
+        begins.append(before + visit.start_ns / 1e9)
+    of_browsers = [
+        begin for begin, visit in zip(begins, run.visits, strict=True) if not run.users[visit.user].is_light
+    ]
+    return max(
+        (sum(0 <= begin - other < LOAD_S for other in of_browsers) for begin in of_browsers), default=0
+    )
 
 
 def _load_ms(count: int, cells: Cells) -> float:

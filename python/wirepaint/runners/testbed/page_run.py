@@ -46,8 +46,8 @@ _END_THEMSELVES = ("flows", "light")
 """Parts that end before they are told to."""
 LOOK_S = 0.02
 """Period of the looks at the parts."""
-_SERVER_NICE = -10
-"""Of the server beside several browsers. It is the machine of others, and would wait for them."""
+_NICE = -10
+"""Of the server beside several browsers, and of light users: they stand for machines of others."""
 
 
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         before = wiring.settings(paths)
         faults.plant("path", planted, paths)
         if visits:
-            start("server", ["replay"], paths.server, nice=_SERVER_NICE if behind else 0)
+            start("server", ["replay"], paths.server, nice=_NICE if behind else 0)
         proxy = of_proxy = None
         loading = Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
         if proxied:
@@ -149,7 +149,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             trusted = parts["server"].ready["ca_spki_sha256"]
             verb = ["light", f"--client-namespace={CLIENT_FD}", f"--ca-spki-sha256={trusted}", "--waits"]
             namespace = inside[light_users[0]["name"]]
-            start("light", verb, extra_fds={CLIENT_FD: namespace}, listens=True).wait_ready()
+            start("light", verb, extra_fds={CLIENT_FD: namespace}, listens=True, nice=_NICE).wait_ready()
         loading.origin = time.monotonic_ns()
         if run["flows"]:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
