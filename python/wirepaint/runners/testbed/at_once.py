@@ -103,7 +103,8 @@ def check(runs: Iterable[ResolvedRun]) -> None:
     if most > (borne := limit()) and most > 1:
         raise MachineLacks(
             f"{most} browsers would load pages at once, and this machine bears {borne}",
-            "Fewer or light users, more spread, or --backend simulator; `wirepaint doctor --browsers` measures it.",
+            "Fewer users, light ones, more spread, or --backend simulator; "
+            "`wirepaint doctor --browsers` measures how many.",
         )
 
 
