@@ -12,6 +12,7 @@ import pytest
 
 from wirepaint import figures, metrics
 from wirepaint.dataplane.description import FORMAT
+from wirepaint.report import visits
 from wirepaint.results import Results
 from wirepaint.runners.description import client_address
 
@@ -125,6 +126,22 @@ def test_the_report_shows_the_users_and_their_shares_over_time(results: Path, tm
     # A second shows what the link carries, and a little that a browser read late.
     summed = frame.frame.group_by("condition", "time").agg(pl.col("value").sum())["value"]
     assert 10 < summed.max() <= 22  # type: ignore[operator]
+
+
+def test_the_waterfall_of_each_user_and_page_is_its_own(results: Path) -> None:
+    opened = Results.open(results)
+    chosen = visits.choose(metrics.table(opened, None), ("valid",), "page_load_time")
+    medians = [choice for choice in chosen if choice.role == "median"]
+    assert len(medians) == 2 * 3
+    for choice in medians:
+        shown = visits.visit(opened, choice)
+        assert shown is not None
+        assert str(choice.levels["page"]) in shown["url"] or choice.levels["page"] == "agency"
+        requests = opened.trace(choice.run_key, "object").group_by("visit").len()
+        page = opened.trace(choice.run_key, "page").filter(pl.col("url") == shown["url"])
+        sizes = requests.join(page, on="visit")["len"].unique().to_list()
+        assert [len(shown["objects"])] == sizes
+        assert set(shown["tcp"]) <= {str(row["connection"]) for row in shown["connections"]}
 
 
 def test_a_page_of_a_group_that_cannot_be_read_fails_its_runs_and_no_other(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "manifest: an older one": (
         write("manifest.json", '{"format": 1}'),
-        "manifest.json: found format 1; accepted: format 4",
+        "manifest.json: found format 1; accepted: format 5",
     ),
     "manifest: no evaluation": (
         manifest(lambda m: m.pop("evaluation")),

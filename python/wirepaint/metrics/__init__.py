@@ -13,7 +13,7 @@ Start with :func:`table`. If a trace does not determine a metric, it is null wit
 """
 
 from wirepaint.metrics._flow import group as group_of
-from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric
+from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric, of_visit
 from wirepaint.metrics._registry import compute, get, measure, registry
 from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, table
 
@@ -33,6 +33,7 @@ __all__ = [
     "levels",
     "measure",
     "metric",
+    "of_visit",
     "registry",
     "table",
 ]

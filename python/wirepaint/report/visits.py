@@ -12,11 +12,13 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
+from wirepaint.metrics import of_visit
 from wirepaint.results import journal
 
 TICK = 10_000
@@ -100,13 +102,18 @@ def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Cho
 
 
 def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
-    """The data of one visit for the waterfall; None if the run has no page row."""
+    """The data of one visit for the waterfall; None if the run has no row of it."""
     pages = traces.trace(choice.run_key, "page")
-    if not pages.height or pages["navigation_start"][0] is None:
+    page = _chosen(pages, choice)
+    if page is None or page["navigation_start"] is None:
         return None
-    page = pages.row(0, named=True)
     start = int(page["navigation_start"])
-    objects = traces.trace(choice.run_key, "object").sort("queued", "sent", "request", nulls_last=True)
+    of_one = of_visit(partial(traces.trace, choice.run_key), page["visit"] or 0)
+    connections = of_one("connection")
+    tcp = traces.trace(choice.run_key, "tcp")
+    if pages.height > 1:
+        tcp = tcp.filter(pl.col("connection").is_in(connections["connection"].to_list()))
+    objects = of_one("object").sort("queued", "sent", "request", nulls_last=True)
     ends = [page["load_event"], page["largest_contentful_paint"], objects["last_byte"].max()]
     end = max((int(e) for e in ends if isinstance(e, int)), default=start + 1_000_000)
     end += (end - start) // 50
@@ -119,15 +126,21 @@ def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
         ],
         "columns": OBJECT_COLUMNS,
         "objects": object_rows(objects, start),
-        "chunks": chunk_series(objects, traces.trace(choice.run_key, "chunk"), start),
+        "chunks": chunk_series(objects, of_one("chunk"), start),
         "connections": connection_rows(
-            traces.trace(choice.run_key, "connection"),
-            start,
-            group_hosts(traces.trace(choice.run_key, "group")),
+            connections, start, group_hosts(traces.trace(choice.run_key, "group"))
         ),
-        "tcp": tcp_series(traces.trace(choice.run_key, "tcp"), start, end),
+        "tcp": tcp_series(tcp, start, end),
         "link": link_series(traces.trace(choice.run_key, "link"), start, end),
     }
+
+
+def _chosen(pages: pl.DataFrame, choice: Choice) -> dict[str, Any] | None:
+    """The row of the chosen visit; of equal users that of the first."""
+    if pages.height > 1:
+        user = pl.col("user_agent").str.split(".").list.first() == choice.levels["user_agent"]
+        pages = pages.filter(user & (pl.col("page") == choice.levels["page"])).sort("visit")
+    return pages.row(0, named=True) if pages.height else None
 
 
 def ticks(time: int | None, start: int) -> int | None:

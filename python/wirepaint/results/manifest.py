@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 EVALUATION = "evaluation.toml"
-FORMAT = 4
+FORMAT = 5
 
 
 class _Read(BaseModel):
