@@ -502,7 +502,8 @@ fn applications_over_one_shared_window_end_and_repeat() {
     let visits: Vec<Value> = (0..4).map(|n| visit(n * 150, 0, 0, 150_000)).collect();
     // An application is notified when another connection's ACK makes room to write.
     let transport = json!({"sysctls": {"net.ipv4.tcp_notsent_lowat": "4096"}});
-    let rest = json!({"flows": flows, "browsers": {"chromium": chromium()}, "visits": visits, "transport": transport, "until_ns": 60 * SECOND});
+    let (pages, visits) = apart(&visits);
+    let rest = json!({"flows": flows, "browsers": {"chromium": chromium()}, "pages": pages, "visits": visits, "transport": transport, "until_ns": 60 * SECOND});
     let path = network(direction(5.0, 20.0, 20, 0.03), direction(5.0, 20.0, 100, 0.01));
     let mut asked = described(path, rest);
     asked["hosts"] = json!([

@@ -161,6 +161,9 @@ class EvaluationFile(Table):
     def _something_to_do(self) -> EvaluationFile:
         if not self.user_agents and not self.flows:
             raise refused("a table [[user_agents]] or [[flows]]", "neither", "user_agents")
+        if self.stop is not None and any(agent.group for agent in self.user_agents):
+            accepted = "no such table with users together: they are no repetitions of each other"
+            raise refused(accepted, "[stop]", "stop")
         if self.user_agents:
             for key in ("repeats", "duration"):
                 if getattr(self, key) is not None:

@@ -22,6 +22,9 @@ from wirepaint.evaluation.model import MOST_TOGETHER, THINK_NS, EvaluationFile, 
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.reading import differ, show
 
+_HOSTS = ("client", "proxy", "server")
+MOST_CAPTURED = 16
+"""Users of a run with captures: each has two programs and 32 MiB of the kernel's memory."""
 PageResolver = Callable[[str, Path, str], PageRef]
 Rehearse = Callable[[Sequence[tuple[Path, tuple[int, int]]]], list[Path]]
 """Maps the folders of pages, with the view ports of their visits, to folders of the rehearsed pages."""
@@ -140,9 +143,13 @@ def resolve(
                 for page in member.pages
             ]
             continue
-        if agent.group in names:
-            accepted = f"a name that no user agent has: {agent.group} is one"
+        if agent.group in names or agent.group in _pages_of(file):
+            accepted = f"a name that no user agent and no page has: {agent.group} is one"
             raise UsageError(f"{at}.together", show(agent.group), accepted)
+        if name in _HOSTS:
+            raise UsageError(
+                f"{at}.name", show(name), f"another name: {', '.join(_HOSTS)} are hosts of every run"
+            )
         others = groups.setdefault(agent.group, [])
         if agent.browser.engine == "light":
             for other in others:
@@ -156,8 +163,15 @@ def resolve(
         if (users := sum(other.agent.count for other in others)) > MOST_TOGETHER:
             raise UsageError(f"{at}.count", f"{users} users", f"at most {MOST_TOGETHER} in one run")
     for name, members in groups.items():
+        users = sum(member.agent.count for member in members)
+        if file.capture is not None and users > MOST_CAPTURED:
+            raise UsageError(f"{place}: capture", f"{users} users in {name}", f"at most {MOST_CAPTURED}")
         visitors.append(Visitor(name, name, tuple(members), members[0].agent.visits, is_group=True))
     return visitors
+
+
+def _pages_of(file: EvaluationFile) -> set[str]:
+    return {Path(page).name.partition(".")[0] for agent in file.user_agents for page in agent.pages}
 
 
 def _member(

@@ -17,6 +17,7 @@ from wirepaint.results.reader import Results
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 
 CONDITIONS = ("run_key", *journal.AXES, "visit")
+_WHOSE = ("run_key", "user_agent", "page")
 """First columns of every exported table."""
 
 
@@ -139,20 +140,47 @@ def _all_runs(results: Results, table: str) -> pl.LazyFrame:
     for run in runs.iter_rows(named=True):
         frame = results.scan(run["run_key"], table)
         if frame is not None:
-            conditions = [pl.lit(value, dtype=runs.schema[name]).alias(name) for name, value in run.items()]
-            frames.append(frame.select(*conditions, *own))
+            conditions = {name: pl.lit(value, dtype=runs.schema[name]) for name, value in run.items()}
+            if table in metrics.OF_VISITS:
+                of_user = pl.col("visit").replace_strict(_users(results, run["run_key"]), default=None)
+                conditions["user_agent"] = of_user.fill_null(run["user_agent"])
+            named = [expression.alias(name) for name, expression in conditions.items()]
+            frames.append(frame.select(*named, *own))
     return pl.concat(frames)
 
 
+def _users(results: Results, key: str) -> dict[int, str]:
+    """The users of a run by its visits, if it has several."""
+    page = results.trace(key, "page").select(pl.col("visit").fill_null(0), "user_agent")
+    return dict(page.drop_nulls().iter_rows()) if page.height > 1 else {}
+
+
 def pages(results: Results) -> pl.DataFrame:
-    """The table ``page``: a row for every run that ended, with its metrics."""
+    """The table ``page``: for every run that ended a row for each user agent and page, with metrics.
+
+    Instants are those of the one visit; of equal users there are none.
+    """
     measured = metrics.table(results, verdicts=None)
-    visits = results.all("page", ("valid", "suspect", "invalid"), warmup=True)
-    instants = [column for column in visits.columns if column not in measured.columns]
-    kinds = results.runs().select("run_key", "kind")
-    for more in (kinds, visits.select("run_key", *instants)):
-        measured = measured.join(more, on="run_key", how="left", maintain_order="left")
-    return measured
+    instants = [column for column in polars_schema("page") if column not in measured.columns]
+    frames = [
+        pl.DataFrame(
+            schema={name: measured.schema[name] for name in _WHOSE}
+            | {name: polars_schema("page")[name] for name in instants}
+        )
+    ]
+    for key, user_agent, page in results.runs("done").select(_WHOSE).iter_rows():
+        of_user = pl.col("user_agent").str.split(".").list.first().fill_null(user_agent)
+        visits = results.trace(key, "page").select(
+            pl.lit(key).alias("run_key"),
+            of_user.alias("user_agent"),
+            pl.col("page").fill_null(page),
+            *instants,
+        )
+        frames.append(visits.filter(pl.len().over(_WHOSE) == 1))
+    measured = measured.join(
+        results.runs().select("run_key", "kind"), on="run_key", how="left", maintain_order="left"
+    )
+    return measured.join(pl.concat(frames), on=list(_WHOSE), how="left", maintain_order="left")
 
 
 def _explained() -> pl.DataFrame:

@@ -51,11 +51,11 @@ def _received(evidence: Evidence, key: str) -> pl.DataFrame:
     flows = flows.with_columns(dscp=pl.col("flow").replace_strict(of_flows, default=0, return_dtype=pl.Int64))
     clients = trace(key, "client").select("host", pl.col("dscp").fill_null(0))
     page = trace(key, "page").select("visit", user="user_agent")
-    several = page["user"].n_unique() > 1
+    own = pl.col("user").is_in(clients["host"].to_list())
     users = (
         trace(key, "chunk")
         .join(page, on="visit")
-        .with_columns(host=pl.col("user") if several else pl.lit("client"))
+        .with_columns(host=pl.when(own).then("user").otherwise(pl.lit("client")))
         .join(clients, on="host", how="left")
         .select(flow=of_name("user"), time="time", bytes="bytes", dscp="dscp")
     )

@@ -13,12 +13,13 @@ Start with :func:`table`. If a trace does not determine a metric, it is null wit
 """
 
 from wirepaint.metrics._flow import group as group_of
-from wirepaint.metrics._metric import Frame, Metric, Missing, Reading, Trace, metric, of_visit
+from wirepaint.metrics._metric import OF_VISITS, Frame, Metric, Missing, Reading, Trace, metric, of_visit
 from wirepaint.metrics._registry import compute, get, measure, registry
 from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, table
 
 __all__ = [
     "AXES",
+    "OF_VISITS",
     "Frame",
     "Metric",
     "Missing",

@@ -113,13 +113,19 @@ def client_address(number: int) -> str:
 
 def client_of(run: ResolvedRun, user: int) -> str:
     """Name of the host of a user."""
-    return run.users[user].name if len(run.users) > 1 else "client"
+    return run.users[user].name if _are_apart(run) else "client"
+
+
+def _are_apart(run: ResolvedRun) -> bool:
+    """Whether each user has a host of its own, apart from that of the flows: several do, and one with a class."""
+    marked = any(user.dscp is not None for user in run.users)
+    return len(run.users) > 1 or (marked and bool(run.flows))
 
 
 def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
     """The clients, the host that sends down the path, and the servers behind it if it is a proxy.
 
-    Flows beside several users have a client of their own, the last one.
+    Flows beside users with hosts of their own have one too, the last client.
     """
     clients = [
         Host(
@@ -131,7 +137,7 @@ def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
         )
         for number, (user, control) in enumerate(zip(run.users, used.of_users, strict=True))
     ]
-    if not clients or (run.flows and len(clients) > 1):
+    if not clients or (run.flows and _are_apart(run)):
         address = client_address(len(clients))
         clients.append(Host(name="client", role="client", address=address, congestion=CLIENT_CONGESTION))
     role = "server" if used.behind is None else "proxy"

@@ -91,7 +91,10 @@ def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
 
 def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:
     """:func:`wirepaint.metrics.table` with a row for each visit that timed out: ``LIMIT``, and no metric."""
-    late = measured.apart(results, results.runs("failed").filter(pl.col("kind") == "timeout").drop("kind"))
+    late = results.runs("failed").filter(pl.col("kind") == "timeout").drop("kind")
+    # Of users together one timed out; the loads of the others are not known.
+    groups = [agent["group"] for agent in results.manifest["evaluation"]["user_agents"] if agent["group"]]
+    late = late.filter(~pl.col("user_agent").is_in(groups))
     limit = results.manifest["evaluation"]["timeout"] / 1e6
     late = late.select(column for column in late.columns if column in table.columns)
     return pl.concat([table, late.with_columns(pl.lit(limit).alias(LIMIT))], how="diagonal_relaxed")

@@ -86,7 +86,6 @@ def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
     """What each user of a user agent took of the link in a run."""
     page = results.trace(key, "page").select(pl.col("visit").fill_null(0), user="user_agent")
     page = page.filter(pl.col("user").str.split(".").list.first() == user_agent)
-    several = results.trace(key, "page")["user_agent"].n_unique() > 1
     connections = results.trace(key, "connection").filter(pl.col("objects").is_not_null())
     of_visits = (
         connections.group_by(pl.col("visit").fill_null(0))
@@ -100,8 +99,9 @@ def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
         .agg(pl.col("connections", "payload_bytes", "retransmitted_segments").sum(), visits=pl.len())
     )
     counted = ("sent_packets", "sent_bytes", "received_packets", "received_bytes")
-    clients = results.trace(key, "client").select(*counted, host=pl.col("host"))
-    host = pl.col("user") if several else pl.lit("client")
+    clients = results.trace(key, "client").select(*counted, "host")
+    own = pl.col("user").is_in(clients["host"].to_list())
+    host = pl.when(own).then("user").otherwise(pl.lit("client"))
     return of_visits.with_columns(host=host).join(clients, on="host", how="left").drop("host")
 
 

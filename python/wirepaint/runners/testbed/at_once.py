@@ -82,7 +82,8 @@ def measure(say: Callable[[Step], None]) -> int:
             if not step.is_borne:
                 break
             borne = count
-    write(_file(), json.dumps({"cores": os.cpu_count(), "browsers": borne}).encode())
+    if borne:
+        write(_file(), json.dumps({"cores": os.cpu_count(), "browsers": borne}).encode())
     return borne
 
 

@@ -43,6 +43,12 @@ class Joined:
     """The time that counts: from the first navigation to the last load event, or that of the flows alone."""
     visits: list[Joined] = field(default_factory=list)
     """The same of each visit by itself."""
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The time that counts of each visit, or of the flows alone."""
+        return [visit.span for visit in self.visits] or [self.span]
+
     beyond: list[dict[str, Any]] = field(default_factory=list)
     """With a proxy: the servers' records of its connections."""
     uplinks: list[dict[str, Any]] = field(default_factory=list)

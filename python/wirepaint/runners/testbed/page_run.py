@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wirepaint import __version__
-from wirepaint.errors import RunFailed
+from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.results import trace
 from wirepaint.runners.description import CLIENT_CONGESTION
 from wirepaint.runners.testbed import (
@@ -44,6 +44,8 @@ CLIENT_FD = 3
 """Descriptor of the client's network namespace in the part that carries out flows."""
 _END_THEMSELVES = ("flows", "light")
 """Parts that end before they are told to."""
+_AHEAD_NS = 5_000_000_000
+"""How long before a user's first visit its browser starts."""
 LOOK_S = 0.02
 """Period of the looks at the parts."""
 _NICE = -10
@@ -272,7 +274,8 @@ class Loading:
         if len(seen) < len(self._run["visits"]):
             for number, why in light.failures(self._work).items():
                 visit = self._run["visits"][number]
-                raise RunFailed(f"{visit['name']} of {visit['user_agent']}: {why}")
+                kind = PageTimeout if why.startswith(light.TIMED_OUT) else RunFailed
+                raise kind(f"{visit['name']} of {visit['user_agent']}: {why}")
             of_light = light.read(self._work)
             self.late |= {
                 number: load.navigation_start - self._asked(number, of_light)
@@ -306,9 +309,10 @@ class Loading:
         proxy.settle()
 
     def prepare(self, look: Callable[[], None]) -> None:
-        """Starts the browsers of each user's first visit, and waits until all could navigate."""
+        """Starts the browsers of the first visits, and waits until all could navigate."""
         for number in self._numbers:
-            if self._run["visits"][number].get("after") is None:
+            visit = self._run["visits"][number]
+            if visit.get("after") is None and visit["start_ns"] < _AHEAD_NS:
                 self._start(number)
         while not all(one.progress.waits for one in self._going.values()):
             look()
@@ -326,11 +330,18 @@ class Loading:
         begun, counters = False, None
         while not self._all_ended():
             look()
-            now, soonest = time.monotonic_ns(), LOOK_S
-            if not begun and now >= first:
-                begun = True
-                disturb()
-                witness.begin()
+            soonest = LOOK_S
+            if not begun:
+                left = first - time.monotonic_ns()
+                soonest = min(soonest, max(left, 0) / 1e9)
+                if left <= 0:
+                    begun = True
+                    disturb()
+                    witness.begin()
+            for number in self._numbers:
+                waits = number not in self._going and visits[number].get("after") is None
+                if waits and self._due(number) - time.monotonic_ns() < _AHEAD_NS:
+                    self._start(number)
             for number, one in self._going.items():
                 if not one.progress.waits or one.progress.began:
                     continue
@@ -344,7 +355,7 @@ class Loading:
             for number in self._numbers:
                 if self._is_loaded(number) and number not in self.spoken:
                     fd = self._inside[visits[number]["client"]]
-                    self.spoken[number] = wiring.congestion_controls(self._paths, fd)
+                    self.spoken[number] = wiring.congestion_controls(self._paths, fd, self._remote(number))
                 after = visits[number].get("after")
                 if number not in self._going and after is not None and self._is_loaded(after):
                     self._start(number)
@@ -353,8 +364,14 @@ class Loading:
                 counters = witness.stop(
                     sum(one.cpu_s for one in progress), sum(one.stopped_s for one in progress)
                 )
-        assert counters is not None  # every visit that ends has told of its load event
-        return counters
+        return counters or witness.stop()
+
+    def _remote(self, number: int) -> set[str]:
+        """Addresses to which the browser of a visit connects."""
+        if self._run.get("proxy"):
+            return {namespaces.SERVER_ADDRESS}
+        site = self._run["sites"][self._run["visits"][number]["site"]]
+        return {origin["address"] for origin in site["origins"]}
 
     def _all_ended(self) -> bool:
         going = self._going

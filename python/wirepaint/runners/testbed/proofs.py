@@ -80,7 +80,7 @@ def prove(
     yield from _receive_window(joined)
     for part, longest in (("emulator", EMULATOR_PAUSE_NS), ("server", SERVER_PAUSE_NS)):
         pauses = list(_pauses(summaries.get(part, {}), longest, joined))
-        severity = disturbance(sum(pause["length"] for pause in pauses), joined.span)
+        severity = disturbance([pause["length"] for pause in pauses], joined.spans)
         for pause in pauses:
             found = f"paused for {pause['length'] / 1e6:.1f} ms until {pause['at'] / 1e6:.0f} ms"
             yield Reason(f"{part}_pause", severity, found, f"at most {longest / 1e6:g} ms")

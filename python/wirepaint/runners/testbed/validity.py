@@ -85,7 +85,7 @@ def check(
         *_visits(loads, joined, run),
         *(_begun(begun, run) if begun is not None else ()),
         *_flows(joined, run),
-        *_emulator(summaries.get("emulator", {}), joined.span),
+        *_emulator(summaries.get("emulator", {}), joined.spans),
         *_calibration(run["checks"]["calibration"]),
         *_probe(summaries.get("probe", {}), joined),
         *_groups(summaries.get("congestion", {})),
@@ -380,7 +380,7 @@ def _browser(load: PageLoad) -> Iterator[Reason]:
         yield Reason("browser", "note", note, "an undisturbed visit")
 
 
-def _emulator(summary: Mapping[str, Any], span: tuple[int, int]) -> Iterator[Reason]:
+def _emulator(summary: Mapping[str, Any], spans: Sequence[tuple[int, int]]) -> Iterator[Reason]:
     if not summary:
         yield Reason("emulator", "invalid", "no summary", "a summary")
         return
@@ -400,7 +400,9 @@ def _emulator(summary: Mapping[str, Any], span: tuple[int, int]) -> Iterator[Rea
         yield Reason("lateness", "suspect", f"p99 {late / 1e6:.2f} ms", limit)
     if (late := lateness["max"]) is not None and late > LATENESS_MAX_NS:
         limit = f"at most {LATENESS_MAX_NS / 1e6:g} ms"
-        yield Reason("lateness_max", disturbance(late, span), f"one packet {late / 1e6:.1f} ms late", limit)
+        yield Reason(
+            "lateness_max", disturbance([late], spans), f"one packet {late / 1e6:.1f} ms late", limit
+        )
 
 
 def _calibration(calibration: Mapping[str, Any] | None) -> Iterator[Reason]:

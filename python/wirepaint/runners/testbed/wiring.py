@@ -11,18 +11,16 @@ import fcntl
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyroute2 import DiagSocket, IPRoute
-from pyroute2.netlink.diag import SS_ESTABLISHED
+from pyroute2 import IPRoute
 
+from wirepaint.runners.testbed import sockets
 from wirepaint.runners.testbed.namespaces import SIOCETHTOOL, Namespaces
 
 IFF_UP = 1
-_INET_DIAG_CONG = 4
-"""The attribute with the congestion control (linux/inet_diag.h)."""
 _NET = Path("/proc/thread-self/net")
 """Of the thread's namespace; /proc/net shows the process's."""
 _SYSCTLS = Path("/proc/sys/net/ipv4")
@@ -31,7 +29,7 @@ _MOVING = {"tcp_available_congestion_control", "tcp_allowed_congestion_control",
 _END = {"client": "c0", "server": "s0"}
 """The devices at the ends of the emulated link."""
 ETHERNET_BYTES = 14
-_RECEIVED, _SENT = 1, 9
+_RECEIVED, _RECEIVE_DROPS, _SENT, _SEND_DROPS = 1, 3, 9, 11
 """Place of the packets sent in a line of /proc/net/dev."""
 LONGEST_S = 5.0
 """Longest wait for the packets under way at the end of flows."""
@@ -112,9 +110,15 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
     numbers = of_devices.pop(device)
     # A proxy has a device more, and maybe packets of its own over the loopback device.
     elsewhere = sum(fields[_SENT] for fields in of_devices.values()) if end == "server" else 0
+    dropped = numbers[_RECEIVE_DROPS] + numbers[_SEND_DROPS]
     for fd in namespaces.users if end == "client" else ():
         with namespaces.inside(fd):
             protocols.append(_protocols())
+            of_user = _of_devices()["c0"]
+        dropped += of_user[_RECEIVE_DROPS] + of_user[_SEND_DROPS]
+    if end == "client" and namespaces.users:
+        edge = [fields for name, fields in of_devices.items() if name != "lo"]
+        dropped += sum(fields[_RECEIVE_DROPS] + fields[_SEND_DROPS] for fields in edge)
 
     def count(protocol: str, *names: str) -> int:
         return sum(of_one[protocol][name] for of_one in protocols for name in names)
@@ -123,7 +127,7 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
         sent=numbers[_SENT],
         received=numbers[_RECEIVED],
         received_bytes=numbers[0] - header * numbers[1],
-        dropped=numbers[3] + numbers[11],
+        dropped=dropped,
         segments=count("Tcp", "OutSegs", "RetransSegs") - twice - elsewhere,
         opened=count("Tcp", "ActiveOpens"),
         accepted=count("Tcp", "PassiveOpens"),
@@ -131,14 +135,17 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
     )
 
 
-def congestion_controls(namespaces: Namespaces, fd: int) -> list[str]:
-    """The congestion controls of the connected TCP sockets in a namespace, each once."""
-    with namespaces.inside(fd), DiagSocket() as diagnosis:
-        diagnosis.bind()
-        found = diagnosis.get_sock_stats(
-            family=socket.AF_INET, states=1 << SS_ESTABLISHED, extensions=1 << (_INET_DIAG_CONG - 1)
+def congestion_controls(namespaces: Namespaces, fd: int, remote: Container[str]) -> list[str]:
+    """Congestion controls of a namespace's connected TCP sockets to those addresses, each once."""
+    with namespaces.inside(fd):
+        here = sockets.Sockets()
+    try:
+        known = here.reports(sockets.ESTABLISHED)
+        return sorted(
+            {one.congestion for one in known if one.congestion and one.ends.remote_address in remote}
         )
-        return sorted({name for one in found if (name := one.get_attr("INET_DIAG_CONG"))})
+    finally:
+        here.close()
 
 
 def seen(device: str) -> int:

@@ -24,6 +24,8 @@ from wirepaint.runners.testbed.browser.contract import (
 
 VISITS = "light-visits.jsonl"
 """The records, one JSON object per visit, in the run's work folder."""
+TIMED_OUT = "no load event within "
+"""How the cause of a visit begins whose time was up."""
 
 
 def read(work_dir: Path) -> dict[int, PageLoad]:
