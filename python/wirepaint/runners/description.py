@@ -117,7 +117,7 @@ def client_of(run: ResolvedRun, user: int) -> str:
 
 
 def _are_apart(run: ResolvedRun) -> bool:
-    """Whether each user has a host of its own, apart from that of the flows: several do, and one with a class."""
+    """Whether users have hosts apart from that of the flows: several do, and one with a class."""
     marked = any(user.dscp is not None for user in run.users)
     return len(run.users) > 1 or (marked and bool(run.flows))
 

@@ -78,12 +78,10 @@ def prove(
     yield from _round_trips(joined, link, run["segments"][0])
     yield from _segment_size(joined, run)
     yield from _receive_window(joined)
-    for part, longest in (("emulator", EMULATOR_PAUSE_NS), ("server", SERVER_PAUSE_NS)):
-        pauses = list(_pauses(summaries.get(part, {}), longest, joined))
-        severity = disturbance([pause["length"] for pause in pauses], joined.spans)
-        for pause in pauses:
-            found = f"paused for {pause['length'] / 1e6:.1f} ms until {pause['at'] / 1e6:.0f} ms"
-            yield Reason(f"{part}_pause", severity, found, f"at most {longest / 1e6:g} ms")
+    for severity, found in _pauses(summaries.get("emulator", {}), EMULATOR_PAUSE_NS, joined):
+        yield Reason("emulator_pause", severity, found, f"at most {EMULATOR_PAUSE_NS / 1e6:g} ms")
+    for severity, found in _pauses(summaries.get("server", {}), SERVER_PAUSE_NS, joined):
+        yield Reason("server_pause", severity, found, f"at most {SERVER_PAUSE_NS / 1e6:g} ms")
     yield from _think_times(joined, run)
 
 
@@ -325,14 +323,17 @@ def _receive_window(joined: Joined) -> Iterator[Reason]:
         yield Reason("receive_window", "note", found, f"less than {LIMITED_SHARE:.0%} of the time")
 
 
-def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterator[Mapping[str, int]]:
-    """Pauses of a part in the time that counts; before that it has nothing to serve."""
+def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterator[tuple[str, str]]:
+    """Pauses of a part in the time that counts: severity, and words. Before that it has nothing to serve."""
     begin, end = joined.span
-    for pause in summary.get("pauses", ()):
-        began, ended = pause["at"] - pause["length"], pause["at"]
-        during = begin <= ended and began <= end
-        if during and pause["length"] > longest:
-            yield pause
+    pauses = [
+        pause
+        for pause in summary.get("pauses", ())
+        if pause["length"] > longest and begin <= pause["at"] and pause["at"] - pause["length"] <= end
+    ]
+    severity = disturbance([pause["length"] for pause in pauses], joined.spans)
+    for pause in pauses:
+        yield severity, f"paused for {pause['length'] / 1e6:.1f} ms until {pause['at'] / 1e6:.0f} ms"
 
 
 def _think_times(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
