@@ -139,7 +139,7 @@ def test_browser_and_server_agree_on_every_request_and_connection(http: str) -> 
     rows = {row["url"]: row for row in joined.tables["object"]}
     ports = {row["connection"]: row["client_port"] for row in joined.tables["connection"]}
     served = {record["url"]: record for record in joined.requests}
-    assert set(rows) == set(served) == {row["url"] for row in run["checks"]["resources"]}
+    assert set(rows) == set(served) == {row["url"] for row in run["checks"]["pages"]["p"]["resources"]}
     for url, row in rows.items():
         record = served[url]
         assert ports[row["connection"]] == record["client_port"]

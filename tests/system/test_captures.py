@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from wirepaint import pages
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.results import trace
@@ -100,8 +99,7 @@ class Lab:
         file = folder.with_suffix(".toml")
         file.write_text(text.replace("@capture", asked_for))
         [run] = plan(file).runs
-        page = pages.prepare(run.page, pages.cache_dir()) if run.page else None
-        described = testbed.describe(run, page, folder, None)
+        described = testbed.describe(run, folder, None)
         asked = {"run": described.document(), "faults": list(faults)}
         function = "wirepaint.runners.testbed.page_run:carry_out"
         return folder, self._cells.call(function, asked, timeout_s=60, log=folder / "log.txt")

@@ -135,5 +135,5 @@ def test_another_congestion_control_of_a_users_uplink_is_found(tmp_path: Path) -
 
 def test_a_user_whose_browser_dies_fails_the_run_with_its_cause(tmp_path: Path) -> None:
     kill = f"sleep 0.4; kill -9 {RENDERER}"
-    with pytest.raises(RunFailed, match=r"browser|died|closed"):
+    with pytest.raises(RunFailed, match=r"browser|died|closed|crashed"):
         carried_out(tmp_path, {"at": "load", "in": "cell", "do": kill})

@@ -97,10 +97,6 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             parts[name] = part
             return part
 
-        key = run["checks"]["identity"]["run_key"]
-        captures = stack.enter_context(
-            capture.Captures(_ends(run, paths, inside), run.get("capture"), folder, key)
-        )
         parts: dict[str, process.Part] = {}
         if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
@@ -118,6 +114,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             )
         before = wiring.settings(paths)
         faults.plant("path", planted, paths)
+        key = run["checks"]["identity"]["run_key"]
+        captures = stack.enter_context(
+            capture.Captures(_ends(run, paths, inside), run.get("capture"), folder, key)
+        )
         if visits:
             start("server", ["replay"], paths.server, nice=_NICE if behind else 0)
         proxy = of_proxy = None
