@@ -21,7 +21,7 @@ from wirepaint.cli import invoke
 from wirepaint.errors import MachineLacks, PageFailed, RunFailed, UsageError
 from wirepaint.pages import import_folder, import_har, load, prepare, shipped
 from wirepaint.rehearsal import rehearse, shapes
-from wirepaint.runners import simulator
+from wirepaint.runners import graphs
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become an ordinary user")
 DOCUMENT = "<!doctype html><title>A page</title><script src=/a.js></script>"
@@ -107,8 +107,8 @@ READING: dict[str, tuple[str, Reading]] = {
     ),
     "the preparation": ("wirepaint.pages.prepare.check", lambda page, out: prepare(page, out)),
     "the graph of the simulator": (
-        "wirepaint.runners.simulator.load_graph",
-        lambda page, out: simulator._page.__wrapped__(page, (1280, 800), "apart"),
+        "wirepaint.runners.graphs.load_graph",
+        lambda page, out: graphs._page.__wrapped__(page, (1280, 800), "apart", 0),
     ),
 }
 
