@@ -128,6 +128,37 @@ def test_the_report_shows_the_users_and_their_shares_over_time(results: Path, tm
     assert 10 < summed.max() <= 22  # type: ignore[operator]
 
 
+def test_exports_keep_users_and_pages_apart(results: Path, tmp_path: Path) -> None:
+    wirepaint("export", results, "--to", "csv", "-o", tmp_path)
+    page = pl.read_csv(tmp_path / "page.csv").filter(~pl.col("of_flows"))
+    opened = Results.open(results)
+    table = metrics.table(opened, None).filter(~pl.col("of_flows"))
+    assert page.height == table.height == table.unique(["run_key", "user_agent", "page"]).height
+    # Instants are those of one visit: a user that has equals has none.
+    none = page.group_by("user_agent").agg(pl.col("load_event").null_count() == pl.len()).rows()
+    assert dict(none) == {"gold": False, "bronze": True}
+    load = (pl.col("load_event") - pl.col("navigation_start")) / 1e6
+    gold = page.filter(pl.col("user_agent") == "gold").select(load, "page_load_time").rows()
+    assert [first for first, _ in gold] == pytest.approx([second for _, second in gold])
+    objects = pl.read_csv(tmp_path / "object.csv", infer_schema_length=None)
+    assert set(objects["user_agent"]) == {"gold", *(f"bronze.{number}" for number in range(1, 5))}
+
+
+def test_values_inside_visits_are_those_of_their_user_and_page(results: Path) -> None:
+    opened = Results.open(results)
+    items = metrics.distribution("bytes-per-connection", opened)
+    assert set(items.select("user_agent", "page").rows()) == {
+        ("gold", "agency"),
+        ("gold", "kit"),
+        ("bronze", "agency"),
+    }
+    of_gold = items.filter(pl.col("user_agent") == "gold", pl.col("page") == "kit")
+    key = str(of_gold["run_key"][0])
+    page = opened.trace(key, "page").filter(pl.col("page") == "kit")["visit"][0]
+    carried = opened.trace(key, "object").filter(pl.col("visit") == page)["encoded_bytes"].sum()
+    assert of_gold.filter(pl.col("run_key") == key)["value"].sum() == carried
+
+
 def test_the_waterfall_of_each_user_and_page_is_its_own(results: Path) -> None:
     opened = Results.open(results)
     chosen = visits.choose(metrics.table(opened, None), ("valid",), "page_load_time")

@@ -99,7 +99,7 @@ def test_groups_and_users_alone_have_runs_of_their_own(tmp_path: Path) -> None:
             "3, as of ann",
         ),
         (("count = 3", "count = 1001"), "user_agents[1].count", "at most 1000"),
-        (('name = "bob"', 'name = "together"'), "together", "a name that no user agent and no page has"),
+        (('name = "bob"', 'name = "together"'), "together", "a name that no user agent has"),
         (('congestion = "cubic"\ndscp', 'congestion = "cubik"\ndscp'), "user_agents[0].congestion", "cubic"),
         (
             ('congestion = "cubic"\ndscp', 'congestion = "std"\ndscp'),

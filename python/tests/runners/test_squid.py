@@ -25,7 +25,7 @@ def options(**other: Any) -> squid.Options:
 
 
 def lines(**other: Any) -> list[str]:
-    return squid.configuration(options(**other), Path("/work")).splitlines()
+    return squid.configuration(options(**other), Path("/w")).splitlines()
 
 
 def test_squid_asks_nobody_but_the_pages_servers() -> None:
@@ -40,16 +40,14 @@ def test_each_kind_of_cache_holds_objects_as_large_as_itself() -> None:
     assert {"cache deny all", "cache_mem 0"} <= {*lines(cache="none")}
     memory, disk = lines(cache="memory"), lines(cache="disk")
     assert "maximum_object_size_in_memory 1048576 bytes" in memory
-    assert {"cache_mem 0", "cache_dir ufs /work/cache 1 16 64", "maximum_object_size 1048576 bytes"} <= {
-        *disk
-    }
+    assert {"cache_mem 0", "cache_dir ufs /w/cache 1 16 64", "maximum_object_size 1048576 bytes"} <= {*disk}
     assert not any(line.startswith("cache_dir") for line in memory)
 
 
 def test_tls_is_ended_only_if_asked_for_and_with_the_asked_version() -> None:
     assert not any("ssl" in line for line in lines())
-    told = lines(authority=Path("/work/authority.pem"))
-    assert told[0].startswith("http_port 10.64.0.1:3128 ssl-bump tls-cert=/work/authority.pem ")
+    told = lines(authority=Path("/w/authority.pem"))
+    assert told[0].startswith("http_port 10.64.0.1:3128 ssl-bump tls-cert=/w/authority.pem ")
     assert "ssl_bump bump all" in told and "NO_TLSv1_3" not in told[0]
     assert "options=NO_TLSv1_3" in lines(authority=Path("/a"), tls="1.2")[0]
 

@@ -190,6 +190,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_record(congestion="bbr"), "congestion", "invalid", "bbr when accepted"),
     (_record(congestion_end="reno"), "congestion", "invalid", "reno at its end"),
     (_record(congestion=None), "congestion", "invalid", "None when accepted"),
+    (_record(initial_window=None), "initial_window", "invalid", "None, connection"),
     (_record(initial_window=2), "initial_window", "invalid", "2, connection"),
     (_record(initial_window=1, handshake_retrans=0), "initial_window", "invalid", "1, connection"),
     (_record(initial_window=1, handshake_retrans=1), "initial_window", "note", "1 after a lost SYN-ACK"),

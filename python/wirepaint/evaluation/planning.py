@@ -100,14 +100,18 @@ class ResolvedRun(Levels):
     visits: tuple[PlannedVisit, ...] = ()
     attempt: int = 1
 
+    def begins_s(self, load_s: float) -> list[float]:
+        """When the visits begin, if each page takes ``load_s`` to load."""
+        begins: list[float] = []
+        for visit in self.visits:
+            before = begins[visit.after] + load_s if visit.after is not None else 0.0
+            begins.append(before + visit.start_ns / 1e9)
+        return begins
+
     @property
     def longest_s(self) -> float:
         """Longest time of the whole run."""
-        ends: list[float] = []
-        for visit in self.visits:
-            before = ends[visit.after] if visit.after is not None else 0.0
-            ends.append(before + visit.start_ns / 1e9 + self.timeout_s)
-        return max(ends, default=self.timeout_s)
+        return max(self.begins_s(self.timeout_s), default=0.0) + self.timeout_s
 
 
 @dataclass(frozen=True)

@@ -143,8 +143,8 @@ def resolve(
                 for page in member.pages
             ]
             continue
-        if agent.group in names or agent.group in _pages_of(file):
-            accepted = f"a name that no user agent and no page has: {agent.group} is one"
+        if agent.group in names:
+            accepted = f"a name that no user agent has: {agent.group} is one"
             raise UsageError(f"{at}.together", show(agent.group), accepted)
         if name in _HOSTS:
             raise UsageError(
@@ -162,16 +162,16 @@ def resolve(
         others.append(member)
         if (users := sum(other.agent.count for other in others)) > MOST_TOGETHER:
             raise UsageError(f"{at}.count", f"{users} users", f"at most {MOST_TOGETHER} in one run")
+    # What cannot count is known by the names of pages and groups.
+    known = {page.name for visitor in visitors for page in visitor.pages}
     for name, members in groups.items():
+        if name in known:
+            raise UsageError(f"{place}: user_agents.together", show(name), f"another name: {name} is a page")
         users = sum(member.agent.count for member in members)
         if file.capture is not None and users > MOST_CAPTURED:
             raise UsageError(f"{place}: capture", f"{users} users in {name}", f"at most {MOST_CAPTURED}")
         visitors.append(Visitor(name, name, tuple(members), members[0].agent.visits, is_group=True))
     return visitors
-
-
-def _pages_of(file: EvaluationFile) -> set[str]:
-    return {Path(page).name.partition(".")[0] for agent in file.user_agents for page in agent.pages}
 
 
 def _member(

@@ -169,7 +169,7 @@ def pages(results: Results) -> pl.DataFrame:
         )
     ]
     for key, user_agent, page in results.runs("done").select(_WHOSE).iter_rows():
-        of_user = pl.col("user_agent").str.split(".").list.first().fill_null(user_agent)
+        of_user = metrics.group_of("user_agent").fill_null(user_agent)
         visits = results.trace(key, "page").select(
             pl.lit(key).alias("run_key"),
             of_user.alias("user_agent"),

@@ -3,6 +3,7 @@ scenario; where they have code points, also by those."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -41,23 +42,15 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 def _received(evidence: Evidence, key: str) -> pl.DataFrame:
     """What each name received: ``flow`` (of users or flows), ``class``, ``time`` in ns, ``bytes``."""
-
-    def of_name(name: str) -> pl.Expr:
-        return pl.col(name).str.split(".").list.first()
-
-    trace = evidence.results.trace
-    of_flows = {metrics.group_of(flow["name"]): flow["dscp"] for flow in metrics.all_flows(evidence.results)}
-    flows = trace(key, "flow").select(flow=of_name("flow"), time="time", bytes="received_bytes")
+    trace = partial(evidence.results.trace, key)
+    of_flows = {metrics.group(flow["name"]): flow["dscp"] for flow in metrics.all_flows(evidence.results)}
+    flows = trace("flow").select(flow=metrics.group_of("flow"), time="time", bytes="received_bytes")
     flows = flows.with_columns(dscp=pl.col("flow").replace_strict(of_flows, default=0, return_dtype=pl.Int64))
-    clients = trace(key, "client").select("host", pl.col("dscp").fill_null(0))
-    page = trace(key, "page").select("visit", user="user_agent")
-    own = pl.col("user").is_in(clients["host"].to_list())
     users = (
-        trace(key, "chunk")
-        .join(page, on="visit")
-        .with_columns(host=pl.when(own).then("user").otherwise(pl.lit("client")))
-        .join(clients, on="host", how="left")
-        .select(flow=of_name("user"), time="time", bytes="bytes", dscp="dscp")
+        trace("chunk")
+        .join(metrics.hosts(trace), on="visit")
+        .join(trace("client").select("host", "dscp"), on="host", how="left")
+        .select(flow="user_agent", time="time", bytes="bytes", dscp="dscp")
     )
     received = pl.concat([users, flows])
     return received.with_columns(pl.format("DSCP {}", pl.col("dscp").fill_null(0)).alias("class"))

@@ -12,10 +12,20 @@ machinery:
 Start with :func:`table`. If a trace does not determine a metric, it is null with a reason, never a guess.
 """
 
-from wirepaint.metrics._flow import group as group_of
-from wirepaint.metrics._metric import OF_VISITS, Frame, Metric, Missing, Reading, Trace, metric, of_visit
+from wirepaint.metrics._flow import group
+from wirepaint.metrics._metric import (
+    OF_VISITS,
+    Frame,
+    Metric,
+    Missing,
+    Reading,
+    Trace,
+    group_of,
+    metric,
+    of_visit,
+)
 from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, table
+from wirepaint.metrics._table import AXES, all_flows, apart, distribution, hosts, levels, table
 
 __all__ = [
     "AXES",
@@ -30,7 +40,9 @@ __all__ = [
     "compute",
     "distribution",
     "get",
+    "group",
     "group_of",
+    "hosts",
     "levels",
     "measure",
     "metric",

@@ -10,7 +10,7 @@ NS_PER_MS, NS_PER_S = 1e6, 1e9
 
 
 def group(flow: str) -> str:
-    """The name of the group of equal flows to which a flow belongs: that of its table in the evaluation."""
+    """The name of the equal flows to which a flow belongs: that of its table in the evaluation."""
     return flow.partition(".")[0]
 
 

@@ -30,6 +30,11 @@ def of_visit(trace: Trace, visit: int) -> Trace:
     return table
 
 
+def group_of(column: str) -> pl.Expr:
+    """Names of a column without the number that equal flows or users have: those of their tables."""
+    return pl.col(column).str.split(".").list.first()
+
+
 EVERY_FLOW = "every flow"
 """In the trace of a flow: the table ``flow`` of the whole run."""
 
@@ -42,7 +47,7 @@ def of_flows(trace: Trace, group: str) -> Trace:
             return trace("flow")
         frame = trace(name)
         if name in ("flow", "message"):
-            return frame.filter(pl.col("flow").str.split(".").list.first() == group)
+            return frame.filter(group_of("flow") == group)
         return frame.clear() if name in OF_VISITS else frame
 
     return table

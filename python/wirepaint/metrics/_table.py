@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from wirepaint.metrics import _flow
-from wirepaint.metrics._metric import Frame, Missing, Reading, Trace
+from wirepaint.metrics._metric import Frame, Missing, Reading, Trace, group_of, of_visit
 from wirepaint.metrics._registry import get, measure, over_run, registry
 from wirepaint.results import Results, journal
 
@@ -84,9 +84,19 @@ def apart(results: Results, runs: Frame) -> Frame:
 
 def visits(trace: Trace) -> list[tuple[int, str | None, str | None]]:
     """The visits of a run: number, user agent (without the number of an equal user) and page."""
-    user = pl.col("user_agent").str.split(".").list.first()
-    frame = trace("page").select(pl.col("visit").fill_null(0), user, "page")
+    frame = trace("page").select(pl.col("visit").fill_null(0), group_of("user_agent"), "page")
     return frame.sort("visit").rows()
+
+
+def hosts(trace: Trace) -> Frame:
+    """One row per visit of a run: ``visit``, ``user``, ``user_agent``, ``host`` (its client in the trace)."""
+    known = trace("client")["host"].to_list()
+    # A user alone in a run is its host "client".
+    host = pl.when(pl.col("user_agent").is_in(known)).then("user_agent").otherwise(pl.lit("client"))
+    page = trace("page")
+    return page.select(
+        pl.col("visit").fill_null(0), group_of("user_agent"), user=page["user_agent"], host=host
+    )
 
 
 def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -113,24 +123,30 @@ def _row(readings: dict[str, Reading]) -> dict[str, Any]:
 
 
 def distribution(name: str, results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
-    """Values inside the runs that the metric ``name`` summarises: one row per item of a run.
+    """Values inside the visits that the metric ``name`` summarises: one row per item of a visit.
 
-    The first columns identify the run, then come the metric's own and ``value``. A run whose trace
-    lacks the values has no row. Empty for a metric without a distribution.
+    The first columns identify the run, with the visit's user agent and page, then come the metric's own and
+    ``value``. A visit whose trace lacks the values has no row. Empty for a metric without a distribution.
     """
     by_item = get(name).by_item
     if by_item is None:
         return pl.DataFrame()
     runs = _ended(results, verdicts).filter(pl.col("state") == "done")
     frames = []
-    for key in runs["run_key"]:
-        try:
-            frames.append(by_item(partial(results.trace, key)).with_columns(run_key=pl.lit(key)))
-        except Missing:
-            continue
-    return (
-        runs.join(pl.concat(frames), on="run_key", maintain_order="left_right") if frames else pl.DataFrame()
-    )
+    for key, user_agent, page in runs.select("run_key", "user_agent", "page").iter_rows():
+        trace = cache(partial(results.trace, key))
+        for visit, of_user, of_page in visits(trace):
+            named = {"user_agent": of_user or user_agent, "page": of_page or page, "run_key": key}
+            try:
+                items = by_item(of_visit(trace, visit))
+            except Missing:
+                continue
+            frames.append(items.with_columns(**{column: pl.lit(value) for column, value in named.items()}))
+    if not frames:
+        return pl.DataFrame()
+    items, order = pl.concat(frames), runs.columns
+    joined = runs.drop("user_agent", "page").join(items, on="run_key", maintain_order="left_right")
+    return joined.select(*order, pl.exclude(order))
 
 
 def levels(results: Results, axis: str) -> list[str]:

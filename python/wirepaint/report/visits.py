@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from wirepaint.metrics import of_visit
+from wirepaint.metrics import group_of, of_visit
 from wirepaint.results import journal
 
 TICK = 10_000
@@ -138,7 +138,7 @@ def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
 def _chosen(pages: pl.DataFrame, choice: Choice) -> dict[str, Any] | None:
     """The row of the chosen visit; of equal users that of the first."""
     if pages.height > 1:
-        user = pl.col("user_agent").str.split(".").list.first() == choice.levels["user_agent"]
+        user = group_of("user_agent") == choice.levels["user_agent"]
         pages = pages.filter(user & (pl.col("page") == choice.levels["page"])).sort("visit")
     return pages.row(0, named=True) if pages.height else None
 

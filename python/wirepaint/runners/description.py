@@ -9,14 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint import browsers
-from wirepaint.dataplane.description import Capture, Congestion, Direction, Flow, Host, Segment, Transport
+from wirepaint.dataplane.description import (
+    Capture,
+    Congestion,
+    Direction,
+    Flow,
+    Host,
+    Segment,
+    Transport,
+    Visit,
+)
 from wirepaint.evaluation.axes import levels
 from wirepaint.evaluation.congestion import NATIVE
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.evaluation.congestion import Congestion as Asked
-    from wirepaint.evaluation.users import PlannedUser
+    from wirepaint.evaluation.users import PlannedUser, PlannedVisit
 
 BUFFER_MAX = 256 * 2**20
 """Largest socket buffer in bytes: more than four times 1 Gbit/s x 300 ms."""
@@ -169,6 +178,19 @@ def modelled(users: Iterable[PlannedUser]) -> dict[str, dict[str, Any]]:
         else browsers.numbers(browsers.USUAL)
         for user in users
     }
+
+
+def visit_of(run: ResolvedRun, asked: PlannedVisit, *, later_ns: int = 0, **more: Any) -> Visit:
+    """A visit of a run, begun ``later_ns`` later than planned; ``more`` is what only one back end has."""
+    return Visit(
+        user_agent=run.users[asked.user].name,
+        name=asked.page_name,
+        client=client_of(run, asked.user),
+        after=asked.after,
+        timeout_ns=round(run.timeout_s * 1e9),
+        start_ns=asked.start_ns + later_ns,
+        **more,
+    )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import polars as pl
 
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
-from wirepaint.dataplane.description import Direction, Run, Visit
+from wirepaint.dataplane.description import Direction, Run
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
@@ -33,7 +33,6 @@ from wirepaint.runners.description import (
     BASELINE_SYSCTLS,
     browser_of,
     client_congestion,
-    client_of,
     controls,
     flows,
     hosts,
@@ -42,6 +41,7 @@ from wirepaint.runners.description import (
     segment,
     transport,
     unfinished,
+    visit_of,
 )
 from wirepaint.runners.graphs import load_graphs
 
@@ -116,20 +116,16 @@ def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Genera
 def describe(run: ResolvedRun, folder: Path) -> Run:
     """The run description of page visits, or of flows alone."""
     used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
-    timeout_ns = round(run.timeout_s * 1e9)
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     path = segment(run)
     slower = [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up)]
     graphs, of_visits = load_graphs(run)
     visits = [
-        Visit(
-            user_agent=run.users[asked.user].name,
-            name=asked.page_name,
-            client=client_of(run, asked.user),
-            start_ns=asked.start_ns + drawn.randrange(TICKS_NS),
-            after=asked.after,
-            timeout_ns=timeout_ns,
+        visit_of(
+            run,
+            asked,
+            later_ns=drawn.randrange(TICKS_NS),
             page=page.name,
             browser=browser_of(run.users[asked.user]),
         )

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from json import dumps as to_json
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 from rich.table import Table
 
 from wirepaint import metrics as measured
-from wirepaint.errors import UsageError
 from wirepaint.results import Results
+from wirepaint.statistics import by_scenario
+from wirepaint.statistics.by_scenario import cell
 from wirepaint.statistics.compare import OF_FLOWS, OF_LINK
 from wirepaint.statistics.intervals import Interval, median
-from wirepaint.statistics.terminal import NOTHING, WIDTH
-from wirepaint.statistics.wording import number
 
 HEADS = {
     "flow-completion-time": "completion",
@@ -65,25 +62,7 @@ def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> 
     """``wirepaint flows``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
     results = Results.open(results_dir)
     found = rows(results, ("valid", "suspect") if suspect else ("valid",))
-    if not found:
-        raise UsageError(str(results_dir), "no run with flows that counts", "results of [[flows]]")
-    if json:
-        print(to_json({"title": results.title, "flows": [asdict(row) for row in found]}, indent=1))
-        return
-    console = Console(width=WIDTH, highlight=False)
-    for scenario in dict.fromkeys(row.scenario for row in found):
-        of_scenario = [row for row in found if row.scenario == scenario]
-        console.print(f"[bold]{scenario}[/bold], median of {of_scenario[0].runs} runs")
-        console.print(_table(of_scenario))
-        link = of_scenario[0].values
-        said = [f"{measured.get(n).title} {cell(link[n], n)}" for n in OF_LINK if n in link]
-        console.print("; ".join(said) + "\n", style="dim")
-
-
-def cell(value: Interval | None, metric: str) -> str:
-    """A median with its unit."""
-    unit = measured.get(metric).unit.removeprefix("1")
-    return NOTHING if value is None else f"{number(value.value)} {unit}".rstrip()
+    by_scenario.show(results, "flows", found, OF_LINK, _table, json=json)
 
 
 def _table(of_scenario: Sequence[FlowRow]) -> Table:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from json import dumps as to_json
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 from rich.table import Table
 
 from wirepaint import metrics as measured
-from wirepaint.errors import UsageError
 from wirepaint.results import Results
-from wirepaint.statistics.flows import cell
+from wirepaint.statistics import by_scenario
+from wirepaint.statistics.by_scenario import cell
 from wirepaint.statistics.intervals import Interval, median
-from wirepaint.statistics.terminal import WIDTH
 
 OF_VISITS = ("page-load-time", "first-contentful-paint", "load-goodput", "bottleneck-share")
 """Metrics of a visit, with their heads on the terminal."""
@@ -84,8 +82,7 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
 
 def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
     """What each user of a user agent took of the link in a run."""
-    page = results.trace(key, "page").select(pl.col("visit").fill_null(0), user="user_agent")
-    page = page.filter(pl.col("user").str.split(".").list.first() == user_agent)
+    visits = measured.hosts(partial(results.trace, key)).filter(pl.col("user_agent") == user_agent)
     connections = results.trace(key, "connection").filter(pl.col("objects").is_not_null())
     of_visits = (
         connections.group_by(pl.col("visit").fill_null(0))
@@ -94,34 +91,20 @@ def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
             payload_bytes=pl.col("bytes_received").sum(),
             retransmitted_segments=pl.col("retransmitted_segments").sum(),
         )
-        .join(page, on="visit", how="right")
-        .group_by("user", maintain_order=True)
+        .join(visits, on="visit", how="right")
+        .group_by("user", "host", maintain_order=True)
         .agg(pl.col("connections", "payload_bytes", "retransmitted_segments").sum(), visits=pl.len())
     )
     counted = ("sent_packets", "sent_bytes", "received_packets", "received_bytes")
     clients = results.trace(key, "client").select(*counted, "host")
-    own = pl.col("user").is_in(clients["host"].to_list())
-    host = pl.when(own).then("user").otherwise(pl.lit("client"))
-    return of_visits.with_columns(host=host).join(clients, on="host", how="left").drop("host")
+    return of_visits.join(clients, on="host", how="left").drop("host")
 
 
 def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
     """``wirepaint users``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
     results = Results.open(results_dir)
     found = rows(results, ("valid", "suspect") if suspect else ("valid",))
-    if not found:
-        raise UsageError(str(results_dir), "no run with users that counts", "results of [[user_agents]]")
-    if json:
-        print(to_json({"title": results.title, "users": [asdict(row) for row in found]}, indent=1))
-        return
-    console = Console(width=WIDTH, highlight=False)
-    for scenario in dict.fromkeys(row.scenario for row in found):
-        of_scenario = [row for row in found if row.scenario == scenario]
-        console.print(f"[bold]{scenario}[/bold], median of {of_scenario[0].runs} runs")
-        console.print(_table(of_scenario))
-        link = of_scenario[0].values
-        said = [f"{measured.get(n).title} {cell(link[n], n)}" for n in OF_RUN if n in link]
-        console.print("; ".join(said) + "\n", style="dim")
+    by_scenario.show(results, "users", found, OF_RUN, _table, json=json)
 
 
 def _table(of_scenario: Sequence[UserRow]) -> Table:

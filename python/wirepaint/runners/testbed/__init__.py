@@ -29,7 +29,6 @@ from wirepaint.runners import refusals
 from wirepaint.runners.description import (
     browser_of,
     captured,
-    client_of,
     controls,
     flows,
     has_changes,
@@ -38,6 +37,7 @@ from wirepaint.runners.description import (
     modelled,
     segment,
     transport,
+    visit_of,
     visited,
 )
 from wirepaint.runners.graphs import load_graphs
@@ -158,18 +158,9 @@ def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str,
             "rehearsed": page.rehearsed,
         }
     visits = [
-        Visit(
-            user_agent=run.users[asked.user].name,
-            name=asked.page_name,
-            client=client_of(run, asked.user),
-            start_ns=asked.start_ns,
-            after=asked.after,
-            timeout_ns=round(run.timeout_s * 1e9),
-            site=of.name,
-            navigation=None if run.users[asked.user].is_light else told[of.name],
-            page=of.name if run.users[asked.user].is_light else "",
-            browser=browser_of(run.users[asked.user]) if run.users[asked.user].is_light else "",
-        )
+        visit_of(run, asked, site=of.name, page=of.name, browser=browser_of(run.users[asked.user]))
+        if run.users[asked.user].is_light
+        else visit_of(run, asked, site=of.name, navigation=told[of.name])
         for asked, of in zip(run.visits, of_visits, strict=True)
     ]
     return sites, visits, checks

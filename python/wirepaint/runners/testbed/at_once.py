@@ -29,6 +29,8 @@ SLOWER = 0.10
 """Of the page load time: more is too many."""
 _PER_CORE = 2
 """Browsers for each core where nothing was measured."""
+_DISTURBED = ("foreign_cpu", "steal")
+"""Checks by which a measurement is none."""
 _VISITS = 3
 _APART_MS = 1_000
 """On average between two users: a page load takes longer, so loads overlap."""
@@ -51,11 +53,15 @@ spread = "{spread} ms"
 
 @dataclass(frozen=True)
 class Step:
-    """What so many browsers took: page load time in ms, and how much longer than one alone as a share."""
+    """What so many browsers took: page load time in ms, and how much longer than one alone as a share.
+
+    ``disturbed`` says by what the machine was disturbed meanwhile; empty if by nothing.
+    """
 
     browsers: int
     load_ms: float
     slower: float
+    disturbed: str
 
     @property
     def is_borne(self) -> bool:
@@ -67,18 +73,21 @@ def measure(say: Callable[[Step], None]) -> int:
 
     The page has round trips of 100 ms. The number is kept.
 
-    ``say`` is told each step; this takes a minute. Raises MachineLacks or UsageError as a testbed run does.
+    ``say`` is told each step; this takes a minute. Raises RunFailed if others disturbed the machine,
+    MachineLacks or UsageError as a testbed run does.
     """
     borne, alone = 0, 0.0
     with Cells() as cells:
         for count in TRIED:
             try:
-                load = _load_ms(count, cells)
+                load, disturbed = _load_ms(count, cells)
             except RunFailed:
                 break
             alone = alone or load
-            step = Step(count, load, load / alone - 1)
+            step = Step(count, load, load / alone - 1, disturbed)
             say(step)
+            if disturbed:
+                raise RunFailed(f"others disturbed the machine ({disturbed}): measure again when it is calm")
             if not step.is_borne:
                 break
             borne = count
@@ -111,21 +120,17 @@ def check(runs: Iterable[ResolvedRun]) -> None:
 
 def loading(run: ResolvedRun) -> int:
     """Browsers of a run that may load pages at the same time, if a load takes ``LOAD_S``."""
-    begins: list[float] = []
-    for visit in run.visits:
-        before = begins[visit.after] + LOAD_S if visit.after is not None else 0.0
-        begins.append(before + visit.start_ns / 1e9)
-    of_browsers = [
-        begin for begin, visit in zip(begins, run.visits, strict=True) if not run.users[visit.user].is_light
-    ]
+    begins = zip(run.begins_s(LOAD_S), run.visits, strict=True)
+    of_browsers = [begin for begin, visit in begins if not run.users[visit.user].is_light]
     return max(
         (sum(0 <= begin - other < LOAD_S for other in of_browsers) for begin in of_browsers), default=0
     )
 
 
-def _load_ms(count: int, cells: Cells) -> float:
-    """Median page load time of ``count`` users."""
+def _load_ms(count: int, cells: Cells) -> tuple[float, str]:
+    """Median page load time of ``count`` users, and what disturbed the machine."""
     found: list[float] = []
+    disturbed: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "browsers.toml"
         file.write_text(
@@ -134,13 +139,14 @@ def _load_ms(count: int, cells: Cells) -> float:
         for number, run in enumerate(plan(file).runs):
             folder = Path(scratch) / str(number)
             folder.mkdir()
-            testbed.run_once(run, folder, session=cells, calibration=None)
+            outcome = testbed.run_once(run, folder, session=cells, calibration=None)
+            disturbed += [reason["found"] for reason in outcome.reasons if reason["check"] in _DISTURBED]
             page = trace.read_table(folder, "page")
             found += [
                 (end - begin) / 1e6
                 for begin, end in page.select("navigation_start", "load_event").drop_nulls().iter_rows()
             ]
-    return statistics.median(found)
+    return statistics.median(found), "; ".join(disturbed)
 
 
 def _file() -> Path:

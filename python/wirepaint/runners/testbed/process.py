@@ -138,6 +138,8 @@ class Part:
 
     def has_ended(self) -> bool:
         """True once the part has ended by itself with success."""
+        if self._process.returncode is not None:
+            return self._process.returncode == 0
         # Not waited for: its CPU time is read until the end of the run.
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return ended is not None and (ended.si_code, ended.si_status) == (os.CLD_EXITED, 0)

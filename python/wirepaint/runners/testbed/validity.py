@@ -186,8 +186,8 @@ def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
 def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The kernel reports what was asked for each socket that sends down the path."""
     sender = _sender(run)
-    own_window = run["checks"]["own_initial_window"]
-    yield from sends_as_asked(joined.served.values(), sender, own_window=own_window)
+    own, proxied = run["checks"]["own_initial_window"], bool(run.get("proxy"))
+    yield from sends_as_asked(joined.served.values(), sender, own_window=own, may_be_unread=proxied)
     if not joined.served:
         yield Reason("congestion", "invalid", "no record of any server connection", sender["congestion"])
 
@@ -199,11 +199,12 @@ def _sender(run: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sends_as_asked(
-    records: Iterable[Mapping[str, Any]], host: Mapping[str, Any], *, own_window: bool
+    records: Iterable[Mapping[str, Any]], host: Mapping[str, Any], *, own_window: bool, may_be_unread: bool
 ) -> Iterator[Reason]:
     """Reasons against sockets with another congestion control or initial window than their host's.
 
-    ``own_window``: the congestion control chooses the window itself. A window that was not read is no reason.
+    ``own_window``: the congestion control chooses the window itself. ``may_be_unread``: the window is that of
+    the first sample, which a short connection may not have.
     """
     wanted, window = host["congestion"], host["initial_window"]
     for record in records:
@@ -219,7 +220,7 @@ def sends_as_asked(
         if found == 1 and record.get("handshake_retrans"):
             # RFC 5681 section 3.1: after the loss of a SYN-ACK the initial window is one segment.
             yield Reason("initial_window", "note", f"1 after a lost SYN-ACK, {where}", str(window))
-        elif found not in (None, window) and not own_window:
+        elif found != window and not own_window and not (found is None and may_be_unread):
             yield Reason("initial_window", "invalid", f"{found}, {where}", str(window))
 
 
