@@ -139,16 +139,16 @@ def rows(lab: Lab, faults: Sequence[Fault]) -> Iterator[tuple[Fault, Visit, Inte
         if fault.page:
             copied = lab.folder / "page"
             shutil.rmtree(copied, ignore_errors=True)
-            assert run.page is not None
-            shutil.copytree(run.page, copied)
+            [visit] = run.visits
+            shutil.copytree(visit.page, copied)
             PAGES[fault.page](copied)
-            of_fault = run.model_copy(update={"page": copied})
-        visit = lab.visit(of_fault, fault.plant)
-        effect = None if visit.load_ms is None else Interval(visit.load_ms / usual - 1)
-        if visit.verdict == "valid":
+            of_fault = run.model_copy(update={"visits": (visit.model_copy(update={"page": copied}),)})
+        visited = lab.visit(of_fault, fault.plant)
+        effect = None if visited.load_ms is None else Interval(visited.load_ms / usual - 1)
+        if visited.verdict == "valid":
             effect = in_pairs(lab, run, of_fault, fault)
-        print(fault.where, fault.what, visit.verdict, visit.found, effect, file=sys.stderr)
-        yield fault, visit, effect
+        print(fault.where, fault.what, visited.verdict, visited.found, effect, file=sys.stderr)
+        yield fault, visited, effect
 
 
 def in_pairs(lab: Lab, run: ResolvedRun, of_fault: ResolvedRun, fault: Fault) -> Interval:
