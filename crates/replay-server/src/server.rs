@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use wirepaint_observed_sockets::Socket;
-use wirepaint_run::{Host, ProxyTls, Role, Run, process};
+use wirepaint_run::{Host, Proxy, Role, Run, process};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
@@ -66,7 +66,7 @@ pub fn serve(path: &Path, run: &Run) -> Result<(), Failure> {
             tokio::task::spawn_local(accept(listener, acceptor, Rc::new(origins), site));
         }
         let files = records::files(&run.work_dir)?;
-        if run.proxy.as_ref().is_some_and(|proxy| proxy.tls == ProxyTls::Terminate) {
+        if run.proxies.iter().any(Proxy::ends_tls) {
             let path = run.work_dir.join(AUTHORITY);
             std::fs::write(&path, &authority.pem).map_err(Failure::system(path.display().to_string()))?;
         }

@@ -16,11 +16,14 @@ pub struct Host {
     /// servers have the addresses of its origins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Addr>,
-    /// `name` in the run's `congestion`: congestion control of its connections.
+    /// `name` in the run's `congestion`: congestion control of its connections; of a proxy, of those that it accepts.
     pub congestion: String,
-    /// Initial window of its connections in segments.
+    /// Initial window of the same connections in segments.
     #[serde(default = "initial_window")]
     pub initial_window: u32,
+    /// How the connections send that a proxy opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Sending>,
     /// Code point (RFC 2474), 0 to 63, that the path sees on all packets from and to this client, whatever they
     /// carry: its service class. Null: what the packets carry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,6 +37,17 @@ fn initial_window() -> u32 {
     10
 }
 
+/// How connections send.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sending {
+    /// `name` in the run's `congestion`.
+    pub congestion: String,
+    /// Initial window in segments.
+    #[serde(default = "initial_window")]
+    pub initial_window: u32,
+}
+
 /// What a host does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -42,7 +56,7 @@ pub enum Role {
     Client,
     /// Accepts connections.
     Server,
-    /// Accepts connections of clients and opens its own to servers (testbed only).
+    /// Accepts connections of clients and opens its own to servers.
     Proxy,
 }
 

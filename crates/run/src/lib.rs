@@ -17,8 +17,8 @@ mod visit;
 
 pub use capture::Capture;
 pub use flow::{Flow, Reroute, Side};
-pub use host::{Host, Role};
-pub use proxy::{Cache, Proxy, ProxyKind, ProxyTls};
+pub use host::{Host, Role, Sending};
+pub use proxy::{Ahead, Cache, Compression, Pep, PepClass, PepSchedule, Proxy, ProxyTls, Split, Squid};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
 pub use site::{Origin, Response, Site};
 pub use transport::{HttpVersion, Tls, Transport};
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use wirepaint_units::{Duration, Time};
 
 /// Version of the document; a program refuses another one.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 fn default_flow_interval() -> Duration {
     Duration::from_millis(100)
@@ -44,7 +44,7 @@ fn default_flow_interval() -> Duration {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Version of this document: 4.
+    /// Version of this document: 5.
     pub format: u32,
     /// Short unique id (at most 8 characters of a-z0-9); everything the run owns carries it.
     pub id: String,
@@ -60,7 +60,7 @@ pub struct Run {
     /// Who takes part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
-    /// The stretches of the path. Testbed: one, and the path of everything.
+    /// The stretches of the path, from the clients on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Segment>,
     /// Congestion controls that the hosts use.
@@ -75,9 +75,14 @@ pub struct Run {
     /// Pages as a model of a browser sees them, by a name that visits refer to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pages: BTreeMap<String, Page>,
-    /// The proxy between clients and the servers of pages (testbed only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<Proxy>,
+    /// Proxies between clients and the servers of pages, from the clients on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<Proxy>,
+    /// Names of segments and of proxies' hosts, from the clients to the servers: what a visit crosses in a run with
+    /// proxies. Two hosts in a row have a link without delay between them, as has the last one with the servers.
+    /// Empty without proxies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
     /// Browsers of the model and of light users, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub browsers: BTreeMap<String, Browser>,
@@ -190,7 +195,7 @@ impl Run {
             Err(RunError::Value { path: path.to_owned(), key, found, accepted })
         };
         if run.format != FORMAT {
-            return refuse("format", run.format.to_string(), "4");
+            return refuse("format", run.format.to_string(), "5");
         }
         let id_ok = (1..=8).contains(&run.id.len())
             && run.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -298,13 +303,13 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_by_name() {
         let error =
-            read(r#"{"format":4,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
+            read(r#"{"format": 5,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","colour":2}"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `colour`"), "{error}");
     }
 
     #[test]
     fn an_id_that_could_leave_its_folder_is_refused() {
-        let error = read(r#"{"format":4,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
+        let error = read(r#"{"format": 5,"id":"../x","seed":1,"trace_dir":"t","work_dir":"w"}"#).unwrap_err();
         assert!(error.to_string().contains("1 to 8 characters"), "{error}");
     }
 }

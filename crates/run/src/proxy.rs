@@ -1,14 +1,26 @@
-//! A proxy between clients and the servers of pages.
+//! Proxies between clients and the servers of pages.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The proxy program and its settings (testbed only). Its host has the role `proxy`.
+/// A proxy program and its settings. Its hosts have the role `proxy` and stand in the run's `path`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Proxy {
+    /// Squid, a caching forward proxy.
+    Squid(Squid),
+    /// A transparent proxy that ends TCP connections and opens its own to the servers.
+    Split(Split),
+    /// A pair of transparent proxies; the one near the servers fetches a page's objects ahead of the browser.
+    Pep(Pep),
+}
+
+/// Squid's settings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Proxy {
-    /// The program.
-    pub kind: ProxyKind,
+pub struct Squid {
+    /// Its host.
+    pub host: String,
     /// Port on which it serves clients.
     pub port: u16,
     /// Where it keeps responses.
@@ -21,12 +33,92 @@ pub struct Proxy {
     pub tls: ProxyTls,
 }
 
-/// A proxy program.
+/// Settings of a split TCP proxy.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// Its host.
+    pub host: String,
+    /// Most bytes that it holds of each direction of a connection, beside the kernel's buffers.
+    pub buffer_bytes: u64,
+}
+
+/// Settings of the split performance-enhancing proxy (HTTP-AE, section IV-D).
+///
+/// The remote side ends the browsers' connections, TLS with the run's own authority. The ground side fetches from
+/// the servers and streams answers over connections that the remote side has opened before the visits.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pep {
+    /// Host of the side near the clients.
+    pub remote: String,
+    /// Host of the side near the servers.
+    pub ground: String,
+    /// Port on which the ground side listens.
+    pub port: u16,
+    /// Persistent connections between the sides, 1 to 64; with classes so many for each.
+    pub connections: u32,
+    /// True if frames of several answers take turns on a connection; else one answer goes after another.
+    pub multiplexed: bool,
+    /// Content coding of answers that their server did not compress; images and the like stay as they are.
+    pub compression: Compression,
+    /// Who sends next over the connections.
+    pub schedule: PepSchedule,
+    /// Service classes, by the `dscp` of the users' hosts; empty for one class. Connections of a class carry its code
+    /// point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<PepClass>,
+    /// What the ground side fetches before a browser asks.
+    pub ahead: Ahead,
+    /// Most bytes of answers that each side holds.
+    pub buffer_bytes: u64,
+}
+
+/// A service class of the proxy.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PepClass {
+    /// Code point of its users.
+    pub dscp: u8,
+    /// Its part of what the proxy sends while all classes have something to send, in per cent; other classes
+    /// borrow what one leaves.
+    pub share: f64,
+}
+
+/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum ProxyKind {
-    /// Squid.
-    Squid,
+pub enum Compression {
+    /// None.
+    None,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 7932.
+    Br,
+    /// RFC 8878.
+    Zstd,
+}
+
+/// Order of what the ground side sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PepSchedule {
+    /// First come, first served; connections by turns (HTTP-AE).
+    Arrival,
+    /// Deficit round robin over the users of a class, then the browser's priorities.
+    Fair,
+}
+
+/// What the ground side fetches ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ahead {
+    /// Nothing.
+    None,
+    /// What it finds in HTML and CSS.
+    Markup,
+    /// That, and what the page's rehearsals asked for.
+    Rehearsed,
 }
 
 /// Where a proxy keeps responses.
@@ -49,4 +141,24 @@ pub enum ProxyTls {
     Tunnel,
     /// It ends the browser's TLS with certificates of the run's own authority, and opens TLS to the server.
     Terminate,
+}
+
+impl Proxy {
+    /// Its hosts, from the clients to the servers.
+    pub fn hosts(&self) -> Vec<&str> {
+        match self {
+            Proxy::Squid(squid) => vec![&squid.host],
+            Proxy::Split(split) => vec![&split.host],
+            Proxy::Pep(pep) => vec![&pep.remote, &pep.ground],
+        }
+    }
+
+    /// True if it ends the browsers' TLS with certificates of the run's authority.
+    pub fn ends_tls(&self) -> bool {
+        match self {
+            Proxy::Squid(squid) => squid.tls == ProxyTls::Terminate,
+            Proxy::Split(_) => false,
+            Proxy::Pep(_) => true,
+        }
+    }
 }

@@ -42,7 +42,7 @@ fn dumbbell(flows: usize, mbit: u64, delay_ms: u64, seconds: u64, kind: &Value) 
     };
     let segment = |name: &str, link: Value| json!({"name": name, "down": link, "up": link});
     json!({
-        "format": 4, "id": "speed", "seed": 1, "trace_dir": "", "work_dir": "",
+        "format": 5, "id": "speed", "seed": 1, "trace_dir": "", "work_dir": "",
         "hosts": hosts.collect::<Vec<_>>(),
         "segments": [
             segment("servers", access()), segment("bottleneck", link(rate, delay_ms, bdp)),

@@ -133,7 +133,7 @@ mod tests {
     fn run_file(name: &str) -> PathBuf {
         let way = |queue| json!({"capacity": {"kind": "rate", "bit_per_s": 12_112_000}, "delay_ns": 5_000_000, "queue": queue});
         let run = json!({
-            "format": 4, "id": "cross", "seed": 1, "trace_dir": "", "work_dir": "",
+            "format": 5, "id": "cross", "seed": 1, "trace_dir": "", "work_dir": "",
             "segments": [{
                 "name": "access",
                 "down": way(json!({"kind": "droptail", "packets": 1})),

@@ -303,7 +303,7 @@ mod tests {
         let direction = json!({"capacity": {"kind": "rate", "bit_per_s": 10_000_000}, "delay_ns": DELAY,
                                "queue": {"kind": "droptail", "packets": 100}});
         let run = json!({
-            "format": 4, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+            "format": 5, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
             "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                       {"name": "server", "role": "server", "congestion": "std"}],
             "segments": [{"name": "access", "down": direction, "up": direction}],

@@ -90,7 +90,7 @@ fn run(seed: u64) -> Value {
         ]
     };
     json!({
-        "format": 4, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
+        "format": 5, "id": "t", "seed": seed, "trace_dir": "", "work_dir": "",
         "hosts": [{"name": "client", "role": "client", "congestion": "fld"},
                   {"name": "server", "role": "server", "congestion": "her"}],
         "segments": [{"name": "access", "down": direction(queue), "up": direction(drop_tail)}],

@@ -56,7 +56,7 @@ fn simulate(http: &str, rate: Option<u64>, delay_ms: u64, queue: u64, visits: &[
                            "queue": {"kind": "droptail", "packets": queue}});
     let (pages, visits) = apart(visits);
     let run = json!({
-        "format": 4, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
+        "format": 5, "id": "t", "seed": 3, "trace_dir": "", "work_dir": "",
         "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                   {"name": "server", "role": "server", "congestion": "std"}],
         "segments": [{"name": "access", "down": direction, "up": direction}],

@@ -30,7 +30,7 @@ fn network(down: Value, up: Value) -> Value {
 /// A run over `segments`; `rest` are further keys of the description.
 fn described(segments: Value, rest: Value) -> Value {
     let mut run = json!({
-        "format": 4, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
+        "format": 5, "id": "t", "seed": 7, "trace_dir": "", "work_dir": "", "segments": segments,
         "hosts": [{"name": "client", "role": "client", "congestion": "std"},
                   {"name": "server", "role": "server", "congestion": "std"}],
         "congestion": [{"algorithm": "std", "name": "std"}, {"algorithm": "fld", "name": "fld"}],
@@ -332,7 +332,7 @@ fn what_cannot_be_carried_out_is_refused_in_one_line() {
     for (found, expected) in cases {
         assert!(found.starts_with(expected) && !found.contains('\n'), "{found}\n{expected}");
     }
-    let nothing = engine(&json!({"format": 4, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
+    let nothing = engine(&json!({"format": 5, "id": "t", "seed": 1, "trace_dir": "", "work_dir": ""}));
     assert!(nothing.err().unwrap().contains("flows, visits: found none"));
 }
 

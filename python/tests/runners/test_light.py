@@ -42,7 +42,7 @@ def described(folder: Path, timeouts_ms: list[int]) -> Path:
     congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     visit = {"user_agent": "user", "name": "page", "page": "page", "browser": "light"}
     run = {
-        "format": 4,
+        "format": 5,
         "id": "light",
         "seed": 1,
         "trace_dir": str(folder),

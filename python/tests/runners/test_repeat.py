@@ -83,7 +83,7 @@ def test_a_c_file_beside_the_description_is_run_only_if_it_is_trusted(
 
 BROWSER_ALONE = json.dumps(
     {
-        "format": 4,
+        "format": 5,
         "id": "x",
         "trace_dir": "",
         "work_dir": "",
@@ -105,8 +105,8 @@ BROWSER_ALONE = json.dumps(
         ("{", "found no JSON"),
         ('{"format": 1}', "format: found 1; accepted: 4"),
         ("[]", "format: found no object"),
-        ('{"format": 4, "id": "x"}', "trace_dir: found nothing; accepted: this key, it must be there"),
-        ('{"format": 4, "id": "x", "trace_dir": "", "work_dir": "", "visits": 5}', "visits: found 5"),
+        ('{"format": 5, "id": "x"}', "trace_dir: found nothing; accepted: this key, it must be there"),
+        ('{"format": 5, "id": "x", "trace_dir": "", "work_dir": "", "visits": 5}', "visits: found 5"),
         (BROWSER_ALONE, "accepted: the run.json of a testbed run"),
     ],
 )

@@ -12,10 +12,20 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-FORMAT = 4
+FORMAT = 5
 """Version of the document."""
 Direction = Mapping[str, Any]
 """One direction of a segment, as :meth:`wirepaint.evaluation.network.Network.direction` makes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sending:
+    """How connections send."""
+
+    congestion: str
+    """Name in the run's ``congestion``."""
+    initial_window: int = 10
+    """Segments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +41,8 @@ class Host:
     address: str | None = None
     dscp: int | None = None
     """Code point that the path sees on all packets of a client; None for what they carry."""
+    upstream: Sending | None = None
+    """Of the connections that a proxy opens."""
     namespace_inode: int | None = None
 
 
@@ -103,16 +115,58 @@ class Site:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proxy:
-    """The proxy program and its settings (testbed only). Its host has the role ``proxy``."""
+class Squid:
+    """Squid and its settings. The host of a proxy has the role ``proxy``."""
 
-    kind: Literal["squid"]
+    host: str
     port: int
     cache: Literal["none", "memory", "disk"]
     cache_bytes: int
     warm: bool
     """A first visit of the page, which is not measured, fills the cache."""
     tls: Literal["tunnel", "terminate"]
+    kind: Literal["squid"] = "squid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """A transparent proxy that ends TCP connections."""
+
+    host: str
+    buffer_bytes: int
+    """Most that it holds of each direction of a connection, beside the kernel's buffers."""
+    kind: Literal["split"] = "split"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PepClass:
+    """A service class of a PEP."""
+
+    dscp: int
+    """Code point of its users."""
+    share: float
+    """Per cent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pep:
+    """The split performance-enhancing proxy: a remote side near the clients, a ground side near the servers."""
+
+    remote: str
+    ground: str
+    port: int
+    connections: int
+    """Between the sides; with classes so many for each."""
+    multiplexed: bool
+    compression: Literal["none", "gzip", "br", "zstd"]
+    schedule: Literal["arrival", "fair"]
+    ahead: Literal["none", "markup", "rehearsed"]
+    buffer_bytes: int
+    classes: Sequence[PepClass] = ()
+    kind: Literal["pep"] = "pep"
+
+
+Proxy = Squid | Split | Pep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +266,10 @@ class Run:
     """What the servers of each page answer (testbed only)."""
     pages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Load graphs, as :func:`wirepaint.pages.loading.load_graph` makes them."""
-    proxy: Proxy | None = None
+    proxies: Sequence[Proxy] = ()
+    """From the clients on."""
+    path: Sequence[str] = ()
+    """Names of segments and proxies' hosts, from the clients on; empty without proxies."""
     browsers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Numbers of browsers by name, as :func:`wirepaint.browsers.numbers` reads them."""
     visits: Sequence[Visit] = ()

@@ -98,7 +98,7 @@ impl Run {
         let site = json!({"origins": page["origins"], "responses": responses.collect::<Vec<_>>()});
         let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
         let description = json!({
-            "format": 4, "id": "light", "seed": 1, "trace_dir": folder, "work_dir": folder,
+            "format": 5, "id": "light", "seed": 1, "trace_dir": folder, "work_dir": folder,
             "hosts": [{"name": "server", "role": "server", "congestion": "reno"},
                       {"name": "client", "role": "client", "congestion": congestion.trim(),
                        "address": "127.0.0.1"}],

@@ -58,7 +58,7 @@ impl Folder {
             })
             .collect();
         json!({
-            "format": 4, "id": "test", "seed": 1, "epoch_ns": 0,
+            "format": 5, "id": "test", "seed": 1, "epoch_ns": 0,
             "trace_dir": self.0, "work_dir": self.0,
             "hosts": [{"name": "server", "role": "server", "congestion": "reno"}],
             "sites": {"a": {"origins": origins, "responses": responses}},
