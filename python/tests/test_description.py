@@ -19,7 +19,9 @@ WAY = {"capacity": {"kind": "unlimited"}, "delay_ns": 0, "queue": {"kind": "drop
 
 
 def properties(name: str) -> dict[str, Any]:
-    return (SCHEMA if name == "Run" else SCHEMA["$defs"][name])["properties"]
+    of_proxies = {one["properties"]["kind"]["const"]: one for one in SCHEMA["$defs"]["Proxy"]["oneOf"]}
+    known = SCHEMA["$defs"] | {"Run": SCHEMA} | {kind.title(): one for kind, one in of_proxies.items()}
+    return known[name]["properties"]
 
 
 @pytest.mark.parametrize("of", TYPES, ids=lambda of: of.__name__)

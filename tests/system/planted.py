@@ -203,8 +203,8 @@ FAULTS = [
     Fault("page", "an object left out", [], page="leave_out"),
 ]
 
-_CLIENTS = "ip route change 10.64.0.2 dev s0 scope link table 100"
-_SERVERS = "ip route change default via 10.66.0.2 dev p0"
+_CLIENTS = "ip route change 10.64.0.2 dev s0 scope link"
+_SERVERS = "ip route change default via 10.61.128.2 dev p0"
 PROXY_FAULTS = {
     fault.what: fault
     for fault in (
@@ -215,7 +215,7 @@ PROXY_FAULTS = {
                 f"{_CLIENTS} congctl reno initcwnd 20",
                 "congestion",
             ),
-            ("the namespace's congestion control", "ip rule del table 100", "congestion"),
+            ("the namespace's congestion control", f"{_CLIENTS} initcwnd 20", "congestion"),
             (
                 "an initial window of 3 towards clients",
                 f"{_CLIENTS} congctl cubic initcwnd 3",

@@ -184,9 +184,9 @@ def test_a_proxy_that_ends_tls_caches_https_and_sends_on_both_sides_as_asked(lab
     assert used["encrypted"].all() and set(used["congestion"]) == {"cubic"}
     assert set(used["initial_window"]) == {20}
     told = json.loads((visit.folder / "run.json").read_text())
-    assert [(host["role"], host["congestion"], host["initial_window"]) for host in told["hosts"]] == [
+    assert [(host["name"], host["congestion"], host["initial_window"]) for host in told["hosts"]] == [
         ("client", "reno", 10),
-        ("proxy", "cubic", 20),
+        ("squid", "cubic", 20),
         ("server", "reno", 4),
     ]
 

@@ -37,14 +37,9 @@ def planned(
 
 def test_squid_needs_no_table_and_has_a_cold_memory_cache(tmp_path: Path) -> None:
     [run] = planned(tmp_path, 'proxy = ["squid"]').runs
-    assert (run.proxy.kind, run.proxy.cache, run.proxy.warm, run.proxy.tls) == (
-        "squid",
-        "memory",
-        False,
-        "tunnel",
-    )
-    assert run.proxy.congestion is not None and run.proxy.congestion.name == "cubic"
-    assert run.proxy.initial_window == 10
+    asked, [part] = run.proxy.squid, run.proxy.parts
+    assert asked is not None and (asked.cache, asked.warm, asked.tls) == ("memory", False, "tunnel")
+    assert (part.congestion.name, asked.initial_window, part.network) == ("cubic", 10, None)
 
 
 def test_a_table_says_what_a_proxy_is(tmp_path: Path) -> None:
@@ -62,8 +57,17 @@ initial_window = 4
         ::-1
     ]
     assert (none.key, edge.key) == ("lte-cubic-h1-none.user.one.v01", "lte-cubic-h1-edge.user.one.v01")
-    assert edge.proxy.cache_bytes == 64 * 2**20 and edge.proxy.warm and edge.proxy.initial_window == 4
-    assert edge.proxy.congestion is not None and edge.proxy.congestion.name == "reno"
+    asked, [part] = edge.proxy.squid, edge.proxy.parts
+    assert asked is not None and (asked.size, asked.warm, asked.initial_window) == (64 * 2**20, True, 4)
+    assert part.congestion.name == "reno"
+
+
+def test_a_list_is_a_chain_of_proxies_with_networks_between_them(tmp_path: Path) -> None:
+    pep = '[[proxies]]\nname = "satellite"\nkind = "pep"\nconnections = 8\nnetwork = "3g"\n'
+    [run] = planned(tmp_path, 'proxy = [["squid", "satellite"]]', pep).runs
+    assert (run.proxy.name, run.proxy.has_pep) == ("squid+satellite", True)
+    [squid, of_pep] = run.proxy.parts
+    assert squid.network is None and of_pep.network is not None and of_pep.network.name == "3g"
 
 
 def test_random_elements_do_not_depend_on_the_proxy(tmp_path: Path) -> None:
@@ -75,7 +79,11 @@ def test_random_elements_do_not_depend_on_the_proxy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scenarios", "table", "error"),
     [
-        ('proxy = ["squit"]', "", r'proxy\[0\]: found "squit"; .*one of none, squid \(did you mean "squid"'),
+        (
+            'proxy = ["squit"]',
+            "",
+            r'proxy\[0\]: found "squit"; .*one of none, squid, split, pep \(did you mean "squid"',
+        ),
         (
             'proxy = ["a"]',
             'name = "a"\nwarm = true\ncache = "none"',
@@ -89,6 +97,10 @@ def test_random_elements_do_not_depend_on_the_proxy(tmp_path: Path) -> None:
         ('proxy = ["a"]', 'name = "a"\nsize = "1 kB"', r"proxies\[0\].size: .*1 MiB to 4096 MiB"),
         ('proxy = ["a"]', 'name = "a"\ncold = true', r"proxies\[0\].cold"),
         ("", 'name = "none"', r'proxies\[0\].name: found "none"'),
+        ('proxy = ["a"]', 'name = "a"\nkind = "pep"\nwarm = true', r"proxies\[0\].warm"),
+        ('proxy = ["a"]', 'name = "a"\nnetwork = "lt"', r'proxies\[0\].network: found "lt"'),
+        ('proxy = [["split", "squid"]]', "", r"squid after split; accepted: squid first"),
+        ('proxy = [["split", "split"]]', "", r"with split twice; accepted: each kind once"),
     ],
 )
 def test_what_no_proxy_can_be_is_refused(tmp_path: Path, scenarios: str, table: str, error: str) -> None:
@@ -98,18 +110,12 @@ def test_what_no_proxy_can_be_is_refused(tmp_path: Path, scenarios: str, table: 
 
 def test_a_proxy_that_ends_tls_needs_http_1(tmp_path: Path) -> None:
     ends = '[[proxies]]\nname = "ends"\ntls = "terminate"\n'
-    assert planned(tmp_path, 'proxy = ["ends"]', ends).runs[0].proxy.tls == "terminate"
+    assert planned(tmp_path, 'proxy = ["ends"]', ends).runs[0].proxy.squid is not None
     (tmp_path / "evaluation.toml").write_text(
         (tmp_path / "evaluation.toml").read_text().replace('http = ["h1"]', 'http = ["h1", "h2"]')
     )
     with pytest.raises(UsageError, match=r"scenarios.http: .*speaks HTTP/1.1 to browsers"):
         plan(tmp_path / "evaluation.toml")
-
-
-@pytest.mark.parametrize("backend", ["simulator", "both"])
-def test_the_simulator_refuses_proxies(tmp_path: Path, backend: str) -> None:
-    with pytest.raises(UsageError, match="the simulator has no proxies yet"):
-        planned(tmp_path, 'proxy = ["squid"]', backend=backend)
 
 
 def test_flows_alone_refuse_proxies(tmp_path: Path) -> None:

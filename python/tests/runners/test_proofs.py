@@ -29,7 +29,7 @@ class Observed:
             "queue": {"kind": "droptail", "packets": 100},
         }
         self.asked: dict[str, Any] = {
-            "segments": [{"down": dict(side), "up": dict(side), "mtu": 1500}],
+            "segments": [{"name": "access", "down": dict(side), "up": dict(side), "mtu": 1500}],
             "sites": {"sample": {"responses": [{"think_ns": 3_000_000}, {"think_ns": 0}]}},
             "transport": {"sysctls": {}},
         }

@@ -103,7 +103,7 @@ BROWSER_ALONE = json.dumps(
     ("text", "message"),
     [
         ("{", "found no JSON"),
-        ('{"format": 1}', "format: found 1; accepted: 4"),
+        ('{"format": 1}', "format: found 1; accepted: 5"),
         ("[]", "format: found no object"),
         ('{"format": 5, "id": "x"}', "trace_dir: found nothing; accepted: this key, it must be there"),
         ('{"format": 5, "id": "x", "trace_dir": "", "work_dir": "", "visits": 5}', "visits: found 5"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -71,29 +71,34 @@ def test_only_squids_own_header_counts_not_a_recorded_one() -> None:
 
 
 CLIENT = sockets.Ends("10.64.0.1", 3128, "10.64.0.2", 4000)
-UPLINK = sockets.Ends("10.66.0.1", 5000, "10.65.0.1", 80)
+UPLINK = sockets.Ends("10.61.128.1", 5000, "10.65.0.1", 80)
 FLOW = sockets.Ends("10.63.0.1", 5001, "10.64.0.2", 4001)
 
 
 class Observed:
     """A run through a proxy that is as asked; each test changes one thing."""
 
+    behind: ClassVar = {"congestion": "reno", "initial_window": 10}
+
     def __init__(self) -> None:
         self.run: dict[str, Any] = {
             "epoch_ns": 10**9,
-            "proxy": {"port": 3128, "warm": False, "tls": "tunnel"},
+            "proxies": [{"kind": "squid", "port": 3128, "warm": False, "tls": "tunnel"}],
+            "segments": [{"name": "access"}],
+            "path": ["access", "squid"],
             "hosts": [
-                {"role": "proxy", "congestion": "cubic", "initial_window": 20},
-                {"role": "server", "congestion": "reno", "initial_window": 10},
+                {"name": "squid", "congestion": "cubic", "initial_window": 20, "upstream": self.behind},
+                {"name": "server", **self.behind},
             ],
-            "checks": {},
+            "checks": {"own_initial_window": False},
         }
         self.connections = [self.seen(CLIENT, "cubic"), self.seen(UPLINK, "reno"), self.seen(FLOW, "bbr")]
         self.windows = {CLIENT: 20, UPLINK: 10, FLOW: 10}
         self.server = {
-            "client_address": "10.66.0.1",
+            "client_address": "10.61.128.1",
             "client_port": 5000,
             "server_address": "10.65.0.1",
+            "server_port": 80,
             "congestion": "reno",
             "congestion_end": "reno",
             "initial_window": 10,
@@ -121,11 +126,11 @@ class Observed:
         return squid.Served(0, 0, "GET", url, result, 200, 100, 50, "10.64.0.2", 4000)
 
     def check(self) -> list[tuple[str, str, str]]:
-        of_clients, of_servers = proxying.records(self.connections, self.windows, self.run)
-        assert [record["server_port"] for record in of_clients] == [3128]  # the flow is nobody's
+        ends = proxying.of_squid(self.connections, self.windows, self.run, "10.61.128.1")
+        assert [record["server_port"] for record in ends.accepted] == [3128]  # the flow is nobody's
         tables = {"connection": [self.connection], "object": self.rows}
-        joined = Joined(tables, {}, {}, [], self.requests, (0, 1), beyond=[self.server], uplinks=of_servers)
-        joined.log = self.log
+        joined = Joined(tables, {}, {}, [], self.requests, (0, 1), beyond=[self.server])
+        joined.proxies, joined.log = {"squid": ends}, self.log
         return [(r.check, r.severity, r.found) for r in proxy_checks.check(joined, self.run)]
 
 
@@ -173,11 +178,11 @@ def _not_cold(o: Observed) -> None:
     ("disturb", "check", "found"),
     [
         (_another_way, "proxy", "a connection with 10.65.0.1:3128 for a.test"),
-        (_uplink_cubic, "congestion", "cubic when accepted, the proxy's connection with 10.65.0.1"),
-        (_uplink_changes, "congestion", "bbr at its end, the proxy's connection with 10.65.0.1"),
-        (_uplink_window, "initial_window", "3, the proxy's connection with 10.65.0.1"),
+        (_uplink_cubic, "congestion", "cubic when accepted, squid's connection with 10.65.0.1"),
+        (_uplink_changes, "congestion", "bbr at its end, squid's connection with 10.65.0.1"),
+        (_uplink_window, "initial_window", "3, squid's connection with 10.65.0.1"),
         (_server_cubic, "congestion", "cubic when accepted, connection to 10.65.0.1 from port 5000"),
-        (_never_read, "congestion", "never read back: the proxy's connection with 10.65.0.1"),
+        (_never_read, "congestion", "never read back: squid's connection with 10.65.0.1"),
         (_log_says_hit, "served_by", "the proxy's log has a hit for http://a.test/"),
         (_not_logged, "served_by", "the proxy's log has no miss for http://a.test/b"),
         (_not_cold, "cold_cache", "the proxy had http://a.test/b"),
@@ -193,7 +198,7 @@ def test_a_difference_makes_the_run_invalid(
 
 def test_a_warm_cache_may_have_what_no_server_sent_in_this_visit_and_is_noted_when_it_was_of_no_use() -> None:
     observed = Observed()
-    observed.run["proxy"]["warm"] = True
+    observed.run["proxies"][0]["warm"] = True
     observed.requests = []
     assert observed.check() == []
     observed.rows = [observed.row("http://a.test/", "cache miss")]

@@ -150,7 +150,7 @@ class PepClass:
 
 @dataclass(frozen=True, kw_only=True)
 class Pep:
-    """The split performance-enhancing proxy: a remote side near the clients, a ground side near the servers."""
+    """The split performance-enhancing proxy: a side near the clients, and one near the servers."""
 
     remote: str
     ground: str

@@ -105,7 +105,14 @@ class Levels(BaseModel):
         ),
     ] = Background()
     proxy: Annotated[
-        Proxy, Axis("proxy", ShortName, (proxies.NONE,), level=lambda proxy: proxy.name, named="varying")
+        Proxy,
+        Axis(
+            "proxy",
+            ShortName | Annotated[list[ShortName], Field(min_length=1, max_length=len(proxies.KINDS))],
+            (proxies.NONE,),
+            level=lambda proxy: proxy.name,
+            named="varying",
+        ),
     ] = Proxy()
 
 

@@ -259,11 +259,11 @@ def _scenarios(
         accepted = "no such key: this congestion control chooses the window of a new connection itself"
         raise UsageError(f"{path}.initial_window", found, accepted)
     beside = _backgrounds(file, resolved["background"], resolved["network"], backends, base, place)
-    through = _proxies(file, resolved, backends, place)
+    through = _proxies(file, resolved, backends, base, place)
     for *values, backend in itertools.product(*resolved.values(), backends):
         of = dict(zip(resolved, values, strict=True))
         of["background"] = beside[of["background"], of["network"].name]
-        of["proxy"] = through[of["proxy"]]
+        of["proxy"] = through[proxies.level(of["proxy"])]
         parts = [axes()[axis].tag(axes()[axis].level(of[axis])) for axis in in_name]
         parts += [written.servers] if written.servers == "together" else []
         parts += [backend] if len(backends) > 1 else []
@@ -298,28 +298,36 @@ def _backgrounds(
 
 
 def _proxies(
-    file: EvaluationFile, levels: Mapping[str, Sequence[Any]], backends: list[BackendName], place: str
+    file: EvaluationFile,
+    levels: Mapping[str, Sequence[Any]],
+    backends: list[BackendName],
+    base: Path,
+    place: str,
 ) -> dict[str, Proxy]:
-    """The proxy of each level."""
+    """The proxies of each level, by its name."""
     where = [f"{place}: proxies[{i}].name" for i in range(len(file.proxies))]
     differ([table.name for table in file.proxies], where)
-    found = proxies.resolve(levels["proxy"], file.proxies, backends, place)
-    for index, name in enumerate(levels["proxy"]):
+    found = proxies.resolve(
+        levels["proxy"], file.proxies, backends, place, lambda name, at: _network(name, base, at)
+    )
+    light = [n for n, agent in enumerate(file.user_agents) if agent.browser.engine == "light"]
+    for index, value in enumerate(levels["proxy"]):
+        name = proxies.level(value)
         at, proxy = f"{place}: scenarios.proxy[{index}]", found[name]
-        if proxy.kind and not file.user_agents:
+        if proxy.parts and not file.user_agents:
             accepted = f"{show(proxies.NONE)} without user_agents: flows do not pass a proxy"
-            raise UsageError(at, show(name), accepted)
-        light = [n for n, agent in enumerate(file.user_agents) if agent.browser.engine == "light"]
-        if proxy.kind and light:
-            accepted = f'"chromium" with proxy {name}: light browsers know no proxy'
+            raise UsageError(at, show(value), accepted)
+        if proxy.squid and light:
+            accepted = f'"chromium" with proxy {name}: light browsers know no forward proxy'
             raise UsageError(f"{place}: user_agents[{light[0]}].browser", '"light"', accepted)
-        if proxy.tls == "terminate" and levels["http"] != ["h1"]:
+        if proxy.squid and proxy.squid.tls == "terminate" and levels["http"] != ["h1"]:
             accepted = '["h1"]: a proxy that ends TLS speaks HTTP/1.1 to browsers'
             raise UsageError(f"{place}: scenarios.http", f"{levels['http']} with proxy {name}", accepted)
-        for key, value in (proxy.congestion.sysctls if proxy.congestion else {}).items():
-            if str(file.sysctls.get(key)) != str(value):
-                accepted = f'that value under sysctls of the evaluation ("{key}" = {value})'
-                raise UsageError(f"{at}: congestion", f"{show(name)}, which needs {key} = {value}", accepted)
+        needed = {k: v for part in proxy.parts for k, v in part.congestion.sysctls.items()}
+        for key, needs in needed.items():
+            if str(file.sysctls.get(key)) != str(needs):
+                accepted = f'that value under sysctls of the evaluation ("{key}" = {needs})'
+                raise UsageError(f"{at}: congestion", f"{show(value)}, which needs {key} = {needs}", accepted)
     return found
 
 
@@ -469,7 +477,7 @@ def _resolved(
             scenario.name: levels(scenario)
             | scenario.model_dump(include={"backend", "servers"})
             | ({"beside": b.model_dump()} if (b := scenario.background).flows else {})
-            | ({"through": p.model_dump()} if (p := scenario.proxy).kind else {})
+            | ({"through": p.model_dump()} if (p := scenario.proxy).parts else {})
             for scenario in scenarios
         },
         "flows": [flow.model_dump() for flow in flows],

@@ -22,7 +22,7 @@ from wirepaint.evaluation.model import MOST_TOGETHER, THINK_NS, EvaluationFile, 
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.reading import differ, show
 
-_HOSTS = ("client", "proxy", "server")
+_HOSTS = ("client", "server", "squid", "split", "remote", "ground")
 MOST_CAPTURED = 16
 """Users of a run with captures: each has two programs and 32 MiB of the kernel's memory."""
 PageResolver = Callable[[str, Path, str], PageRef]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,18 @@ from wirepaint.dataplane.description import (
     Flow,
     Host,
     Segment,
+    Sending,
     Transport,
     Visit,
 )
 from wirepaint.evaluation.axes import levels
 from wirepaint.evaluation.congestion import NATIVE
+from wirepaint.runners import hops
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.evaluation.congestion import Congestion as Asked
+    from wirepaint.evaluation.network import Network
     from wirepaint.evaluation.users import PlannedUser, PlannedVisit
 
 BUFFER_MAX = 256 * 2**20
@@ -48,11 +52,16 @@ CLIENT_CONGESTION = "reno"
 do not fit the first window beside the end of the handshake."""
 
 
-def segment(run: ResolvedRun) -> Segment:
-    """The path."""
+MAIN = "access"
+"""Name of the segment with the scenario's network."""
+
+
+def _segment(run: ResolvedRun, network: Network, name: str) -> Segment:
+    """A stretch of the path of a run."""
     return Segment(
-        down=_begun(run.network.direction("down"), run.seed),
-        up=_begun(run.network.direction("up"), run.seed),
+        name=name,
+        down=_begun(network.direction("down"), run.seed),
+        up=_begun(network.direction("up"), run.seed),
         packet_trace=run.packet_trace,
     )
 
@@ -73,10 +82,7 @@ class Controls:
 
     of_users: tuple[str, ...]
     """For each user that of its uplink."""
-    sender: str
-    """Of the host that sends down the path: the server, or the proxy before it."""
-    behind: str | None
-    """Of the servers behind a proxy, and of the proxy towards them."""
+    of_hops: hops.Controls
     of_flows: tuple[str | None, ...]
     """For each flow its own; None for that of its host."""
     instances: list[Congestion]
@@ -107,11 +113,12 @@ def controls(run: ResolvedRun, folder: Path, name: Callable[[Asked, int], str]) 
             )
         return label
 
-    sender = named(run.congestion)
-    behind = named(run.proxy.congestion) if run.proxy.congestion else None
+    main = named(run.congestion)
+    behind = tuple(named(part.congestion) for part in run.proxy.parts)
     of_flows = tuple(flow.congestion and named(flow.congestion) for flow in run.flows)
     of_users = tuple(named(user.congestion) if user.congestion else CLIENT_CONGESTION for user in run.users)
-    return Controls(of_users, sender, behind, of_flows, list(instances.values()))
+    of_hops = hops.Controls(near=CLIENT_CONGESTION, main=main, behind=behind)
+    return Controls(of_users, of_hops, of_flows, list(instances.values()))
 
 
 def client_address(number: int) -> str:
@@ -131,10 +138,11 @@ def _are_apart(run: ResolvedRun) -> bool:
     return len(run.users) > 1 or (marked and bool(run.flows))
 
 
-def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
-    """The clients, the host that sends down the path, and the servers behind it if it is a proxy.
+def placed(run: ResolvedRun, used: Controls) -> dict[str, Any]:
+    """Hosts, segments, proxies and path of a run, as arguments of :class:`Run`.
 
-    Flows beside users with hosts of their own have one too, the last client.
+    Flows beside users with hosts of their own have one too, the last client. They end at the far end of the
+    main segment.
     """
     clients = [
         Host(
@@ -149,19 +157,23 @@ def hosts(run: ResolvedRun, used: Controls) -> list[Host]:
     if not clients or (run.flows and _are_apart(run)):
         address = client_address(len(clients))
         clients.append(Host(name="client", role="client", address=address, congestion=CLIENT_CONGESTION))
-    role = "server" if used.behind is None else "proxy"
-    sender = Host(
-        name=role,
-        role=role,
-        address=FLOW_SERVER_ADDRESS if run.flows else None,
-        congestion=used.sender,
-        initial_window=run.initial_window,
+    address = FLOW_SERVER_ADDRESS if run.flows else None
+    main = _segment(run, run.network, MAIN)
+    behind = hops.hops(run, used.of_hops, main, address, partial(_segment, run))
+    sends = behind.servers or Sending(congestion=used.of_hops.main, initial_window=run.initial_window)
+    server = Host(
+        name="server",
+        role="server",
+        address=None if behind.hosts else address,
+        congestion=sends.congestion,
+        initial_window=sends.initial_window,
     )
-    if used.behind is None:
-        return [*clients, sender]
-    window = run.proxy.initial_window
-    behind = Host(name="server", role="server", congestion=used.behind, initial_window=window)
-    return [*clients, sender, behind]
+    return {
+        "hosts": [*clients, *behind.hosts, server],
+        "segments": [main, *behind.segments],
+        "proxies": behind.proxies,
+        "path": behind.path,
+    }
 
 
 def browser_of(user: PlannedUser) -> str:
@@ -218,7 +230,7 @@ def visited(run: ResolvedRun) -> tuple[list[Visited], list[Visited]]:
 
 
 def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
-    """The flows; background where a visit is what is measured. Those beside a proxy end at its host."""
+    """The flows, to the far end of the main segment; background where a visit is what is measured."""
     return [
         Flow(
             name=flow.name,
@@ -231,7 +243,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
             nodelay=not flow.nagle,
             congestion=control,
             dscp=flow.dscp,
-            server="server" if used.behind is None else "proxy",
+            server=hops.first_beyond(run),
         )
         for flow, control in zip(run.flows, used.of_flows, strict=True)
     ]

@@ -12,7 +12,7 @@ from pydantic import RootModel
 
 from wirepaint import files
 from wirepaint.dataplane import simulate
-from wirepaint.dataplane.description import FORMAT, Run
+from wirepaint.dataplane.description import FORMAT, Run, Squid
 from wirepaint.errors import NotTrusted, PageTimeout, UsageError
 from wirepaint.reading import show, validate
 from wirepaint.results import trace
@@ -87,7 +87,7 @@ def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
     if run.checks is None or (run.visits and not run.sites):
         raise UsageError(str(file), "no sites or no checks", "the run.json of a testbed run")
     limit_ns = sum(visit.start_ns + visit.timeout_ns for visit in run.visits) or run.until_ns
-    if run.proxy and run.proxy.warm:
+    if any(isinstance(proxy, Squid) and proxy.warm for proxy in run.proxies):
         limit_ns *= 2
     with Cells() as cells:
         ended = cells.call(

@@ -35,10 +35,9 @@ from wirepaint.runners.description import (
     client_congestion,
     controls,
     flows,
-    hosts,
     identity,
     modelled,
-    segment,
+    placed,
     transport,
     unfinished,
     visit_of,
@@ -118,8 +117,11 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
-    path = segment(run)
-    slower = [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (path.down, path.up)]
+    place = placed(run, used)
+    slower = [
+        [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (segment.down, segment.up)]
+        for segment in place["segments"]
+    ]
     graphs, of_visits = load_graphs(run)
     visits = [
         visit_of(
@@ -134,14 +136,16 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     # Changes of the path count from the beginning of the flows, else of the first visit.
     began = [visit.start_ns for visit in visits if visit.after is None]
     origin_ns = 0 if run.flows else min(began)
-    down, up = (_slower(direction, of_hosts, origin_ns) for direction, of_hosts in slower)
+    place["segments"] = [
+        replace(segment, down=_slower(*down, origin_ns), up=_slower(*up, origin_ns))
+        for segment, (down, up) in zip(place["segments"], slower, strict=True)
+    ]
     return Run(
         id="sim",
         seed=run.seed,
         trace_dir=folder,
         work_dir=folder,
-        hosts=hosts(run, used),
-        segments=[replace(path, down=down, up=up)],
+        **place,
         congestion=used.instances,
         transport=transport(run),
         browsers=modelled(run.users),

@@ -19,7 +19,6 @@ from wirepaint.dataplane.description import (
     Interfaces,
     Navigation,
     Origin,
-    Proxy,
     Run,
     Site,
     Visit,
@@ -32,10 +31,9 @@ from wirepaint.runners.description import (
     controls,
     flows,
     has_changes,
-    hosts,
     identity,
     modelled,
-    segment,
+    placed,
     transport,
     visit_of,
     visited,
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 
 FOREVER_NS = 24 * 3600 * 10**9
 """Flows beside a visit go on until it has ended."""
-PROXY_PORT = 3128
 _NAME_MAX = 15
 """TCP_CA_NAME_MAX less its terminator: the longest name of a congestion control."""
 
@@ -69,13 +66,13 @@ def run_once(
     cause (see ``faults``). Raises ``RunFailed`` with the cause when there is no result: a crash or a part
     that failed; ``PageFailed`` if the page is the cause, ``PageTimeout`` if the time was up.
     """
-    if run.proxy.kind is not None:
-        squid.version(ends_tls=run.proxy.tls == "terminate")
+    if asked := run.proxy.squid:
+        squid.version(ends_tls=asked.tls == "terminate")
     described = describe(run, folder.absolute(), calibration)
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         {"run": described.document(), "faults": list(planted)},
-        timeout_s=run.longest_s * (2 if run.proxy.warm else 1) + 60,
+        timeout_s=run.longest_s * (2 if run.proxy.is_warm else 1) + 60,
         log=folder / "log.txt",
     )
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
@@ -92,7 +89,13 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         suffix = f"_{run_id}" if number == 0 else f"{number}_{run_id}"
         return asked.name[: _NAME_MAX - len(suffix)] + suffix
 
-    path, used = segment(run), controls(run, folder, name)
+    used = controls(run, folder, name)
+    place = placed(run, used)
+    main, *others = place["segments"]
+    place["segments"] = [
+        replace(main, interfaces=Interfaces(), changes_wait=has_changes(main)),
+        *(replace(one, changes_wait=has_changes(one)) for one in others),
+    ]
     light_users = [user for user in run.users if user.is_light]
     sites, visits, of_pages = _of_pages(run)
     return Run(
@@ -100,12 +103,10 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         seed=run.seed,
         trace_dir=folder,
         work_dir=folder,
-        hosts=hosts(run, used),
-        segments=[replace(path, interfaces=Interfaces(), changes_wait=has_changes(path))],
+        **place,
         congestion=used.instances,
         transport=transport(run),
         sites=sites,
-        proxy=_proxy(run),
         pages=load_graphs(run)[0] if light_users else {},
         browsers=modelled(light_users),
         visits=visits,
@@ -115,9 +116,7 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         checks={
             "identity": identity(run),
             "own_initial_window": run.congestion.own_initial_window,
-            "own_initial_window_behind": bool(
-                run.proxy.congestion and run.proxy.congestion.own_initial_window
-            ),
+            "own_initial_window_behind": any(part.congestion.own_initial_window for part in run.proxy.parts),
             "calibration": calibration,
             "endless": [flow.name for flow in run.flows if flow.endless or flow.background],
             "flows_with_own_window": [
@@ -164,17 +163,3 @@ def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str,
         for asked, of in zip(run.visits, of_visits, strict=True)
     ]
     return sites, visits, checks
-
-
-def _proxy(run: ResolvedRun) -> Proxy | None:
-    asked = run.proxy
-    if asked.kind is None:
-        return None
-    return Proxy(
-        kind=asked.kind,
-        port=PROXY_PORT,
-        cache=asked.cache,
-        cache_bytes=asked.cache_bytes,
-        warm=asked.warm,
-        tls=asked.tls,
-    )

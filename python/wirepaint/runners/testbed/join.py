@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 import polars as pl
 
 from wirepaint.results import trace
 from wirepaint.runners.testbed import proxying, sockets, squid
 from wirepaint.runners.testbed.browser.contract import Connection, PageLoad, Request
-from wirepaint.runners.testbed.namespaces import UPLINK_ADDRESS
+from wirepaint.runners.testbed.route import Route, squid_of
 
 FLOW_RECORDS = "flow-connections.jsonl"
 """The data plane's records of the connections of flows."""
@@ -34,7 +34,7 @@ class Joined:
     observed: dict[str, Any]
     """Columns of the table ``run``, from the kernel's report on the server's sockets."""
     served: dict[int, dict[str, Any]]
-    """The record of each connection at its far end: the server's, or the proxy's."""
+    """The record of each connection at its other end: the server's, or the first proxy's."""
     strangers: list[dict[str, Any]]
     """Server records of connections that the browser did not open."""
     requests: list[dict[str, Any]]
@@ -45,16 +45,24 @@ class Joined:
     """The same of each visit by itself."""
 
     @property
+    def crossing(self) -> list[dict[str, Any]]:
+        """Rows of the connections that cross the main hop: with a PEP its own, not those of browsers."""
+        rows = self.tables["connection"]
+        return [row for row in rows if row.get("visit") is None] if self.hops else rows
+
+    @property
     def spans(self) -> list[tuple[int, int]]:
         """The time that counts of each visit, or of the flows alone."""
         return [visit.span for visit in self.visits] or [self.span]
 
     beyond: list[dict[str, Any]] = field(default_factory=list)
-    """With a proxy: the servers' records of its connections."""
-    uplinks: list[dict[str, Any]] = field(default_factory=list)
-    """The proxy's ends of them."""
+    """With proxies: the servers' records of the last one's connections."""
+    proxies: Mapping[str, proxying.Ends] = field(default_factory=dict)
+    """The records of each proxy's host."""
     log: list[squid.Served] = field(default_factory=list)
-    """With a proxy: what it served."""
+    """What squid served."""
+    hops: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of connections of a PEP over the main hop; the browsers' end before it."""
     unsampled: list[int] = field(default_factory=list)
     """Connections without any sample of their sender."""
     of_flows: list[dict[str, Any]] = field(default_factory=list)
@@ -71,7 +79,7 @@ def join(
     work: Path,
     folder: Path,
     flows: Mapping[str, Any] | None = None,
-    proxy: squid.Told | None = None,
+    told: proxying.Told | None = None,
     measured_from: int = 0,
 ) -> Joined:
     """Joins one run; ``work`` holds the records of servers and flows, ``folder`` the data plane's tables.
@@ -79,15 +87,14 @@ def join(
     ``flows`` is the summary of the part that carried out the flows. Fills the column ``connection`` of the
     tables ``tcp``, ``packet`` and ``group`` in place.
     """
-    of_proxy, uplinks = None, []
-    if proxy is not None:
-        of_proxy, uplinks = proxying.records(proxy.connections, _first_windows(folder), run)
-        _leave_out_servers_side(folder)
-    joined = _visits(loads, run, work, of_proxy, measured_from)
-    if proxy is not None:
-        joined.uplinks, joined.log = uplinks, proxy.served
+    route = Route.of(run)
+    joined = _visits(loads, run, work, told, measured_from)
+    if told is not None:
+        joined.proxies, joined.log = told.ends, told.log
         for visit in joined.visits:
-            visit.log = proxy.served
+            visit.log = told.log
+        if route.beyond:
+            _leave_out_servers_side(folder, told.ends[route.sender].opened)
     if not loads:
         assert flows is not None
         joined.span = flows["begin"], flows["end"]
@@ -99,6 +106,12 @@ def join(
         record | {"connection": record["connection"] + first} for record in _records(work / FLOW_RECORDS)
     ]
     joined.tables["connection"] += map(_of_flow, joined.of_flows)
+    if told is not None and route.near:
+        number = first + len(joined.of_flows)
+        joined.hops = [
+            _of_hop(record, number + place) for place, record in enumerate(told.ends[route.sender].accepted)
+        ]
+        joined.tables["connection"] += joined.hops
     if first:
         for name in ("flow", "message"):
             frame = trace.read_table(folder, name)
@@ -107,7 +120,8 @@ def join(
     for name in ("tcp", "packet", "group"):
         _fill_connection(folder, name, joined.tables["connection"])
     joined.unsampled = _unsampled(folder, joined)
-    servers = [*joined.served.values(), *(record["server"] for record in joined.of_flows)]
+    of_visits = told.ends[route.sender].accepted if joined.hops and told else joined.served.values()
+    servers = [*of_visits, *(record["server"] for record in joined.of_flows)]
     joined.observed = {
         "server_congestion": _one(record.get("congestion") for record in servers),
         "server_initial_window": _one(record.get("initial_window") for record in servers),
@@ -119,10 +133,10 @@ def _visits(
     loads: Sequence[PageLoad],
     run: Mapping[str, Any],
     work: Path,
-    of_proxy: list[dict[str, Any]] | None,
+    told: proxying.Told | None,
     measured_from: int,
 ) -> Joined:
-    """All visits of a run, with ids that are unique in it; ``of_proxy`` are its records, where there is one.
+    """All visits of a run, with ids that are unique in it; ``told`` is of its proxies.
 
     A proxy's first visits were over at ``measured_from``.
     """
@@ -130,17 +144,17 @@ def _visits(
     left = [record | {"number": number} for number, record in enumerate(served)]
     asked = _records(work / "server-requests.jsonl")
     beyond: list[dict[str, Any]] = []
-    if of_proxy is not None:
+    if told is not None:
         beyond = [record for record in left if record["accepted"] >= measured_from]
         asked = [record for record in asked if record["time"] >= measured_from]
-        left = of_proxy
+        left = told.ends[Route.of(run).first].accepted
     several = len(loads) > 1
     visits: list[Joined] = []
     tables: dict[str, list[dict[str, Any]]] = {"connection": []}
     for number, load in enumerate(loads):
         first = max((row["connection"] for row in tables["connection"]), default=-1) + 1
-        visit = _visit(load, run, number, left, first)
-        if of_proxy is None:
+        visit = _visit(load, run, number, left, first, told.answers if told else ())
+        if told is None:
             mine = {record["number"] for record in visit.served.values()}
             visit.requests = [record for record in asked if record["connection"] in mine]
         else:
@@ -185,7 +199,29 @@ def _min_rtt(tcp: Mapping[str, Any]) -> int | None:
     return None if found in (None, 0xFFFF_FFFF) else found * 1000
 
 
-def _first_windows(folder: Path) -> dict[sockets.Ends, int]:
+def _of_hop(record: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The row of a connection between the sides of a PEP."""
+    tcp = record.get("tcp") or {}
+    same = ("client_address", "client_port", "server_address", "server_port", "congestion", "initial_window")
+    return (
+        dict.fromkeys(("host", "objects", "reason", "tls_done", "first_request", "last_byte", "closed"))
+        | {name: record[name] for name in same}
+        | {
+            "connection": number,
+            "protocol": "pep",
+            "encrypted": False,
+            "opened": record["accepted"],
+            "connected": record["accepted"],
+            "bytes_received": None,
+            "bytes_sent": None,
+            "retransmitted_segments": tcp.get("total_retrans"),
+            "min_rtt": _min_rtt(tcp),
+            "mss": tcp.get("snd_mss"),
+        }
+    )
+
+
+def first_windows(folder: Path) -> dict[sockets.Ends, int]:
     """The congestion window of each sampled connection as its first segment arrived: the initial window."""
     tcp = trace.read_table(folder, "tcp").filter(pl.col("event") == "ack").sort("time")
     ends = ("server_address", "server_port", "client_address", "client_port")
@@ -193,20 +229,26 @@ def _first_windows(folder: Path) -> dict[sockets.Ends, int]:
     return {sockets.Ends(*row[:4]): row[4] for row in first.iter_rows()}
 
 
-def _leave_out_servers_side(folder: Path) -> None:
-    """Removes what the probe saw of a proxy's connections to servers: the trace is of the emulated path."""
+def _leave_out_servers_side(folder: Path, opened: Iterable[Mapping[str, Any]]) -> None:
+    """Removes what the probe saw of connections that the sender opened: the table is of the main hop."""
     tcp = trace.read_table(folder, "tcp")
-    trace.write_frame(folder, "tcp", tcp.filter(pl.col("server_address") != UPLINK_ADDRESS))
+    own = {record["client_address"] for record in opened}
+    trace.write_frame(folder, "tcp", tcp.filter(~pl.col("server_address").is_in(own)))
 
 
 def _visit(
-    load: PageLoad, run: Mapping[str, Any], number: int, left: list[dict[str, Any]], first: int
+    load: PageLoad,
+    run: Mapping[str, Any],
+    number: int,
+    left: list[dict[str, Any]],
+    first: int,
+    answers: Sequence[Mapping[str, Any]],
 ) -> Joined:
-    """One visit; ``left`` are the far end's records of connections that no visit before had.
+    """One visit; ``left`` are the other end's records of connections that no visit before had.
 
-    Its connections are numbered from ``first`` on.
+    Its connections are numbered from ``first`` on. ``answers`` are those of a PEP.
     """
-    visit, proxy = run["visits"][number], run.get("proxy")
+    visit, proxy = run["visits"][number], squid_of(run)
     for connection in load.connections:
         connection.number += first
     for request in load.requests:
@@ -217,6 +259,7 @@ def _visit(
         c.number for c in load.connections if proxy and not (c.tunnelled and proxy["tls"] == "tunnel")
     }
     objects = _objects(fetched, visit["name"], by_proxy)
+    _of_pep(objects, load.connections, answers)
     chunks = [
         {"request": r.id, "connection": r.connection, "time": chunk.time, "bytes": chunk.bytes}
         for r in fetched
@@ -302,6 +345,19 @@ def _objects(requests: Iterable[Request], page: str, by_proxy: Collection[int]) 
     for row in first_of.values():
         row["first_on_connection"] = True
     return objects
+
+
+def _of_pep(
+    objects: Iterable[dict[str, Any]],
+    connections: Iterable[Connection],
+    answers: Sequence[Mapping[str, Any]],
+) -> None:
+    """Fills in which responses a PEP had sent ahead, and which it was asked for."""
+    ports = {connection.number: connection.client_port for connection in connections}
+    served = {(one["client_port"], one["method"], one["url"]): one["served"] for one in answers}
+    for row in objects if answers else ():
+        port = ports.get(row["connection"])
+        row["served_by"] = served.get((port, row["method"], urldefrag(row["url"]).url))
 
 
 def _serve(

@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from wirepaint.errors import PageTimeout, RunFailed
-from wirepaint.runners.testbed import browser, capture, host, namespaces, process, squid, visiting, wiring
+from wirepaint.runners.testbed import (
+    browser,
+    capture,
+    chain,
+    host,
+    namespaces,
+    process,
+    proxying,
+    visiting,
+    wiring,
+)
 from wirepaint.runners.testbed.browser import light
+from wirepaint.runners.testbed.route import squid_of
 
 LOOK_S = 0.02
 """Period of the looks at the parts."""
@@ -86,13 +97,14 @@ class Loading:
             found[user] = found.get(user, b"") + capture.key_log(options.key_log)
         return found
 
-    def warm(self, proxy: squid.Squid) -> None:
-        """Loads each page once through the proxy, beside it: nothing of it crosses the emulated link."""
+    def warm(self, proxies: proxying.Proxies) -> None:
+        """Loads each page once through squid, beside it: nothing of it crosses the emulated link."""
         first = {visit["site"]: number for number, visit in reversed(list(enumerate(self._run["visits"])))}
         for number in first.values():
             options = self._options(number, self._work / f"first-visit-{number}")
-            browser.visit(options, spawn=partial(_in_namespace, self._paths.far))
-        proxy.settle()
+            browser.visit(options, spawn=partial(_in_namespace, proxies.namespaces["squid"]))
+        assert proxies.squid is not None
+        proxies.squid.settle()
 
     def prepare(self, look: Callable[[], None]) -> None:
         """Starts the browsers of the first visits, and waits until all could navigate."""
@@ -154,8 +166,8 @@ class Loading:
 
     def _remote(self, number: int) -> set[str]:
         """Addresses to which the browser of a visit connects."""
-        if self._run.get("proxy"):
-            return {namespaces.SERVER_ADDRESS}
+        if squid_of(self._run):
+            return {chain.first_address(near=bool(self._paths.near))}
         site = self._run["sites"][self._run["visits"][number]["site"]]
         return {origin["address"] for origin in site["origins"]}
 
@@ -186,13 +198,13 @@ class Loading:
 
     def _options(self, number: int, place: Path) -> browser.BrowserOptions:
         visit, run = self._run["visits"][number], self._run
-        told, proxy = visit["navigation"], run.get("proxy")
+        told, proxy = visit["navigation"], squid_of(run)
         place.mkdir(mode=0o755)
         return browser.BrowserOptions(
             url=told["url"],
             http=run["transport"]["http"],
             hosts={origin["host"]: origin["address"] for origin in run["sites"][visit["site"]]["origins"]},
-            proxy=f"{namespaces.SERVER_ADDRESS}:{proxy['port']}" if proxy else None,
+            proxy=f"{chain.first_address(near=bool(self._paths.near))}:{proxy['port']}" if proxy else None,
             ca_spki_sha256=self._parts["server"].ready["ca_spki_sha256"],
             epoch_ns=run["epoch_ns"],
             work_dir=place,

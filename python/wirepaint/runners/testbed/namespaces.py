@@ -2,8 +2,8 @@
 
 ```
 client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── server
-client ── c0 ═══ c1 ── wire (emulator) ── s1 ═══ s0 ── proxy ── p0 ═══ o0 ── server
 ```
+Proxies have namespaces of their own, on both sides of the wire (see ``chain``).
 Several users are behind an edge, which only forwards. It is then at the client's end of the path:
 ```
 user ──── c0 ═══ e0 ── edge ── c0 ═══ c1 ── wire ...
@@ -26,7 +26,9 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pyroute2 import IPRoute
 
@@ -39,19 +41,15 @@ SERVER_ADDRESS = "10.64.0.1"
 EDGE_ADDRESS = "10.62.0.1"
 CLIENTS = "10.64.0.0/16"
 """The network of all clients."""
-UPLINK_ADDRESS, BEHIND_ADDRESS = "10.66.0.1", "10.66.0.2"
-"""Of a proxy towards the servers, and of their end."""
+CLOSE_ADDRESS = "10.62.1.1"
+"""At the near end of the wire, of a proxy that stands there."""
 MTU = 1500
-_PROXIED = 100
-"""Routing table of a proxy's connections with clients; those of flows in its namespace use the main one."""
 _SYSCTLS = Path("/proc/sys")
 _MAC = {
     "c0": "02:77:70:00:00:c0",
     "c1": "02:77:70:00:00:c1",
     "s0": "02:77:70:00:00:50",
     "s1": "02:77:70:00:00:51",
-    "p0": "02:77:70:00:00:b0",
-    "o0": "02:77:70:00:00:0b",
 }
 
 BASELINE_SYSCTLS: Mapping[str, str] = description.BASELINE_SYSCTLS | {
@@ -72,6 +70,8 @@ BASELINE_SYSCTLS: Mapping[str, str] = description.BASELINE_SYSCTLS | {
     "net.core.somaxconn": "4096",
 }
 """Set and read back in the namespaces of hosts before anything else."""
+NO_IPV6 = {key: value for key, value in BASELINE_SYSCTLS.items() if "ipv6" in key}
+"""Of a wire's namespace."""
 _END_SOON = {"net.ipv4.tcp_orphan_retries": "1"}
 """After a kill, the browser's closed connections must not hold its namespace for minutes."""
 
@@ -82,31 +82,49 @@ class Namespaces:
 
     home: int
     client: int
-    """At the client's end of the path: the one client, or the edge."""
+    """The one client, or the edge."""
     wire: int
     server: int
     users: tuple[int, ...] = ()
     """Behind the edge; empty without one."""
-    proxy: int | None = None
+    near: tuple[int, ...] = ()
+    """Proxies between the clients and the wire."""
+    beyond: tuple[int, ...] = ()
+    """Proxies between the wire and the servers."""
+    wires: tuple[int, ...] = ()
+    """Of other emulated hops."""
 
     @classmethod
-    def create(cls, users: int = 0, *, proxy: bool = False) -> Namespaces:
+    def create(cls, users: int = 0, *, near: int = 0, beyond: int = 0, wires: int = 0) -> Namespaces:
         """Makes empty namespaces, with ``users`` behind an edge; the caller stays in its own."""
         home = _current()
         made = []
         try:
-            for _ in range(3 + users + proxy):
+            for _ in range(3 + users + near + beyond + wires):
                 linux.unshare(linux.CLONE_NEWNET)
                 made.append(_current())
         finally:
             linux.setns(home)
-        client, wire, server, *behind = made
-        return cls(home, client, wire, server, tuple(behind[:users]), behind[users] if proxy else None)
+        client, wire, server, *others = made
+        rest = iter(others)
+        return cls(
+            home, client, wire, server, *(tuple(islice(rest, n)) for n in (users, near, beyond, wires))
+        )
 
     @property
     def far(self) -> int:
-        """The namespace at the far end of the emulated link: the proxy's, else the server's."""
-        return self.server if self.proxy is None else self.proxy
+        """At the far end of the wire: a proxy, else the server."""
+        return self.beyond[0] if self.beyond else self.server
+
+    @property
+    def near_end(self) -> int:
+        """At the near end of the wire: a proxy, else the client or the edge."""
+        return self.near[-1] if self.near else self.client
+
+    @property
+    def proxy(self) -> int:
+        """The proxy at the far end of the wire."""
+        return self.beyond[0]
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -124,8 +142,8 @@ class Namespaces:
 
     def close(self) -> None:
         """Closes the descriptors; the namespaces end with their last process."""
-        proxy = () if self.proxy is None else (self.proxy,)
-        for fd in (self.home, self.client, self.wire, self.server, *self.users, *proxy):
+        others = *self.users, *self.near, *self.beyond, *self.wires
+        for fd in (self.home, self.client, self.wire, self.server, *others):
             os.close(fd)
 
 
@@ -157,45 +175,57 @@ def build(
     """
     wanted = {**BASELINE_SYSCTLS, **(sysctls or {})}
     with namespaces.inside(namespaces.wire), IPRoute() as ip:
-        _set_sysctls({key: value for key, value in BASELINE_SYSCTLS.items() if "ipv6" in key})
+        set_sysctls(NO_IPV6)
         if emulated:
-            _veth(ip, "c1", "c0", namespaces.client)
-            _veth(ip, "s1", "s0", namespaces.far)
-            for name in ("c1", "s1"):
-                _offloads_off(name)
-                ip.link("set", index=_index(ip, name), state="up")
+            veth(ip, "c1", "c0", namespaces.near_end)
+            veth(ip, "s1", "s0", namespaces.far)
+            wire_up(ip, ("c1", "s1"))
     if not emulated:
-        with namespaces.inside(namespaces.client), IPRoute() as ip:
-            _veth(ip, "c0", "s0", namespaces.far)
-    with namespaces.inside(namespaces.client), IPRoute() as ip:
-        in_force = _set_sysctls(wanted)
-        _set_sysctls(_END_SOON)
-        nearest = EDGE_ADDRESS if users else CLIENT_ADDRESS
-        index = _end_up(ip, "c0", nearest)
+        with namespaces.inside(namespaces.near_end), IPRoute() as ip:
+            veth(ip, "c0", "s0", namespaces.far)
+    with namespaces.inside(namespaces.near_end), IPRoute() as ip:
+        in_force = set_sysctls(wanted)
+        set_sysctls(_END_SOON)
+        nearest = nearest_address(namespaces)
+        index = end_up(ip, "c0", nearest)
         receive.on_other_cpus("c0")
-        _leads_to(ip, index, SERVER_ADDRESS, _MAC["s0"])
+        leads_to(ip, index, SERVER_ADDRESS, _MAC["s0"])
+    if namespaces.near:
+        with namespaces.inside(namespaces.client):
+            set_sysctls(wanted)
+            set_sysctls(_END_SOON)
     if users:
         _behind_the_edge(namespaces, users, wanted)
     with namespaces.inside(namespaces.far), IPRoute() as ip:
-        in_force = _set_sysctls(wanted)
-        index = _end_up(ip, "s0", SERVER_ADDRESS)
+        in_force = set_sysctls(wanted)
+        index = end_up(ip, "s0", SERVER_ADDRESS)
         # In interrupts of other tasks some kernels run no BPF program (docs/guide/congestion.md,
         # "Unseen ACKs").
         _offload("s0", "gro", on=emulated)
         if not (emulated and receive.on_a_thread("s0")):
             _offload("s0", "gro", on=False)
             receive.on_other_cpus("s0")
-        loopback = _index(ip, "lo")
+        loopback = index_of(ip, "lo")
         for address in server_addresses:
             ip.addr("add", index=loopback, address=address, prefixlen=32)
         ip.neigh("replace", dst=nearest, lladdr=_MAC["c0"], ifindex=index, state="permanent")
-        metrics = {"initcwnd": initial_window}
-        if users:
-            ip.route("add", dst=f"{nearest}/32", oif=index, scope="link")
-            ip.route("add", dst=CLIENTS, gateway=nearest, oif=index, metrics=metrics)
-        else:
-            ip.route("add", dst=f"{nearest}/32", oif=index, scope="link", metrics=metrics)
+        to_clients(ip, namespaces, index, {"initcwnd": initial_window})
     return in_force
+
+
+def nearest_address(namespaces: Namespaces) -> str:
+    """Address at the near end of the wire."""
+    if namespaces.near:
+        return CLOSE_ADDRESS
+    return EDGE_ADDRESS if namespaces.users else CLIENT_ADDRESS
+
+
+def to_clients(ip: IPRoute, namespaces: Namespaces, index: int, metrics: dict[str, Any], **how: Any) -> None:
+    """Routes from the far end of the wire over a device to its near end, and to the clients behind it."""
+    nearest = nearest_address(namespaces)
+    ip.route("replace", dst=f"{nearest}/32", oif=index, scope="link", metrics=metrics, **how)
+    if nearest != CLIENT_ADDRESS:
+        ip.route("replace", dst=CLIENTS, gateway=nearest, oif=index, metrics=metrics, **how)
 
 
 def _behind_the_edge(
@@ -203,33 +233,33 @@ def _behind_the_edge(
 ) -> None:
     """Links the users' namespaces with the edge, which forwards between them and the path."""
     with namespaces.inside(namespaces.client), IPRoute() as ip:
-        _set_sysctls({"net.ipv4.ip_forward": "1"})
+        set_sysctls({"net.ipv4.ip_forward": "1"})
         for number, (addresses, fd) in enumerate(zip(users, namespaces.users, strict=True)):
             near, place = f"e{number}", f"{number >> 8:02x}:{number & 255:02x}"
             mac, their_mac = f"02:77:70:01:{place}", f"02:77:70:02:{place}"
-            _veth(ip, near, "c0", fd, mac, their_mac)
+            veth(ip, near, "c0", fd, mac, their_mac)
             _offloads_off(near)
-            index = _index(ip, near)
+            index = index_of(ip, near)
             ip.link("set", index=index, state="up")
             for address in addresses:
                 ip.neigh("replace", dst=address, lladdr=their_mac, ifindex=index, state="permanent")
                 ip.route("add", dst=f"{address}/32", oif=index, scope="link")
             with namespaces.inside(fd), IPRoute() as theirs:
-                _set_sysctls(wanted)
-                _set_sysctls(_END_SOON)
+                set_sysctls(wanted)
+                set_sysctls(_END_SOON)
                 first, *others = addresses
-                theirs_index = _end_up(theirs, "c0", first)
+                theirs_index = end_up(theirs, "c0", first)
                 for address in others:
                     theirs.addr("add", index=theirs_index, address=address, prefixlen=32)
-                _leads_to(theirs, theirs_index, EDGE_ADDRESS, mac)
+                leads_to(theirs, theirs_index, EDGE_ADDRESS, mac)
             linux.setns(namespaces.client)
 
 
-def _leads_to(ip: IPRoute, index: int, gateway: str, mac: str) -> None:
+def leads_to(ip: IPRoute, index: int, gateway: str, mac: str, **metrics: object) -> None:
     """Routes everything over a device to its neighbour."""
     ip.neigh("replace", dst=gateway, lladdr=mac, ifindex=index, state="permanent")
     ip.route("add", dst=f"{gateway}/32", oif=index, scope="link")
-    ip.route("add", dst="default", gateway=gateway, oif=index)
+    ip.route("add", dst="default", gateway=gateway, oif=index, **({"metrics": metrics} if metrics else {}))
 
 
 def speak(namespaces: Namespaces, client: int, congestion: str) -> None:
@@ -238,67 +268,12 @@ def speak(namespaces: Namespaces, client: int, congestion: str) -> None:
     By its route: the kernel lets no network namespace but its first have any congestion control as default.
     """
     with namespaces.inside(client), IPRoute() as ip:
-        gateway = EDGE_ADDRESS if namespaces.users else SERVER_ADDRESS
-        metrics = {"cc_algo": congestion}
-        ip.route("replace", dst="default", gateway=gateway, oif=_index(ip, "c0"), metrics=metrics)
+        [default] = ip.get_default_routes(table=254)
+        gateway, metrics = default.get_attr("RTA_GATEWAY"), {"cc_algo": congestion}
+        ip.route("replace", dst="default", gateway=gateway, oif=index_of(ip, "c0"), metrics=metrics)
 
 
-@dataclass(frozen=True)
-class Sending:
-    """How the sockets of one side of a proxy send."""
-
-    congestion: str
-    """As the kernel knows it."""
-    initial_window: int
-    """Segments."""
-
-
-def put_behind_proxy(
-    namespaces: Namespaces,
-    server_addresses: Iterable[str],
-    *,
-    to_clients: Sending,
-    to_servers: Sending,
-    sysctls: Mapping[str, str] | None = None,
-) -> None:
-    """Links proxy and server, and sets how the proxy sends. Call after :func:`build`.
-
-    A program such as squid cannot choose the congestion control of its sockets. Its routes do (``congctl``),
-    so the kernel must have it already. The servers set their own; their initial window is that of
-    ``to_servers``.
-    Raises ``OSError`` when the kernel refuses a setting.
-    """
-    assert namespaces.proxy is not None
-    with namespaces.inside(namespaces.proxy), IPRoute() as ip:
-        _veth(ip, "p0", "o0", namespaces.server)
-        index = _end_up(ip, "p0", UPLINK_ADDRESS)
-        receive.on_other_cpus("p0")
-        ip.neigh("replace", dst=BEHIND_ADDRESS, lladdr=_MAC["o0"], ifindex=index, state="permanent")
-        ip.route("add", dst=f"{BEHIND_ADDRESS}/32", oif=index, scope="link")
-        out = {"initcwnd": to_servers.initial_window, "cc_algo": to_servers.congestion}
-        ip.route("add", dst="default", gateway=BEHIND_ADDRESS, oif=index, metrics=out)
-        back = {"initcwnd": to_clients.initial_window, "cc_algo": to_clients.congestion}
-        [towards] = ip.link_lookup(ifname="s0")
-        if namespaces.users:
-            ip.route("add", dst=CLIENTS, gateway=EDGE_ADDRESS, oif=towards, table=_PROXIED, metrics=back)
-        else:
-            ip.route(
-                "add", dst=f"{CLIENT_ADDRESS}/32", oif=towards, scope="link", table=_PROXIED, metrics=back
-            )
-        ip.rule("add", src=SERVER_ADDRESS, src_len=32, table=_PROXIED)
-    with namespaces.inside(namespaces.server), IPRoute() as ip:
-        _set_sysctls({**BASELINE_SYSCTLS, **(sysctls or {})})
-        index = _end_up(ip, "o0", BEHIND_ADDRESS)
-        receive.on_other_cpus("o0")
-        loopback = _index(ip, "lo")
-        for address in server_addresses:
-            ip.addr("add", index=loopback, address=address, prefixlen=32)
-        ip.neigh("replace", dst=UPLINK_ADDRESS, lladdr=_MAC["p0"], ifindex=index, state="permanent")
-        window = {"initcwnd": to_servers.initial_window}
-        ip.route("add", dst=f"{UPLINK_ADDRESS}/32", oif=index, scope="link", metrics=window)
-
-
-def _veth(
+def veth(
     ip: IPRoute, near: str, far: str, far_namespace: int, mac: str | None = None, far_mac: str | None = None
 ) -> None:
     ip.link(
@@ -311,21 +286,28 @@ def _veth(
     )
 
 
-def _index(ip: IPRoute, name: str) -> int:
+def wire_up(ip: IPRoute, names: Iterable[str]) -> None:
+    """Turns on the devices of a wire, from which an emulator takes packets."""
+    for name in names:
+        _offloads_off(name)
+        ip.link("set", index=index_of(ip, name), state="up")
+
+
+def index_of(ip: IPRoute, name: str) -> int:
     [index] = ip.link_lookup(ifname=name)
     return index
 
 
-def _end_up(ip: IPRoute, name: str, address: str) -> int:
-    ip.link("set", index=_index(ip, "lo"), state="up")
-    index = _index(ip, name)
+def end_up(ip: IPRoute, name: str, address: str) -> int:
+    ip.link("set", index=index_of(ip, "lo"), state="up")
+    index = index_of(ip, name)
     ip.addr("add", index=index, address=address, prefixlen=32)
     _offloads_off(name)
     ip.link("set", index=index, state="up")
     return index
 
 
-def _set_sysctls(wanted: Mapping[str, str]) -> dict[str, str]:
+def set_sysctls(wanted: Mapping[str, str]) -> dict[str, str]:
     in_force = {}
     for key, value in wanted.items():
         path = _SYSCTLS / key.replace(".", "/")

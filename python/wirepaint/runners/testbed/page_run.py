@@ -21,6 +21,7 @@ from wirepaint.runners.description import CLIENT_CONGESTION
 from wirepaint.runners.testbed import (
     capture,
     cells,
+    chain,
     faults,
     host,
     join,
@@ -30,9 +31,11 @@ from wirepaint.runners.testbed import (
     proofs,
     proxy_checks,
     proxying,
+    segments,
     validity,
     wiring,
 )
+from wirepaint.runners.testbed.route import Route, hosts_of
 
 CLIENT_FD = 3
 """Descriptor of the client's network namespace in the part that carries out flows."""
@@ -54,19 +57,23 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     work = cells.SCRATCH / "work"
     work.mkdir(mode=0o755)
     transport, visits = run["transport"], run["visits"]
-    clients, proxied = _clients(run), run.get("proxy")
-    sender = host_of(run, "proxy" if proxied else "server")
+    clients, hosts, route = _clients(run), hosts_of(run), Route.of(run)
+    sender, server = hosts[route.sender], hosts["server"]
     clients[0].setdefault("address", namespaces.CLIENT_ADDRESS)
+    if route.beyond:
+        sender.setdefault("address", namespaces.SERVER_ADDRESS)
     addresses = [origin["address"] for site in run["sites"].values() for origin in site["origins"]]
     of_flows = [sender["address"]] if run["flows"] else []
 
     stations = _stations(run)
     behind = [[one["address"] for one in station] for station in stations] if clients[1:] else []
     asked_sysctls = transport["sysctls"] | {"net.ipv4.tcp_congestion_control": CLIENT_CONGESTION}
-    paths = namespaces.Namespaces.create(len(behind), proxy=bool(proxied))
+    paths = namespaces.Namespaces.create(
+        len(behind), near=len(route.near), beyond=len(route.beyond), wires=len(route.behind)
+    )
     sysctls = namespaces.build(
         paths,
-        dict.fromkeys([*([] if proxied else addresses), *of_flows]),
+        dict.fromkeys([*([] if route.beyond else addresses), *of_flows]),
         initial_window=sender["initial_window"],
         sysctls=asked_sysctls,
         users=behind,
@@ -81,7 +88,13 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     summaries: dict[str, dict[str, Any]] = {}
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
 
-        def start(name: str, verb: Sequence[str], namespace: int | None = None, **fds: Any) -> process.Part:
+        def start(
+            name: str,
+            verb: Sequence[str],
+            namespace: int | None = None,
+            run_file: Path = run_file,
+            **fds: Any,
+        ) -> process.Part:
             part = process.Part(verb, run_file, log, namespace, **fds)
             stack.callback(part.kill)
             parts[name] = part
@@ -90,18 +103,19 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         parts: dict[str, process.Part] = {}
         if not all(one["of_kernel"] for one in run["congestion"]):
             start("congestion", ["cc", "load"]).wait_ready()
+        proxies = proxying.Proxies(run, paths, work, start)
+        if route.proxies:
+            chain.build(
+                paths,
+                *proxies.stations(),
+                chain.Sending(server["congestion"], server["initial_window"]),
+                dict.fromkeys(addresses) if route.beyond else (),
+                sysctls=asked_sysctls,
+                has_flows=bool(run["flows"]),
+            )
         for first, *_ in stations:
             if first["congestion"] != CLIENT_CONGESTION:
                 namespaces.speak(paths, inside[first["name"]], first["congestion"])
-        if proxied:
-            server = host_of(run, "server")
-            namespaces.put_behind_proxy(
-                paths,
-                dict.fromkeys(addresses),
-                to_clients=namespaces.Sending(sender["congestion"], sender["initial_window"]),
-                to_servers=namespaces.Sending(server["congestion"], server["initial_window"]),
-                sysctls=asked_sysctls,
-            )
         before = wiring.settings(paths)
         faults.plant("path", planted, paths)
         key = run["checks"]["identity"]["run_key"]
@@ -110,30 +124,29 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         )
         if visits:
             start("server", ["replay"], paths.server, nice=_NICE if behind else 0)
-        proxy = of_proxy = None
         visiting = loading.Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
-        if proxied:
+        if route.proxies:
             parts["server"].wait_ready()
-            proxy = proxying.start(run, paths, work)
-            stack.callback(proxy.kill)
-            if proxied["warm"]:
-                visiting.warm(proxy)
+            stack.callback(proxies.kill)
+            proxies.begin()
+            if proxies.is_warm:
+                visiting.warm(proxies)
         measured_from = time.monotonic_ns() - run["epoch_ns"]
         earlier = {end: wiring.counts(paths, end) for end in ("client", "server")}
         changing = run["segments"][0]["changes_wait"]
         start("emulator", ["emulate"], paths.wire, listens=changing)
+        others = segments.Emulators(run, work, proxies.wires(), start)
         start("probe", ["probe-tcp"])
         for part in parts.values():
             part.wait_ready()
+        proxies.connect()
 
         def look() -> None:
             for name, part in parts.items():
                 if not (name in _END_THEMSELVES and part.has_ended()):
                     part.check()
             captures.check()
-            if proxy is not None:
-                proxy.check()
-                proxy.look()
+            proxies.look()
 
         visiting.prepare(look)
         light_users = light_clients(run)
@@ -150,12 +163,15 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         origin = visiting.origin - run["epoch_ns"]
         if changing and run["flows"]:
             parts["emulator"].tell(str(origin))
-        pids = {name: part.pid for name, part in parts.items()} | ({"proxy": proxy.pid} if proxy else {})
+            others.begin(origin)
+        pids = {name: part.pid for name, part in parts.items()} | proxies.pids
         watched = pids | captures.pids
 
         def disturb() -> None:
             if changing and not run["flows"]:
-                parts["emulator"].tell(str(time.monotonic_ns() - run["epoch_ns"]))
+                began = time.monotonic_ns() - run["epoch_ns"]
+                parts["emulator"].tell(str(began))
+                others.begin(began)
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
         witness = host.Witness(watched, visiting.spent_s)
@@ -173,8 +189,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 time.sleep(loading.LOOK_S)
             of_load = counters = witness.stop()
         duration = time.monotonic_ns() - run["epoch_ns"]
-        if proxy is not None:
-            of_proxy = proxy.stop()
+        proxies.stop()
         summaries |= {
             name: parts[name].stop() for name in ("flows", "light", "server", "probe") if name in parts
         }
@@ -183,12 +198,14 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         missing = captures.finish(paths, visiting.secrets())
         ends = {end: wiring.counts(paths, end).since(earlier[end]) for end in earlier}
         summaries["emulator"] = parts["emulator"].stop()
+        summaries |= others.stop(folder)
         last = {end: wiring.counts(paths, end).since(earlier[end]) for end in earlier}
         after = wiring.settings(paths)
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
-    joined = join.join(loads, run, work, folder, summaries.get("flows"), of_proxy, measured_from)
+    told = proxies.told(join.first_windows(folder)) if route.proxies else None
+    joined = join.join(loads, run, work, folder, summaries.get("flows"), told, measured_from)
     wires = proofs.Wires(before, after, ends, last)
     against = [
         *proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link")),
@@ -258,8 +275,3 @@ def _ends(
 
 def _clients(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in run["hosts"] if one["role"] == "client"]
-
-
-def host_of(run: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """The host of a run description with that role, proxy or server."""
-    return next(one for one in run["hosts"] if one["role"] == role)

@@ -15,6 +15,7 @@ import polars as pl
 
 from wirepaint.runners.testbed.join import Joined
 from wirepaint.runners.testbed.reason import RARE_SHARE, Reason, disturbance
+from wirepaint.runners.testbed.route import Route
 from wirepaint.runners.testbed.wiring import ETHERNET_BYTES, Counts
 
 EMULATOR_PAUSE_NS = 5_000_000
@@ -72,7 +73,7 @@ def prove(
     """All reasons against path and parts; ``link`` is the trace's table."""
     yield from _settings(wires)
     yield from _packets(wires, summaries.get("emulator", {}), run["segments"][0])
-    yield from _connections(wires, joined)
+    yield from _connections(wires, joined, Route.of(run))
     yield from _rates(link, run["segments"][0])
     yield from _losses(link, run["segments"][0])
     yield from _round_trips(joined, link, run["segments"][0])
@@ -135,12 +136,19 @@ def _packets(wires: Wires, emulator: Mapping[str, Any], network: Mapping[str, An
             yield Reason("packets", "invalid", found, accepted)
 
 
-def _connections(wires: Wires, joined: Joined) -> Iterator[Reason]:
-    """Nobody but browser, proxy and server opened a TCP connection."""
+def _connections(wires: Wires, joined: Joined, route: Route) -> Iterator[Reason]:
+    """Nobody but browser, proxy and server opened a TCP connection at an end of the wire."""
     of_flows = sum(record["server"]["congestion"] is not None for record in joined.of_flows)
-    accepted = len(joined.served) + len(joined.strangers) + of_flows
+    of_users = len(joined.served) + len(joined.strangers)
+    opened = 0
+    if route.beyond:
+        # Squid's connections that end soon may not be read back, but the server knows them.
+        alone = len(route.beyond) == 1
+        opened = len(joined.beyond if alone else joined.proxies[route.sender].opened)
+    accepted = (len(joined.hops) if route.near else of_users) + of_flows
+    at_near_end = len(joined.proxies[route.near[-1]].accepted) if route.near else 0
     given_up = 0
-    if joined.log:
+    if joined.log and not route.near:
         # A proxy's connection that ends soon may not be read back, but the browser knows it; one that the
         # browser gave up may have been accepted.
         rows = [row for row in joined.tables["connection"] if row.get("visit") is not None]
@@ -151,10 +159,10 @@ def _connections(wires: Wires, joined: Joined) -> Iterator[Reason]:
     most = accepted + given_up + len(joined.of_flows) - of_flows
     for end, counts in wires.last.items():
         passive = min(max(counts.accepted, accepted), most)
-        opened, passive = (len(joined.beyond), passive) if end == "server" else (counts.opened, 0)
-        if (counts.opened, counts.accepted) != (opened, passive):
+        own, passive = (opened, passive) if end == "server" else (counts.opened, at_near_end)
+        if (counts.opened, counts.accepted) != (own, passive):
             found = f"{counts.opened} connections opened and {counts.accepted} accepted at the {end}"
-            yield Reason("foreign_packets", "invalid", found, f"{opened} and {passive}")
+            yield Reason("foreign_packets", "invalid", found, f"{own} and {passive}")
 
 
 def _rates(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
@@ -280,7 +288,7 @@ def _round_trips(joined: Joined, link: pl.DataFrame, network: Mapping[str, Any])
         waiting = queue if isinstance(queue, int) else 0
         # The packet in transmission and the probe itself add to the queue.
         most += (waiting + 2 * FULL_BYTES) * 8 * NS / rate
-    known = [row for row in joined.tables["connection"] if row["min_rtt"] is not None]
+    known = [row for row in joined.crossing if row["min_rtt"] is not None]
     smallest = min((row["min_rtt"] for row in known), default=idle)
     if smallest > idle + RTT_ABOVE_NS:
         expected = f"{idle / 1e6:.1f} ms on the idle path"

@@ -7,46 +7,69 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urldefrag
 
+from wirepaint.runners.testbed import chain
 from wirepaint.runners.testbed.join import Joined
-from wirepaint.runners.testbed.namespaces import SERVER_ADDRESS
+from wirepaint.runners.testbed.proxying import Ends
 from wirepaint.runners.testbed.reason import Reason
+from wirepaint.runners.testbed.route import Route, hosts_of, squid_of
 from wirepaint.runners.testbed.squid import READ_BACK_S
 from wirepaint.runners.testbed.validity import sends_as_asked, some
 
 
 def check(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
-    """All reasons against the proxy of a run; none for a run without one."""
-    proxy = run.get("proxy")
-    if not proxy:
+    """All reasons against the proxies of a run; none for a run without one."""
+    if not joined.proxies:
         return
-    yield from _passed(joined, proxy)
-    yield from _behind(joined, run)
-    yield from _served(joined)
-    yield from _cache(joined, proxy)
+    yield from _sends(joined, run)
+    if proxy := squid_of(run):
+        yield from _passed(joined, (chain.first_address(near=bool(Route.of(run).near)), proxy["port"]))
+        yield from _read_back(joined)
+        yield from _served(joined)
+        yield from _cache(joined, proxy)
 
 
-def _passed(joined: Joined, proxy: Mapping[str, Any]) -> Iterator[Reason]:
-    """Every connection of the browser is one with the proxy."""
+def _sends(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
+    """Both sides of each proxy, and the servers, send as asked, by the kernel's report.
+
+    What the first proxy accepted is checked with each visit.
+    """
+    hosts, free = hosts_of(run), run["checks"].get("own_initial_window_behind", False)
+    own = run["checks"]["own_initial_window"]
+    for number, (name, ends) in enumerate(_in_order(joined, run)):
+        # Squid's initial windows are those of samples.
+        unread = name == "squid"
+        if number:
+            yield from sends_as_asked(
+                ends.accepted, hosts[name], own_window=free or own, may_be_unread=unread
+            )
+        upstream = hosts[name]["upstream"]
+        yield from sends_as_asked(ends.opened, upstream, own_window=free or own, may_be_unread=unread)
+    yield from sends_as_asked(joined.beyond, hosts["server"], own_window=free, may_be_unread=True)
+
+
+def _in_order(joined: Joined, run: Mapping[str, Any]) -> list[tuple[str, Ends]]:
+    return [(name, joined.proxies[name]) for name in Route.of(run).proxies]
+
+
+def _passed(joined: Joined, squid: tuple[str, int]) -> Iterator[Reason]:
+    """Every connection of the browser is one with squid, at its address and port."""
     for row in joined.tables["connection"]:
         ends = row["server_address"], row["server_port"]
-        if row["objects"] and ends != (SERVER_ADDRESS, proxy["port"]):
+        if row["objects"] and ends != squid:
             found = f"a connection with {ends[0]}:{ends[1]} for {row['host']}"
             yield Reason("proxy", "invalid", found, "all requests through the proxy")
 
 
-def _behind(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
-    """Both ends of the connections between proxy and servers send as asked, by the kernel's report."""
-    server = next(host for host in run["hosts"] if host["role"] == "server")
-    free = run["checks"].get("own_initial_window_behind", False)
-    yield from sends_as_asked(joined.beyond, server, own_window=free, may_be_unread=True)
-    yield from sends_as_asked(joined.uplinks, server, own_window=free, may_be_unread=True)
-    read = {(r["server_address"], r["server_port"]) for r in joined.uplinks}
+def _read_back(joined: Joined) -> Iterator[Reason]:
+    """Squid's connections were read back, but for short ones, which took the same route."""
+    read = {(r["server_address"], r["server_port"], r["client_port"]) for r in joined.proxies["squid"].opened}
     for record in joined.beyond:
         # Shorter ones may have been missed; like all, they took the route, whose settings are compared.
         long = record["closed"] is None or record["closed"] - record["accepted"] > 2e9 * READ_BACK_S
-        if long and (record["client_address"], record["client_port"]) not in read:
-            found = f"never read back: the proxy's connection with {record['server_address']}"
-            yield Reason("congestion", "invalid", found, server["congestion"])
+        ends = record["server_address"], record["server_port"], record["client_port"]
+        if long and ends not in read:
+            found = f"never read back: squid's connection with {record['server_address']}"
+            yield Reason("congestion", "invalid", found, "each long one read back")
 
 
 def _served(joined: Joined) -> Iterator[Reason]:

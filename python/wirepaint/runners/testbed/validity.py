@@ -16,6 +16,7 @@ from wirepaint.runners.testbed.browser.contract import UNFINISHED, PageLoad
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.join import Joined
 from wirepaint.runners.testbed.reason import Reason, disturbance
+from wirepaint.runners.testbed.route import Route, hosts_of
 
 LATENESS_P99_NS = 1_000_000
 """1/26 of the round trip of the shortest shipped network (lte): beyond it the emulated path is no longer
@@ -85,7 +86,7 @@ def check(
         *_visits(loads, joined, run),
         *(_begun(begun, run) if begun is not None else ()),
         *_flows(joined, run),
-        *_emulator(summaries.get("emulator", {}), joined.spans),
+        *(r for name in _emulators(summaries) for r in _emulator(summaries.get(name, {}), joined.spans)),
         *_calibration(run["checks"]["calibration"]),
         *_probe(summaries.get("probe", {}), joined),
         *_groups(summaries.get("congestion", {})),
@@ -93,6 +94,11 @@ def check(
         *proofs,
     ]
     return [asdict(reason) for reason in sorted(reasons, key=lambda reason: order[reason.severity])]
+
+
+def _emulators(summaries: Mapping[str, Any]) -> list[str]:
+    """The emulators of all hops."""
+    return ["emulator", *(name for name in summaries if name.startswith("emulator of "))]
 
 
 def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
@@ -147,7 +153,8 @@ def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Re
 
 def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     """The kernel reports what was asked for both ends of each flow's connection; all flows began."""
-    hosts = {host["name"]: host for host in run["hosts"]} | {"server": _sender(run)}
+    hosts = hosts_of(run)
+    hosts["server"] = hosts[Route.of(run).sender]
     asked = {flow["name"]: flow for flow in run["flows"]}
     own_window = run["checks"].get("flows_with_own_window", ())
     for record in joined.of_flows:
@@ -184,18 +191,12 @@ def _flows(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
 
 
 def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
-    """The kernel reports what was asked for each socket that sends down the path."""
-    sender = _sender(run)
-    own, proxied = run["checks"]["own_initial_window"], bool(run.get("proxy"))
-    yield from sends_as_asked(joined.served.values(), sender, own_window=own, may_be_unread=proxied)
+    """The kernel reports what was asked for each socket that answers the browser."""
+    host, own = hosts_of(run)[Route.of(run).first], run["checks"]["own_initial_window"]
+    unread = host["name"] == "squid"
+    yield from sends_as_asked(joined.served.values(), host, own_window=own, may_be_unread=unread)
     if not joined.served:
-        yield Reason("congestion", "invalid", "no record of any server connection", sender["congestion"])
-
-
-def _sender(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The host that sends down the emulated path: the proxy, else the server."""
-    hosts = {host["role"]: host for host in run["hosts"]}
-    return hosts.get("proxy") or hosts["server"]
+        yield Reason("congestion", "invalid", "no record of any server connection", host["congestion"])
 
 
 def sends_as_asked(

@@ -62,10 +62,15 @@ class Counts:
 
 def _places(namespaces: Namespaces) -> dict[str, tuple[int, tuple[str, ...]]]:
     """Each namespace of the path by name, with its devices."""
+    near, beyond = namespaces.near, namespaces.beyond
     places = {"client": (namespaces.client, ("c0",)), "wire": (namespaces.wire, ("c1", "s1"))}
-    if namespaces.proxy is None:
-        return places | {"server": (namespaces.server, ("s0",))}
-    return places | {"proxy": (namespaces.proxy, ("s0", "p0")), "server": (namespaces.server, ("o0",))}
+    for number, fd in enumerate(near):
+        places[f"proxy {number}"] = fd, ("n0", "c0" if number + 1 == len(near) else "p0")
+    for number, fd in enumerate(beyond):
+        places[f"proxy {len(near) + number}"] = fd, ("o0" if number else "s0", "p0")
+    for number, fd in enumerate(namespaces.wires):
+        places[f"wire {number + 1}"] = fd, ("c1", "s1")
+    return places | {"server": (namespaces.server, ("o0",) if beyond else ("s0",))}
 
 
 def settings(namespaces: Namespaces) -> dict[str, str]:
@@ -89,7 +94,7 @@ def settings(namespaces: Namespaces) -> dict[str, str]:
                 )
             )
             found[f"{name} addresses"] = ", ".join(sorted(a.get_attr("IFA_ADDRESS") for a in ip.get_addr()))
-            if name != "wire":
+            if not name.startswith("wire"):
                 found |= {f"{name} {key}": value for key, value in _sysctls().items()}
     return found
 
@@ -100,23 +105,29 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
     At an edge the counts of TCP are those of all its users.
     """
     device = _END[end]
-    with namespaces.inside(namespaces.client if end == "client" else namespaces.far):
+    place, behind = namespaces.far, ()
+    is_proxy = bool(namespaces.beyond)
+    if end == "client":
+        place, behind = namespaces.near_end, () if namespaces.near else namespaces.users
+        is_proxy = bool(namespaces.near)
+    with namespaces.inside(place):
         of_devices = _of_devices()
-        protocols = [] if end == "client" and namespaces.users else [_protocols()]
+        protocols = [] if behind else [_protocols()]
         # The kernel counts a SYN-ACK that is sent again both as sent and as retransmitted. A SYN counts once.
-        twice = _protocols("netstat")["TcpExt"]["TCPSynRetrans"] if end == "server" else 0
+        twice = _protocols("netstat")["TcpExt"]["TCPSynRetrans"] if end == "server" or is_proxy else 0
         # With generic receive offload (NAPI) veth counts a packet after removing its header.
         header = 0 if _offload(device, _OFFLOADS["gro"]) else ETHERNET_BYTES
     numbers = of_devices.pop(device)
-    # A proxy has a device more, and maybe packets of its own over the loopback device.
-    elsewhere = sum(fields[_SENT] for fields in of_devices.values()) if end == "server" else 0
+    # A proxy has a device more, passes on what it does not take, and maybe has packets over its loopback.
+    elsewhere = sum(fields[_SENT] for fields in of_devices.values()) if end == "server" or is_proxy else 0
+    passed = protocols[0]["Ip"]["ForwDatagrams"] if is_proxy else 0
     dropped = numbers[_RECEIVE_DROPS] + numbers[_SEND_DROPS]
-    for fd in namespaces.users if end == "client" else ():
+    for fd in behind:
         with namespaces.inside(fd):
             protocols.append(_protocols())
             of_user = _of_devices()["c0"]
         dropped += of_user[_RECEIVE_DROPS] + of_user[_SEND_DROPS]
-    if end == "client" and namespaces.users:
+    if behind:
         edge = [fields for name, fields in of_devices.items() if name != "lo"]
         dropped += sum(fields[_RECEIVE_DROPS] + fields[_SEND_DROPS] for fields in edge)
 
@@ -128,7 +139,7 @@ def counts(namespaces: Namespaces, end: str) -> Counts:
         received=numbers[_RECEIVED],
         received_bytes=numbers[0] - header * numbers[1],
         dropped=dropped,
-        segments=count("Tcp", "OutSegs", "RetransSegs") - twice - elsewhere,
+        segments=count("Tcp", "OutSegs", "RetransSegs") + passed - twice - elsewhere,
         opened=count("Tcp", "ActiveOpens"),
         accepted=count("Tcp", "PassiveOpens"),
         others=count("Udp", "OutDatagrams") + count("Icmp", "OutMsgs"),

@@ -1,0 +1,52 @@
+"""The emulated hops of a run beside the main one: an emulator each, in a wire of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from wirepaint.results import trace
+from wirepaint.runners.testbed.proxying import Start
+
+_TABLES = ("link", "packet")
+_INTERFACES = {"client": "c1", "server": "s1"}
+
+
+class Emulators:
+    """The emulators of the segments beside the first one."""
+
+    def __init__(self, run: Mapping[str, Any], work: Path, wires: Mapping[str, int], start: Start) -> None:
+        """Starts one in each of ``wires``: namespaces by the name of their segment."""
+        self._parts = {}
+        self._folders = {}
+        self._wait: list[str] = []
+        for segment in run["segments"][1:]:
+            name = segment["name"]
+            folder = self._folders[name] = work / f"segment-{name}"
+            folder.mkdir()
+            file = folder / "run.json"
+            emulated = segment | {"interfaces": _INTERFACES}
+            told = {**run, "segments": [emulated], "path": [], "trace_dir": str(folder)}
+            file.write_text(json.dumps(told))
+            waits = segment["changes_wait"]
+            part = start(f"emulator of {name}", ["emulate"], wires[name], listens=waits, run_file=file)
+            self._parts[name] = part
+            self._wait += [name] if waits else []
+
+    def begin(self, at_ns: int) -> None:
+        """The changes of their links count from this time of the run."""
+        for name in self._wait:
+            self._parts[name].tell(str(at_ns))
+
+    def stop(self, folder: Path) -> dict[str, dict[str, Any]]:
+        """Ends them, and adds their tables to those of the run in ``folder``. Returns their summaries."""
+        summaries = {f"emulator of {name}": part.stop() for name, part in self._parts.items()}
+        for name in _TABLES if self._parts else ():
+            tables = [trace.read_table(place, name) for place in (folder, *self._folders.values())]
+            if any(table.height for table in tables):
+                trace.write_frame(folder, name, pl.concat(tables))
+        return summaries
