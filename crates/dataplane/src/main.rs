@@ -50,6 +50,14 @@ enum Verb {
         /// The run description.
         run: PathBuf,
     },
+    /// End TCP connections and open others to their destinations, until SIGTERM or SIGINT.
+    Split {
+        /// The run description.
+        run: PathBuf,
+        /// Name of the proxy's host.
+        #[arg(long)]
+        host: String,
+    },
     /// Carry out the flows of a run: the servers' ends here, the clients' in another network namespace.
     Flows {
         /// The run description.
@@ -141,6 +149,7 @@ fn main() -> ExitCode {
         }
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),
+        Verb::Split { run, host } => wirepaint_proxy::split(&run, &host),
         Verb::Flows { run, client_namespace } => wirepaint_traffic::command(&run, client_namespace),
         Verb::Light { run, client_namespace, ca_spki_sha256, waits } => {
             let ca_spki_sha256 = ca_spki_sha256.as_deref();

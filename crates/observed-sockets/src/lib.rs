@@ -1,8 +1,10 @@
 //! TCP sockets whose settings and state are read back from the kernel, the wait for them, and the clock of their
 //! records.
 
+mod observed;
 mod poll;
 
+pub use observed::Observed;
 pub use poll::Poll;
 
 use libc::c_int;
@@ -12,6 +14,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Least bound of the unsent bytes in the kernel of an HTTP/2 connection.
 const LEAST_UNSENT: u32 = 32 * 1024;
+/// Request for the number of unsent bytes (linux/sockios.h).
+const SIOCOUTQNSD: libc::Ioctl = 0x894B;
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic() -> u64 {
@@ -110,6 +114,14 @@ impl Socket {
         }
     }
 
+    /// Bytes that were written and not yet sent for the first time.
+    pub fn unsent(&self) -> io::Result<u32> {
+        let mut bytes: c_int = 0;
+        // SAFETY: the request writes one int to a valid pointer.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCOUTQNSD, &mut bytes) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes.max(0) as u32) }
+    }
+
     /// Keeps the unsent backlog in the kernel to half the congestion window.
     ///
     /// A more urgent response cannot overtake bytes in the kernel. With too few of these, the window is not
@@ -118,9 +130,14 @@ impl Socket {
     /// quarter of the window is left then, which lasts a twelfth of a round trip even while the window
     /// triples. An urgent response waits half a round trip at most.
     pub fn bound_unsent(&self) -> io::Result<()> {
+        self.bound_unsent_to(LEAST_UNSENT)
+    }
+
+    /// The same with another least bound in bytes.
+    pub fn bound_unsent_to(&self, least: u32) -> io::Result<()> {
         let info = self.tcp_info()?;
         let half = u64::from(info.snd_cwnd) * u64::from(info.snd_mss) / 2;
-        let bound = u32::try_from(half).unwrap_or(u32::MAX).max(LEAST_UNSENT);
+        let bound = u32::try_from(half).unwrap_or(u32::MAX).max(least);
         set(&self.0, libc::TCP_NOTSENT_LOWAT, &bound.to_ne_bytes())
     }
 }

@@ -14,7 +14,7 @@ use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::rc::Rc;
-use wirepaint_observed_sockets::{Socket, TcpInfo};
+use wirepaint_observed_sockets::{Observed, Socket};
 
 /// File with one JSON object per accepted connection.
 pub const CONNECTIONS: &str = "server-connections.jsonl";
@@ -34,28 +34,16 @@ pub struct RequestId(usize);
 struct ConnectionRecord {
     /// Name of the site.
     site: String,
-    client_address: Ipv4Addr,
-    client_port: u16,
-    server_address: Ipv4Addr,
-    server_port: u16,
+    #[serde(flatten)]
+    seen: Observed,
     host: Option<String>,
     encrypted: bool,
     protocol: Option<&'static str>,
-    accepted: u64,
     tls_done: Option<u64>,
     /// TLS version and cipher suite that were negotiated.
     tls: Option<String>,
-    closed: Option<u64>,
-    congestion: Option<String>,
-    congestion_end: Option<String>,
-    initial_window: Option<u32>,
-    /// SYN-ACKs retransmitted. After one, Linux begins with a window of 1 (`tcp_init_transfer`).
-    handshake_retrans: Option<u32>,
     requests: u64,
     body_bytes_sent: u64,
-    tcp: Option<TcpInfo>,
-    #[serde(skip)]
-    socket: Option<Rc<Socket>>,
 }
 
 /// One request and its response.
@@ -170,30 +158,18 @@ impl Records {
         encrypted: bool,
         socket: Rc<Socket>,
     ) -> ConnectionId {
-        let accepted = self.now();
-        let at_start = socket.tcp_info().ok();
+        let seen = Observed::new(client, server, self.now(), socket);
         let connections = &mut self.inner.borrow_mut().connections;
         connections.push(ConnectionRecord {
             site: site.to_owned(),
-            client_address: *client.ip(),
-            client_port: client.port(),
-            server_address: *server.ip(),
-            server_port: server.port(),
+            seen,
             host: None,
             encrypted,
             protocol: None,
-            accepted,
             tls_done: None,
             tls: None,
-            closed: None,
-            congestion: socket.congestion().ok(),
-            congestion_end: None,
-            initial_window: at_start.as_ref().map(|info| info.snd_cwnd),
-            handshake_retrans: at_start.as_ref().map(|info| info.total_retrans),
             requests: 0,
             body_bytes_sent: 0,
-            tcp: None,
-            socket: Some(socket),
         });
         ConnectionId(connections.len() - 1)
     }
@@ -216,8 +192,8 @@ impl Records {
     pub fn closed(&self, id: ConnectionId) {
         let now = self.now();
         let connection = &mut self.inner.borrow_mut().connections[id.0];
-        connection.closed = Some(now);
-        connection.ask_for_the_last_time();
+        connection.seen.closed = Some(now);
+        connection.seen.ask_for_the_last_time();
     }
 
     /// A request is complete and will be answered.
@@ -229,10 +205,10 @@ impl Records {
         requests.push(Request {
             site: connection.site.clone(),
             time,
-            client_address: connection.client_address,
-            client_port: connection.client_port,
-            server_address: connection.server_address,
-            server_port: connection.server_port,
+            client_address: connection.seen.client_address,
+            client_port: connection.seen.client_port,
+            server_address: connection.seen.server_address,
+            server_port: connection.seen.server_port,
             method: asked.method,
             url: asked.url,
             status: answer.status.as_u16(),
@@ -288,11 +264,10 @@ impl Records {
     pub fn finish(&self, files: Files, congestion: &str, initial_window: u32) -> Result<Summary, Failure> {
         let Inner { connections, requests, pauses } = &mut *self.inner.borrow_mut();
         for connection in connections.iter_mut() {
-            connection.ask_for_the_last_time();
+            connection.seen.ask_for_the_last_time();
         }
         write_lines(files.connections, CONNECTIONS, connections)?;
         write_lines(files.requests, REQUESTS, requests)?;
-        let other = |name: &Option<String>| name.as_deref().is_some_and(|name| name != congestion);
         Ok(Summary {
             connections: connections.len(),
             requests: requests.len(),
@@ -300,30 +275,13 @@ impl Records {
             matched_by_query: requests.iter().filter(|r| r.matched == Matched::Query).count(),
             unfinished: requests.iter().filter(|r| r.last_byte.is_none()).count(),
             body_bytes_sent: connections.iter().map(|c| c.body_bytes_sent).sum(),
-            congestion_differs: connections
-                .iter()
-                .filter(|c| {
-                    c.congestion.is_none()
-                        || other(&c.congestion)
-                        || c.congestion_end.is_none()
-                        || other(&c.congestion_end)
-                })
-                .count(),
+            congestion_differs: connections.iter().filter(|c| c.seen.congestion_differs(congestion)).count(),
             initial_window_differs: connections
                 .iter()
-                .filter(|c| c.initial_window != Some(initial_window) && c.handshake_retrans.unwrap_or(0) == 0)
+                .filter(|c| c.seen.initial_window_differs(initial_window))
                 .count(),
             pauses: std::mem::take(pauses),
         })
-    }
-}
-
-impl ConnectionRecord {
-    fn ask_for_the_last_time(&mut self) {
-        if let Some(socket) = self.socket.take() {
-            self.congestion_end = socket.congestion().ok();
-            self.tcp = socket.tcp_info().ok();
-        }
     }
 }
 

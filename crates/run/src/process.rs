@@ -43,3 +43,29 @@ pub fn become_user(number: u32) -> io::Result<()> {
         if done.contains(&-1) { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
+
+/// As [`become_user`], but the process may go on to configure sockets (CAP_NET_ADMIN): congestion controls that are
+/// not open to everybody, and code points.
+pub fn become_user_of_network(number: u32) -> io::Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    const NET_ADMIN: u32 = 1 << 12;
+    #[repr(C)]
+    struct Header(u32, libc::c_int);
+    #[repr(C)]
+    struct Sets([u32; 6]);
+    // SAFETY: plain system calls; the structures have the kernel's layout (linux/capability.h).
+    unsafe {
+        if libc::geteuid() != 0 {
+            return Ok(());
+        }
+        if libc::prctl(libc::PR_SET_KEEPCAPS, 1) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        become_user(number)?;
+        let (header, sets) = (Header(VERSION_3, 0), Sets([NET_ADMIN, NET_ADMIN, 0, 0, 0, 0]));
+        if libc::syscall(libc::SYS_capset, &raw const header, &raw const sets) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}

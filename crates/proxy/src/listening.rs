@@ -1,0 +1,67 @@
+//! Sockets that accept connections to any address, and those that the proxy opens.
+
+use crate::Failure;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::AsRawFd;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use wirepaint_observed_sockets::set_congestion;
+
+/// Largest backlog of connections not yet accepted; the kernel cuts it to `somaxconn`.
+const BACKLOG: u32 = 4096;
+
+/// Refuses a congestion control that the kernel lacks or does not give to this process.
+pub fn check_congestion(key: &'static str, name: &str) -> Result<(), Failure> {
+    let socket = TcpSocket::new_v4().map_err(Failure::system("a socket"))?;
+    set_congestion(&socket, name).map_err(|source| Failure::congestion(key, name, source))
+}
+
+/// Listens on a port for connections to any address. The accepted sockets have the congestion control.
+pub fn transparent(port: u16, congestion: &str) -> Result<TcpListener, Failure> {
+    let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+    let system = || Failure::system(format!("listening on {address}"));
+    let socket = TcpSocket::new_v4().map_err(system())?;
+    set_transparent(&socket).map_err(|source| Failure::Transparent { address, source })?;
+    listen(socket, address, congestion).map_err(system())
+}
+
+/// Listens at an address. The accepted sockets have the congestion control.
+pub fn listen(socket: TcpSocket, address: SocketAddrV4, congestion: &str) -> io::Result<TcpListener> {
+    socket.set_reuseaddr(true)?;
+    socket.bind(address.into())?;
+    // Before the first SYN can arrive: an accepted socket inherits its listener's congestion control.
+    set_congestion(&socket, congestion)?;
+    socket.listen(BACKLOG)
+}
+
+/// Opens a connection with a congestion control. Its local address is left to the route.
+pub async fn connect(address: SocketAddrV4, congestion: &str) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    set_congestion(&socket, congestion)?;
+    let stream = socket.connect(address.into()).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// An address of version 4.
+pub fn v4(address: io::Result<SocketAddr>) -> io::Result<SocketAddrV4> {
+    match address? {
+        SocketAddr::V4(address) => Ok(address),
+        SocketAddr::V6(address) => Err(io::Error::other(format!("found {address}, accepted: IPv4"))),
+    }
+}
+
+fn set_transparent(socket: &impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer and length describe `on`, which outlives the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_IP,
+            libc::IP_TRANSPARENT,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

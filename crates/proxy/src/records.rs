@@ -1,0 +1,211 @@
+//! The proxy's records, written at its end as one JSON object into `proxy-HOST.json`.
+//!
+//! Records stay in memory during the run, so that the proxy never waits for a disk between packets. Times are
+//! nanoseconds since the run's epoch.
+
+use crate::Failure;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::SocketAddrV4;
+use std::path::Path;
+use std::rc::Rc;
+use wirepaint_observed_sockets::{Observed, Socket, monotonic};
+
+/// Index of a connection's record, and its number in `carries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectionId(usize);
+
+/// Who opened a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Opened {
+    /// A client or the other side of the proxy: this proxy accepted it.
+    Accepted,
+    /// This proxy.
+    Opened,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ended {
+    /// With a FIN of each end, or it was open at the end of the run.
+    Ordinarily,
+    /// With a reset by either end.
+    Reset,
+}
+
+#[derive(Serialize)]
+struct Connection {
+    direction: Opened,
+    #[serde(flatten)]
+    seen: Observed,
+    ended: Ended,
+    /// Payload bytes that the proxy has read from it.
+    bytes_received: u64,
+    /// Payload bytes that the proxy has handed to the kernel.
+    bytes_sent: u64,
+    /// Positions in this list of the accepted connections whose bytes an opened one carries.
+    carries: Vec<ConnectionId>,
+}
+
+/// A connection that could not be opened.
+#[derive(Serialize)]
+struct Refused {
+    address: SocketAddrV4,
+    time: u64,
+    reason: String,
+    /// Position of the accepted connection that was reset for it.
+    carries: ConnectionId,
+}
+
+/// The line that a proxy prints at its end.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Connections accepted.
+    pub accepted: usize,
+    /// Connections opened.
+    pub opened: usize,
+    /// Connections that could not be opened.
+    pub refused: usize,
+    /// Connections that ended with a reset.
+    pub reset: usize,
+    /// Connections with another congestion control than asked for, at their start or end.
+    pub congestion_differs: usize,
+    /// Connections with another initial window than asked for.
+    pub initial_window_differs: usize,
+}
+
+/// How the connections of each direction are asked to send: congestion control, initial window.
+pub struct AskedFor {
+    /// Of accepted connections.
+    pub accepted: (String, u32),
+    /// Of opened ones.
+    pub opened: (String, u32),
+}
+
+/// All records of a proxy's host.
+pub struct Records {
+    epoch: u64,
+    host: String,
+    asked_for: AskedFor,
+    inner: RefCell<Inner>,
+}
+
+#[derive(Default, Serialize)]
+struct Inner {
+    connections: Vec<Connection>,
+    refused: Vec<Refused>,
+}
+
+impl Records {
+    /// Empty records of a host, with times since `epoch` (CLOCK_MONOTONIC, nanoseconds).
+    pub fn new(host: &str, epoch: u64, asked_for: AskedFor) -> Rc<Records> {
+        Rc::new(Records { epoch, host: host.to_owned(), asked_for, inner: RefCell::default() })
+    }
+
+    /// Nanoseconds since the epoch.
+    pub fn now(&self) -> u64 {
+        monotonic().saturating_sub(self.epoch)
+    }
+
+    /// The proxy accepted a connection.
+    pub fn accepted(&self, client: SocketAddrV4, server: SocketAddrV4, socket: Rc<Socket>) -> ConnectionId {
+        self.add(Opened::Accepted, client, server, socket)
+    }
+
+    /// The proxy opened a connection, from `client` to `server`.
+    pub fn opened(&self, client: SocketAddrV4, server: SocketAddrV4, socket: Rc<Socket>) -> ConnectionId {
+        self.add(Opened::Opened, client, server, socket)
+    }
+
+    fn add(
+        &self,
+        direction: Opened,
+        client: SocketAddrV4,
+        server: SocketAddrV4,
+        socket: Rc<Socket>,
+    ) -> ConnectionId {
+        let seen = Observed::new(client, server, self.now(), socket);
+        let connections = &mut self.inner.borrow_mut().connections;
+        connections.push(Connection {
+            direction,
+            seen,
+            ended: Ended::Ordinarily,
+            bytes_received: 0,
+            bytes_sent: 0,
+            carries: Vec::new(),
+        });
+        ConnectionId(connections.len() - 1)
+    }
+
+    /// An opened connection carries bytes of an accepted one.
+    pub fn carries(&self, opened: ConnectionId, accepted: ConnectionId) {
+        let carries = &mut self.inner.borrow_mut().connections[opened.0].carries;
+        if !carries.contains(&accepted) {
+            carries.push(accepted);
+        }
+    }
+
+    /// A connection for an accepted one could not be opened.
+    pub fn refused(&self, address: SocketAddrV4, carries: ConnectionId, reason: String) {
+        let time = self.now();
+        self.inner.borrow_mut().refused.push(Refused { address, time, reason, carries });
+    }
+
+    /// So many bytes were read from a connection.
+    pub fn received(&self, id: ConnectionId, bytes: usize) {
+        self.inner.borrow_mut().connections[id.0].bytes_received += bytes as u64;
+    }
+
+    /// So many bytes were handed to the kernel.
+    pub fn sent(&self, id: ConnectionId, bytes: usize) {
+        self.inner.borrow_mut().connections[id.0].bytes_sent += bytes as u64;
+    }
+
+    /// A connection ends now; asks the kernel once more. Call it before the socket is closed.
+    pub fn closed(&self, id: ConnectionId, ended: Ended) {
+        let now = self.now();
+        let connection = &mut self.inner.borrow_mut().connections[id.0];
+        connection.seen.closed = Some(now);
+        connection.ended = ended;
+        connection.seen.ask_for_the_last_time();
+    }
+
+    /// Opens the file in `folder`, before the proxy gives up its rights.
+    pub fn create(&self, folder: &Path) -> Result<File, Failure> {
+        let path = folder.join(format!("proxy-{}.json", self.host));
+        File::create(&path).map_err(Failure::system(path.display().to_string()))
+    }
+
+    /// Writes and syncs the file and returns the summary. Connections that are open have no closing time.
+    pub fn finish(&self, file: File) -> Result<Summary, Failure> {
+        let inner = &mut *self.inner.borrow_mut();
+        inner.connections.iter_mut().for_each(|connection| connection.seen.ask_for_the_last_time());
+        let attempt = || -> std::io::Result<()> {
+            let mut file = BufWriter::new(file);
+            serde_json::to_writer(&mut file, inner)?;
+            file.flush()?;
+            file.get_ref().sync_all()
+        };
+        attempt().map_err(Failure::system(format!("proxy-{}.json", self.host)))?;
+        let of = |direction| inner.connections.iter().filter(move |each| each.direction == direction);
+        let differs = |of: &dyn Fn(&Connection, &(String, u32)) -> bool| {
+            let asked_for = |each: &Connection| match each.direction {
+                Opened::Accepted => &self.asked_for.accepted,
+                Opened::Opened => &self.asked_for.opened,
+            };
+            inner.connections.iter().filter(|each| of(each, asked_for(each))).count()
+        };
+        Ok(Summary {
+            accepted: of(Opened::Accepted).count(),
+            opened: of(Opened::Opened).count(),
+            refused: inner.refused.len(),
+            reset: inner.connections.iter().filter(|each| each.ended == Ended::Reset).count(),
+            congestion_differs: differs(&|each, asked| each.seen.congestion_differs(&asked.0)),
+            initial_window_differs: differs(&|each, asked| each.seen.initial_window_differs(asked.1)),
+        })
+    }
+}

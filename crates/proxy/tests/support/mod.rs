@@ -1,0 +1,149 @@
+//! Proxies in processes of their own on loopback.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A loopback address that only this process uses, so that tests may run in parallel.
+pub fn address(number: u8) -> String {
+    let process = std::process::id();
+    format!("127.{}.{}.{number}", 64 + process / 256 % 128, process % 256)
+}
+
+/// A port that nobody listens on now.
+pub fn free_port() -> u16 {
+    TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
+}
+
+/// True without the right to listen for any address; says so.
+pub fn skips() -> bool {
+    // SAFETY: a plain system call without arguments.
+    let skips = unsafe { libc::geteuid() } != 0;
+    if skips {
+        eprintln!("skipped: IP_TRANSPARENT needs root");
+    }
+    skips
+}
+
+/// A folder, removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("wirepaint-proxy-{}-{count}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// A command of the example with the run description as its first argument.
+    pub fn command(&self, verb: &str, run: &Value, last: &str) -> Command {
+        let file = self.0.join("run.json");
+        std::fs::write(&file, run.to_string()).unwrap();
+        let tests = std::env::current_exe().unwrap();
+        let mut command = Command::new(tests.parent().unwrap().with_file_name("examples").join("proxy"));
+        command.arg(verb).arg(file).arg(last);
+        command
+    }
+
+    /// Starts a proxy that must refuse. Returns its exit code and its message.
+    pub fn refused(&self, verb: &str, run: &Value, last: &str) -> (i32, String) {
+        let output = self.command(verb, run, last).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Starts a proxy and waits until it is ready.
+    pub fn start(&self, verb: &str, run: &Value, last: &str) -> Running {
+        let mut child = self.command(verb, run, last).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).expect("a ready line");
+        assert_eq!(ready["ready"], true);
+        Running { child, stdout }
+    }
+
+    /// The records of a proxy's host.
+    pub fn records(&self, host: &str) -> Value {
+        let text = std::fs::read(self.0.join(format!("proxy-{host}.json"))).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running proxy.
+pub struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Memory that it has now, bytes.
+    pub fn resident(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// Sends SIGTERM. Returns the summary.
+    pub fn stop(mut self) -> Value {
+        // SAFETY: the child is ours and has not been waited for.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A split proxy before an origin.
+pub struct Split {
+    pub folder: Folder,
+    pub running: Running,
+    /// Where clients connect to.
+    pub origin: SocketAddr,
+}
+
+/// The description of a run with a split proxy. Clients connect to `port`; the origin listens on `listen_port`.
+pub fn split_run(folder: &Folder, port: u16, listen_port: u16, buffer_bytes: u64) -> Value {
+    json!({
+        "format": 5, "id": "test", "seed": 1, "trace_dir": folder.0, "work_dir": folder.0,
+        "hosts": [{"name": "split", "role": "proxy", "congestion": "reno",
+                   "upstream": {"congestion": "cubic"}},
+                  {"name": "server", "role": "server", "congestion": "reno"}],
+        "proxies": [{"kind": "split", "host": "split", "buffer_bytes": buffer_bytes}],
+        "sites": {"a": {"responses": [], "origins": [
+            {"address": address(1), "port": port, "listen_port": listen_port, "encrypted": false, "host": "a.test"}
+        ]}},
+    })
+}
+
+impl Split {
+    /// Starts a proxy; the test listens at the returned address for what it opens.
+    pub fn start(buffer_bytes: u64) -> (Split, TcpListener) {
+        let (folder, port) = (Folder::new(), free_port());
+        let server = TcpListener::bind((address(1), 0)).unwrap();
+        let run = split_run(&folder, port, server.local_addr().unwrap().port(), buffer_bytes);
+        let running = folder.start("split", &run, "split");
+        let origin = format!("{}:{port}", address(1)).parse().unwrap();
+        (Split { folder, running, origin }, server)
+    }
+}
