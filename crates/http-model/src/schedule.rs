@@ -115,6 +115,13 @@ impl Schedule {
         self.entries.iter_mut().for_each(|entry| entry.blocked = false);
     }
 
+    /// One response may try again.
+    pub fn unblock_one(&mut self, stream: u32) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.stream == stream) {
+            entry.blocked = false;
+        }
+    }
+
     /// The next response; `None` if all are blocked or there is none.
     pub fn next(&self) -> Option<u32> {
         let rank = |entry: &&Entry| {

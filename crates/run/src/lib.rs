@@ -18,7 +18,7 @@ mod visit;
 pub use capture::Capture;
 pub use flow::{Flow, Reroute, Side};
 pub use host::{Host, Role, Sending};
-pub use proxy::{Ahead, Cache, Compression, Pep, PepClass, PepSchedule, Proxy, ProxyTls, Split, Squid};
+pub use proxy::{Ahead, Cache, Compression, Pep, Proxy, ProxyTls, Split, Squid};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
 pub use site::{Origin, Response, Site};
 pub use transport::{HttpVersion, Tls, Transport};
@@ -26,6 +26,7 @@ pub use visit::{Navigation, Visit};
 pub use wirepaint_flow_model::{FlowKind, RateFrom};
 pub use wirepaint_page_model::Browser;
 use wirepaint_page_model::Page;
+pub use wirepaint_pep_model::{PepClass, PepSchedule};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirepaint_pep_model::{PepClass, PepSchedule, Policy};
 
 /// A proxy program and its settings. Its hosts have the role `proxy` and stand in the run's `path`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -58,7 +59,8 @@ pub struct Pep {
     pub port: u16,
     /// Persistent connections between the sides, 1 to 64; with classes so many for each.
     pub connections: u32,
-    /// True if frames of several answers take turns on a connection; else one answer goes after another.
+    /// True if answers of a connection take turns; else one goes after another. With the schedule `fair` users
+    /// always take turns, and this is said of one user's answers.
     pub multiplexed: bool,
     /// Content coding of answers that their server did not compress; images and the like stay as they are.
     pub compression: Compression,
@@ -74,17 +76,6 @@ pub struct Pep {
     pub buffer_bytes: u64,
 }
 
-/// A service class of the proxy.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PepClass {
-    /// Code point of its users.
-    pub dscp: u8,
-    /// Its part of what the proxy sends while all classes have something to send, in per cent; other classes
-    /// borrow what one leaves.
-    pub share: f64,
-}
-
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -97,16 +88,6 @@ pub enum Compression {
     Br,
     /// RFC 8878.
     Zstd,
-}
-
-/// Order of what the ground side sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum PepSchedule {
-    /// First come, first served; connections by turns (HTTP-AE).
-    Arrival,
-    /// Deficit round robin over the users of a class, then the browser's priorities.
-    Fair,
 }
 
 /// What the ground side fetches ahead.
@@ -141,6 +122,18 @@ pub enum ProxyTls {
     Tunnel,
     /// It ends the browser's TLS with certificates of the run's own authority, and opens TLS to the server.
     Terminate,
+}
+
+impl Pep {
+    /// Rules of the ground side's scheduler.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            schedule: self.schedule,
+            classes: self.classes.clone(),
+            connections: self.connections as usize,
+            multiplexed: self.multiplexed,
+        }
+    }
 }
 
 impl Proxy {

@@ -1,0 +1,18 @@
+//! Who sends next between the two sides of a performance-enhancing proxy (HTTP-AE).
+//!
+//! The ground side of the real proxy asks [`Scheduler`], and so does the simulator's. It knows users, service
+//! classes, answers and connections as numbers; it opens no socket and reads no clock.
+//!
+//! ```text
+//! Scheduler ─► arrival   the paper's: connections by turns, first come, first served
+//!     │   └──► fair      classes by share, users by deficit round robin, answers by priority
+//!     └──────► policy    what the run description says
+//! ```
+
+mod arrival;
+mod fair;
+mod policy;
+mod scheduler;
+
+pub use policy::{PepClass, PepSchedule, Policy};
+pub use scheduler::{Grant, LARGE_FRAME, SMALL_FRAME, Scheduler, Wanted};
