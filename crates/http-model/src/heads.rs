@@ -27,7 +27,7 @@ pub struct Message<'a> {
 }
 
 /// Bytes of the fields that a browser puts into its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestHeads {
     /// HTTP/1.1: all fields beside method, path, host and referrer.

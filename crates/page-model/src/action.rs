@@ -62,6 +62,14 @@ pub enum Action {
         /// Which connection.
         connection: u32,
     },
+    /// The proxy that ends connections has read a request. Report what it has of the answer with
+    /// [`Visit::supplied`](crate::Visit::supplied).
+    Ask {
+        /// Which request.
+        request: u32,
+        /// What the browser said of it.
+        priority: wirepaint_http_model::Priority,
+    },
     /// The client closes the connection, which it no longer needs.
     Close {
         /// Which connection.

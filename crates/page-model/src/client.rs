@@ -118,7 +118,10 @@ impl Client {
                     // The caller's TLS and HTTP write these by themselves.
                     Message::Finished | Message::Settings | Message::Acknowledgement => continue,
                 },
-                Action::ClientRead { .. } | Action::ServerWrite { .. } | Action::ServerWaits { .. } => {
+                Action::ClientRead { .. }
+                | Action::ServerWrite { .. }
+                | Action::ServerWaits { .. }
+                | Action::Ask { .. } => {
                     continue;
                 }
             };

@@ -33,15 +33,18 @@ mod renderer;
 pub mod rows;
 mod server;
 mod tls;
+mod upstream;
 mod visit;
 
 pub use action::{Action, Message};
 pub use browser::Browser;
 pub use client::{Client, Order};
 pub use heard::Heard;
+pub use network::EndsAtProxy;
 pub use page::Page;
 pub use priority::Priority;
 pub use refused::Refused;
 pub use rows::Rows;
 pub use server::{Backlog, unsent_bound};
+pub use upstream::{Step, Upstream};
 pub use visit::{Prepared, Visit};

@@ -186,6 +186,19 @@ pub struct NetworkProcess {
     /// Jobs for threads, until the caller takes them. `None`: nobody waits for this work.
     pub works: VecDeque<(Thread, Duration, Option<Work>)>,
     pieces: Vec<Piece<Down>>,
+    /// The proxy that ends connections.
+    ends: EndsAtProxy,
+}
+
+/// Which connections end at a proxy that answers in the servers' place, and how its answers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndsAtProxy {
+    /// Those with TLS.
+    pub encrypted: bool,
+    /// Those without.
+    pub plain: bool,
+    /// Bytes that it adds to the head of an answer.
+    pub head_bytes: u64,
 }
 
 impl NetworkProcess {
@@ -224,7 +237,13 @@ impl NetworkProcess {
             unanswered: VecDeque::new(),
             works: VecDeque::new(),
             pieces: Vec::new(),
+            ends: EndsAtProxy::default(),
         }
+    }
+
+    /// Connections end at a proxy. Call it before the first request.
+    pub fn end_at_proxy(&mut self, ends: EndsAtProxy) {
+        self.ends = ends;
     }
 
     /// A request of the page.

@@ -93,6 +93,9 @@ pub struct Resource {
     /// Time the server takes between the request's last byte and the answer's first.
     #[serde(default)]
     pub think_ns: Duration,
+    /// True when a shared cache answers with it without asking its server again (RFC 9111), soon after it was fetched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cacheable: bool,
     /// What asks for it; null for the navigation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,

@@ -54,6 +54,8 @@ struct Answer {
     begins: Time,
     head: u64,
     body: u64,
+    /// Bytes of `body` that the server has.
+    ready: u64,
 }
 
 /// The server's side of a connection.
@@ -94,8 +96,27 @@ impl Server {
     /// A request is complete; its answer begins at `begins` and has `head` and `body` bytes.
     pub fn ask(&mut self, request: u32, priority: Priority, begins: Time, head: u64, body: u64) {
         self.orders += 1;
-        let answer = Answer { request, priority, order: self.orders, begins, head, body };
+        let answer = Answer { request, priority, order: self.orders, begins, head, body, ready: body };
         self.waiting.push(answer);
+    }
+
+    /// As [`Server::ask`], of a proxy that has nothing of the answer yet.
+    pub fn expect(&mut self, request: u32, priority: Priority, head: u64, body: u64) {
+        self.ask(request, priority, Time::MAX, head, body);
+        self.waiting.last_mut().expect("just asked").ready = 0;
+    }
+
+    /// The proxy has the head of an expected answer, and `bytes` more of its body.
+    pub fn supply(&mut self, now: Time, request: u32, bytes: u64) {
+        if let Some(answer) = self.waiting.iter_mut().find(|answer| answer.request == request) {
+            answer.begins = answer.begins.min(now);
+            answer.ready += bytes;
+        } else if let Some(answer) = self.sending.iter_mut().find(|answer| answer.request == request) {
+            answer.ready += bytes;
+            if bytes > 0 {
+                self.schedule.unblock_one(answer.order);
+            }
+        }
     }
 
     /// The client changes a request's urgency.
@@ -116,10 +137,14 @@ impl Server {
 
     /// The next end of a think time.
     pub fn next_timeout(&self) -> Option<Time> {
-        if self.protocol.is_multiplexed() {
-            return self.waiting.iter().map(|answer| answer.begins).min();
-        }
-        if self.sending.is_empty() { self.waiting.first().map(|answer| answer.begins) } else { None }
+        let next = if self.protocol.is_multiplexed() {
+            self.waiting.iter().map(|answer| answer.begins).min()
+        } else if self.sending.is_empty() {
+            self.waiting.first().map(|answer| answer.begins)
+        } else {
+            None
+        };
+        next.filter(|begins| *begins < Time::MAX)
     }
 
     /// Writes once into `pipe`. Returns the bytes on the wire, 0 if there is nothing to write or no room.
@@ -166,6 +191,9 @@ impl Server {
             self.parts.push((Down::Head(answer.request), answer.head, 0));
             if answer.body > 0 {
                 self.schedule.add(answer.order, answer.priority);
+                if answer.ready == 0 {
+                    self.schedule.block(answer.order);
+                }
                 self.sending.push(answer);
             }
         }
@@ -178,14 +206,17 @@ impl Server {
             unreachable!("every scheduled answer is being sent")
         };
         let answer = &mut self.sending[at];
-        let payload = answer.body.min(self.protocol.most_written());
+        let payload = answer.ready.min(self.protocol.most_written());
         let part = (Down::Body(answer.request), self.protocol.framing(payload) + payload, payload);
         self.parts.push(part);
         answer.body -= payload;
+        answer.ready -= payload;
         self.schedule.served(order);
         if answer.body == 0 {
             self.schedule.remove(order);
             self.sending.remove(at);
+        } else if answer.ready == 0 {
+            self.schedule.block(order);
         }
     }
 
@@ -196,11 +227,11 @@ impl Server {
             self.parts.push((Down::Head(answer.request), answer.head, 0));
         }
         let most = self.protocol.most_written();
-        let body = answer.body.min(most - answer.head.min(most));
+        let body = answer.ready.min(most - answer.head.min(most));
         if body > 0 {
             self.parts.push((Down::Body(answer.request), body, body));
         }
-        (answer.head, answer.body) = (0, answer.body - body);
+        (answer.head, answer.body, answer.ready) = (0, answer.body - body, answer.ready - body);
         if answer.body == 0 {
             self.sending.clear();
         }
@@ -281,6 +312,31 @@ mod tests {
         server.acknowledged(Backlog { room: 50_000, is_writable: true });
         assert!(fill(&mut server, &mut pipe) > 50_000);
         assert_eq!([unsent_bound(10_000), unsent_bound(200_000)], [LEAST_UNSENT, 100_000]);
+    }
+
+    #[test]
+    fn a_proxy_writes_what_it_has_of_an_answer_and_others_meanwhile() {
+        for version in [HttpVersion::H1, HttpVersion::H2] {
+            let mut server = server(version);
+            let mut pipe = Pipe::new(None);
+            server.room = 1 << 30;
+            let mut written = |server: &mut Server, at: u64| {
+                std::iter::from_fn(|| Some(server.write(Time(at), &mut pipe)).filter(|&bytes| bytes > 0))
+                    .sum::<u64>()
+            };
+            let framing = |body| server.protocol.framing(body);
+            let (of_1000, of_3000) = (framing(1_000), framing(3_000));
+            server.expect(1, Priority { urgency: 3, incremental: false }, 100, 4_000);
+            assert_eq!((written(&mut server, 0), server.next_timeout()), (0, None));
+            server.supply(Time(5), 1, 1_000);
+            assert_eq!(written(&mut server, 5), 1_100 + of_1000);
+            server.expect(2, Priority { urgency: 3, incremental: false }, 100, 1_000);
+            server.supply(Time(6), 2, 1_000);
+            let second = if server.protocol.is_multiplexed() { 1_100 + of_1000 } else { 0 };
+            assert_eq!(written(&mut server, 6), second);
+            server.supply(Time(7), 1, 3_000);
+            assert_eq!(written(&mut server, 7), 3_000 + of_3000 + 1_100 + of_1000 - second);
+        }
     }
 
     #[test]

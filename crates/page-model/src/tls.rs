@@ -30,7 +30,7 @@ pub enum Tls {
 }
 
 /// Sizes in bytes of what a browser sends in TLS handshakes and to open an HTTP/2 connection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// The hello without the host's name, by the newest HTTP version that it offers.

@@ -12,7 +12,7 @@ use crate::headers::heads;
 use crate::heard::Heard;
 use crate::links::Links;
 use crate::machine::{Machine, Thread};
-use crate::network::{NetworkProcess, Note, STREAM, Work};
+use crate::network::{EndsAtProxy, NetworkProcess, Note, STREAM, Work};
 use crate::noise::Noise;
 use crate::page::{Cause, Kind, Page, Resource};
 use crate::priority::Priority;
@@ -20,7 +20,7 @@ use crate::renderer::{Renderer, Wish};
 use crate::rows::{ObjectRow, Rows};
 use crate::server::Backlog;
 use std::sync::Arc;
-use wirepaint_http_model::Heads;
+use wirepaint_http_model::{Heads, HttpVersion, RequestHeads};
 use wirepaint_units::{Duration, Time};
 
 /// Messages between the browser's processes.
@@ -69,6 +69,19 @@ impl Prepared {
     pub fn page(&self) -> &Page {
         &self.page
     }
+
+    /// Bytes of a request in HTTP/1.1, with its body; `client_bytes` are those of the client's own fields.
+    pub fn plain_request(&self, resource: u32, client_bytes: u32) -> u64 {
+        let client = RequestHeads { plain_bytes: client_bytes, ..RequestHeads::default() };
+        let mut coding = HttpVersion::H1.protocol().coding(&self.heads, client);
+        coding.request(&self.heads, resource) + self.page.resources[resource as usize].post_bytes
+    }
+
+    /// Bytes of the head of an answer in HTTP/1.1.
+    pub fn plain_head(&self, resource: u32) -> u64 {
+        let mut coding = HttpVersion::H1.protocol().coding(&self.heads, RequestHeads::default());
+        coding.answer(&self.heads, resource)
+    }
 }
 
 /// A visit.
@@ -113,6 +126,17 @@ impl Visit {
             code: false,
             done: false,
         }
+    }
+
+    /// Connections end at a proxy that answers in the servers' place. Call it before [`Visit::start`].
+    pub fn end_at_proxy(&mut self, ends: EndsAtProxy) {
+        self.network.end_at_proxy(ends);
+    }
+
+    /// The proxy has the head of the answer to a request of [`Action::Ask`], and `bytes` more of its body.
+    pub fn supplied(&mut self, now: Time, request: u32, bytes: u64) {
+        self.network.supplied(now, request, bytes);
+        self.exchange(now);
     }
 
     /// Navigation start.

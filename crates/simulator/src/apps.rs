@@ -3,11 +3,15 @@
 use crate::app::App;
 use crate::flow::Flow;
 use crate::page::Load;
+use crate::pep::Pep;
+use crate::squid::Squid;
 
 /// An application of a run.
 pub(crate) enum Application {
     Flow(Box<Flow>),
     Page(Box<Load>),
+    Squid(Box<Squid>),
+    Pep(Box<Pep>),
 }
 
 impl Application {
@@ -21,9 +25,18 @@ impl Application {
         if let Application::Page(load) = self { Some(load) } else { None }
     }
 
-    /// False for background traffic.
+    /// The PEP, if it is one.
+    pub fn pep(&self) -> Option<&Pep> {
+        if let Application::Pep(pep) = self { Some(pep) } else { None }
+    }
+
+    /// False for background traffic and proxies.
     pub fn is_waited_for(&self) -> bool {
-        self.flow().is_none_or(|flow| !flow.is_background())
+        match self {
+            Application::Flow(flow) => !flow.is_background(),
+            Application::Page(_) => true,
+            Application::Squid(_) | Application::Pep(_) => false,
+        }
     }
 
     /// The application as the engine's interface.
@@ -31,6 +44,8 @@ impl Application {
         match self {
             Application::Flow(flow) => flow.as_mut(),
             Application::Page(load) => load.as_mut(),
+            Application::Squid(squid) => squid.as_mut(),
+            Application::Pep(pep) => pep.as_mut(),
         }
     }
 }

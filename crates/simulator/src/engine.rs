@@ -2,22 +2,23 @@
 
 use crate::apps::Application;
 use crate::error::Error;
-use crate::fabric::{Fabric, LinkId, RouteId};
+use crate::fabric::{Fabric, RouteId};
 use crate::flow::Flow;
 use crate::link_name::LinkName;
 use crate::page::Load;
+use crate::pep::Pep;
+use crate::plan::{Plan, hosts};
 use crate::record::Recorder;
-use crate::settings;
+use crate::squid::Squid;
 use crate::summary::Summary;
-use crate::world::{AppId, Dial, Event, Path as RoutePair, World};
+use crate::way::Way;
+use crate::world::{AppId, Dial, Event, World};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
-use wirepaint_congestion_native::Instance;
 use wirepaint_link_model::config::Direction;
-use wirepaint_page_model::Prepared;
-use wirepaint_run::{Browser, Host, Role, Run, Side, default_mtu};
+use wirepaint_run::{Proxy, Run, Side, default_mtu};
 use wirepaint_tcp_model::Config;
 use wirepaint_units::Time;
 
@@ -43,23 +44,6 @@ pub struct Engine {
     until: Time,
     events: u64,
     pub(crate) links: Vec<LinkName>,
-}
-
-/// Resolves the names of a description.
-struct Plan<'a> {
-    place: &'a Path,
-    run: &'a Run,
-    links: Vec<LinkName>,
-    instances: BTreeMap<&'a str, Arc<Instance>>,
-    hosts: BTreeMap<&'a str, Resolved<'a>>,
-    mtu: u32,
-}
-
-/// A host, with its address where it has one of its own.
-#[derive(Clone, Copy)]
-struct Resolved<'a> {
-    host: &'a Host,
-    address: Ipv4Addr,
 }
 
 impl Engine {
@@ -144,11 +128,13 @@ impl Engine {
         for (visit, before) in run.visits_checked(plan.place)?.into_iter().enumerate() {
             before.into_iter().for_each(|before| self.successors[first + before].push(first + visit));
         }
+        let way = Way::new(plan)?;
         for (i, flow) in run.flows.iter().enumerate() {
             let key = format!("flows[{i}]");
             let client = plan.host(&flow.client, &key, "client")?;
             let server = plan.host(&flow.server, &key, "server")?;
             let hosts = [&client, &server].map(|end| end.host.name.as_str().into());
+            let through = flow.through.clone().or_else(|| way.up_to(&flow.server));
             let own = |side| flow.congestion.as_deref().filter(|_| flow.sender == side);
             let nagle = |config: Arc<Config>| {
                 if flow.nodelay {
@@ -164,15 +150,20 @@ impl Engine {
                 client_address: client.address,
                 server_address: server.address,
                 server_port: FLOW_PORT,
-                path: self.path(plan, flow.through.as_deref(), &flow.group, &key)?,
+                path: plan.path(&mut self.world, through.as_deref(), &flow.group, &key)?,
                 dscp: plan.dscp(&client, flow.dscp, &key)?,
                 marked: client.host.dscp,
                 app: self.apps.len() as AppId,
                 sender: flow.sender,
+                sampled: true,
+                of_proxy: false,
+                accepted_on: server.accepts_on(),
             };
             self.add(Application::Flow(Box::new(Flow::new(flow, dial))));
         }
         let pages = plan.pages()?;
+        let has_proxies = way.answering().next().is_some() && !run.visits.is_empty();
+        let mut visits = BTreeMap::new();
         for (i, visit) in run.visits.iter().enumerate() {
             let key = format!("visits[{i}]");
             let page = pages.get(visit.page.as_str()).ok_or_else(|| {
@@ -180,25 +171,29 @@ impl Engine {
                 Error::value(plan.place, format!("{key}.page"), format!("{:?}", visit.page), known.join(", "))
             })?;
             let browser = plan.browser(&visit.browser, &key)?;
-            // Browser and replay server set TCP_NODELAY.
-            let quick = |config: Arc<Config>| Arc::new(Config { nodelay: true, ..Config::clone(&config) });
-            let client = plan.host(&visit.client, &key, "client")?;
-            let server = plan.host(&visit.server, &key, "server")?;
-            let dial = Dial {
-                hosts: [&client, &server].map(|end| end.host.name.as_str().into()),
-                client: quick(plan.config(client.host, None, &key)?),
-                server: quick(plan.config(server.host, None, &key)?),
-                client_address: client.address,
-                server_address: server.address,
-                server_port: 0,
-                path: self.path(plan, visit.through.as_deref(), &visit.group, &key)?,
-                dscp: plan.dscp(&client, 0, &key)?,
-                marked: client.host.dscp,
-                app: self.apps.len() as AppId,
-                sender: Side::Server,
-            };
+            let legs = way.of_visit(&mut self.world, plan, self.apps.len() as AppId, visit, &key)?;
             let seed = run.seed.wrapping_add(SEED_STEP.wrapping_mul(self.apps.len() as u64 + 1));
-            self.add(Application::Page(Box::new(Load::new(visit, page.clone(), browser, seed, dial))));
+            if has_proxies {
+                visits.insert(self.next_app(), plan.visited(visit, page, &browser, &key)?);
+            }
+            let load = Load::new(self.next_app(), visit, page.clone(), browser, seed, legs);
+            self.add(Application::Page(Box::new(load)));
+        }
+        let visits = Rc::new(visits);
+        // Without visits nobody asks them.
+        for (proxy, stop) in way.answering().filter(|_| has_proxies) {
+            let app = self.next_app();
+            let legs = way.of_proxy(&mut self.world, plan, app, stop)?;
+            match proxy {
+                Proxy::Squid(squid) => {
+                    self.add(Application::Squid(Box::new(Squid::new(app, squid, legs, visits.clone()))));
+                }
+                Proxy::Pep(pep) => {
+                    let dials = way.inner(&mut self.world, plan, app, pep, stop)?;
+                    self.add(Application::Pep(Box::new(Pep::new(app, pep, dials, legs, visits.clone()))));
+                }
+                Proxy::Split(_) => unreachable!("it relays"),
+            }
         }
         let flows = run.flows.iter().map(|flow| &flow.group);
         let visits = run.visits.iter().map(|visit| &visit.group);
@@ -212,7 +207,7 @@ impl Engine {
                 let found = format!("{:?}", change.group);
                 return Err(Error::value(plan.place, format!("{key}.group"), found, accepted));
             }
-            let (down, up) = self.routes(plan, Some(&change.through), &key)?;
+            let (down, up) = plan.routes(&mut self.world, Some(&change.through), &key)?;
             self.reroutes.push((change.at_ns, change.group.clone(), down, up));
         }
         if !self.reroutes.is_sorted_by_key(|(at, ..)| *at) {
@@ -228,34 +223,17 @@ impl Engine {
         Ok(())
     }
 
+    /// The id of the next application.
+    fn next_app(&self) -> AppId {
+        self.apps.len() as AppId
+    }
+
     fn add(&mut self, app: Application) {
         self.active += usize::from(app.is_waited_for());
         self.apps.push(app);
         self.alarms.push(crate::agenda::Alarm::default());
         self.over.push(false);
         self.settle(self.apps.len() - 1);
-    }
-
-    fn path(
-        &mut self,
-        plan: &Plan,
-        through: Option<&[String]>,
-        group: &str,
-        key: &str,
-    ) -> Result<usize, Error> {
-        let (down, up) = self.routes(plan, through, key)?;
-        Ok(self.world.path(RoutePair { group: group.to_owned(), down, up }))
-    }
-
-    /// The routes from the server to the client and back.
-    fn routes(
-        &mut self,
-        plan: &Plan,
-        through: Option<&[String]>,
-        key: &str,
-    ) -> Result<(RouteId, RouteId), Error> {
-        let (down, up) = plan.route(through, key)?;
-        Ok((self.world.fabric.add_route(down), self.world.fabric.add_route(up)))
     }
 
     /// Carries the run out.
@@ -336,10 +314,21 @@ impl Engine {
         self.tell_served();
     }
 
-    /// Notifies the applications of endpoints that another connection's window let act.
+    /// Notifies the applications of endpoints that another connection's window let act, and of what others tell
+    /// them.
     fn tell_served(&mut self) {
-        while let Some(endpoint) = self.world.take_served() {
-            self.tell(endpoint);
+        loop {
+            if let Some(endpoint) = self.world.take_served() {
+                self.tell(endpoint);
+            } else if let Some((from, to, post)) = self.world.take_post() {
+                let index = to as usize;
+                if !self.over[index] {
+                    self.apps[index].as_app().told(&mut self.world, from, post);
+                    self.settle(index);
+                }
+            } else {
+                return;
+            }
         }
     }
 
@@ -363,6 +352,7 @@ impl Engine {
                 match &mut self.apps[next] {
                     Application::Flow(flow) => flow.begin(now),
                     Application::Page(load) => load.begin(now, loaded),
+                    Application::Squid(_) | Application::Pep(_) => unreachable!("proxies wait for nobody"),
                 }
                 self.settle(next);
             }
@@ -381,174 +371,4 @@ impl Engine {
     pub fn write_tables(&mut self, folder: &Path) -> Result<(), Error> {
         self.recorder.write(&mut self.world, &self.apps, &self.links, folder)
     }
-}
-
-impl<'a> Plan<'a> {
-    fn host(&self, name: &str, key: &str, side: &str) -> Result<Resolved<'a>, Error> {
-        self.hosts.get(name).copied().ok_or_else(|| {
-            let known: Vec<&str> = self.hosts.keys().copied().collect();
-            let accepted = if known.is_empty() {
-                "a name in hosts, which is empty".to_owned()
-            } else {
-                known.join(", ")
-            };
-            Error::value(self.place, format!("{key}.{side}"), format!("{name:?}"), accepted)
-        })
-    }
-
-    /// TCP of a host's end of a connection, with `own` in place of the host's congestion control.
-    fn config(&self, host: &Host, own: Option<&str>, key: &str) -> Result<Arc<Config>, Error> {
-        let (congestion, key) = match own {
-            Some(name) => (name, format!("{key}.congestion")),
-            None => (host.congestion.as_str(), format!("hosts, {}: congestion", host.name)),
-        };
-        let Some(instance) = self.instances.get(congestion) else {
-            let names: Vec<&str> = self.instances.keys().copied().collect();
-            let accepted = if names.is_empty() {
-                "a name in congestion, which is empty".to_owned()
-            } else {
-                names.join(", ")
-            };
-            return Err(Error::value(self.place, key, format!("{congestion:?}"), accepted));
-        };
-        settings::config(&self.run.transport, self.mtu, instance.clone(), host.initial_window)
-            .map(Arc::new)
-            .map_err(|(name, found, accepted)| Error::value(self.place, name, found, accepted))
-    }
-
-    /// A browser of the run.
-    fn browser(&self, name: &str, key: &str) -> Result<Browser, Error> {
-        let Some(known) = self.run.browsers.get(name) else {
-            let names: Vec<&str> = self.run.browsers.keys().map(String::as_str).collect();
-            let accepted = if names.is_empty() {
-                "a name in browsers, which is empty".to_owned()
-            } else {
-                names.join(", ")
-            };
-            return Err(Error::value(self.place, format!("{key}.browser"), format!("{name:?}"), accepted));
-        };
-        let browser = self.run.transport.browser(known);
-        browser.check().map_err(|e| {
-            Error::value(self.place, format!("browsers.{name}.{}", e.key), e.found, e.accepted)
-        })?;
-        Ok(browser)
-    }
-
-    /// The code point of packets between a client and its server that carry `own`.
-    fn dscp(&self, client: &Resolved, own: u8, key: &str) -> Result<u8, Error> {
-        let (dscp, key) = match client.host.dscp {
-            Some(dscp) => (dscp, format!("hosts, {}", client.host.name)),
-            None => (own, key.to_owned()),
-        };
-        if dscp < 64 {
-            return Ok(dscp);
-        }
-        Err(Error::value(self.place, format!("{key}.dscp"), dscp.to_string(), "0 to 63".to_owned()))
-    }
-
-    /// The pages by name, each prepared once for all of its visits.
-    fn pages(&self) -> Result<BTreeMap<&'a str, Prepared>, Error> {
-        let prepared = self.run.pages.iter().map(|(name, page)| {
-            page.check().map_err(|e| {
-                Error::value(self.place, format!("pages.{name}.{}", e.key), e.found, e.accepted)
-            })?;
-            Ok((name.as_str(), Prepared::new(page.clone())))
-        });
-        prepared.collect()
-    }
-
-    /// The links of a route down and up.
-    fn route(&self, through: Option<&[String]>, key: &str) -> Result<(Vec<LinkId>, Vec<LinkId>), Error> {
-        let places: Vec<usize> = match through {
-            None => (0..self.run.segments.len()).collect(),
-            Some(names) => {
-                let place = |name: &String| {
-                    self.run.segments.iter().position(|segment| segment.name == *name).ok_or_else(|| {
-                        let known: Vec<&str> = self.run.segments.iter().map(|s| s.name.as_str()).collect();
-                        let key = format!("{key}.through");
-                        Error::value(self.place, key, format!("{name:?}"), known.join(", "))
-                    })
-                };
-                names.iter().map(place).collect::<Result<_, _>>()?
-            }
-        };
-        if places.len() > 255 {
-            let found = format!("{} segments", places.len());
-            return Err(Error::value(self.place, format!("{key}.through"), found, "at most 255".to_owned()));
-        }
-        if places.is_empty() {
-            let wire = self.links.len() - 1;
-            return Ok((vec![wire], vec![wire]));
-        }
-        let down = places.iter().map(|place| 2 * place).collect();
-        Ok((down, places.iter().rev().map(|place| 2 * place + 1).collect()))
-    }
-
-    /// Links whose packets the table `packet` holds.
-    fn watched(&self) -> Result<Vec<LinkId>, Error> {
-        let links = &self.links[..self.links.len() - 1];
-        if self.run.packet_links.is_empty() {
-            return Ok((0..links.len()).collect());
-        }
-        let found = self.run.packet_links.iter().map(|name| {
-            links.iter().position(|known| known.to_string() == *name).ok_or_else(|| {
-                let known: Vec<String> = links.iter().map(LinkName::to_string).collect();
-                Error::value(self.place, "packet_links".to_owned(), format!("{name:?}"), known.join(", "))
-            })
-        });
-        found.collect()
-    }
-}
-
-/// The hosts by name. Clients and servers without an address are numbered.
-fn hosts<'a>(run: &'a Run, place: &Path) -> Result<BTreeMap<&'a str, Resolved<'a>>, Error> {
-    const MOST: usize = u16::MAX as usize;
-    if run.hosts.len() > MOST {
-        let found = run.hosts.len().to_string();
-        return Err(Error::value(place, "hosts".to_owned(), found, format!("at most {MOST}")));
-    }
-    let mut hosts = BTreeMap::new();
-    let (mut clients, mut servers) = (0, 0);
-    for (i, host) in run.hosts.iter().enumerate() {
-        let numbered = match host.role {
-            Role::Client => {
-                clients += 1;
-                client_address(clients - 1)
-            }
-            Role::Server => {
-                servers += 1;
-                server_address(servers - 1)
-            }
-            Role::Proxy => {
-                let accepted = "client or server: the simulator has no proxies".to_owned();
-                return Err(Error::value(place, format!("hosts[{i}].role"), "proxy".to_owned(), accepted));
-            }
-        };
-        let refuse = |key: &str, found: String, accepted: &str| {
-            Err(Error::value(place, format!("hosts[{i}].{key}"), found, accepted.to_owned()))
-        };
-        if host.initial_window == 0 {
-            return refuse("initial_window", "0".to_owned(), "at least 1 segment");
-        }
-        let resolved = Resolved { host, address: host.address.unwrap_or(numbered) };
-        if hosts.insert(host.name.as_str(), resolved).is_some() {
-            return refuse("name", format!("{:?} again", host.name), "each name once");
-        }
-    }
-    Ok(hosts)
-}
-
-/// Address of a client's host, as in the testbed's network 10.64.0.0/16.
-pub(crate) fn client_address(host: u16) -> Ipv4Addr {
-    // 250 hosts per /24, numbered from 1; the first is the testbed's client.
-    let host = (u32::from(host) + 1) % (250 * 256);
-    Ipv4Addr::new(10, 64, (host / 250) as u8, (host % 250 + 1) as u8)
-}
-
-/// Address of a server's host. As in the testbed, each has a /24 network of its own, from 10.65.0.0 on, and
-/// its first address. Hosts beyond the first 48,896 take the second address, and so on.
-pub(crate) fn server_address(host: u16) -> Ipv4Addr {
-    const NETWORKS: u32 = (256 - 65) << 8;
-    let (network, place) = (u32::from(host) % NETWORKS, u32::from(host) / NETWORKS);
-    Ipv4Addr::from((10 << 24) + (65 << 16) + (network << 8) + place + 1)
 }

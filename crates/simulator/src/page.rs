@@ -2,8 +2,14 @@
 
 use crate::app::App;
 use crate::fabric::EndpointId;
-use crate::world::{ConnectionId, Dial, World, client_end, is_client, server_end};
-use wirepaint_page_model::{Action, Backlog, Browser, Page, Prepared, Rows, Visit, unsent_bound};
+use crate::post::{Post, Request};
+use crate::relay::{Chain, Ends, Legs};
+use crate::squid;
+use crate::world::{AppId, ConnectionId, World};
+use std::net::SocketAddrV4;
+use wirepaint_page_model::{
+    Action, Backlog, Browser, EndsAtProxy, Page, Prepared, Rows, Visit, unsent_bound,
+};
 use wirepaint_run::Visit as Asked;
 use wirepaint_units::{Duration, Time};
 
@@ -11,19 +17,24 @@ pub mod rows;
 
 /// A page visit during a run.
 pub struct Load {
+    app: AppId,
     user_agent: String,
     name: String,
     visit: Visit,
     prepared: Prepared,
-    /// Settings common to its connections; address and port depend on the origin.
-    dial: Dial,
+    /// The ways of its connections.
+    legs: Legs,
     /// Counted from the load event of the visit that it waits for, if any.
     start: Time,
     /// Counted from `start`.
     timeout: Duration,
     stage: Stage,
-    /// Indexed by the visit's number; the world's ids ascend with it.
+    /// Indexed by the visit's number.
     connections: Vec<Carried>,
+    /// All hops of its connections, each with the visit's number, in ascending order.
+    hops: Vec<(ConnectionId, u32)>,
+    /// By resource: who made the answer that a proxy gave.
+    served_by: Vec<Option<&'static str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +51,8 @@ enum Stage {
     GivenUp,
 }
 
-#[derive(Clone, Copy, Debug)]
 struct Carried {
-    id: ConnectionId,
+    chain: Chain,
     /// The page model knows that it is established.
     connected: bool,
     /// The browser has closed it and reads no more. DEVIATION: its kernel acknowledges data that still
@@ -57,17 +67,37 @@ struct Carried {
 
 impl Load {
     /// The visit of a description. [`Page::check`] and [`Browser::check`] must have accepted page and browser.
-    pub fn new(asked: &Asked, prepared: Prepared, browser: Browser, seed: u64, dial: Dial) -> Load {
+    pub fn new(
+        app: AppId,
+        asked: &Asked,
+        prepared: Prepared,
+        browser: Browser,
+        seed: u64,
+        legs: Legs,
+    ) -> Load {
+        let mut visit = Visit::new(&prepared, browser, seed);
+        let [encrypted, plain] = [&legs.encrypted, &legs.plain].map(|leg| match leg.ends {
+            Ends::AtServers => None,
+            Ends::AtProxy { is_asked, .. } => Some(if is_asked { squid::HEAD_BYTES } else { 0 }),
+        });
+        visit.end_at_proxy(EndsAtProxy {
+            encrypted: encrypted.is_some(),
+            plain: plain.is_some(),
+            head_bytes: encrypted.or(plain).unwrap_or(0),
+        });
         Load {
+            app,
+            served_by: vec![None; prepared.page().resources.len()],
             user_agent: asked.user_agent.clone(),
             name: asked.name.clone(),
-            visit: Visit::new(&prepared, browser, seed),
+            visit,
             prepared,
-            dial,
+            legs,
             start: asked.start_ns,
             timeout: asked.timeout_ns,
             stage: if asked.after.is_some() { Stage::After } else { Stage::Waiting },
             connections: Vec::new(),
+            hops: Vec::new(),
         }
     }
 
@@ -98,7 +128,23 @@ impl Load {
 
     /// The world's id of a connection of the visit.
     pub fn connection(&self, number: u32) -> ConnectionId {
-        self.connections[number as usize].id
+        self.connections[number as usize].chain.hops()[0]
+    }
+
+    /// Who made the answer of a resource.
+    pub(crate) fn served_by(&self, resource: u32) -> &'static str {
+        self.served_by[resource as usize].unwrap_or("origin")
+    }
+
+    /// The open hops of a connection.
+    #[cfg(test)]
+    pub(crate) fn hops(&self, number: u32) -> &[ConnectionId] {
+        self.connections[number as usize].chain.hops()
+    }
+
+    /// Bytes that the browser sent and received on a connection before its server could.
+    pub(crate) fn tunnel_bytes(&self, number: u32) -> (u64, u64) {
+        self.connections[number as usize].chain.tunnel_bytes()
     }
 
     /// True when the deadline passed before the page was loaded and every request answered.
@@ -113,11 +159,8 @@ impl Load {
             return;
         }
         for carried in &mut self.connections {
-            if !carried.closed {
-                carried.closed = true;
-                world.close(client_end(carried.id));
-            }
-            world.close(server_end(carried.id));
+            carried.closed = true;
+            carried.chain.close(world);
         }
     }
 
@@ -128,14 +171,12 @@ impl Load {
                 Action::Connect { connection, origin } => {
                     debug_assert_eq!(connection as usize, self.connections.len());
                     let origin = &self.prepared.page().origins[origin as usize];
-                    let dial = Dial {
-                        server_address: origin.address,
-                        server_port: origin.port,
-                        ..self.dial.clone()
-                    };
-                    let id = world.connect(dial);
+                    let leg = self.legs.of(origin.encrypted);
+                    let place = SocketAddrV4::new(origin.address, origin.port);
+                    let chain = Chain::open(leg, place, &origin.host, world);
+                    self.hops.push((chain.hops()[0], connection));
                     let carried = Carried {
-                        id,
+                        chain,
                         connected: false,
                         closed: false,
                         pending: [0; 2],
@@ -147,31 +188,47 @@ impl Load {
                 Action::ClientRead { connection, bytes, .. } => {
                     let carried = &mut self.connections[connection as usize];
                     carried.unread -= bytes;
-                    world.read(client_end(carried.id), bytes);
+                    world.read(carried.chain.client(), bytes);
                 }
                 Action::ClientWrite { connection, bytes, .. } => self.write(world, connection, false, bytes),
                 Action::ServerWrite { connection, bytes, .. } => self.write(world, connection, true, bytes),
                 Action::ServerWaits { connection } => {
-                    world.wait_for_space(server_end(self.connections[connection as usize].id));
+                    world.wait_for_space(self.server(connection));
                 }
                 Action::Close { connection } => {
                     let carried = &mut self.connections[connection as usize];
                     carried.closed = true;
-                    // Otherwise the FIN tells the server. DEVIATION: during the handshake the server learns
-                    // it at once, since no endpoint sends a reset.
-                    if !world.tcp(client_end(carried.id)).is_established() {
-                        world.close(server_end(carried.id));
+                    // Otherwise the FIN tells the other side. DEVIATION: during the handshake the other side
+                    // learns it at once, since no endpoint sends a reset.
+                    let client = carried.chain.client();
+                    if !world.tcp(client).is_established() {
+                        world.close(client ^ 1);
                     }
-                    world.close(client_end(carried.id));
+                    world.close(client);
+                }
+                Action::Ask { request, priority } => {
+                    let page = self.prepared.page();
+                    let origin = &page.origins[page.resources[request as usize].origin as usize];
+                    if let Ends::AtProxy { app, .. } = self.legs.of(origin.encrypted).ends {
+                        let request = Request { visit: self.app, resource: request };
+                        world.post(self.app, app, Post::Ask { request, priority });
+                    }
                 }
                 Action::Done => self.stage = Stage::Done,
             }
         }
     }
 
+    /// The endpoint of a connection's HTTP server.
+    fn server(&self, number: u32) -> EndpointId {
+        let server = self.connections[number as usize].chain.server();
+        server.expect("a server that acts was reached")
+    }
+
     fn write(&mut self, world: &mut World, number: u32, server: bool, bytes: u64) {
+        let endpoint =
+            if server { self.server(number) } else { self.connections[number as usize].chain.client() };
         let carried = &mut self.connections[number as usize];
-        let endpoint = if server { server_end(carried.id) } else { client_end(carried.id) };
         let pending = &mut carried.pending[usize::from(server)];
         *pending += bytes;
         while *pending > 0 {
@@ -189,8 +246,8 @@ impl Load {
 
     /// Reports to the page model how much the server's kernel takes, when that has changed.
     fn tell_backlog(&mut self, world: &mut World, number: u32) {
+        let endpoint = self.server(number);
         let carried = &mut self.connections[number as usize];
-        let endpoint = server_end(carried.id);
         if self.visit.is_multiplexed(number) {
             let sock = world.tcp(endpoint).sock();
             let window = u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache);
@@ -206,6 +263,38 @@ impl Load {
         if carried.backlog != Some(backlog) {
             carried.backlog = Some(backlog);
             self.visit.server_acknowledged(world.now, number, backlog);
+        }
+    }
+
+    /// Something happened at the client's or server's endpoint of a connection.
+    fn at_end(&mut self, world: &mut World, number: u32, endpoint: EndpointId, server: bool) {
+        let at = number as usize;
+        if self.connections[at].pending[usize::from(server)] > 0 && world.tcp(endpoint).is_writable() {
+            self.write(world, number, server, 0);
+        }
+        if !server {
+            let carried = &mut self.connections[at];
+            if !carried.connected {
+                carried.connected = carried.chain.is_open(world);
+                if !carried.connected {
+                    return;
+                }
+                self.visit.connected(world.now, number);
+            }
+            let bytes = world.tcp(endpoint).readable() - carried.unread;
+            if bytes > 0 && !carried.closed {
+                carried.unread += bytes;
+                self.visit.client_received(world.now, number, bytes);
+            }
+        } else {
+            let bytes = world.read(endpoint, u64::MAX);
+            if bytes > 0 {
+                self.visit.server_received(world.now, number, bytes);
+            }
+            self.tell_backlog(world, number);
+            if world.tcp(endpoint).is_finished() {
+                world.close(endpoint);
+            }
         }
     }
 }
@@ -238,34 +327,25 @@ impl App for Load {
 
     fn activity(&mut self, world: &mut World, endpoint: EndpointId) {
         let id = endpoint / 2;
-        let found = self.connections.binary_search_by_key(&id, |carried| carried.id);
-        let Ok(number) = found else { return };
-        let side = usize::from(!is_client(endpoint));
-        if self.connections[number].pending[side] > 0 && world.tcp(endpoint).is_writable() {
-            self.write(world, number as u32, side == 1, 0);
+        let Ok(place) = self.hops.binary_search_by_key(&id, |(hop, _)| *hop) else { return };
+        let number = self.hops[place].1;
+        let chain = &mut self.connections[number as usize].chain;
+        if let Some(hop) = chain.relay(world) {
+            self.hops.push((hop, number));
         }
-        if is_client(endpoint) {
-            let (tcp, carried) = (world.tcp(endpoint), &mut self.connections[number]);
-            if !carried.connected && tcp.is_established() {
-                carried.connected = true;
-                self.visit.connected(world.now, number as u32);
-            }
-            let bytes = tcp.readable() - carried.unread;
-            if bytes > 0 && !carried.closed {
-                carried.unread += bytes;
-                self.visit.client_received(world.now, number as u32, bytes);
-            }
-        } else {
-            let bytes = world.read(endpoint, u64::MAX);
-            if bytes > 0 {
-                self.visit.server_received(world.now, number as u32, bytes);
-            }
-            self.tell_backlog(world, number as u32);
-            if world.tcp(endpoint).is_finished() {
-                world.close(endpoint);
-            }
+        let server = chain.server() == Some(endpoint);
+        if server || endpoint == chain.client() {
+            self.at_end(world, number, endpoint, server);
         }
         self.act(world);
+    }
+
+    fn told(&mut self, world: &mut World, _from: AppId, post: Post) {
+        if let Post::Answer { request, bytes, served_by } = post {
+            self.served_by[request.resource as usize] = Some(served_by);
+            self.visit.supplied(world.now, request.resource, bytes);
+            self.act(world);
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -278,6 +358,7 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::error::Error;
+    use crate::world::server_end;
     use serde_json::json;
     use std::path::Path;
     use wirepaint_page_model::catalogue::chromium;

@@ -268,7 +268,8 @@ struct ClientCount {
 /// The clients that opened connections, in the order of their addresses.
 fn clients(world: &World) -> impl Iterator<Item = ClientCount> {
     let mut found: BTreeMap<Ipv4Addr, ClientCount> = BTreeMap::new();
-    for Connection { dial, sent, received, .. } in world.connections() {
+    let of_clients = world.connections().iter().filter(|connection| !connection.dial.of_proxy);
+    for Connection { dial, sent, received, .. } in of_clients {
         let empty = || ClientCount { dial: dial.clone(), sent: (0, 0), received: (0, 0) };
         let of = found.entry(dial.client_address).or_insert_with(empty);
         of.sent = (of.sent.0 + sent.0, of.sent.1 + sent.1);

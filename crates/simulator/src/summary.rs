@@ -4,6 +4,7 @@ use crate::apps::Application;
 use crate::flow::Flow;
 use crate::link_name::LinkName;
 use crate::page::Load;
+use crate::pep::{AheadSummary, Pep};
 use crate::world::World;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Visits, in the order of the description.
     pub visits: Vec<VisitSummary>,
+    /// What the remote side of a PEP got ahead; null without a PEP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<AheadSummary>,
     /// Links by name, such as `access.down`.
     pub links: BTreeMap<String, Counters>,
     /// Events handled.
@@ -153,6 +157,7 @@ impl Summary {
             unfinished,
             flows: flows.collect(),
             visits: visits.collect(),
+            ahead: apps.iter().find_map(Application::pep).map(Pep::ahead),
             links,
             events,
             packet_hops: world.fabric.hops(),

@@ -2,7 +2,8 @@
 
 use crate::agenda::{Agenda, Alarm, EventId};
 use crate::fabric::{Arrival, EndpointId, Envelope, Fabric, LinkId, RouteId};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::post::Post;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use wirepaint_run::Side;
 use wirepaint_tcp_model::{Config, Endpoint, Peer, Sample, Segment, SharedWindows, flags};
 use wirepaint_units::Time;
 
+pub use crate::post::AppId;
+
 /// Index of a connection. Its client is endpoint `2 i`, its server `2 i + 1`.
 pub type ConnectionId = u32;
-/// Index of an application: a flow or a visit.
-pub type AppId = u32;
 
 /// An event of the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,15 @@ pub struct Dial {
     pub marked: Option<u8>,
     /// The application that uses it.
     pub app: AppId,
-    /// The side that sends most and is sampled.
+    /// The side that sends most.
     pub sender: Side,
+    /// The sender is sampled.
+    pub sampled: bool,
+    /// A proxy opens it.
+    pub of_proxy: bool,
+    /// The proxy that accepts it has its servers' state to itself: its address. Zero for servers, which are one
+    /// host, as in the testbed, where they share a network namespace.
+    pub accepted_on: u32,
 }
 
 /// A connection that was opened.
@@ -149,13 +157,15 @@ pub struct World {
     windows: Rc<SharedWindows>,
     /// Endpoints that may act because of another endpoint's window or ACK.
     served: BTreeSet<EndpointId>,
+    /// What applications tell one another: from, to, what.
+    posts: VecDeque<(AppId, AppId, Post)>,
     seed: u64,
     sampling: bool,
 }
 
 impl World {
     /// A world at time zero. `seed` sets the random numbers of its endpoints; `sampling` keeps
-    /// samples of each connection's sender.
+    /// samples of the senders that are to be sampled.
     pub fn new(fabric: Fabric<Segment>, seed: u64, sampling: bool) -> World {
         World {
             now: Time::ZERO,
@@ -167,6 +177,7 @@ impl World {
             groups: Groups::new(),
             windows: SharedWindows::new(),
             served: BTreeSet::new(),
+            posts: VecDeque::new(),
             seed,
             sampling,
         }
@@ -195,8 +206,7 @@ impl World {
         let at_client = SocketAddrV4::new(dial.client_address, client_port);
         let at_server = SocketAddrV4::new(dial.server_address, dial.server_port);
         let peer = |endpoint: EndpointId, local: SocketAddrV4, remote: SocketAddrV4| Peer {
-            // All servers are one host, as in the testbed, where they share a network namespace.
-            host: if is_client(endpoint) { u32::from(*local.ip()) } else { 0 },
+            host: if is_client(endpoint) { u32::from(*local.ip()) } else { dial.accepted_on },
             seed: self.seed.wrapping_add(u64::from(endpoint).wrapping_mul(SPREAD)),
             groups: Some(self.groups.clone()),
             windows: Some((self.windows.clone(), endpoint)),
@@ -204,7 +214,7 @@ impl World {
         };
         let mut client = Endpoint::client(&dial.client, peer(client_end(id), at_client, at_server), self.now);
         let mut server = Endpoint::server(&dial.server, peer(server_end(id), at_server, at_client), self.now);
-        if self.sampling {
+        if self.sampling && dial.sampled {
             match dial.sender {
                 Side::Client => client.take_samples(),
                 Side::Server => server.take_samples(),
@@ -349,6 +359,16 @@ impl World {
     /// An endpoint that acted since the last call because of another one; it may have room to write.
     pub fn take_served(&mut self) -> Option<EndpointId> {
         self.served.pop_first()
+    }
+
+    /// An application tells another one something, at this instant.
+    pub fn post(&mut self, from: AppId, to: AppId, post: Post) {
+        self.posts.push_back((from, to, post));
+    }
+
+    /// The next thing that an application tells another one: from, to, what.
+    pub fn take_post(&mut self) -> Option<(AppId, AppId, Post)> {
+        self.posts.pop_front()
     }
 
     /// The groups of a congestion control so far.

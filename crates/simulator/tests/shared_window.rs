@@ -71,6 +71,9 @@ impl Hosts {
             marked: None,
             app: 0,
             sender: Side::Server,
+            sampled: true,
+            of_proxy: false,
+            accepted_on: 0,
         });
         while !self.world.tcp(server_end(id)).is_established() {
             assert!(self.step(Time::MAX), "nothing happens before the connection is established");

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from wirepaint.pages import bodies, layout, references, servers
+from wirepaint.pages import bodies, layout, references, servers, shared_cache
 from wirepaint.pages.model import Page, Rehearsed, Resource
 from wirepaint.pages.modules import ImportMap, imports, read_maps
 from wirepaint.pages.order import ordered
@@ -145,6 +145,7 @@ class _Graph:
             "decoded_bytes": resource.decoded_bytes,
             "post_bytes": resource.recorded.post_bytes if resource.method == "POST" else 0,
             "think_ns": round(resource.think_ms * 1e6),
+            "cacheable": shared_cache.is_served_again(resource.method, resource.status, resource.headers),
             "cause": cause,
             "urgent": urgent,
             "priority": rehearsed.priority if rehearsed else None,

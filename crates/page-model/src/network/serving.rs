@@ -1,6 +1,6 @@
 //! The servers: their handling of the browser's bytes.
 
-use super::{Event, NetworkProcess, STREAM, Stage, Work};
+use super::{EndsAtProxy, Event, NetworkProcess, STREAM, Stage, Work};
 use crate::action::{Action, Message};
 use crate::machine::Thread;
 use crate::server::Down;
@@ -68,7 +68,21 @@ impl NetworkProcess {
         let begins = now + resource.think_ns;
         let incremental = self.browser.priorities.incremental.contains(&resource.kind);
         let priority = Priority { urgency: transfer.urgency, incremental };
-        connection.server.ask(request, priority, begins, head, body);
+        let EndsAtProxy { encrypted, plain, head_bytes } = self.ends;
+        if if self.rows[at].encrypted { encrypted } else { plain } {
+            transfer.encoded += head_bytes;
+            connection.server.expect(request, priority, head + head_bytes, body);
+            self.actions.push_back(Action::Ask { request, priority });
+        } else {
+            connection.server.ask(request, priority, begins, head, body);
+        }
+    }
+
+    /// The proxy that ends a request's connection has `bytes` more of the answer's body.
+    pub fn supplied(&mut self, now: Time, request: u32, bytes: u64) {
+        let Some(at) = self.transfers[request as usize].connection else { return };
+        self.connections[at as usize].server.supply(now, request, bytes);
+        self.server_writes(now, at as usize);
     }
 
     /// Lets a server write as much as it can, and sets its alarm.

@@ -135,7 +135,7 @@ impl Transport {
                     sender.read += bytes;
                     assert!(sender.read <= sender.received, "more was read than had come");
                 }
-                Action::ServerWaits { .. } | Action::Close { .. } | Action::Done => {}
+                Action::ServerWaits { .. } | Action::Ask { .. } | Action::Close { .. } | Action::Done => {}
             }
         }
         if let Some(next) = self.visit.next_timeout()

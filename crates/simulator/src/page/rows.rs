@@ -118,7 +118,7 @@ impl Load {
             initiator_type: object.initiator_type,
             priority: object.priority.name(),
             in_viewport: object.in_viewport,
-            served_by: object.connection.map(|_| "origin"),
+            served_by: object.connection.map(|_| self.served_by(object.resource)),
             discovered: object.discovered.0,
             queued: ns(object.queued),
             sent: ns(object.sent),
@@ -135,6 +135,7 @@ impl Load {
         let known = &world.connections()[id as usize];
         let info = world.tcp(server_end(id)).info();
         let dial = &known.dial;
+        let (asked, answered) = self.tunnel_bytes(connection.connection);
         let negotiated = connection.tls_done.is_some() || !connection.encrypted;
         row!(schema::Connection {
             visit: number,
@@ -149,13 +150,13 @@ impl Load {
             congestion: dial.server.congestion.algorithm.name(),
             initial_window: info.opened_cwnd,
             opened: connection.opened.0,
-            connected: ns(connection.connected),
+            connected: ns(known.connected),
             tls_done: ns(connection.tls_done),
             first_request: ns(connection.first_request),
             last_byte: ns(connection.last_byte),
             closed: ns(connection.closed),
-            bytes_received: connection.bytes_received,
-            bytes_sent: connection.bytes_sent,
+            bytes_received: connection.bytes_received + answered,
+            bytes_sent: connection.bytes_sent + asked,
             objects: connection.objects,
             retransmitted_segments: info.retransmitted,
             min_rtt: info.min_rtt_us.map(|us| u64::from(us) * 1000),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from wirepaint.errors import Refused
 from wirepaint.runners.testbed import chain, namespaces, process, sockets, squid
@@ -21,6 +21,7 @@ Start = Callable[..., process.Part]
 class Ends:
     """Records of a proxy's connections, as the replay server has them of its own."""
 
+    WAYS: ClassVar = ("accepted", "opened")
     accepted: list[dict[str, Any]]
     opened: list[dict[str, Any]]
 
@@ -132,7 +133,8 @@ class Proxies:
         answers: list[dict[str, Any]] = []
         for host in self.parts:
             told = json.loads((self._work / f"proxy-{host}.json").read_text("utf-8"))
-            ends[host] = Ends(told["accepted"], told["opened"])
+            by = {way: [c for c in told["connections"] if c["direction"] == way] for way in Ends.WAYS}
+            ends[host] = Ends(*by.values())
             if host == "remote":
                 answers = told["requests"]
         if self._ended is None:

@@ -1,0 +1,341 @@
+//! The split performance-enhancing proxy (HTTP-AE): a remote side near the users, a ground side near the servers.
+//!
+//! ```text
+//! visit ─► remote ═ inner connections, opened before the visits ═ ground ─► Fetcher ─► servers
+//!             answers from what came            Scheduler: who sends next
+//! ```
+//!
+//! The remote side ends the browser's connections. A request goes to the ground side, which fetches the answer. When
+//! it is the page's document, the ground side fetches what the page will ask for, too, and sends it ahead
+//! ([`ahead`]). Frames of answers go over the inner connections in the order of the scheduler ([`line`]).
+//!
+//! What is sent ahead and not asked for takes at most `buffer_bytes` at the remote side: the ground side sends no
+//! more until the browser asks for some of it. It begins to fetch ahead while both sides hold less than that.
+//!
+//! - DEVIATION: the inner connections are opened at the time 0 of the run; a request that comes earlier than they
+//!   are established waits.
+//! - DEVIATION: the remote side hands an asked answer on as it comes, and counts it as gone.
+//! - DEVIATION: a request that the browser gives another priority keeps its first one at the ground side.
+
+mod ahead;
+mod coding;
+mod line;
+
+use crate::app::App;
+use crate::fabric::EndpointId;
+use crate::fetch::{Came, Fetcher, Pool};
+use crate::post::{Post, Request};
+use crate::relay::Legs;
+use crate::visited::Visited;
+use crate::world::{AppId, Dial, World};
+use coding::Coded;
+use line::{Line, Message};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use wirepaint_http_model::Priority;
+use wirepaint_pep_model::{Policy, Scheduler, Wanted};
+use wirepaint_run::{Ahead, Compression, Pep as Settings};
+use wirepaint_units::{Duration, Time};
+
+/// The ground side's connections to servers.
+const POOL: Pool = Pool { idle: Duration::from_secs(10), per_origin: 6, request_bytes: 0 };
+
+/// Answers that nobody had asked the ground side of a PEP for when it began to send them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AheadSummary {
+    /// How many have come in part at least.
+    pub answers: usize,
+    /// Their bytes between the sides.
+    pub bytes: u64,
+    /// How many of them no browser asked for by the end.
+    pub unused_answers: usize,
+    /// The bytes of these.
+    pub unused_bytes: u64,
+}
+
+/// Both sides.
+pub struct Pep {
+    app: AppId,
+    visits: Rc<BTreeMap<AppId, Visited>>,
+    /// What it fetches ahead.
+    fetches: Ahead,
+    compression: Compression,
+    buffer_bytes: u64,
+    /// How the inner connections are opened, until they are.
+    dials: Vec<Dial>,
+    lines: Vec<Line>,
+    scheduler: Scheduler,
+    fetcher: Fetcher,
+    /// By number; the scheduler knows them by it.
+    answers: Vec<Answer>,
+    numbers: BTreeMap<Request, u32>,
+    /// Requests that are fetched ahead once there is room for them.
+    later: VecDeque<Request>,
+    /// Requests that the remote side has read: who asked.
+    askers: BTreeMap<Request, AppId>,
+}
+
+/// An answer on its way through both sides.
+#[derive(Debug)]
+struct Answer {
+    request: Request,
+    coded: Coded,
+    /// Coded bytes that the ground side has, has told the scheduler of, and has sent.
+    fetched: u64,
+    offered: u64,
+    sent: u64,
+    /// The ground side fetched it before it knew that a browser wants it.
+    was_ahead: bool,
+    /// The ground side knows that the browser wants it.
+    wanted: bool,
+    /// Coded bytes that the remote side has.
+    come: u64,
+    /// Bytes of the body that it has handed on, once the head was.
+    given: Option<u64>,
+}
+
+impl Answer {
+    /// Bytes at both sides or between them that nobody asked for.
+    fn unasked(&self) -> u64 {
+        if self.wanted { 0 } else { self.fetched }
+    }
+}
+
+impl Pep {
+    /// Both sides before the first visit. `dials` are the inner connections, those of class 0 first.
+    pub fn new(
+        app: AppId,
+        settings: &Settings,
+        dials: Vec<Dial>,
+        legs: Legs,
+        visits: Rc<BTreeMap<AppId, Visited>>,
+    ) -> Pep {
+        Pep {
+            app,
+            fetches: settings.ahead,
+            compression: settings.compression,
+            buffer_bytes: settings.buffer_bytes,
+            dials,
+            lines: Vec::new(),
+            scheduler: Scheduler::new(policy(settings)),
+            fetcher: Fetcher::new(app, POOL, legs, visits.clone()),
+            visits,
+            answers: Vec::new(),
+            numbers: BTreeMap::new(),
+            later: VecDeque::new(),
+            askers: BTreeMap::new(),
+        }
+    }
+
+    /// What the remote side got ahead.
+    pub fn ahead(&self) -> AheadSummary {
+        let mut ahead = AheadSummary::default();
+        for answer in self.answers.iter().filter(|answer| answer.was_ahead && answer.come > 0) {
+            ahead.answers += 1;
+            ahead.bytes += answer.come;
+            if !self.askers.contains_key(&answer.request) {
+                ahead.unused_answers += 1;
+                ahead.unused_bytes += answer.come;
+            }
+        }
+        ahead
+    }
+
+    // ---- the remote side ------------------------------------------------------------------------
+
+    /// A browser asks.
+    fn asked(&mut self, world: &mut World, from: AppId, request: Request, priority: Priority) {
+        self.askers.insert(request, from);
+        let visited = &self.visits[&request.visit];
+        let known = self.numbers.get(&request).is_some_and(|number| self.answers[*number as usize].come > 0);
+        let bytes = if known { 0 } else { visited.request(request.resource, 0) };
+        let per_class = self.lines.len() / self.scheduler.policy().class_count();
+        let line = visited.class * per_class + visited.user as usize % per_class;
+        self.lines[line].ask(world, bytes, request, priority);
+        if let Some(&number) = self.numbers.get(&request) {
+            self.give(world, number);
+        }
+    }
+
+    /// Bytes of an answer have come.
+    fn came(&mut self, world: &mut World, number: u32, bytes: u64) {
+        self.answers[number as usize].come += bytes;
+        self.give(world, number);
+    }
+
+    /// Hands on what came of an answer to who asked for it.
+    fn give(&mut self, world: &mut World, number: u32) {
+        let answer = &mut self.answers[number as usize];
+        let Some(&asker) = self.askers.get(&answer.request) else { return };
+        let Some(body) = answer.coded.body_of(answer.come) else { return };
+        let given = answer.given.unwrap_or(0);
+        if answer.given.is_none() || body > given {
+            answer.given = Some(body);
+            let post = Post::Answer { request: answer.request, bytes: body - given, served_by: "origin" };
+            world.post(self.app, asker, post);
+        }
+    }
+
+    // ---- the ground side ------------------------------------------------------------------------
+
+    /// A request has come from the remote side.
+    fn wanted(&mut self, world: &mut World, request: Request, priority: Priority) {
+        let wanted = Wanted::Asked(priority);
+        match self.numbers.get(&request) {
+            Some(&number) => {
+                self.scheduler.want(number, wanted);
+                self.answers[number as usize].wanted = true;
+            }
+            None => {
+                self.later.retain(|later| *later != request);
+                self.fetch(world, request, wanted);
+            }
+        }
+        if request.resource == 0 && self.fetches == Ahead::Rehearsed {
+            self.plan_ahead(ahead::rehearsed(self.visits[&request.visit].page()), request.visit);
+        }
+    }
+
+    /// Puts resources of a visit on the list of what is fetched ahead, those that are new.
+    fn plan_ahead(&mut self, resources: Vec<u32>, visit: AppId) {
+        for resource in resources {
+            let request = Request { visit, resource };
+            if !self.numbers.contains_key(&request) && !self.later.contains(&request) {
+                self.later.push_back(request);
+            }
+        }
+    }
+
+    fn fetch(&mut self, world: &mut World, request: Request, wanted: Wanted) {
+        let number = self.answers.len() as u32;
+        let visited = &self.visits[&request.visit];
+        self.scheduler.add(number, visited.user, visited.class, wanted);
+        self.answers.push(Answer {
+            request,
+            coded: Coded::new(visited, request.resource, self.compression),
+            fetched: 0,
+            offered: 0,
+            sent: 0,
+            was_ahead: wanted == Wanted::Ahead,
+            wanted: wanted != Wanted::Ahead,
+            come: 0,
+            given: None,
+        });
+        self.numbers.insert(request, number);
+        self.fetcher.ask(world, request);
+    }
+
+    /// More of an answer has come from its server.
+    fn fetched(&mut self, Came { request, bytes, last }: Came) {
+        let number = self.numbers[&request] as usize;
+        let answer = &mut self.answers[number];
+        answer.fetched = answer.coded.more(bytes);
+        if self.fetches != Ahead::None {
+            let page = self.visits[&request.visit].page();
+            let found = ahead::named(page, request.resource, answer.coded.body_come(), last);
+            self.plan_ahead(found, request.visit);
+        }
+    }
+
+    /// Does all that can be done: fetches ahead, offers, sends.
+    fn progress(&mut self, world: &mut World) {
+        while let Some(came) = self.fetcher.came() {
+            self.fetched(came);
+        }
+        while !self.later.is_empty()
+            && self.answers.iter().map(Answer::unasked).sum::<u64>() < self.buffer_bytes
+        {
+            let request = self.later.pop_front().expect("there is one");
+            self.fetch(world, request, Wanted::Ahead);
+        }
+        self.offer();
+        self.send(world);
+        let held =
+            self.answers.iter().filter(|answer| answer.wanted).map(|answer| answer.fetched - answer.sent);
+        let is_full = held.sum::<u64>() >= self.buffer_bytes;
+        self.fetcher.pause(world, is_full);
+    }
+
+    /// Offers the scheduler what the remote side has room for.
+    fn offer(&mut self) {
+        let unasked = self.answers.iter().filter(|answer| !answer.wanted).map(|answer| answer.offered);
+        let mut room = self.buffer_bytes.saturating_sub(unasked.sum::<u64>());
+        for (number, answer) in (0..).zip(&mut self.answers) {
+            let mut bytes = answer.fetched - answer.offered;
+            if bytes == 0 {
+                continue;
+            }
+            if !answer.wanted {
+                bytes = bytes.min(room);
+                room -= bytes;
+            }
+            answer.offered += bytes;
+            self.scheduler.offer(number, bytes);
+            if answer.offered == answer.coded.all() {
+                self.scheduler.finish(number);
+            }
+        }
+    }
+
+    /// Sends as long as a connection takes something.
+    fn send(&mut self, world: &mut World) {
+        let mut room: Vec<bool> = self.lines.iter().map(|line| line.has_room(world)).collect();
+        while let Some(grant) = self.scheduler.pick(|line| room[line]) {
+            self.answers[grant.answer as usize].sent += grant.bytes;
+            let line = &mut self.lines[grant.connection];
+            line.send(world, grant.answer, grant.bytes);
+            room[grant.connection] = line.has_room(world);
+        }
+    }
+}
+
+/// The rules of the scheduler.
+pub fn policy(settings: &Settings) -> Policy {
+    Policy {
+        schedule: settings.schedule,
+        classes: settings.classes.clone(),
+        connections: settings.connections as usize,
+        multiplexed: settings.multiplexed,
+    }
+}
+
+impl App for Pep {
+    fn next(&self) -> Option<Time> {
+        if self.dials.is_empty() { self.fetcher.next() } else { Some(Time::ZERO) }
+    }
+
+    fn wake(&mut self, world: &mut World) {
+        for dial in self.dials.drain(..) {
+            self.lines.push(Line::open(world, dial));
+        }
+        self.fetcher.wake(world);
+        self.progress(world);
+    }
+
+    fn activity(&mut self, world: &mut World, endpoint: EndpointId) {
+        if let Some(line) = self.lines.iter_mut().find(|line| line.is_at(endpoint)) {
+            for message in line.activity(world, endpoint) {
+                match message {
+                    Message::Ask(request, priority) => self.wanted(world, request, priority),
+                    Message::Bytes(answer, bytes) => self.came(world, answer, bytes),
+                }
+            }
+        } else {
+            self.fetcher.activity(world, endpoint);
+        }
+        self.progress(world);
+    }
+
+    fn told(&mut self, world: &mut World, from: AppId, post: Post) {
+        match post {
+            Post::Ask { request, priority } => self.asked(world, from, request, priority),
+            Post::Answer { request, bytes, .. } => self.fetcher.answered(world, request, bytes),
+        }
+        self.progress(world);
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+}

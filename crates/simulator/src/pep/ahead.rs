@@ -1,0 +1,33 @@
+//! What the ground side fetches before a browser asks.
+//!
+//! It never sends a request ahead that may change something: GET alone (RFC 9110, section 9.2.1).
+
+use wirepaint_page_model::Page;
+use wirepaint_page_model::page::{Cause, Kind, Resource};
+
+/// All that rehearsals of the page asked for, in the page's order, its document apart.
+pub fn rehearsed(page: &Page) -> Vec<u32> {
+    resources(page).filter(|(_, resource)| resource.cause.is_some()).map(|(number, _)| number).collect()
+}
+
+/// What a resource names in markup, style rules or its redirect, as far as its first `come` bytes on the wire tell;
+/// `whole` if it has come.
+pub fn named(page: &Page, by: u32, come: u64, whole: bool) -> Vec<u32> {
+    let Resource { kind, wire_bytes, decoded_bytes, .. } = &page.resources[by as usize];
+    let decoded = u128::from(come) * u128::from(*decoded_bytes) / u128::from((*wire_bytes).max(1));
+    let is_named = |resource: &Resource| match resource.cause {
+        Some(Cause::Markup { by: parent, at, .. }) => {
+            parent == by && *kind == Kind::Html && (whole || u128::from(at) < decoded)
+        }
+        Some(Cause::Style { by: parent }) => parent == by && whole,
+        // Modules import too, but the ground side reads no scripts.
+        Some(Cause::Import { by: parent }) => parent == by && *kind == Kind::Css && whole,
+        Some(Cause::Redirect { by: parent }) => parent == by,
+        Some(Cause::Script { .. }) | None => false,
+    };
+    resources(page).filter(|(_, resource)| is_named(resource)).map(|(number, _)| number).collect()
+}
+
+fn resources(page: &Page) -> impl Iterator<Item = (u32, &Resource)> {
+    (0..).zip(&page.resources).filter(|(_, resource)| resource.method == "GET")
+}
