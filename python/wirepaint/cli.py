@@ -99,7 +99,11 @@ def run(
     tally = pool.carry_out(
         planned,
         folder,
-        backends.named(planned.resolved["backend"], captures=planned.resolved["capture"] is not None),
+        backends.named(
+            planned.resolved["backend"],
+            captures=planned.resolved["capture"] is not None,
+            iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
+        ),
         on_stderr(),
         _narrow_enough(),
         cannot_count=planned.cannot_count,

@@ -239,6 +239,16 @@ def _proxy() -> Iterator[Finding]:
         yield Finding("proxy", "note", lacking.what, f"Scenarios with a proxy need it. {lacking.remedy}")
 
 
+def _iperf3() -> Iterator[Finding]:
+    from wirepaint.runners.testbed import iperf3
+
+    try:
+        yield Finding("iperf3", "ok", iperf3.version())
+    except MachineLacks as lacking:
+        remedy = f'Flows with tool = "iperf3" need it. {lacking.remedy}'
+        yield Finding("iperf3", "note", lacking.what, remedy)
+
+
 def _timing() -> Iterator[Finding]:
     def real_time() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
@@ -318,6 +328,7 @@ _CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _browser,
     _captures,
     _proxy,
+    _iperf3,
     _timing,
     _machine,
     _space,

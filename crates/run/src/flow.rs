@@ -37,6 +37,9 @@ pub struct Flow {
     /// True sends small writes at once (TCP_NODELAY); else they wait for acknowledgements (RFC 896).
     #[serde(default)]
     pub nodelay: bool,
+    /// Who carries it out.
+    #[serde(default)]
+    pub tool: Tool,
     /// What is transferred.
     pub kind: FlowKind,
     /// When the client connects.
@@ -67,6 +70,17 @@ pub struct Flow {
     /// Code point of its packets (RFC 2474), both ways, 0 to 63: their service class.
     #[serde(default)]
     pub dscp: u8,
+}
+
+/// What carries a flow out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tool {
+    /// The data plane.
+    #[default]
+    Wirepaint,
+    /// The program iperf3 (testbed only). The data plane leaves the flow to it.
+    Iperf3,
 }
 
 /// One side of a connection.

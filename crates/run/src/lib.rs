@@ -16,7 +16,7 @@ mod transport;
 mod visit;
 
 pub use capture::Capture;
-pub use flow::{Flow, Reroute, Side};
+pub use flow::{Flow, Reroute, Side, Tool};
 pub use host::{Host, Role, Sending};
 pub use proxy::{Ahead, Cache, Compression, Pep, Proxy, ProxyTls, Split, Squid};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};

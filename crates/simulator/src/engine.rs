@@ -18,7 +18,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use wirepaint_link_model::config::Direction;
-use wirepaint_run::{Proxy, Run, Side, default_mtu};
+use wirepaint_run::{Proxy, Run, Side, Tool, default_mtu};
 use wirepaint_tcp_model::Config;
 use wirepaint_units::Time;
 
@@ -131,6 +131,10 @@ impl Engine {
         let way = Way::new(plan)?;
         for (i, flow) in run.flows.iter().enumerate() {
             let key = format!("flows[{i}]");
+            if flow.tool != Tool::Wirepaint {
+                let accepted = "\"wirepaint\": the simulator has flows of its own".to_owned();
+                return Err(Error::value(plan.place, format!("{key}.tool"), "\"iperf3\"".to_owned(), accepted));
+            }
             let client = plan.host(&flow.client, &key, "client")?;
             let server = plan.host(&flow.server, &key, "server")?;
             let hosts = [&client, &server].map(|end| end.host.name.as_str().into());

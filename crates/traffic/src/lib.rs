@@ -5,7 +5,7 @@
 //! `flow-model`'s, as in the simulator. One thread serves all flows, because it shares a small machine with
 //! the emulator.
 //!
-//! [`command`] is the verb `flows RUN.json`. It writes the tables `flow` and `message`, and a file of JSON
+//! [`command`] is the verb `flows RUN.json`, for those flows of the run that it leaves to no other tool. It writes the tables `flow` and `message`, and a file of JSON
 //! lines with a row per connection ([`CONNECTIONS`]).
 
 mod ends;
@@ -20,7 +20,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::process::ExitCode;
 use wirepaint_run::signals::Signals;
-use wirepaint_run::{Run, RunError, process};
+use wirepaint_run::{Run, RunError, Tool, process};
 use wirepaint_trace::TraceError;
 
 /// Why the flows could not be carried out.
@@ -66,7 +66,8 @@ pub fn command(path: &Path, client_namespace: RawFd) -> ExitCode {
 
 fn carry_out(path: &Path, client_namespace: RawFd) -> Result<(), Failure> {
     let signals = Signals::block();
-    let run = Run::read(path)?;
+    let mut run = Run::read(path)?;
+    run.flows.retain(|flow| flow.tool == Tool::Wirepaint);
     process::allow_many_files();
     let mut stage = Stage::open(&run, path, client_namespace)?;
     let begin = stage.begin();

@@ -106,6 +106,16 @@ FAULTS = {
         'flows[0].congestion: found "cubick"; accepted: for the simulator one of',
     '[[flows]]\nname = "a"\nbulk = "3 s"\nstop = "2 s"\n':
         "flows[0].stop: found 2000000000; accepted: a time after start, and no bulk that lasts for a time",
+    '[[flows]]\nname = "a"\nbulk = "1 MB"\ntool = "iperf3"\n':
+        'flows[0].tool: found "iperf3"; accepted: no such key, or backend = "testbed"',
+    '[[flows]]\nname = "a"\ntool = "iperf3"\nexchange = { request = "1 B", response = "1 B" }\n':
+        'flows[0].exchange: found exchange in flow a; accepted: bulk or one rate with tool = "iperf3"',
+    '[[flows]]\nname = "a"\ntool = "iperf3"\nrate = [{ rate = "1 Mbit/s" }]\n':
+        'flows[0].rate: found rate in flow a; accepted: bulk or one rate with tool = "iperf3"',
+    '[[flows]]\nname = "a"\ntool = "iperf3"\nbulk = "1 MB"\ndirection = "up"\n':
+        'flows[0].bulk: found "1 MB"; accepted: a time with tool = "iperf3" and direction = "up"',
+    '[[flows]]\nname = "a"\ntool = "iperf3"\nbulk = "1500 ms"\n':
+        'flows[0].bulk: found "1500 ms"; accepted: whole seconds from the start with tool = "iperf3"',
     "": "user_agents: found neither; accepted: a table [[user_agents]] or [[flows]]",
 }  # fmt: skip
 
@@ -115,6 +125,17 @@ def test_each_fault_is_one_sentence(text: str, tmp_path: Path):
     with pytest.raises(UsageError) as refused:
         planned(tmp_path, text)
     assert f"evaluation.toml: {FAULTS[text]}" in str(refused.value)
+
+
+def test_iperf3_carries_flows_of_the_testbed_and_waits_for_no_flow_of_another_tool(tmp_path: Path):
+    head = ALONE.replace('"simulator"', '"testbed"').replace(', "fld"', "")
+    text = '[[flows]]\nname = "a"\nbulk = "1 MB"\n[[flows]]\nname = "b"\nbulk = "2 s"\ntool = "iperf3"\n'
+    planned_flows = planned(tmp_path, text, head).runs[0].flows
+    assert [flow.tool for flow in planned_flows] == ["wirepaint", "iperf3"]
+    with pytest.raises(UsageError, match=r"flows\[1\].after: found a, a flow of wirepaint; accepted: a flow"):
+        planned(tmp_path, text + 'after = "a"\n', head)
+    with pytest.raises(UsageError, match="flows: found 101 of iperf3; accepted: at most 100 in a run"):
+        planned(tmp_path, text + "count = 101\n", head)
 
 
 def test_keys_of_flows_alone_and_of_visits_do_not_mix(tmp_path: Path):

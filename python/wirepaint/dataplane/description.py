@@ -215,6 +215,8 @@ class Flow:
     """Name of an earlier flow: this one begins when that one has ended."""
     background: bool = False
     """The run does not wait for its end."""
+    tool: Literal["wirepaint", "iperf3"] = "wirepaint"
+    """What carries it out; iperf3 on the testbed only."""
     nodelay: bool = False
     """Small writes are sent at once (TCP_NODELAY)."""
     start_ns: int = 0

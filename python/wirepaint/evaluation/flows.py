@@ -25,6 +25,9 @@ ENDLESS = "endless"
 _KINDS = ("bulk", "rate", "exchange", "web")
 MOST_WEB_FLOWS = 10_000
 """Web flows of a table in a run, on average."""
+MOST_OF_IPERF3 = 100
+"""Flows of a run that iperf3 carries out: each has two processes."""
+_SECOND = 10**9
 _AMOUNT = 'a size such as "10 MB", a time such as "30 s", or "endless"'
 
 
@@ -108,6 +111,8 @@ class FlowTable(Table):
     """Small writes wait for acknowledgements (RFC 896)."""
     dscp: int = Field(0, ge=0, le=63)
     """Code point of its packets (RFC 2474): its service class."""
+    tool: Literal["wirepaint", "iperf3"] = "wirepaint"
+    """What carries it out; iperf3 on the testbed only."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> FlowTable:
@@ -139,7 +144,23 @@ class FlowTable(Table):
             times = [change.at for change in self.rate]
             if not times or times != sorted(times):
                 raise refused("at least one rate, in order of time", f"{len(times)} rates", "rate")
+        if self.tool == "iperf3":
+            self._iperf3_can()
         return self
+
+    def _iperf3_can(self) -> None:
+        """Raises for what iperf3 does not do."""
+        if self.bulk is None and not isinstance(self.rate, int):
+            kind = next(kind for kind in _KINDS if getattr(self, kind) is not None)
+            raise refused('bulk or one rate with tool = "iperf3"', f"{kind} in flow {self.name}", kind)
+        if self.direction == "up" and self.bulk is not None and _read(size, self.bulk) is not None:
+            accepted = (
+                'a time with tool = "iperf3" and direction = "up": it ends before all bytes have arrived'
+            )
+            raise refused(accepted, show(self.bulk), "bulk")
+        if ((stop := self.stop_ns()) is not None) and (stop - self.start) % _SECOND:
+            key = "stop" if self._seconds is None else "bulk"
+            raise refused('whole seconds from the start with tool = "iperf3"', show(getattr(self, key)), key)
 
     @property
     def is_endless(self) -> bool:
@@ -193,6 +214,7 @@ class PlannedFlow(BaseModel):
     dscp: int
     nagle: bool
     endless: bool
+    tool: Literal["wirepaint", "iperf3"] = "wirepaint"
     background: bool = False
     """It is there whatever is measured: a run does not wait for its end."""
 
@@ -222,6 +244,7 @@ def resolve(
 ) -> tuple[PlannedFlow, ...]:
     """All flows of a run; raises UsageError at ``place``."""
     above: dict[str, list[str]] = {}
+    tools: dict[str, str] = {}
     planned: list[PlannedFlow] = []
     for index, table in enumerate(tables):
         where = f"{place}[{index}]"
@@ -229,6 +252,12 @@ def resolve(
             raise UsageError(f"{where}.name", f"a second {show(table.name)}", "names that differ")
         names = [table.name] if table.count == 1 else [f"{table.name}.{n}" for n in range(1, table.count + 1)]
         before = _before(table, names, above, where)
+        if table.tool == "iperf3" and "simulator" in backends:
+            accepted = 'no such key, or backend = "testbed": the simulator has flows of its own'
+            raise UsageError(f"{where}.tool", show(table.tool), accepted)
+        if table.after is not None and tools[table.after] != table.tool:
+            accepted = f"a flow above it with tool = {show(table.tool)}"
+            raise UsageError(f"{where}.after", f"{table.after}, a flow of {tools[table.after]}", accepted)
         control = None
         if table.congestion is not None:
             control = congestions.resolve(table.congestion, f"{where}.congestion", backends, base)
@@ -247,10 +276,12 @@ def resolve(
                 dscp=table.dscp,
                 nagle=table.nagle,
                 endless=table.is_endless,
+                tool=table.tool,
             )
             for name, after in zip(names, before, strict=True)
         ]
         above[table.name] = names
+        tools[table.name] = table.tool
     if len(planned) > MOST_FLOWS:
         raise UsageError(place, f"{len(planned)} flows", f"at most {MOST_FLOWS}")
     return tuple(planned)

@@ -168,6 +168,8 @@ def plan(
     differ([scenario.name for scenario in scenarios], [f"{place}: scenarios"] * len(scenarios))
     flows = of_flows.resolve(file.flows, backends, base, f"{place}: flows")
     beside = [flow for scenario in scenarios for flow in scenario.background.flows]
+    for scenario in scenarios:
+        _iperf3_can_carry([*flows, *scenario.background.flows], f"{place}: flows")
     visitors = of_users.resolve(file, backends, base, place, page_resolver)
     controls = {f"flow {flow.name}": flow.congestion for flow in (*flows, *beside)}
     controls |= {f"user agent {m.name}": m.congestion for visitor in visitors for m in visitor.members}
@@ -295,6 +297,12 @@ def _backgrounds(
                 level, table, network, f"{place}: background, {name}"
             )
     return found
+
+
+def _iperf3_can_carry(flows: Sequence[PlannedFlow], place: str) -> None:
+    if (number := sum(flow.tool == "iperf3" for flow in flows)) > of_flows.MOST_OF_IPERF3:
+        accepted = f"at most {of_flows.MOST_OF_IPERF3} in a run: each has two processes"
+        raise UsageError(place, f"{number} of iperf3", accepted)
 
 
 def _proxies(

@@ -28,6 +28,7 @@ CHECKS = {
     "server": "The replay server was asked for something that the recording lacks.",
     "requests": "Traffic that the page did not cause.",
     "flows": "A flow did not begin, was not connected, or did not reach its end.",
+    "iperf3": "iperf3 and the emulator counted different amounts of data.",
     "sandbox": "The browser ran without its sandbox.",
     "netlog": "The browser's network log ends too early, so byte timelines may be incomplete.",
     "browser": "The browser said something unusual about the visit.",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from wirepaint.runners.contract import Backend
 
 
-def named(name: str, *, captures: bool = False) -> list[Backend]:
+def named(name: str, *, captures: bool = False, iperf3: bool = False) -> list[Backend]:
     """The back ends of a plan, in the order of their runs: testbed, simulator or both.
 
-    Raises MachineLacks if the testbed lacks a program that its runs need, with ``captures`` also dumpcap.
+    Raises MachineLacks if the testbed lacks a program that its runs need, with ``captures`` also dumpcap,
+    with ``iperf3`` also iperf3.
     """
     if name == "both":
-        return [simulator(), testbed(captures=captures)]
-    return [simulator() if name == "simulator" else testbed(captures=captures)]
+        return [simulator(), testbed(captures=captures, iperf3=iperf3)]
+    return [simulator() if name == "simulator" else testbed(captures=captures, iperf3=iperf3)]
 
 
 def simulator() -> Backend:
@@ -23,10 +24,11 @@ def simulator() -> Backend:
     return Backend("simulator", Session, many=True, versions={"data plane": dataplane.fingerprint()})
 
 
-def testbed(*, captures: bool = False) -> Backend:
+def testbed(*, captures: bool = False, iperf3: bool = False) -> Backend:
     """The back end of real namespaces, kernel and browser."""
     from wirepaint import dataplane
     from wirepaint.runners.testbed import capture
+    from wirepaint.runners.testbed import iperf3 as of_iperf3
     from wirepaint.runners.testbed.browser.chromium import program
     from wirepaint.runners.testbed.session import Session
 
@@ -34,4 +36,6 @@ def testbed(*, captures: bool = False) -> Backend:
         capture.program()
     # The congestion controls are inside the program: another build may be another experiment.
     versions = {"browser": program.version(), "data plane": dataplane.fingerprint()}
+    if iperf3:
+        versions["iperf3"] = of_iperf3.version()
     return Backend("testbed", Session, versions=versions)

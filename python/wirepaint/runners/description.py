@@ -243,6 +243,7 @@ def flows(run: ResolvedRun, used: Controls) -> list[Flow]:
             nodelay=not flow.nagle,
             congestion=control,
             dscp=flow.dscp,
+            tool=flow.tool,
             server=hops.first_beyond(run),
         )
         for flow, control in zip(run.flows, used.of_flows, strict=True)

@@ -19,6 +19,7 @@ import polars as pl
 from wirepaint.results import trace
 from wirepaint.runners.testbed import proxying, sockets, squid
 from wirepaint.runners.testbed.browser.contract import Connection, PageLoad, Request
+from wirepaint.runners.testbed.iperf3_reports import Told
 from wirepaint.runners.testbed.route import Route, squid_of
 
 FLOW_RECORDS = "flow-connections.jsonl"
@@ -67,6 +68,8 @@ class Joined:
     """Connections without any sample of their sender."""
     of_flows: list[dict[str, Any]] = field(default_factory=list)
     """The records of the flows' connections."""
+    control: tuple[int, int] = (0, 0)
+    """Fewest and most connections beside those that the tools of flows accepted for themselves."""
     flows_end: int = 0
     """When the flows ended, or were cut off."""
     ended_flows: list[str] = field(default_factory=list)
@@ -81,11 +84,12 @@ def join(
     flows: Mapping[str, Any] | None = None,
     told: proxying.Told | None = None,
     measured_from: int = 0,
+    iperf3: Told | None = None,
 ) -> Joined:
     """Joins one run; ``work`` holds the records of servers and flows, ``folder`` the data plane's tables.
 
-    ``flows`` is the summary of the part that carried out the flows. Fills the column ``connection`` of the
-    tables ``tcp``, ``packet`` and ``group`` in place.
+    ``flows`` is the summary of the part that carried out the flows, ``iperf3`` what that tells of its own.
+    Fills the column ``connection`` of the tables ``tcp``, ``packet`` and ``group`` in place.
     """
     route = Route.of(run)
     joined = _visits(loads, run, work, told, measured_from)
@@ -95,16 +99,19 @@ def join(
             visit.log = told.log
         if route.beyond:
             _leave_out_servers_side(folder, told.ends[route.sender].opened)
+    records = _records(work / FLOW_RECORDS)
+    spans = [] if flows is None else [(flows["begin"], flows["end"])]
+    if iperf3 is not None:
+        spans.append((iperf3.begin, iperf3.end))
+        joined.control = iperf3.accepted
+        records += _of_iperf3(iperf3, folder, len(run["flows"]))
     if not loads:
-        assert flows is not None
-        joined.span = flows["begin"], flows["end"]
-    joined.flows_end = flows["end"] if flows is not None else 0
+        joined.span = min(begin for begin, _ in spans), max(end for _, end in spans)
+    joined.flows_end = max((end for _, end in spans), default=0)
     of_flows = trace.read_table(folder, "flow")
     joined.ended_flows = of_flows.filter(pl.col("ended").is_not_null())["flow"].unique().to_list()
     first = max((row["connection"] for row in joined.tables["connection"]), default=-1) + 1
-    joined.of_flows = [
-        record | {"connection": record["connection"] + first} for record in _records(work / FLOW_RECORDS)
-    ]
+    joined.of_flows = [record | {"connection": record["connection"] + first} for record in records]
     joined.tables["connection"] += map(_of_flow, joined.of_flows)
     if told is not None and route.near:
         number = first + len(joined.of_flows)
@@ -127,6 +134,22 @@ def join(
         "server_initial_window": _one(record.get("initial_window") for record in servers),
     }
     return joined
+
+
+def _of_iperf3(told: Told, folder: Path, first: int) -> list[dict[str, Any]]:
+    """The records of the connections of iperf3's flows, numbered from ``first`` on.
+
+    Adds their rows to the table ``flow``, and the initial windows that the probe saw to their servers.
+    """
+    rows = [row for n, exchange in enumerate(told.exchanges, first) for row in exchange.rows(n)]
+    added = pl.DataFrame(rows, schema=trace.polars_schema("flow"))
+    trace.write_frame(folder, "flow", pl.concat([trace.read_table(folder, "flow"), added]))
+    windows = _first_windows(folder)
+    records = [exchange.record(n) for n, exchange in enumerate(told.exchanges, first)]
+    for record in records:
+        ends = (record[key] for key in ("server_address", "server_port", "client_address", "client_port"))
+        record["server"]["initial_window"] = windows.get(sockets.Ends(*ends))
+    return records
 
 
 def _visits(

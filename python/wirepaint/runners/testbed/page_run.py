@@ -24,6 +24,7 @@ from wirepaint.runners.testbed import (
     chain,
     faults,
     host,
+    iperf3,
     join,
     loading,
     namespaces,
@@ -83,7 +84,8 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     run |= {"epoch_ns": time.monotonic_ns(), "work_dir": str(work)}
     sender["namespace_inode"] = namespaces.inode(paths.far)
     run_file = folder / "run.json"
-    run_file.write_text(json.dumps(faults.described(run, planted), indent=1))
+    described = faults.described(run, planted)
+    run_file.write_text(json.dumps(described, indent=1))
 
     summaries: dict[str, dict[str, Any]] = {}
     with (folder / "log.txt").open("a") as log, ExitStack() as stack:
@@ -140,6 +142,10 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         for part in parts.values():
             part.wait_ready()
         proxies.connect()
+        tool = None
+        if of_tool := iperf3.of_run(run):
+            tool = iperf3.Traffic(described, paths, inside, work)
+            stack.callback(tool.kill)
 
         def look() -> None:
             for name, part in parts.items():
@@ -147,6 +153,9 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                     part.check()
             captures.check()
             proxies.look()
+            if tool is not None:
+                tool.check()
+                tool.look()
 
         visiting.prepare(look)
         light_users = light_clients(run)
@@ -156,11 +165,14 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             namespace = inside[light_users[0]["name"]]
             start("light", verb, extra_fds={CLIENT_FD: namespace}, listens=True, nice=_NICE).wait_ready()
         visiting.origin = time.monotonic_ns()
-        if run["flows"]:
+        own = [flow for flow in run["flows"] if flow not in of_tool]
+        if own:
             verb = ["flows", f"--client-namespace={CLIENT_FD}"]
             traffic = start("flows", verb, paths.far, extra_fds={CLIENT_FD: inside["client"]})
             visiting.origin = run["epoch_ns"] + traffic.wait_ready()["begin"]
         origin = visiting.origin - run["epoch_ns"]
+        if tool is not None:
+            tool.begin(visiting.origin)
         if changing and run["flows"]:
             parts["emulator"].tell(str(origin))
             others.begin(origin)
@@ -174,22 +186,26 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 others.begin(began)
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
-        witness = host.Witness(watched, visiting.spent_s)
+        def spent_s() -> float:
+            return visiting.spent_s() + (tool.spent_s() if tool is not None else 0.0)
+
+        witness = host.Witness(watched, spent_s)
         if visits:
             if light_users:
                 parts["light"].tell(str(origin))
-            of_load = visiting.carry_out(host.Witness(watched, visiting.spent_s), disturb, look)
+            of_load = visiting.carry_out(host.Witness(watched, spent_s), disturb, look)
             loads = visiting.loads()
             counters = witness.stop(sum(load.cpu_s for load in loads))
         else:
             loads = []
             disturb()
-            while not parts["flows"].has_ended():
+            while not _are_over(own, parts, tool):
                 look()
                 time.sleep(loading.LOOK_S)
             of_load = counters = witness.stop()
         duration = time.monotonic_ns() - run["epoch_ns"]
         proxies.stop()
+        of_iperf3 = None if tool is None else tool.stop()
         summaries |= {
             name: parts[name].stop() for name in ("flows", "light", "server", "probe") if name in parts
         }
@@ -205,11 +221,12 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             summaries["congestion"] = parts["congestion"].stop()
 
     told = proxies.told(join.first_windows(folder)) if route.proxies else None
-    joined = join.join(loads, run, work, folder, summaries.get("flows"), told, measured_from)
+    joined = join.join(loads, run, work, folder, summaries.get("flows"), told, measured_from, of_iperf3)
     wires = proofs.Wires(before, after, ends, last)
     against = [
         *proofs.prove(joined, run, summaries, wires, trace.read_table(folder, "link")),
         *proxy_checks.check(joined, run),
+        *iperf3.check(of_iperf3, run, summaries["emulator"]),
         *missing,
     ]
     reasons = validity.check(loads, joined, run, summaries, of_load, against, visiting)
@@ -239,6 +256,21 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         "summaries": summaries,
         "ends": {end: asdict(counts) for end, counts in last.items()},
     }
+
+
+def _are_over(
+    own: Sequence[Mapping[str, Any]], parts: Mapping[str, process.Part], tool: iperf3.Traffic | None
+) -> bool:
+    """Whether all flows have ended that a run of flows waits for, or all where it waits for none.
+
+    ``own`` are those of the data plane.
+    """
+    ends: list[tuple[bool, bool]] = []
+    if own:
+        ends.append((any(not flow["background"] for flow in own), parts["flows"].has_ended()))
+    if tool is not None:
+        ends.append((tool.is_awaited, tool.has_ended()))
+    return all(ended for _, ended in [end for end in ends if end[0]] or ends)
 
 
 def _crossing_ns(segment: dict[str, Any]) -> int:

@@ -145,7 +145,7 @@ def _connections(wires: Wires, joined: Joined, route: Route) -> Iterator[Reason]
         # Squid's connections that end soon may not be read back, but the server knows them.
         alone = len(route.beyond) == 1
         opened = len(joined.beyond if alone else joined.proxies[route.sender].opened)
-    accepted = (len(joined.hops) if route.near else of_users) + of_flows
+    accepted = (len(joined.hops) if route.near else of_users) + of_flows + joined.control[0]
     at_near_end = len(joined.proxies[route.near[-1]].accepted) if route.near else 0
     given_up = 0
     if joined.log and not route.near:
@@ -156,7 +156,7 @@ def _connections(wires: Wires, joined: Joined, route: Route) -> Iterator[Reason]
         given_up = sum(unread)
         accepted += len(unread) - given_up
     # The kernel may have accepted flows that were cut off before their program saw it.
-    most = accepted + given_up + len(joined.of_flows) - of_flows
+    most = accepted + given_up + len(joined.of_flows) - of_flows + joined.control[1] - joined.control[0]
     for end, counts in wires.last.items():
         passive = min(max(counts.accepted, accepted), most)
         own, passive = (opened, passive) if end == "server" else (counts.opened, at_near_end)
