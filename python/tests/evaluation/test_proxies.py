@@ -125,3 +125,60 @@ def test_flows_alone_refuse_proxies(tmp_path: Path) -> None:
     file.write_text(text.replace('http = ["h1"]\n', ""))
     with pytest.raises(UsageError, match="flows do not pass a proxy"):
         plan(file)
+
+
+TOGETHER = """
+[[user_agents]]
+name = "ann"
+pages = ["one", "two"]
+visits = 1
+together = true
+[[user_agents]]
+name = "bob"
+pages = ["one"]
+visits = 1
+together = true
+viewport = [{width}, 800]
+"""
+
+
+@pytest.mark.parametrize(
+    ("shared", "width", "error"),
+    [
+        (
+            "cdn.test",
+            1280,
+            "ann: pages: found one and two, which share the host cdn.test, in the group together",
+        ),
+        ("two.test", 1000, "bob: pages: found one in two view ports, in the group together with proxy squid"),
+        ("two.test", 1280, None),
+    ],
+)
+def test_pages_of_a_run_that_share_a_host_are_refused_with_squid(
+    tmp_path: Path, shared: str, width: int, error: str | None
+) -> None:
+    hosts = {"one": ("cdn.test", "one.test"), "two": (shared, "two.test")}
+
+    def page(name: str, base: Path, _: str) -> PageRef:
+        return PageRef(name=name, folder=base / name, sha256="0" * 64, hosts=hosts[name])
+
+    file = tmp_path / "evaluation.toml"
+    text = EVALUATION.format(
+        backend="testbed", scenarios='proxy = ["none", "squid"]', tables=TOGETHER.format(width=width)
+    )
+    file.write_text(text)
+    if error is None:
+        assert len(plan(file, page_resolver=page).runs) == 2
+    else:
+        with pytest.raises(UsageError, match=error):
+            plan(file, page_resolver=page)
+    # Each page has servers of its own, so without a proxy they may share names.
+    file.write_text(text.replace('"none", "squid"', '"none"'))
+    assert len(plan(file, page_resolver=page).runs) == 1
+
+
+def test_a_page_names_its_hosts() -> None:
+    from wirepaint.evaluation.pages import of_folder
+    from wirepaint.pages import shipped
+
+    assert of_folder(Path(shipped()["kit"])).hosts == ("material-kit.test", "maxcdn.bootstrapcdn.com")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
@@ -35,6 +36,8 @@ class PageRef(BaseModel):
     sha256: str
     plain: bool = False
     """True if some of its requests use plain http."""
+    hosts: tuple[str, ...] = ()
+    """Names of the hosts of its requests."""
     viewport: tuple[int, int] = DESKTOP
     """Default view port in CSS pixels."""
     by_https: PageRef | None = None
@@ -61,6 +64,7 @@ def of_folder(folder: Path) -> PageRef:
         folder=folder,
         sha256=digest,
         plain=plain,
+        hosts=tuple(sorted({(urlsplit(one.url).hostname or "").lower() for one in page.resources})),
         viewport=page.usual_viewport,
         cannot_count=why,
         rehearsal=found.model_dump(include=kept) if found else None,

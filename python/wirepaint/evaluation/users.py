@@ -137,6 +137,9 @@ def resolve(
     for index, (name, agent) in enumerate(zip(names, file.user_agents, strict=True)):
         at = f"{place}: user_agents[{index}]"
         member = _member(name, agent, backends, base, at, page_resolver)
+        if name in _HOSTS and (agent.group is not None or file.flows or file.background):
+            accepted = f"another name: {', '.join(_HOSTS)} are hosts of every run"
+            raise UsageError(f"{at}.name", show(name), accepted)
         if agent.group is None:
             visitors += [
                 Visitor(name, page.name, (replace(member, pages=(page,)),), agent.visits)
@@ -146,10 +149,6 @@ def resolve(
         if agent.group in names:
             accepted = f"a name that no user agent has: {agent.group} is one"
             raise UsageError(f"{at}.together", show(agent.group), accepted)
-        if name in _HOSTS:
-            raise UsageError(
-                f"{at}.name", show(name), f"another name: {', '.join(_HOSTS)} are hosts of every run"
-            )
         others = groups.setdefault(agent.group, [])
         if agent.browser.engine == "light":
             for other in others:
@@ -188,6 +187,28 @@ def _member(
             accepted = "a name; a C file of your own goes under scenarios.congestion"
             raise UsageError(f"{place}.congestion", show(agent.congestion), accepted)
     return Member(name, agent, tuple(found), control)
+
+
+def check_hosts(visitors: Sequence[Visitor], proxy: str, place: str) -> None:
+    """Raises UsageError for pages of one run that share a host, where ``proxy`` is an HTTP proxy.
+
+    It goes by names, and each page has servers of its own; so has a page in each of its view ports.
+    """
+    for visitor in visitors:
+        owners: dict[str, tuple[PageRef, tuple[int, int]]] = {}
+        for member in visitor.members:
+            for page in member.pages:
+                visited = page, member.viewport(page)
+                for host in page.hosts:
+                    known, viewport = owners.setdefault(host, visited)
+                    if (known.folder, viewport) == (page.folder, visited[1]):
+                        continue
+                    both = f"{known.name} and {page.name}, which share the host {host}"
+                    if known.folder == page.folder:
+                        both = f"{page.name} in two view ports"
+                    found = f"{both}, in the group {visitor.page} with proxy {proxy}"
+                    accepted = "pages with hosts of their own: a proxy goes by names"
+                    raise UsageError(f"{place}: user_agents, {member.name}: pages", found, accepted)
 
 
 def by_version(visitors: list[Visitor], versions: Sequence[str]) -> list[Visitor]:
