@@ -117,6 +117,11 @@ def _drops(o: Observed) -> None:
     o.link[-1]["queue_drops"] = 3
 
 
+def _stranger(o: Observed) -> None:
+    _end("client", opened=2)(o)
+    _end("server", accepted=2)(o)
+
+
 def _random(o: Observed) -> None:
     o.link[-1]["random_losses"] = 1
 
@@ -152,7 +157,13 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
         "invalid",
         "68000 bytes that left the emulator beside 14 of overhead",
     ),
-    (_end("server", accepted=2), "foreign_packets", "invalid", "2 accepted at the server"),
+    (_stranger, "foreign_packets", "invalid", "2 accepted at the server"),
+    (
+        _end("server", opened=1),
+        "foreign_packets",
+        "invalid",
+        "1 connections opened and 1 accepted at the server",
+    ),
     (_end("client", accepted=1), "foreign_packets", "invalid", "1 accepted at the client"),
     (_rate(0.5), "rate", "invalid", "-50.0% of the asked rate down"),
     (_rate(1.05), "rate", "invalid", "+5.0%"),
@@ -190,6 +201,12 @@ def test_each_contradiction_is_found_by_its_check(
     assert mine, reasons
     assert {reason.severity for reason in mine} == {severity}
     assert all(reason.expected for reason in mine)
+
+
+def test_an_accept_that_the_kernel_counted_twice_is_no_connection() -> None:
+    observed = Observed()
+    _end("server", accepted=3)(observed)
+    assert observed.check() == []
 
 
 def test_a_capacity_trace_is_proved_from_where_it_began() -> None:

@@ -174,7 +174,7 @@ def plan(
     controls = {f"flow {flow.name}": flow.congestion for flow in (*flows, *beside)}
     controls |= {f"user agent {m.name}": m.congestion for visitor in visitors for m in visitor.members}
     _kernel_settings_hold(file, controls, place)
-    for proxy in {scenario.proxy.name for scenario in scenarios if scenario.proxy.kind == proxies.SQUID}:
+    for proxy in {scenario.proxy.name for scenario in scenarios if scenario.proxy.squid}:
         of_users.check_hosts(visitors, proxy, place)
     visitors = of_users.by_version(visitors, [scenario.http for scenario in scenarios])
     if rehearse is not None and visitors:
