@@ -192,3 +192,21 @@ def test_the_description_names_each_page_once(results: Path) -> None:
     assert run["format"] == FORMAT
     assert sorted(run["pages"]) == ["agency", "kit"]
     assert [visit["page"] for visit in run["visits"]] == ["agency", "kit", *["agency"] * 4]
+
+
+def test_a_user_alone_beside_flows_is_charged_its_own_packets_only(tmp_path: Path) -> None:
+    text = EVALUATION.partition("[[user_agents]]")[0].replace('"cubic", "fld"', '"cubic"')
+    flows = '[[flows]]\nname = "download"\nbulk = "endless"\n'
+    alone = '[[user_agents]]\nname = "ann"\npages = ["agency"]\nvisits = 1\n'
+    file = tmp_path / "alone.toml"
+    file.write_text(text + alone + flows)
+    wirepaint("run", file, "--no-rehearse", "-o", tmp_path / "results")
+    [row] = json.loads(wirepaint("users", tmp_path / "results", "--json"))["users"]
+    results = Results.open(tmp_path / "results")
+    key = "cell-cubic-h2.ann.agency.v01"
+    page = results.trace(key, "page").row(0, named=True)
+    clients = {one["host"]: one for one in results.trace(key, "client").rows(named=True)}
+    assert set(clients) == {"ann", "client"}
+    assert page["encoded_bytes"] < row["received_bytes"] == clients["ann"]["received_bytes"]
+    # Headers, TLS and segments sent again; the download beside it takes more than half of the link.
+    assert row["received_bytes"] < 1.2 * page["encoded_bytes"] < clients["client"]["received_bytes"]

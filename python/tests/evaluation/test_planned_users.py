@@ -117,3 +117,12 @@ def test_what_cannot_be_is_refused_by_key(
         planned(tmp_path, TOGETHER.replace(*change))
     assert place in refused.value.place
     assert message in refused.value.accepted
+
+
+def test_a_user_beside_flows_is_not_named_like_a_host(tmp_path: Path) -> None:
+    user = '[[user_agents]]\nname = "client"\npages = ["home"]\n'
+    assert planned(tmp_path, user).runs
+    with pytest.raises(
+        UsageError, match='name: found "client"; accepted: another name: client, proxy, server'
+    ):
+        planned(tmp_path, user + '[[flows]]\nname = "a"\nbulk = "endless"\n')

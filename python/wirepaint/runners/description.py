@@ -133,9 +133,8 @@ def client_of(run: ResolvedRun, user: int) -> str:
 
 
 def _are_apart(run: ResolvedRun) -> bool:
-    """Whether users have hosts apart from that of the flows: several do, and one with a class."""
-    marked = any(user.dscp is not None for user in run.users)
-    return len(run.users) > 1 or (marked and bool(run.flows))
+    """Whether users have hosts of their own: several do, and so does one beside flows."""
+    return len(run.users) > 1 or bool(run.users and run.flows)
 
 
 def placed(run: ResolvedRun, used: Controls) -> dict[str, Any]:
