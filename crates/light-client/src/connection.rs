@@ -54,6 +54,8 @@ pub struct Connection {
     pub received: u64,
     /// Bytes that the kernel has taken.
     pub sent: u64,
+    /// Congestion control that the kernel reports once it is connected.
+    pub congestion: Option<String>,
 }
 
 enum Secure {
@@ -106,7 +108,13 @@ impl Connection {
             ended: false,
             received: 0,
             sent: 0,
+            congestion: None,
         })
+    }
+
+    /// The congestion control that the kernel reports now.
+    pub fn present_congestion(&self) -> Option<String> {
+        Kernel::of(self.socket.as_fd()).and_then(|socket| socket.congestion()).ok()
     }
 
     /// The client's port.
@@ -174,6 +182,7 @@ impl Connection {
                 return Ok(());
             }
             self.connected = true;
+            self.congestion = self.present_congestion();
             seen.connected = true;
         }
         self.send()?;

@@ -313,6 +313,8 @@ impl Load {
             of_socket.port = of_socket.port.or(own.port());
             of_socket.tls = own.tls();
             (of_socket.received, of_socket.sent) = (own.received, own.sent);
+            of_socket.congestion_end = own.congestion.as_ref().and_then(|_| own.present_congestion());
+            of_socket.congestion = own.congestion;
         }
     }
 

@@ -87,6 +87,10 @@ pub struct Connection {
     pub received: u64,
     pub sent: u64,
     pub requests: u32,
+    /// The client's congestion control by the kernel, once it was connected; `None` for one that never was.
+    pub congestion: Option<String>,
+    /// The same as the client closed it.
+    pub congestion_end: Option<String>,
 }
 
 /// What the sockets tell of a connection beside its row.
@@ -96,6 +100,8 @@ pub struct OfSocket {
     pub tls: Option<(String, bool)>,
     pub received: u64,
     pub sent: u64,
+    pub congestion: Option<String>,
+    pub congestion_end: Option<String>,
 }
 
 /// The requests of a visit; `statuses` holds what the servers said, by the page's number.
@@ -162,6 +168,8 @@ pub fn connection(page: &Page, row: &ConnectionRow, client: Ipv4Addr, socket: &O
         received: socket.received,
         sent: socket.sent,
         requests: row.objects,
+        congestion: socket.congestion.clone(),
+        congestion_end: socket.congestion_end.clone(),
     }
 }
 

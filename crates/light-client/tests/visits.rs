@@ -51,6 +51,11 @@ fn a_page_is_loaded_over_each_version_of_http() {
             assert!(
                 connection["received"].as_u64() > Some(10_000) && connection["client_port"] != Value::Null
             );
+            // As the kernel tells it: the run asks for the namespace's own.
+            let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+            for key in ["congestion", "congestion_end"] {
+                assert_eq!(connection[key], default.trim());
+            }
         }
         let mut asked: Vec<_> = told.asked.iter().map(|request| request["url"].to_string()).collect();
         asked.sort();

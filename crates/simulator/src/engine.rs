@@ -133,7 +133,12 @@ impl Engine {
             let key = format!("flows[{i}]");
             if flow.tool != Tool::Wirepaint {
                 let accepted = "\"wirepaint\": the simulator has flows of its own".to_owned();
-                return Err(Error::value(plan.place, format!("{key}.tool"), "\"iperf3\"".to_owned(), accepted));
+                return Err(Error::value(
+                    plan.place,
+                    format!("{key}.tool"),
+                    "\"iperf3\"".to_owned(),
+                    accepted,
+                ));
             }
             let client = plan.host(&flow.client, &key, "client")?;
             let server = plan.host(&flow.server, &key, "server")?;

@@ -96,6 +96,8 @@ def test_a_visit_is_read_as_a_page_load_and_a_failed_one_with_its_cause(tmp_path
     [connection] = [connection for connection in load.connections if connection.requests]
     assert (connection.requests, connection.tls, connection.protocol) == (2, "TLS 1.3", "h2")
     assert connection.received > 13_000
+    default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    assert light.congestion_controls(load) == [default]
     assert sum(chunk.bytes for chunk in image.chunks) == pytest.approx(9_000, abs=300)
 
 

@@ -332,3 +332,28 @@ def test_an_object_may_be_longer_by_the_headers_that_were_sent_and_no_more(tmp_p
     assert observed.check(tmp_path) == []
     record["head_bytes"] = 300
     assert [reason["check"] for reason in observed.check(tmp_path)] == ["bytes"]
+
+
+class Begun:
+    """One visit that began in time; its client's congestion controls."""
+
+    def __init__(self, *spoken: str) -> None:
+        self.spoken = {0: list(spoken)} if spoken else {}
+        self.late, self.behind = {0: 0}, {0: 0}
+
+
+@pytest.mark.parametrize(
+    ("spoken", "found"),
+    [(["reno"], []), (["cubic", "reno"], ["cubic at the client"]), ([], ["not read back at the client"])],
+)
+def test_the_congestion_control_that_a_light_user_read_back_is_the_one_asked_for(
+    spoken: list[str], found: list[str]
+) -> None:
+    run = {
+        "hosts": [{"name": "client", "role": "client", "congestion": "reno"}],
+        "visits": [{"client": "client", "user_agent": "user", "name": "page"}],
+    }
+    reasons = list(validity._begun(Begun(*spoken), run))
+    assert [(reason.check, reason.severity, reason.found) for reason in reasons] == [
+        ("congestion", "invalid", text) for text in found
+    ]

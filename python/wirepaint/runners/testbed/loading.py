@@ -54,7 +54,7 @@ class Loading:
         """The time from which the starts of visits count: CLOCK_MONOTONIC, in ns."""
         self._going: dict[int, visiting.Visiting] = {}
         self.spoken: dict[int, list[str]] = {}
-        """The congestion controls of each visit's client at its load event."""
+        """Congestion controls of each visit's client: at its load event, or all that a light one read back."""
         self.late: dict[int, int] = {}
         """How much later than asked each visit began, in ns."""
         self.behind: dict[int, int] = {}
@@ -79,6 +79,7 @@ class Loading:
                 for number, load in of_light.items()
             }
             self.behind = light.lateness(self._work)
+            self.spoken |= {number: light.congestion_controls(load) for number, load in of_light.items()}
             seen |= of_light
         return [load for _, load in sorted(seen.items()) if load is not None]
 

@@ -132,6 +132,8 @@ def _begun(begun: Begun, run: Mapping[str, Any]) -> Iterator[Reason]:
         wanted, whose = hosts[visit["client"]]["congestion"], _whose(run, visit)
         if others := [name for name in begun.spoken.get(number, ()) if name != wanted]:
             yield Reason("congestion", "invalid", f"{', '.join(others)} at the client{whose}", wanted)
+        if "navigation" not in visit and not begun.spoken.get(number):
+            yield Reason("congestion", "invalid", f"not read back at the client{whose}", wanted)
         if (late := begun.late[number]) > LATE_START_NS:
             limit = f"at most {LATE_START_NS / 1e6:g} ms"
             yield Reason("start", "suspect", f"{late / 1e6:.0f} ms later than asked{whose}", limit)

@@ -163,6 +163,10 @@ class Connection:
     received: int = 0
     sent: int = 0
     requests: int = 0
+    congestion: str | None = None
+    """The client's congestion control by the kernel, where the browser reads it back: once connected."""
+    congestion_end: str | None = None
+    """The same as the client closed it."""
 
 
 @dataclass

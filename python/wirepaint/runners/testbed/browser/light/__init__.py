@@ -47,6 +47,12 @@ def lateness(work_dir: Path) -> dict[int, int]:
     return {record["visit"]: record["late_ns"] for record in _records(work_dir)}
 
 
+def congestion_controls(load: PageLoad) -> list[str]:
+    """What the client read back from its sockets, once connected and in the end, each once."""
+    names = {name for one in load.connections for name in (one.congestion, one.congestion_end)}
+    return sorted(name for name in names if name is not None)
+
+
 def _records(work_dir: Path) -> Iterator[dict[str, Any]]:
     with (work_dir / VISITS).open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
