@@ -144,7 +144,7 @@ def _of_iperf3(told: Told, folder: Path, first: int) -> list[dict[str, Any]]:
     rows = [row for n, exchange in enumerate(told.exchanges, first) for row in exchange.rows(n)]
     added = pl.DataFrame(rows, schema=trace.polars_schema("flow"))
     trace.write_frame(folder, "flow", pl.concat([trace.read_table(folder, "flow"), added]))
-    windows = _first_windows(folder)
+    windows = first_windows(folder)
     records = [exchange.record(n) for n, exchange in enumerate(told.exchanges, first)]
     for record in records:
         ends = (record[key] for key in ("server_address", "server_port", "client_address", "client_port"))

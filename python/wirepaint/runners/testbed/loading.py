@@ -54,7 +54,7 @@ class Loading:
         """The time from which the starts of visits count: CLOCK_MONOTONIC, in ns."""
         self._going: dict[int, visiting.Visiting] = {}
         self.spoken: dict[int, list[str]] = {}
-        """Congestion controls of each visit's client: at its load event, or all that a light one read back."""
+        """Congestion controls of each visit's client at its load event; all that a light one read back."""
         self.late: dict[int, int] = {}
         """How much later than asked each visit began, in ns."""
         self.behind: dict[int, int] = {}
