@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from proc import alive, descendants
-from test_squid import EVALUATION, recorded
+from proxied import recorded
+from test_squid import EVALUATION
 
 from wirepaint.runners.testbed import squid
 

@@ -1,0 +1,76 @@
+"""Split proxies and PEPs on the path: what crosses which hop, and how each host sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+from proxied import DISTURBED, OBJECTS, Lab
+
+from wirepaint.runners.testbed.cells import Cells
+
+pytestmark = pytest.mark.usefixtures("root")
+
+EVALUATION = """
+title = "Hops"
+backend = "testbed"
+warmup = false
+[scenarios]
+network = ["lte"]
+congestion = ["fld"]
+http = ["{http}"]
+initial_window = [20]
+proxy = {proxy}
+[[user_agents]]
+pages = ["{page}"]
+visits = 1
+[[proxies]]
+name = "gateway"
+kind = "split"
+network = "3g"
+congestion = "reno"
+initial_window = 4
+[[proxies]]
+name = "ends"
+tls = "terminate"
+"""
+LTE_RTT_NS, G3_RTT_NS = 26e6, 50e6
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Cells() as cells:
+        yield Lab(cells, tmp_path_factory.mktemp("hops"), EVALUATION)
+
+
+@pytest.mark.parametrize(("http", "protocol"), [("h1", "http/1.1"), ("h2", "h2")])
+def test_a_split_proxy_ends_tcp_and_passes_tls_and_http_on(lab: Lab, http: str, protocol: str) -> None:
+    visit = lab.visit('["split"]', "https", http)
+    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.served() == {"origin": OBJECTS}
+    used = visit.table("connection").filter(reason="request")
+    # The browser sees the servers' addresses; the proxy sends over the link.
+    assert used["server_address"].str.starts_with("10.65.").all()
+    assert set(used["protocol"]) == {protocol} and set(used["initial_window"]) == {20}
+    assert used["congestion"].str.starts_with("fld").all()
+    sampled = visit.table("tcp").filter(pl.col("event") == "ack")
+    assert set(sampled["connection"]) >= set(used["connection"]) and sampled["connection"].null_count() == 0
+
+
+def test_the_hop_behind_a_proxy_has_a_network_of_its_own(lab: Lab) -> None:
+    visit = lab.visit('["gateway"]', "https", "h2")
+    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    told = json.loads((visit.folder / "run.json").read_text())
+    assert told["path"] == ["access", "split", "behind-split"]
+    assert [(host["name"], host["initial_window"]) for host in told["hosts"][1:]] == [
+        ("split", 20),
+        ("server", 4),
+    ]
+    used = visit.table("connection").filter(reason="request")
+    # TCP's handshake is with the proxy, TLS's with the server behind both networks.
+    assert LTE_RTT_NS * 0.99 < used["min_rtt"].min() < LTE_RTT_NS * 1.2  # type: ignore[operator]
+    assert (used["tls_done"] - used["connected"]).min() > LTE_RTT_NS + G3_RTT_NS  # type: ignore[operator]
+    carried = visit.table("link").group_by("segment", "direction").agg(pl.col("delivered_packets").max())
+    assert set(carried["segment"]) == {"access", "behind-split"} and carried["delivered_packets"].min() > 20  # type: ignore[operator]
