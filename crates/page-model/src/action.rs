@@ -62,7 +62,7 @@ pub enum Action {
         /// Which connection.
         connection: u32,
     },
-    /// The proxy that ends connections has read a request. Report what it has of the answer with
+    /// The proxy that ends connections has read a request, or a new priority of one. Report what it has of the answer with
     /// [`Visit::supplied`](crate::Visit::supplied).
     Ask {
         /// Which request.

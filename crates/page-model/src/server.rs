@@ -119,14 +119,17 @@ impl Server {
         }
     }
 
-    /// The client changes a request's urgency.
-    pub fn raise(&mut self, request: u32, urgency: u8) {
+    /// The client changes a request's urgency. Returns whether its answer is known and not sent in full.
+    pub fn raise(&mut self, request: u32, urgency: u8) -> bool {
         let change = Change::urgency(urgency);
         if let Some(answer) = self.waiting.iter_mut().find(|answer| answer.request == request) {
             answer.priority = change.apply(answer.priority);
         } else if let Some(answer) = self.sending.iter().find(|answer| answer.request == request) {
             self.schedule.change(answer.order, change);
+        } else {
+            return false;
         }
+        true
     }
 
     /// Reports the state of the kernel's send buffer.

@@ -14,6 +14,7 @@ use crate::world::{AppId, ConnectionId, World};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddrV4;
 use std::rc::Rc;
+use wirepaint_http_model::Priority;
 use wirepaint_page_model::{Step, Upstream};
 use wirepaint_units::{Duration, Time};
 
@@ -174,6 +175,13 @@ impl Fetcher {
         self.dispatch(world);
     }
 
+    /// A visit is over; tells the next proxy.
+    pub fn over(&self, world: &mut World, visit: AppId) {
+        if let Ends::AtProxy { app, .. } = self.legs.encrypted.ends {
+            world.post(self.app, app, Post::Over { visit });
+        }
+    }
+
     /// A segment reached one of its endpoints, or a timer fired there; other endpoints are ignored.
     pub fn activity(&mut self, world: &mut World, endpoint: EndpointId) {
         let Ok(place) = self.hops.binary_search_by_key(&(endpoint / 2), |(hop, _)| *hop) else { return };
@@ -236,7 +244,7 @@ impl Fetcher {
                     let visited = &self.visits[&request.visit];
                     let leg = self.legs.of(visited.is_encrypted(request.resource));
                     if let Ends::AtProxy { app, .. } = leg.ends {
-                        let priority = wirepaint_http_model::Priority::default();
+                        let priority = Priority::default();
                         world.post(self.app, app, Post::Ask { request, priority });
                     } else {
                         let due = world.now + visited.think(request.resource);

@@ -10,12 +10,15 @@
 //! ([`ahead`]). Frames of answers go over the inner connections in the order of the scheduler ([`line`]).
 //!
 //! What is sent ahead and not asked for takes at most `buffer_bytes` at the remote side: the ground side sends no
-//! more until the browser asks for some of it. It begins to fetch ahead while both sides hold less than that.
+//! more until the browser asks for some of it. It begins to fetch ahead while both sides hold less than that. When a
+//! visit ends, both sides forget what it did not ask for.
 //!
 //! - DEVIATION: the inner connections are opened at the time 0 of the run; a request that comes earlier than they
 //!   are established waits.
 //! - DEVIATION: the remote side hands an asked answer on as it comes, and counts it as gone.
-//! - DEVIATION: a request that the browser gives another priority keeps its first one at the ground side.
+//! - DEVIATION: credits of the receiver, which bound what each side holds, take no bytes on the inner connections.
+//! - DEVIATION: what was fetched ahead serves the browser's request in any case. The testbed's proxy compares the fields
+//!   of the two requests that it was chosen by.
 
 mod ahead;
 mod coding;
@@ -31,7 +34,7 @@ use crate::world::{AppId, Dial, World};
 use coding::Coded;
 use line::{Line, Message};
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use wirepaint_http_model::Priority;
 use wirepaint_pep_model::{Policy, Scheduler, Wanted};
@@ -70,6 +73,13 @@ pub struct Pep {
     /// By number; the scheduler knows them by it.
     answers: Vec<Answer>,
     numbers: BTreeMap<Request, u32>,
+    /// Answers of which the ground side has more than the scheduler knows.
+    backlog: BTreeSet<u32>,
+    /// Bytes that the ground side has, or has sent, of answers that nobody asked for; those that the scheduler knows.
+    unasked: u64,
+    unasked_offered: u64,
+    /// Bytes that the ground side has and has not sent of answers that a browser asked for.
+    held: u64,
     /// Requests that are fetched ahead once there is room for them.
     later: VecDeque<Request>,
     /// Requests that the remote side has read: who asked.
@@ -89,17 +99,14 @@ struct Answer {
     was_ahead: bool,
     /// The ground side knows that the browser wants it.
     wanted: bool,
+    /// The visit ended before.
+    gone: bool,
+    /// The remote side knows that it comes ahead.
+    promised: bool,
     /// Coded bytes that the remote side has.
     come: u64,
     /// Bytes of the body that it has handed on, once the head was.
     given: Option<u64>,
-}
-
-impl Answer {
-    /// Bytes at both sides or between them that nobody asked for.
-    fn unasked(&self) -> u64 {
-        if self.wanted { 0 } else { self.fetched }
-    }
 }
 
 impl Pep {
@@ -123,6 +130,10 @@ impl Pep {
             visits,
             answers: Vec::new(),
             numbers: BTreeMap::new(),
+            backlog: BTreeSet::new(),
+            unasked: 0,
+            unasked_offered: 0,
+            held: 0,
             later: VecDeque::new(),
             askers: BTreeMap::new(),
         }
@@ -144,18 +155,34 @@ impl Pep {
 
     // ---- the remote side ------------------------------------------------------------------------
 
-    /// A browser asks.
+    /// A browser asks, or asks with another priority.
     fn asked(&mut self, world: &mut World, from: AppId, request: Request, priority: Priority) {
-        self.askers.insert(request, from);
-        let visited = &self.visits[&request.visit];
-        let known = self.numbers.get(&request).is_some_and(|number| self.answers[*number as usize].come > 0);
-        let bytes = if known { 0 } else { visited.request(request.resource, 0) };
-        let per_class = self.lines.len() / self.scheduler.policy().class_count();
-        let line = visited.class * per_class + visited.user as usize % per_class;
-        self.lines[line].ask(world, bytes, request, priority);
-        if let Some(&number) = self.numbers.get(&request) {
+        let again = self.askers.insert(request, from).is_some();
+        let known = self.numbers.get(&request).copied();
+        let is_promised = known.is_some_and(|number| self.answers[number as usize].promised);
+        let text = self.visits[&request.visit].request(request.resource, 0);
+        let line = self.line(request.visit);
+        if again || is_promised {
+            self.lines[line].want(world, request, priority);
+        } else {
+            self.lines[line].ask(world, text, request, priority);
+        }
+        if let Some(number) = known {
             self.give(world, number);
         }
+    }
+
+    /// An answer will be sent ahead.
+    fn promised(&mut self, world: &mut World, number: u32) {
+        self.answers[number as usize].promised = true;
+        self.give(world, number);
+    }
+
+    /// The inner connection of a visit's requests and promises.
+    fn line(&self, visit: AppId) -> usize {
+        let visited = &self.visits[&visit];
+        let per_class = self.scheduler.policy().connections;
+        visited.class * per_class + visited.user as usize % per_class
     }
 
     /// Bytes of an answer have come.
@@ -168,6 +195,9 @@ impl Pep {
     fn give(&mut self, world: &mut World, number: u32) {
         let answer = &mut self.answers[number as usize];
         let Some(&asker) = self.askers.get(&answer.request) else { return };
+        if answer.was_ahead && !answer.promised {
+            return;
+        }
         let Some(body) = answer.coded.body_of(answer.come) else { return };
         let given = answer.given.unwrap_or(0);
         if answer.given.is_none() || body > given {
@@ -185,7 +215,12 @@ impl Pep {
         match self.numbers.get(&request) {
             Some(&number) => {
                 self.scheduler.want(number, wanted);
-                self.answers[number as usize].wanted = true;
+                let answer = &mut self.answers[number as usize];
+                if !answer.gone && !std::mem::replace(&mut answer.wanted, true) {
+                    self.unasked -= answer.fetched;
+                    self.unasked_offered -= answer.offered;
+                    self.held += answer.fetched - answer.sent;
+                }
             }
             None => {
                 self.later.retain(|later| *later != request);
@@ -219,22 +254,50 @@ impl Pep {
             sent: 0,
             was_ahead: wanted == Wanted::Ahead,
             wanted: wanted != Wanted::Ahead,
+            gone: false,
+            promised: false,
             come: 0,
             given: None,
         });
+        if wanted == Wanted::Ahead {
+            let text = visited.request(request.resource, 0);
+            let line = self.line(request.visit);
+            self.lines[line].promise(world, number, text);
+        }
         self.numbers.insert(request, number);
         self.fetcher.ask(world, request);
     }
 
     /// More of an answer has come from its server.
     fn fetched(&mut self, Came { request, bytes, last }: Came) {
-        let number = self.numbers[&request] as usize;
-        let answer = &mut self.answers[number];
-        answer.fetched = answer.coded.more(bytes);
+        let number = self.numbers[&request];
+        let answer = &mut self.answers[number as usize];
+        if answer.gone {
+            return;
+        }
+        let fetched = answer.coded.more(bytes);
+        *if answer.wanted { &mut self.held } else { &mut self.unasked } += fetched - answer.fetched;
+        answer.fetched = fetched;
+        self.backlog.insert(number);
         if self.fetches != Ahead::None {
             let page = self.visits[&request.visit].page();
             let found = ahead::named(page, request.resource, answer.coded.body_come(), last);
             self.plan_ahead(found, request.visit);
+        }
+    }
+
+    /// A visit is over: both sides forget what it did not ask for.
+    fn over(&mut self, visit: AppId) {
+        self.later.retain(|request| request.visit != visit);
+        let of_visit = Request { visit, resource: 0 }..Request { visit: visit + 1, resource: 0 };
+        for &number in self.numbers.range(of_visit).map(|(_, number)| number) {
+            let answer = &mut self.answers[number as usize];
+            if !answer.wanted && !std::mem::replace(&mut answer.gone, true) {
+                self.scheduler.remove(number);
+                self.backlog.remove(&number);
+                self.unasked -= answer.fetched;
+                self.unasked_offered -= answer.offered;
+            }
         }
     }
 
@@ -243,37 +306,32 @@ impl Pep {
         while let Some(came) = self.fetcher.came() {
             self.fetched(came);
         }
-        while !self.later.is_empty()
-            && self.answers.iter().map(Answer::unasked).sum::<u64>() < self.buffer_bytes
-        {
+        while !self.later.is_empty() && self.unasked < self.buffer_bytes {
             let request = self.later.pop_front().expect("there is one");
             self.fetch(world, request, Wanted::Ahead);
         }
         self.offer();
         self.send(world);
-        let held =
-            self.answers.iter().filter(|answer| answer.wanted).map(|answer| answer.fetched - answer.sent);
-        let is_full = held.sum::<u64>() >= self.buffer_bytes;
-        self.fetcher.pause(world, is_full);
+        self.fetcher.pause(world, self.held >= self.buffer_bytes);
     }
 
     /// Offers the scheduler what the remote side has room for.
     fn offer(&mut self) {
-        let unasked = self.answers.iter().filter(|answer| !answer.wanted).map(|answer| answer.offered);
-        let mut room = self.buffer_bytes.saturating_sub(unasked.sum::<u64>());
-        for (number, answer) in (0..).zip(&mut self.answers) {
-            let mut bytes = answer.fetched - answer.offered;
-            if bytes == 0 {
-                continue;
-            }
+        for number in std::mem::take(&mut self.backlog) {
+            let answer = &mut self.answers[number as usize];
+            let all = answer.fetched - answer.offered;
+            let room = self.buffer_bytes.saturating_sub(self.unasked_offered);
+            let bytes = if answer.wanted { all } else { all.min(room) };
             if !answer.wanted {
-                bytes = bytes.min(room);
-                room -= bytes;
+                self.unasked_offered += bytes;
             }
             answer.offered += bytes;
             self.scheduler.offer(number, bytes);
             if answer.offered == answer.coded.all() {
                 self.scheduler.finish(number);
+            }
+            if bytes < all {
+                self.backlog.insert(number);
             }
         }
     }
@@ -282,7 +340,11 @@ impl Pep {
     fn send(&mut self, world: &mut World) {
         let mut room: Vec<bool> = self.lines.iter().map(|line| line.has_room(world)).collect();
         while let Some(grant) = self.scheduler.pick(|line| room[line]) {
-            self.answers[grant.answer as usize].sent += grant.bytes;
+            let answer = &mut self.answers[grant.answer as usize];
+            answer.sent += grant.bytes;
+            if answer.wanted {
+                self.held -= grant.bytes;
+            }
             let line = &mut self.lines[grant.connection];
             line.send(world, grant.answer, grant.bytes);
             room[grant.connection] = line.has_room(world);
@@ -318,6 +380,7 @@ impl App for Pep {
             for message in line.activity(world, endpoint) {
                 match message {
                     Message::Ask(request, priority) => self.wanted(world, request, priority),
+                    Message::Promise(answer) => self.promised(world, answer),
                     Message::Bytes(answer, bytes) => self.came(world, answer, bytes),
                 }
             }
@@ -331,6 +394,7 @@ impl App for Pep {
         match post {
             Post::Ask { request, priority } => self.asked(world, from, request, priority),
             Post::Answer { request, bytes, .. } => self.fetcher.answered(world, request, bytes),
+            Post::Over { visit } => self.over(visit),
         }
         self.progress(world);
     }

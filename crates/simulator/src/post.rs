@@ -17,7 +17,7 @@ pub struct Request {
 /// What applications on one host tell one another: a proxy and what it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Post {
-    /// The proxy has read a request.
+    /// The proxy has read a request, or a new priority of one.
     Ask {
         /// Which.
         request: Request,
@@ -32,5 +32,10 @@ pub enum Post {
         bytes: u64,
         /// Who made it, as in the trace's `served_by`.
         served_by: &'static str,
+    },
+    /// A visit is over: it asks for nothing more.
+    Over {
+        /// Which.
+        visit: AppId,
     },
 }

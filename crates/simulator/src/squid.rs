@@ -124,6 +124,7 @@ impl App for Squid {
                 }
             }
             Post::Answer { request, bytes, .. } => self.fetcher.answered(world, request, bytes),
+            Post::Over { visit } => self.fetcher.over(world, visit),
         }
         self.pass_on(world);
     }

@@ -240,6 +240,31 @@ fn objects_ahead_of_the_browser_shorten_a_page_load_over_a_satellite() {
     }
 }
 
+/// Load times in ms of four users who ask for the same page at once.
+fn of_four_users(schedule: &str) -> Vec<f64> {
+    let mut run = over_satellite(1_000_000, Some(pep(json!({"schedule": schedule, "ahead": "markup"}))));
+    for user in 1..4 {
+        let (name, mut visit) = (format!("client{user}"), run["visits"][0].clone());
+        visit["client"] = json!(name);
+        run["visits"].as_array_mut().unwrap().push(visit);
+        run["hosts"].as_array_mut().unwrap().push(host(&name, "client"));
+    }
+    simulate(&run).visits.iter().map(|visit| visit.load_event.unwrap() as f64 / 1e6 - 3_000.0).collect()
+}
+
+/// Jain's index: 1 if all are equal, 1/n if one has everything.
+fn jain(values: &[f64]) -> f64 {
+    let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), v| (sum + v, squares + v * v));
+    sum * sum / (values.len() as f64 * squares)
+}
+
+#[test]
+fn the_fair_order_serves_equal_users_equally_and_the_papers_one_serves_some_better() {
+    let [fair, arrival] = ["fair", "arrival"].map(of_four_users);
+    assert!(jain(&fair) >= 0.98, "{fair:?}");
+    assert!(jain(&arrival) < jain(&fair), "{arrival:?}, {fair:?}");
+}
+
 #[test]
 fn both_orders_and_all_settings_load_the_page() {
     for (schedule, multiplexed) in [("arrival", false), ("arrival", true), ("fair", false), ("fair", true)] {
@@ -260,7 +285,7 @@ fn what_was_sent_ahead_and_not_asked_for_is_counted() {
     let run = over_satellite(1_000_000, Some(pep(json!({}))));
     let all = simulate(&run).ahead.unwrap();
     assert_eq!((all.answers, all.unused_answers, all.unused_bytes), (30, 0, 0));
-    assert!((300_000..310_000).contains(&all.bytes), "{}", all.bytes);
+    assert!((300_000..305_000).contains(&all.bytes), "{}", all.bytes);
     // The browser gives up before it has the document. The ground side has sent the rest for it.
     let mut given_up = run.clone();
     given_up["visits"][0]["timeout_ns"] = json!(500 * MS);
@@ -269,7 +294,8 @@ fn what_was_sent_ahead_and_not_asked_for_is_counted() {
     second["timeout_ns"] = json!(UNTIL);
     given_up["visits"].as_array_mut().unwrap().push(second);
     let unused = engine(&given_up).unwrap().run().ahead.unwrap();
-    assert_eq!((unused.answers, unused.unused_answers), (60, 30), "{unused:?}");
+    assert_eq!(unused.answers - unused.unused_answers, 30, "{unused:?}");
+    assert!((1..=30).contains(&unused.unused_answers), "{unused:?}");
     let mut none = run;
     none["proxies"][0]["ahead"] = json!("none");
     assert_eq!(simulate(&none).ahead.unwrap(), AheadSummary::default());

@@ -1,6 +1,6 @@
 //! The servers: their handling of the browser's bytes.
 
-use super::{EndsAtProxy, Event, NetworkProcess, STREAM, Stage, Work};
+use super::{Event, NetworkProcess, STREAM, Stage, Work};
 use crate::action::{Action, Message};
 use crate::machine::Thread;
 use crate::server::Down;
@@ -41,7 +41,11 @@ impl NetworkProcess {
             Message::Raise(request, urgency) => {
                 // Also for an answer that the server has not found yet.
                 self.transfers[request as usize].urgency = urgency;
-                connection.server.raise(request, urgency);
+                let known = connection.server.raise(request, urgency);
+                if known && self.ends_at_proxy(at) {
+                    let priority = self.priority(request);
+                    self.actions.push_back(Action::Ask { request, priority });
+                }
             }
             Message::Request(request, urgency) => {
                 self.transfers[request as usize].urgency = urgency;
@@ -66,16 +70,27 @@ impl NetworkProcess {
         let body = transfer.left;
         transfer.encoded = head + body + connection.protocol.framing(body);
         let begins = now + resource.think_ns;
-        let incremental = self.browser.priorities.incremental.contains(&resource.kind);
-        let priority = Priority { urgency: transfer.urgency, incremental };
-        let EndsAtProxy { encrypted, plain, head_bytes } = self.ends;
-        if if self.rows[at].encrypted { encrypted } else { plain } {
-            transfer.encoded += head_bytes;
-            connection.server.expect(request, priority, head + head_bytes, body);
+        let priority = self.priority(request);
+        if self.ends_at_proxy(at) {
+            let more = self.ends.head_bytes;
+            self.transfers[request as usize].encoded += more;
+            self.connections[at].server.expect(request, priority, head + more, body);
             self.actions.push_back(Action::Ask { request, priority });
         } else {
-            connection.server.ask(request, priority, begins, head, body);
+            self.connections[at].server.ask(request, priority, begins, head, body);
         }
+    }
+
+    /// Whether a proxy answers on a connection in the server's place.
+    fn ends_at_proxy(&self, at: usize) -> bool {
+        if self.rows[at].encrypted { self.ends.encrypted } else { self.ends.plain }
+    }
+
+    /// What the browser said of a request.
+    fn priority(&self, request: u32) -> Priority {
+        let kind = self.page.resources[request as usize].kind;
+        let incremental = self.browser.priorities.incremental.contains(&kind);
+        Priority { urgency: self.transfers[request as usize].urgency, incremental }
     }
 
     /// The proxy that ends a request's connection has `bytes` more of the answer's body.

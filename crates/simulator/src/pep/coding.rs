@@ -18,7 +18,12 @@ pub struct Coded {
 impl Coded {
     /// Nothing of it has come.
     pub fn new(visited: &Visited, resource: u32, compression: Compression) -> Coded {
-        let (head, body) = visited.answer(resource);
+        let (_, body) = visited.answer(resource);
+        // Its length, status, coding, the body's length, number of fields, and each with two lengths; with the date.
+        let fields = visited.resource(resource).headers.iter();
+        let head =
+            4 + 2 + 1 + 9 + 2 + 41 + fields.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>();
+        let head = head as u64;
         let share = per_mille(visited.resource(resource), compression);
         let coded = body * share / 1000;
         Coded { head, body, coded: coded.max(u64::from(body > 0)), come: None }

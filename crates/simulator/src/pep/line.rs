@@ -1,4 +1,6 @@
-//! An inner connection: requests from the remote side to the ground side, frames of answers back.
+//! An inner connection: requests from the remote side to the ground side, answers back, in frames.
+//!
+//! Frames are those of the testbed's proxy: a header of 9 bytes, and one is read when all of it has come.
 
 use crate::fabric::EndpointId;
 use crate::post::Request;
@@ -7,34 +9,87 @@ use std::collections::VecDeque;
 use wirepaint_http_model::Priority;
 use wirepaint_page_model::unsent_bound;
 
-/// Bytes before the payload of a frame and of a request: numbers, lengths, flags.
-pub const FRAME_HEADER: u64 = 16;
+/// Kind, length, flags and stream of a frame.
+const HEADER: u64 = 9;
+/// Offset of the bytes of an answer.
+const OFFSET: u64 = 5;
+/// What a request has beside its text: both ends, flags, length of a body, lengths of method, host, path and about a
+/// dozen fields. The fields' own lengths take 8 bytes, and a colon and the end of a line are spared.
+const REQUEST: u64 = 12 + 2 + 9 + 3 * 4 + 2 + 12 * 4;
 
-/// What has come over a connection.
+/// What a frame says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message {
-    /// At the ground side: a request.
+    /// Up: the browser asks, or asks with another priority.
     Ask(Request, Priority),
-    /// At the remote side: bytes of an answer.
+    /// Down: an answer will be sent ahead.
+    Promise(u32),
+    /// Down: bytes of an answer.
     Bytes(u32, u64),
 }
 
+/// A frame on its way.
+#[derive(Debug)]
+struct Frame {
+    /// Bytes that have not come.
+    left: u64,
+    message: Message,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Way {
+    frames: VecDeque<Frame>,
+    /// Bytes that wait for room in the send buffer.
+    pending: u64,
+}
+
+impl Way {
+    fn push(&mut self, bytes: u64, message: Message) {
+        self.frames.push_back(Frame { left: HEADER + bytes, message });
+        self.pending += HEADER + bytes;
+    }
+
+    /// The frames that `bytes` more complete.
+    fn read(&mut self, mut bytes: u64) -> Vec<Message> {
+        let mut come = Vec::new();
+        while let Some(frame) = self.frames.front_mut() {
+            let taken = bytes.min(frame.left);
+            frame.left -= taken;
+            bytes -= taken;
+            if frame.left > 0 {
+                break;
+            }
+            come.push(frame.message);
+            self.frames.pop_front();
+        }
+        debug_assert_eq!(bytes, 0, "bytes came that nobody sent");
+        come
+    }
+
+    fn write(&mut self, world: &mut World, from: EndpointId) {
+        let takes = world.tcp(from).is_established() && !world.tcp(from).waits_for_space();
+        while takes && self.pending > 0 {
+            match world.write(from, self.pending) {
+                0 => break,
+                taken => self.pending -= taken,
+            }
+        }
+    }
+}
+
 /// A connection.
+#[derive(Debug)]
 pub struct Line {
     id: ConnectionId,
-    /// Requests on their way, each with the bytes that have not come.
-    asked: VecDeque<(u64, Request, Priority)>,
-    /// Frames on their way: answer, bytes of the header and of the payload that have not come.
-    frames: VecDeque<(u32, u64, u64)>,
-    /// Bytes that wait for room in the send buffers of remote and ground side.
-    pending: [u64; 2],
+    up: Way,
+    down: Way,
 }
 
 impl Line {
     /// The remote side opens it.
     pub fn open(world: &mut World, dial: Dial) -> Line {
-        let id = world.connect(dial);
-        Line { id, asked: VecDeque::new(), frames: VecDeque::new(), pending: [0; 2] }
+        Line { id: world.connect(dial), up: Way::default(), down: Way::default() }
     }
 
     /// Whether an endpoint is one of its two.
@@ -42,17 +97,34 @@ impl Line {
         endpoint / 2 == self.id
     }
 
-    /// The remote side sends a request of so many bytes.
-    pub fn ask(&mut self, world: &mut World, bytes: u64, request: Request, priority: Priority) {
-        self.asked.push_back((FRAME_HEADER + bytes, request, priority));
-        self.pending[0] += FRAME_HEADER + bytes;
-        self.write(world);
+    /// The remote side sends a request that has `text` bytes as text.
+    pub fn ask(&mut self, world: &mut World, text: u64, request: Request, priority: Priority) {
+        self.up.push(REQUEST + text, Message::Ask(request, priority));
+        self.up.write(world, client_end(self.id));
     }
 
-    /// Whether the ground side may send a frame: the kernel would take it.
+    /// The remote side tells the ground side that the browser wants what was promised, how urgently.
+    pub fn want(&mut self, world: &mut World, request: Request, priority: Priority) {
+        self.up.push(1, Message::Ask(request, priority));
+        self.up.write(world, client_end(self.id));
+    }
+
+    /// The ground side says which answer it sends ahead, by a request that has `text` bytes.
+    pub fn promise(&mut self, world: &mut World, answer: u32, text: u64) {
+        self.down.push(REQUEST + text, Message::Promise(answer));
+        self.down.write(world, server_end(self.id));
+    }
+
+    /// The ground side sends bytes of an answer.
+    pub fn send(&mut self, world: &mut World, answer: u32, bytes: u64) {
+        self.down.push(OFFSET + bytes, Message::Bytes(answer, bytes));
+        self.down.write(world, server_end(self.id));
+    }
+
+    /// Whether the ground side may send bytes of an answer: the kernel would take them.
     pub fn has_room(&self, world: &mut World) -> bool {
         let ground = server_end(self.id);
-        if self.pending[1] > 0 || !world.tcp(ground).is_established() {
+        if self.down.pending > 0 || !world.tcp(ground).is_established() {
             return false;
         }
         // As the replay server does: what the kernel holds unsent, nothing can overtake.
@@ -66,65 +138,11 @@ impl Line {
         has_room
     }
 
-    /// The ground side sends a frame.
-    pub fn send(&mut self, world: &mut World, answer: u32, bytes: u64) {
-        self.frames.push_back((answer, FRAME_HEADER, bytes));
-        self.pending[1] += FRAME_HEADER + bytes;
-        self.write(world);
-    }
-
-    /// Something happened at one of its endpoints. Returns what has come.
+    /// Something happened at one of its endpoints. Returns what has come there.
     pub fn activity(&mut self, world: &mut World, endpoint: EndpointId) -> Vec<Message> {
-        self.write(world);
+        let is_ground = endpoint == server_end(self.id);
+        if is_ground { &mut self.down } else { &mut self.up }.write(world, endpoint);
         let bytes = world.read(endpoint, u64::MAX);
-        if endpoint == server_end(self.id) { self.read_requests(bytes) } else { self.read_frames(bytes) }
-    }
-
-    fn read_requests(&mut self, mut bytes: u64) -> Vec<Message> {
-        let mut come = Vec::new();
-        while let Some((left, request, priority)) = self.asked.front_mut() {
-            let taken = bytes.min(*left);
-            *left -= taken;
-            bytes -= taken;
-            if *left > 0 {
-                break;
-            }
-            come.push(Message::Ask(*request, *priority));
-            self.asked.pop_front();
-        }
-        come
-    }
-
-    fn read_frames(&mut self, mut bytes: u64) -> Vec<Message> {
-        let mut come = Vec::new();
-        while bytes > 0 {
-            let Some((answer, header, payload)) = self.frames.front_mut() else {
-                unreachable!("bytes came that nobody sent")
-            };
-            let of_header = bytes.min(*header);
-            let of_payload = (bytes - of_header).min(*payload);
-            *header -= of_header;
-            *payload -= of_payload;
-            bytes -= of_header + of_payload;
-            if of_payload > 0 {
-                come.push(Message::Bytes(*answer, of_payload));
-            }
-            if *header + *payload == 0 {
-                self.frames.pop_front();
-            }
-        }
-        come
-    }
-
-    fn write(&mut self, world: &mut World) {
-        for (end, pending) in [client_end(self.id), server_end(self.id)].into_iter().zip(&mut self.pending) {
-            let takes = world.tcp(end).is_established() && !world.tcp(end).waits_for_space();
-            while takes && *pending > 0 {
-                match world.write(end, *pending) {
-                    0 => break,
-                    taken => *pending -= taken,
-                }
-            }
-        }
+        if is_ground { self.up.read(bytes) } else { self.down.read(bytes) }
     }
 }
