@@ -15,15 +15,19 @@ USUAL = "chromium-156"
 
 @cache
 def numbers(name: str) -> dict[str, Any]:
-    """The numbers of a browser, as the run description holds them; raises UsageError for an unknown name."""
+    """The numbers of a browser, as the run description holds them; raises UsageError for an unknown name.
+
+    An entry that is ``like`` another has that one's numbers where it gives none.
+    """
     entry = tomllib.loads(catalogue.find("browser", name, Path()).read_text("utf-8"))
-    return _plain(entry["browser"])
+    others = numbers(entry["like"]) if "like" in entry else {}
+    return others | _plain(entry["browser"])
 
 
-def light(connections: int, pipelining: int) -> dict[str, Any]:
-    """The numbers of a light browser: those of the usual one, with its own connections to a host and its own
+def light(model: str, connections: int, pipelining: int) -> dict[str, Any]:
+    """The numbers of a light browser: those of ``model``, with its own connections to a host and its own
     requests on a connection before an answer."""
-    return numbers(USUAL) | {"connections_per_origin": connections, "pipeline": pipelining}
+    return numbers(model) | {"connections_per_origin": connections, "pipeline": pipelining}
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,9 @@ pub struct Browser {
     pub connections_per_origin: u8,
     /// Requests on an HTTP/1.1 connection before the answer to the first, at least 1, which is no pipelining.
     pub pipeline: u8,
+    /// True adds requests to a pipeline under way. False fills one only as it begins, on an idle connection that
+    /// has been used before.
+    pub pipeline_grows: bool,
     /// A second connect to an origin begins when the first has not succeeded within this time.
     pub backup_connect_ns: Duration,
     /// True when parallel connections to an origin resume the TLS session of the first.

@@ -474,17 +474,27 @@ impl NetworkProcess {
             }
             return;
         }
+        // The pipeline that begins in this call, of a browser that does not add to one under way.
+        let mut begun = None;
         while !self.groups[group].waiting.is_empty() {
+            let Browser { pipeline, pipeline_grows, .. } = *self.browser;
             // Prefer the connection used last, whose window is open; unused connections come last.
             let free = |&at: &usize| {
                 let connection = &self.connections[at];
-                let pipeline = if connection.used == Time::ZERO { 1 } else { self.browser.pipeline };
-                connection.stage == Stage::Ready && connection.busy < pipeline
+                let most = if connection.used == Time::ZERO { 1 } else { pipeline };
+                let joins = connection.busy == 0 || pipeline_grows || begun == Some(at);
+                connection.stage == Stage::Ready && connection.busy < most && joins
             };
-            let key = |&at: &usize| (self.connections[at].busy, std::cmp::Reverse(self.connections[at].used));
+            let key = |&at: &usize| {
+                let Connection { busy, used, .. } = self.connections[at];
+                (begun != Some(at), busy, std::cmp::Reverse(used))
+            };
             let Some(at) = self.groups[group].connections.iter().copied().filter(free).min_by_key(key) else {
                 return;
             };
+            if !pipeline_grows {
+                begun = (self.connections[at].used != Time::ZERO).then_some(at);
+            }
             let request = self.next_waiting(group);
             self.send(now, at, request);
         }

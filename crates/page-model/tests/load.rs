@@ -201,6 +201,22 @@ fn pipelining_sends_requests_ahead_of_answers() {
 }
 
 #[test]
+fn a_pipeline_that_does_not_grow_is_filled_when_the_connection_is_idle() {
+    let images = (0..12).map(|i| resource(Kind::Image, 0, 500 + i, markup(500 + i, Element::Image)));
+    let page = page(1, 400, images.collect());
+    let one = Browser { connections_per_origin: 1, pipeline: 4, ..browser(HttpVersion::H1) };
+    let grown = load(page.clone(), one.clone(), geo());
+    let filled = load(page, Browser { pipeline_grows: false, ..one }, geo());
+    let mut sent: Vec<_> = (1..=12).map(|image| of(&filled, image).sent.unwrap()).collect();
+    sent.sort();
+    // A round trip lies between pipelines. The first image finds an idle connection and nothing beside it.
+    let together = |before: &Time, after: &Time| after.since(*before) < Duration::from_millis(500);
+    let lengths: Vec<usize> = sent.chunk_by(together).map(<[Time]>::len).collect();
+    assert_eq!(lengths, [1, 4, 4, 3]);
+    assert!(filled.rows.page.load_event > grown.rows.page.load_event);
+}
+
+#[test]
 fn spare_connects_are_closed_when_the_first_speaks_http2() {
     let images = (0..6).map(|i| resource(Kind::Image, 1, 5_000 + i, markup(500 + i, Element::Image)));
     let carried = load(page(2, 400, images.collect()), browser(HttpVersion::H2), lte());

@@ -53,7 +53,7 @@ def described(folder: Path, timeouts_ms: list[int]) -> Path:
         ],
         "sites": {"site": {"origins": [origin], "responses": responses}},
         "pages": {"page": {"origins": [origin], "resources": resources}},
-        "browsers": {"light": browsers.light(connections=2, pipelining=1)},
+        "browsers": {"light": browsers.light(browsers.USUAL, connections=2, pipelining=1)},
         "visits": [visit | {"timeout_ns": timeout * MS} for timeout in timeouts_ms],
     }
     file = folder / "run.json"

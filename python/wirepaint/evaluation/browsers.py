@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from wirepaint.reading import Table, refused, show
+from wirepaint import catalogue
+from wirepaint.browsers import USUAL
+from wirepaint.reading import Table, nearest, refused, show
 
 MOST_CONNECTIONS, MOST_PIPELINED = 8, 8
+
+
+def _known(model: str) -> str:
+    if model not in (shipped := catalogue.names("browser")):
+        raise refused(nearest(model, shipped), show(model))
+    return model
 
 
 class BrowserTable(Table):
     """A browser; the name of an engine alone is the table with its defaults."""
 
     engine: Literal["chromium", "light"] = "chromium"
+    model: Annotated[str, AfterValidator(_known)] = USUAL
+    """Light: whose numbers it has, a browser of the catalogue."""
     connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] = 6
     """Light: most connections to a host. Over HTTP/2 one of them carries everything."""
     pipelining: Annotated[int, Field(ge=1, le=MOST_PIPELINED)] = 1

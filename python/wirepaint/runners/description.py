@@ -178,13 +178,18 @@ def placed(run: ResolvedRun, used: Controls) -> dict[str, Any]:
 def browser_of(user: PlannedUser) -> str:
     """Name of a user's browser in the run description."""
     asked = user.browser
-    return f"light-{asked.connections}-{asked.pipelining}" if user.is_light else browsers.USUAL
+    if not user.is_light:
+        return browsers.USUAL
+    whose = "" if asked.model == browsers.USUAL else f"-{asked.model}"
+    return f"light{whose}-{asked.connections}-{asked.pipelining}"
 
 
 def modelled(users: Iterable[PlannedUser]) -> dict[str, dict[str, Any]]:
     """The numbers of the users' browsers, by name."""
     return {
-        browser_of(user): browsers.light(user.browser.connections, user.browser.pipelining)
+        browser_of(user): browsers.light(
+            user.browser.model, user.browser.connections, user.browser.pipelining
+        )
         if user.is_light
         else browsers.numbers(browsers.USUAL)
         for user in users
