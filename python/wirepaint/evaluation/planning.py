@@ -260,8 +260,12 @@ def _scenarios(
     own = [control.label for control in resolved["congestion"] if control.own_initial_window]
     if "initial_window" in given and own:
         found = f"{resolved['initial_window']} with {', '.join(own)}"
-        accepted = "no such key: this congestion control chooses the window of a new connection itself"
-        raise UsageError(f"{path}.initial_window", found, accepted)
+        if len(own) == len(resolved["congestion"]):
+            accepted = "no such key: this congestion control chooses the window of a new connection itself"
+            raise UsageError(f"{path}.initial_window", found, accepted)
+        if len(resolved["initial_window"]) > 1:
+            accepted = "one value, for the others: that one chooses the window of a new connection itself"
+            raise UsageError(f"{path}.initial_window", found, accepted)
     beside = _backgrounds(file, resolved["background"], resolved["network"], backends, base, place)
     through = _proxies(file, resolved, backends, base, place)
     for *values, backend in itertools.product(*resolved.values(), backends):
