@@ -194,7 +194,10 @@ def test_a_study_leaves_a_page_figures_data_and_verdicts(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["cwv-2011"], 'study: found "cwv-2011"; accepted: one of cwv-2010 (did you mean "cwv-2010"?)'),
+        (
+            ["cwv-2011"],
+            'study: found "cwv-2011"; accepted: one of cwv-2010, http-ae-2011 (did you mean "cwv-2010"?)',
+        ),
         (["cwv-2010", "--set", "cwvx_rto"], "--set: found 'cwvx_rto'; accepted: NAME=OPTION"),
         (["cwv-2010", "--set", "rto=floor"], '--set: found "rto"; accepted: one of cwvx_rto_min, cwvx_rto'),
         (["cwv-2010", "--set", "cwvx_rto=1"], '--set cwvx_rto: found "1"; accepted: one of floor, added'),

@@ -88,6 +88,44 @@ def test_same_is_reproduced_within_the_margin_refused_beyond_it_and_else_undecid
     assert judged(rows({1: noise}, {1: EQUAL}), "same").word == "undecided"
 
 
+def test_about_is_reproduced_where_the_whole_interval_lies_around_the_published_number() -> None:
+    def about(*values: float) -> verdicts.Verdict:
+        frame = rows({1: list(values)}, {}, "saved_percent")
+        return judged(frame, "about", y="saved_percent", second="", value=27, margin=0.05)
+
+    assert (about(25, 26, 27).word, about(40, 41, 42).word, about(-27, -27, -27).word) == (
+        "reproduced",
+        "not reproduced",
+        "not reproduced",
+    )
+    assert about(20, 25, 28).word == "undecided"
+    assert about(27, 27, 27).ours == "a: 27 [27, 27]; accepted 22 to 32"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("about", None), ("more", 3.0)])
+def test_a_published_number_belongs_to_about(kind: str, value: float | None) -> None:
+    with pytest.raises(ValidationError, match="refused"):
+        judged(rows({1: EQUAL}, {1: EQUAL}), kind, value=value)
+
+
+def test_a_series_is_compared_with_the_best_and_the_worst_of_the_others() -> None:
+    frame = pl.concat(
+        [rows({1: ABOVE}, {1: EQUAL}), rows({1: [20.0] * 4}, {}).with_columns(series=pl.lit("c"))]
+    )
+    assert judged(frame, "more", first="c", second="highest other").word == "reproduced"
+    assert judged(frame, "more", first="lowest other", second="b").word == "reproduced"
+    verdict = judged(frame, "more", first="lowest other", second="a")
+    assert verdict.word == "not reproduced"
+    assert verdict.ours.startswith("lowest other 10, a 12: difference -18.")
+
+
+def test_todays_questions_are_judged_apart_from_the_claims() -> None:
+    keys = {"id": "t", "item": "Fig. 1", "says": "s", "published": "p", "kind": "same", "sweep": "s"}
+    today = Claim.model_validate(keys | {"x": "x", "y": "rate", "first": "a", "second": "b"})
+    asked, frame = study(today=[today]), {"s": rows({1: EQUAL}, {1: EQUAL})}
+    assert (verdicts.judge(asked, frame), verdicts.judge_today(asked, frame)[0].word) == ([], "reproduced")
+
+
 def test_columns_in_per_cent_are_compared_in_percentage_points() -> None:
     frame = rows({1: [0.0] * 4}, {1: [1.5] * 4}, "dropped_percent")
     verdict = judged(frame, "same", y="dropped_percent")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError
+
+if TYPE_CHECKING:
+    from wirepaint.studies.evaluations import Carried
+    from wirepaint.studies.model import Study
+
+BackEnd = Literal["testbed", "simulator"]
 
 study = App(name="study", help="Published experiments, repeated: list them, run them.")
 
@@ -41,51 +48,81 @@ def run(
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     quick: Annotated[bool, Parameter(negative="")] = False,
+    backend: BackEnd | None = None,
     settings: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
     json: Json = False,
 ) -> None:
-    """Carry a study out in the simulator and write its page: figures, claims, verdicts.
+    """Carry a study out and write its page: figures, claims, verdicts.
 
     Parameters
     ----------
     name
         Name of the study, or the path of a study's file.
     output
-        Folder to write; results/<name of the study> when left out.
+        Folder to write; results/<name of the study> when left out, with -quick for the quick form.
     quick
-        Fewer seeds: wider intervals, a fraction of the time.
+        Fewer repetitions, in the simulator: wider intervals, a fraction of the time.
+    backend
+        Of a study whose runs are evaluations: testbed or simulator. When left out, the testbed for root, else
+        the simulator.
     settings
         Another option of a parameter, NAME=OPTION; may be given again.
     """
-    from wirepaint.studies import model, page, running, verdicts
+    from wirepaint.studies import model, page, verdicts
 
     own_name, loaded = model.load(name)
-    folder = output or Path("results") / own_name
+    chosen_backend = _backend(loaded.is_evaluated, quick, backend)
+    folder = output or Path("results") / f"{own_name}{'-quick' if quick else ''}"
     folder.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before the work
     parameters = loaded.chosen(_settings(settings or []))
-    planned = running.jobs(loaded, quick)
     began = time.monotonic()
-    sweeps = running.carry_out(loaded, parameters, planned, _progress)
+    carried = _carried(loaded, parameters, folder, chosen_backend, quick)
     chosen = "".join(f" --set {shlex.quote(setting)}" for setting in settings or [])
+    chosen += f" --backend {backend}" if backend else ""
     finding = page.Finding(
-        own_name,
-        loaded,
-        parameters,
-        sweeps,
-        verdicts.judge(loaded, sweeps),
-        len(planned),
-        max(job.seed for job in planned),
-        time.monotonic() - began,
-        f"wirepaint study run {shlex.quote(name)}{' --quick' if quick else ''}{chosen}",
+        name=own_name,
+        study=loaded,
+        parameters=parameters,
+        sweeps=carried.sweeps,
+        verdicts=verdicts.judge(loaded, carried.sweeps),
+        today=verdicts.judge_today(loaded, carried.sweeps),
+        backend=chosen_backend,
+        runs=carried.runs,
+        uncounted=carried.uncounted,
+        seeds=max(loaded.seeds_of(sweep, quick) for sweep in loaded.sweeps.values()),
+        seconds=time.monotonic() - began,
+        command=f"wirepaint study run {shlex.quote(name)}{' --quick' if quick else ''}{chosen}",
     )
     written = page.write(finding, folder)
     if json:
         print(jsonlib.dumps(page.as_json(finding), indent=1, ensure_ascii=False))
     else:
-        for line in aligned([(one.word, one.item, one.says) for one in finding.verdicts]):
+        for line in aligned([(one.word, one.item, one.says) for one in (*finding.verdicts, *finding.today)]):
             print(line)
         print(written)
     print(f"{finding.answer} {finding.runs} runs, {finding.seconds:.0f} s.", file=sys.stderr)
+
+
+def _backend(is_evaluated: bool, quick: bool, asked: BackEnd | None) -> BackEnd:
+    if asked == "testbed" and not is_evaluated:
+        accepted = "simulator: this study simulates run descriptions of its own"
+        raise UsageError("--backend", '"testbed"', accepted)
+    if asked == "testbed" and quick:
+        raise UsageError("--backend", '"testbed" with --quick', "simulator: the quick form is simulated")
+    if asked is not None:
+        return asked
+    return "testbed" if is_evaluated and not quick and os.geteuid() == 0 else "simulator"
+
+
+def _carried(
+    study: Study, parameters: dict[str, str], folder: Path, backend: BackEnd, quick: bool
+) -> Carried:
+    from wirepaint.studies import evaluations, running
+
+    if study.is_evaluated:
+        return evaluations.carry_out(study, parameters, folder, backend, quick, _progress)
+    planned = running.jobs(study, quick)
+    return evaluations.Carried(running.carry_out(study, parameters, planned, _progress), len(planned), 0)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -42,12 +42,28 @@ class Parameter(Table):
 
 
 class Sweep(Table):
-    """Points to simulate: ``fixed`` at all of them, ``over`` the grid of the lists."""
+    """Points to carry out: ``fixed`` at all of them, ``over`` the grid of the lists.
+
+    ``series`` is the key of a point whose values are the series of figures and claims; without it the measure
+    gives them. With ``against``, one of the series, ``saved_percent`` says how much shorter the load time
+    ``load_s`` is than that series' at the same point.
+    """
 
     measure: str
     fixed: Point = Field(default_factory=dict)
     over: dict[str, list[Any]] = Field(default_factory=dict)
     seeds: int | None = Field(default=None, ge=1)
+    series: str | None = None
+    against: str | None = None
+
+    @model_validator(mode="after")
+    def _series_is_varied(self) -> Sweep:
+        if self.series is not None and self.series not in self.over:
+            raise refused(nearest(self.series, self.over), show(self.series), "series")
+        known = [str(value) for value in self.over[self.series]] if self.series else []
+        if self.against is not None and self.against not in known:
+            raise refused(nearest(self.against, known), show(self.against), "against")
+        return self
 
     def points(self) -> list[Point]:
         """The points, the last key of ``over`` varying fastest."""
@@ -84,7 +100,7 @@ class Claim(Selection):
     item: str
     says: str
     published: str
-    kind: Literal["more", "same", "rises", "falls", "incomparable"]
+    kind: Literal["more", "same", "about", "rises", "falls", "incomparable"]
     sweep: str = ""
     x: str | None = None
     y: str = ""
@@ -92,12 +108,21 @@ class Claim(Selection):
     second: str = ""
     margin: float = Field(default=0.02, ge=0)
     factor: float = Field(default=1, ge=1)
+    value: float | None = None
+    """The published number of a claim of the kind ``about``."""
     why: str = ""
 
     @model_validator(mode="after")
     def _only_more_has_a_factor(self) -> Claim:
         if self.factor != 1 and self.kind != "more":
             raise refused("1 where the kind is not more", show(self.factor), "factor")
+        return self
+
+    @model_validator(mode="after")
+    def _about_has_a_value(self) -> Claim:
+        if (self.value is not None) != (self.kind == "about"):
+            found = "nothing" if self.value is None else show(self.value)
+            raise refused("a number where the kind is about, else nothing", found, "value")
         return self
 
 
@@ -125,19 +150,22 @@ class Study(Table):
     figures: list[Figure]
     claims: list[Claim]
     derived: list[Derived] = Field(default_factory=list)
+    today: list[Claim] = Field(default_factory=list)
+    """The paper's questions asked of today's browsers, protocols and pages; not counted as claims."""
 
     @model_validator(mode="after")
     def _names_exist(self) -> Study:
-        for key, selections in (("figures", self.figures), ("claims", self.claims)):
+        selected = {"figures": self.figures, "claims": self.claims, "today": self.today}
+        for key, selections in selected.items():
             for at, selection in enumerate(selections):
                 if selection.sweep not in self.sweeps and getattr(selection, "kind", "") != "incomparable":
                     raise refused(
                         nearest(selection.sweep, self.sweeps), show(selection.sweep), f"{key}[{at}].sweep"
                     )
         known = [claim.id for claim in self.claims]
-        ids = [*known, *(derived.id for derived in self.derived)]
+        ids = [*known, *(derived.id for derived in self.derived), *(claim.id for claim in self.today)]
         if again := [name for name in ids if ids.count(name) > 1]:
-            raise refused("names that each stand once", show(again[0]), "claims.id, derived.id")
+            raise refused("names that each stand once", show(again[0]), "claims.id, derived.id, today.id")
         for at, derived in enumerate(self.derived):
             for claim in derived.claims:
                 if claim not in known:
@@ -152,6 +180,16 @@ class Study(Table):
             if value not in (options := self.parameters[name].options):
                 raise UsageError(f"--set {name}", show(value), f"one of {', '.join(options)}")
         return {name: parameter.default for name, parameter in self.parameters.items()} | dict(settings)
+
+    def seeds_of(self, sweep: Sweep, quick: bool) -> int:
+        """Repetitions of each point of a sweep."""
+        seeds = self.quick_seeds if quick else self.seeds
+        return min(seeds, sweep.seeds or seeds)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether its points are runs of evaluations, not run descriptions of its own code."""
+        return hasattr(self.module(), "conditions")
 
     def module(self) -> ModuleType:
         """The code of the study."""

@@ -33,8 +33,14 @@ class Finding:
     parameters: Mapping[str, str]
     sweeps: Mapping[str, pl.DataFrame]
     verdicts: list[Verdict]
+    today: list[Verdict]
+    """Of the paper's questions asked of today."""
+    backend: str
     runs: int
+    uncounted: int
+    """Runs that failed or are not valid."""
     seeds: int
+    """Most repetitions of a point."""
     seconds: float
     command: str
 
@@ -73,10 +79,13 @@ def as_json(finding: Finding) -> dict[str, Any]:
         "study": finding.name,
         "command": finding.command,
         "parameters": dict(finding.parameters),
+        "backend": finding.backend,
         "runs": finding.runs,
+        "uncounted": finding.uncounted,
         "seeds": finding.seeds,
         "versions": provenance.versions(),
         "verdicts": [asdict(verdict) for verdict in finding.verdicts],
+        "today": [asdict(verdict) for verdict in finding.today],
     }
 
 
@@ -93,6 +102,7 @@ def _render(finding: Finding, drawings: list[dict[str, Any]]) -> str:
         finding=finding,
         study=finding.study,
         drawings=drawings,
+        repetitions="visits" if finding.study.is_evaluated else "seeds",
         classes=CLASSES,
         versions=provenance.versions(),
         style=Markup(style),

@@ -51,8 +51,7 @@ def jobs(study: Study, quick: bool) -> list[Job]:
     """All runs of a study; every point has the same seeds, for paired comparisons."""
     planned = []
     for name, sweep in study.sweeps.items():
-        seeds = study.quick_seeds if quick else study.seeds
-        seeds = min(seeds, sweep.seeds or seeds)
+        seeds = study.seeds_of(sweep, quick)
         planned += [Job(name, point, seed) for point in sweep.points() for seed in range(1, seeds + 1)]
     return planned
 

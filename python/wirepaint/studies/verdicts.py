@@ -10,6 +10,8 @@ per cent), with a 95 % bootstrap interval of its mean. A claim of a kind is repr
             a ``factor``: the difference is then the first minus ``factor`` times the second
 ``same``    if the interval of the mean over all points lies within the margin, and that of no point
             outside it; undecided if it is wider
+``about``   if the whole interval of the mean of the first, over all points, lies within the margin around the
+            published ``value``; undecided if it contains one of the margin's ends
 ``rises``   if the whole interval of the growth from the smallest to the largest x lies beyond the margin,
             and the means never fall by more than the margin; undecided if they do not and the
             interval contains the margin (``falls``: the other way)
@@ -28,6 +30,8 @@ import polars as pl
 from wirepaint.statistics import Interval, mean
 from wirepaint.studies.model import Claim, Derived, Selection, Study
 
+OTHERS = {"lowest other": pl.Expr.min, "highest other": pl.Expr.max}
+"""Names in place of ``first`` or ``second``: the best or worst of all other series at each point and seed."""
 Word = Literal["reproduced", "not reproduced", "undecided", "not comparable"]
 
 
@@ -49,6 +53,11 @@ def judge(study: Study, sweeps: Mapping[str, pl.DataFrame]) -> list[Verdict]:
     return [*verdicts.values(), *(_derived(statement, verdicts) for statement in study.derived)]
 
 
+def judge_today(study: Study, sweeps: Mapping[str, pl.DataFrame]) -> list[Verdict]:
+    """A verdict for each of the paper's questions that is asked of today."""
+    return [_claim(claim, sweeps) for claim in study.today]
+
+
 def select(selection: Selection, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The rows of a figure or claim."""
     rows = sweeps[selection.sweep]
@@ -63,11 +72,13 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
 
     if claim.kind == "incomparable":
         return verdict("not comparable", claim.why)
-    rows = select(claim, sweeps).drop_nulls(claim.y)
+    rows = _with_others(claim, select(claim, sweeps).drop_nulls(claim.y))
     if missing := {claim.first, claim.second} - {""} - set(rows["series"]):
         return verdict("not comparable", f"nothing was delivered: no value of {', '.join(sorted(missing))}")
     if claim.kind in ("rises", "falls"):
         return verdict(*_trend(claim, rows))
+    if claim.kind == "about":
+        return verdict(*_about(claim, rows))
     points = _differences(claim, rows)
     if lacking := [f"{x:g}" for x, values in points.items() if None in values]:
         return verdict(
@@ -88,6 +99,21 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
     else:
         word = "reproduced" if overall.inside(claim.margin) else "undecided"
     return verdict(word, _in_words(claim, rows, overall, len(each), above, below))
+
+
+def _with_others(claim: Claim, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, and those of the series ``lowest other`` or ``highest other`` if the claim names it.
+
+    Each of its rows is that of the best or worst series, but for the claim's own, at one x and seed.
+    """
+    by = [claim.x, "seed"] if claim.x else ["seed"]
+    found = [rows]
+    for name, own in ((claim.first, claim.second), (claim.second, claim.first)):
+        if name in OTHERS:
+            others = rows.filter(pl.col("series") != own).group_by(*by, "series").agg(pl.col(claim.y).mean())
+            best = others.group_by(by).agg(OTHERS[name](pl.col(claim.y)))
+            found.append(best.with_columns(series=pl.lit(name)))
+    return pl.concat(found, how="diagonal")
 
 
 def _differences(claim: Claim, rows: pl.DataFrame, factor: float = 1.0) -> dict[float, list[float]]:
@@ -142,7 +168,7 @@ def _in_words(
 def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
     assert claim.x is not None
     sign = 1 if claim.kind == "rises" else -1
-    own = rows.filter(pl.col("series") == claim.first)
+    own = rows.filter(pl.col("series") == claim.first).group_by(claim.x, "seed").agg(pl.col(claim.y).mean())
     means = own.group_by(claim.x).agg(pl.col(claim.y).mean()).sort(claim.x)
     ends = own.filter(pl.col(claim.x).is_in([means[claim.x][0], means[claim.x][-1]]))
     wide = ends.pivot(claim.x, index="seed", values=claim.y, sort_columns=True).sort("seed")
@@ -158,6 +184,25 @@ def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
         word = "undecided"
     text = f"{claim.first}: from {_number(means[claim.y][0])} to {_number(means[claim.y][-1])}"
     return word, f"{text}: {'growth' if sign > 0 else 'fall'} {_change(claim, growth)}"
+
+
+def _about(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
+    assert claim.value is not None
+    own = rows.filter(pl.col("series") == claim.first)
+    parts = own.partition_by(claim.x, maintain_order=True) if claim.x else [own]
+    found = mean(*(part.group_by("seed").agg(pl.col(claim.y).mean())[claim.y].to_list() for part in parts))
+    margin = claim.margin * (100 if _in_points(claim) else abs(claim.value))
+    low, high = claim.value - margin, claim.value + margin
+    word: Word = "undecided"
+    if found.low is not None and found.high is not None:
+        if low <= found.low and found.high <= high:
+            word = "reproduced"
+        elif found.high < low or high < found.low:
+            word = "not reproduced"
+    text = f"{claim.first}: {_number(found.value)}"
+    if found.low is not None and found.high is not None:
+        text += f" [{_number(found.low)}, {_number(found.high)}]"
+    return word, f"{text}; accepted {_number(low)} to {_number(high)}"
 
 
 def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:

@@ -1,0 +1,163 @@
+"""The HTTP-AE study through the real simulator: conditions, measures and page, with few points and visits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from wirepaint import catalogue
+from wirepaint.cli import invoke
+from wirepaint.studies import http_ae_2011, model
+
+NAME, STUDY = model.load("http-ae-2011")
+DEFAULTS = STUDY.chosen({})
+
+SWEEPS = """
+[sweeps.variants]
+measure = "load"
+series = "congestion"
+against = "reno"
+fixed = { rate_kbit_s = 256, images = 5 }
+over = { queue = [50], congestion = ["reno", "hybla"] }
+[sweeps.users]
+measure = "users"
+fixed = { rate_kbit_s = 256, images = 5 }
+over = { users = [3] }
+
+[[figures]]
+id = "10"
+title = "Users"
+sweep = "users"
+x = "users"
+x_title = "Users"
+y = "load_s"
+y_title = "Page load time, s"
+caption = "Three of them."
+
+[[claims]]
+id = "fig10"
+item = "Fig. 10"
+says = "Users take long"
+published = "in words"
+kind = "about"
+sweep = "users"
+y = "load_s"
+first = "later"
+value = 8
+margin = 0.5
+
+[[today]]
+id = "today"
+item = "Fig. 11"
+says = "No variant matters"
+published = "Hybla is best"
+kind = "same"
+sweep = "variants"
+y = "load_s"
+first = "reno"
+second = "hybla"
+margin = 1.0
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A study of its own file: the set-up and parameters of the shipped one, two sweeps, two claims."""
+    shipped = catalogue.find("study", NAME, Path()).read_text()
+    path = tmp_path / "small.toml"
+    path.write_text(shipped.partition("\n# What is carried out")[0] + SWEEPS)
+    return path
+
+
+def test_the_path_and_the_browser_are_those_of_the_paper() -> None:
+    point = {"rate_kbit_s": 512, "images": 7, "connections": 8, "pipelined": True}
+    found = http_ae_2011.conditions(STUDY, DEFAULTS, point)
+    down, up = found.network["down"], found.network["up"]
+    assert (down["rate"], down["delay"], down["queue"]["packets"]) == ("512 kbit/s", "300 ms", 1000)
+    assert up == down
+    [agent] = found.agents
+    assert agent["pages"] == ["../pages/photos-07-http"]
+    assert agent["browser"] == {
+        "engine": "light", "model": "firefox-3", "connections": 8, "pipelining": 4
+    }  # fmt: skip
+    assert http_ae_2011.scenario_settings(STUDY, DEFAULTS) == {"initial_window": [3]}
+    other = http_ae_2011.conditions(STUDY, DEFAULTS | {"httpae_up": "1 Mbit/s"}, point)
+    assert other.network["up"]["rate"] == "1 Mbit/s"
+
+
+def test_the_first_user_is_the_one_who_began_first() -> None:
+    page = pl.DataFrame(
+        {
+            "navigation_start": [30, 10, 20],
+            "load_event": [5_000_000_030, 2_000_000_010, 3_000_000_020],
+            "encoded_bytes": [100, 100, 100],
+        }
+    )
+    found = http_ae_2011.users({"page": page}.__getitem__)
+    assert found.select("series", "load_s").rows() == [("first", 2.0), ("later", 4.0)]
+    assert found["later_percent"].to_list() == [100.0, 100.0]
+    rates = [1 / 2, 1 / 3, 1 / 5]
+    assert found["jain"][0] == pytest.approx(sum(rates) ** 2 / 3 / sum(rate**2 for rate in rates))
+
+
+def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    command = ["study", "run", str(small), "-o", str(out), "--quick"]
+    assert invoke(command) == 0
+    said = capsys.readouterr()
+    assert re.search(r"^reproduced +Fig\. 10 +Users take long$", said.out, re.MULTILINE)
+    assert re.search(r"^reproduced +Fig\. 11 +No variant matters$", said.out, re.MULTILINE)
+    assert said.err.splitlines()[-1].startswith("Of 1 claims 1 reproduced. 9 runs")
+    page = (out / "index.html").read_text()
+    assert page.count("<svg") == 1 and "<b>9</b> runs" in page and "back end: simulator" in page
+    assert "No variant matters" in page.partition('id="today"')[2]
+    found = json.loads((out / "verdicts.json").read_text())
+    assert (found["backend"], found["uncounted"]) == ("simulator", 0)
+    users = pl.read_csv(out / "data/users.csv")
+    assert set(users["series"]) == {"first", "later"} and users.height == 6
+    assert invoke(["users", str(out / "runs/users")]) == 0, "the results are those of an evaluation"
+    before = (out / "data/variants.csv").read_bytes()
+    assert invoke(command) == 0
+    assert (out / "data/variants.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["http-ae-2011", "--quick", "--backend", "testbed"], '--backend: found "testbed" with --quick'),
+        (["cwv-2010", "--backend", "testbed"], '--backend: found "testbed"; accepted: simulator: this study'),
+    ],
+)
+def test_a_back_end_that_a_form_does_not_have_is_refused(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["study", "run", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            'series = "congestion"',
+            'series = "images"',
+            'variants.series: found "images"; accepted: one of queue',
+        ),
+        ('against = "reno"', 'against = "cubic"', 'against: found "cubic"; accepted: one of reno, hybla'),
+        ("value = 8\n", "", "claims[0].value: found nothing; accepted: a number where the kind is about"),
+        ("users = [3]", "users = [0]", "sweeps.users.users: found 0; accepted: a number of at least 1"),
+    ],
+)
+def test_a_wrong_study_file_is_refused_in_one_line(
+    small: Path, old: str, new: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.write_text(small.read_text().replace(old, new))
+    assert invoke(["study", "run", str(small), "--quick"]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1

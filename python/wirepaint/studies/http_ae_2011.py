@@ -1,0 +1,170 @@
+"""Davern et al. 2011 (HTTP-AE): web pages over a satellite path of 600 ms.
+
+The users' browsers and the server are at the ends of an emulated link, 300 ms each way. The
+browser is a light user with the numbers of Firefox 3.6, which has as many connections to a host and as many
+pipelined requests as asked. The pages are those of :mod:`wirepaint.studies.photo_pages`, over plain HTTP/1.1.
+The same questions are asked of today's browser (Chromium's model), HTTP/2 and shipped pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from wirepaint.metrics import Trace
+from wirepaint.reading import Table, validate
+from wirepaint.studies import photo_pages
+from wirepaint.studies.evaluations import Conditions
+from wirepaint.studies.model import Point, Study
+
+
+class Asked(Table):
+    """A point of a sweep, as the study's file gives it."""
+
+    rate_kbit_s: int = Field(ge=1)
+    """Of the link, towards the users."""
+    images: int = Field(10, ge=1, le=photo_pages.MOST_PHOTOS)
+    page: str | None = None
+    """A shipped page instead of images."""
+    queue: int | None = Field(None, ge=1)
+    """Packets; None for the parameter's."""
+    browser: Literal["firefox", "chromium"] = "firefox"
+    connections: int = Field(6, ge=1, le=8)
+    """Firefox: most to a host."""
+    pipelined: bool = False
+    """Firefox: requests are pipelined."""
+    congestion: str | None = None
+    """At the server; None for the parameter's."""
+    http: Literal["h1", "h2"] = "h1"
+    users: int = Field(1, ge=1, le=100)
+
+
+def settings(study: Study, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """What holds for all runs: keys of an evaluation file."""
+    return {"timeout": study.setup["timeout"].value}
+
+
+def scenario_settings(study: Study, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """What holds for all runs: keys under ``[scenarios]``."""
+    return {"initial_window": [int(parameters["httpae_initial_window"])]}
+
+
+def prepare(study: Study, parameters: Mapping[str, str], folder: Path) -> None:
+    """Makes the pages in ``folder``."""
+    for sweep in study.sweeps.values():
+        for point in sweep.points():
+            asked = validate(Asked, point, "sweeps")
+            target = folder / "pages" / _page(asked)
+            if asked.page is None and not target.is_dir():
+                photo_pages.make(asked.images, _bytes(parameters), target, _scheme(asked))
+
+
+def conditions(study: Study, parameters: Mapping[str, str], point: Point) -> Conditions:
+    """A point in the words of an evaluation file that lies beside the folder of pages."""
+    asked = validate(Asked, point, "sweeps")
+    return Conditions(
+        network=_network(study, parameters, asked),
+        agents=_agents(parameters, asked),
+        congestion=asked.congestion or parameters["httpae_congestion"],
+        http=asked.http,
+    )
+
+
+def _network(study: Study, parameters: Mapping[str, str], asked: Asked) -> dict[str, Any]:
+    delay = study.setup["one_way"].value
+    queue = {"kind": "droptail", "packets": asked.queue or int(parameters["httpae_queue"])}
+    down: dict[str, Any] = {"rate": f"{asked.rate_kbit_s} kbit/s", "delay": delay, "queue": queue}
+    if (jitter := parameters["httpae_jitter"]) != "0 ms":
+        down["jitter"] = {"kind": "uniform", "range": jitter}
+    up = parameters["httpae_up"]
+    return {
+        "title": f"{asked.rate_kbit_s}k-q{queue['packets']}",
+        "down": down,
+        "up": down if up == "same" else down | {"rate": up},
+    }
+
+
+def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]:
+    page = _page(asked)
+    agent: dict[str, Any] = {"pages": [asked.page or f"../pages/{page}"]}
+    if asked.browser == "chromium":
+        name = "chromium"
+    else:
+        depth = int(parameters["httpae_pipelining"]) if asked.pipelined else 1
+        name = f"firefox-{asked.connections}-{depth}"
+        agent["browser"] = {
+            "engine": "light",
+            "model": "firefox-3",
+            "connections": asked.connections,
+            "pipelining": depth,
+        }
+    if asked.users == 1:
+        return [{"name": name, **agent}]
+    group = f"x{asked.users}-{asked.page or asked.images}-{name}"
+    users = {"together": group, "count": asked.users, "spread": parameters["httpae_spread"]}
+    return [{"name": f"{group}-u", **agent, **users}]
+
+
+def _page(asked: Asked) -> str:
+    return asked.page or f"photos-{asked.images:02}-{_scheme(asked)}"
+
+
+def _scheme(asked: Asked) -> str:
+    """Pages of 2011 were plain; today's are encrypted over each version of HTTP."""
+    return "http" if asked.browser == "firefox" else "https"
+
+
+def _bytes(parameters: Mapping[str, str]) -> int:
+    return 1000 * int(parameters["httpae_text"].removesuffix(" kB"))
+
+
+# Measures. Packets are IP packets at the link, both ways.
+
+
+def load(trace: Trace) -> pl.DataFrame:
+    """``load_s`` from the navigation to the load event, ``packets`` both ways, ``connections``."""
+    page = trace("page")
+    return pl.DataFrame(
+        {
+            "load_s": _load_s(page),
+            "packets": [_packets(trace("client"))],
+            "connections": [trace("connection").height],
+        }
+    )
+
+
+def users(trace: Trace) -> pl.DataFrame:
+    """Load times of the user who began first, and of the others in the mean: series ``first``, ``later``.
+
+    ``later_percent`` is how much longer the later ones take; ``jain`` is Jain's index of the users' goodputs,
+    received bytes over load time.
+    """
+    page = trace("page").sort("navigation_start", maintain_order=True)
+    loads = _load_s(page)
+    first, later = float(loads[0]), float(np.mean(loads[1:]))
+    goodput = (page["encoded_bytes"] / loads).to_numpy()
+    jain = goodput.sum() ** 2 / (len(goodput) * (goodput**2).sum())
+    return pl.DataFrame(
+        {
+            "series": ["first", "later"],
+            "load_s": [first, later],
+            "later_percent": [100 * (later / first - 1)] * 2,
+            "jain": [jain] * 2,
+        }
+    )
+
+
+MEASURES = {"load": load, "users": users}
+
+
+def _load_s(page: pl.DataFrame) -> pl.Series:
+    return ((page["load_event"] - page["navigation_start"]) / 1e9).alias("load_s")
+
+
+def _packets(clients: pl.DataFrame) -> int:
+    return int(clients["sent_packets"].sum()) + int(clients["received_packets"].sum())
