@@ -111,9 +111,9 @@ impl Endpoint {
 
     pub(crate) fn receive_handshake_ack(&mut self, segment: &Segment) {
         if segment.has(flags::SYN) {
-            // The other side repeats its SYN (tcp_check_req): we repeat our answer.
+            // The other side repeats its SYN (tcp_check_req): we repeat our answer, and wait as long as before.
             self.repeat_syn();
-            return self.arm_handshake(RTO_INIT);
+            return self.arm_handshake(RTO_INIT << self.total_timeouts);
         }
         if segment.ack == 0 {
             return;

@@ -73,6 +73,16 @@ fn after_a_lost_syn_ack_the_window_may_be_one_segment() {
 }
 
 #[test]
+fn a_server_waits_for_a_client_that_a_full_queue_keeps_asking() {
+    // Each SYN of the client starts the server's timer anew, with the doublings that it has.
+    let mut path = Path::new(linux("std"), linux("std"), 3_300 * MS);
+    path.advance(15_000 * MS);
+    assert!(path.client.is_established() && path.server.is_established());
+    let timed_out = path.log.iter().filter(|l| l.1 == Side::Server && l.0.0 > 9_900 * MS && l.2.len == 0);
+    assert_eq!(timed_out.count(), 0, "the handshake is over");
+}
+
+#[test]
 fn a_server_that_never_answers_is_given_up() {
     let mut path = Path::new(linux("std"), linux("std"), 25 * MS);
     path.fates = Box::new(|_, _, _| Fate::Lose);
