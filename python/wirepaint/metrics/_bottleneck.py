@@ -8,6 +8,7 @@ import polars as pl
 from wirepaint.metrics._flow import flows
 from wirepaint.metrics._metric import Frame, Missing, Trace
 from wirepaint.metrics._page import NS_PER_MS, known, visit
+from wirepaint.results.trace import main_link
 
 
 def samples(trace: Trace) -> Frame:
@@ -16,7 +17,7 @@ def samples(trace: Trace) -> Frame:
     In a run of flows, or for its flows: from the first start of a flow to the last sample of one.
     Counters run from the start of the run; take differences of samples.
     """
-    link = trace("link").filter(pl.col("direction") == "down").sort("time")
+    link = main_link(trace("link")).filter(pl.col("direction") == "down").sort("time")
     begin, end = _span(trace)
     times = link["time"].to_numpy()
     first = max(int(np.searchsorted(times, begin, "right")) - 1, 0)

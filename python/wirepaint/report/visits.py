@@ -20,6 +20,7 @@ import polars as pl
 
 from wirepaint.metrics import group_of, of_visit
 from wirepaint.results import journal
+from wirepaint.results.trace import main_link
 
 TICK = 10_000
 """Nanoseconds in one unit of the embedded times."""
@@ -131,7 +132,7 @@ def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
             connections, start, group_hosts(traces.trace(choice.run_key, "group"))
         ),
         "tcp": tcp_series(tcp, start, end),
-        "link": link_series(traces.trace(choice.run_key, "link"), start, end),
+        "link": link_series(main_link(traces.trace(choice.run_key, "link")), start, end),
     }
 
 

@@ -110,3 +110,8 @@ def _check_columns(path: Path, name: str, found: pl.Schema) -> None:
             was = f"the type {found[column]}" if column in found else "nothing"
             accepted = f"the type {asked[column]}" if column in asked else f"a column of the table {name}"
             raise UsageError(f"{path}: column {column}", was, accepted)
+
+
+def main_link(link: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the table ``link`` that are of the scenario's network: the run's first segment."""
+    return link.filter(pl.col("segment").eq_missing(pl.col("segment").first()))
