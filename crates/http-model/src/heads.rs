@@ -24,6 +24,8 @@ pub struct Message<'a> {
     pub fields: &'a [(String, String)],
     /// Bytes of the answer's body.
     pub body: u64,
+    /// Fields that make the request conditional, names in lower case.
+    pub conditions: &'a [(&'a str, &'a str)],
 }
 
 /// Bytes of the fields that a browser puts into its requests.
@@ -57,7 +59,7 @@ pub struct Heads {
 pub(crate) struct RequestHead {
     /// Bytes of the head in HTTP/1.1, without what the browser adds.
     pub plain: u64,
-    /// Bytes of the path in HPACK.
+    /// Bytes in HPACK of the path, and of the fields that no other request has.
     pub path: u32,
     pub kind: u8,
     pub is_document: bool,
@@ -77,10 +79,13 @@ impl Heads {
         let mut numbers = BTreeMap::new();
         let (mut requests, mut answers) = (Vec::new(), Vec::new());
         for message in messages {
-            let Message { method, host, path, referrer, kind, is_document, fields, body } = message;
+            let Message { method, host, path, referrer, kind, is_document, fields, body, conditions } =
+                message;
+            let plain = conditions.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>();
+            let coded = conditions.iter().map(|(name, value)| hpack::literal(name, value)).sum::<u32>();
             requests.push(RequestHead {
-                plain: (method.len() + path.len() + host.len() + 22 + referrer) as u64,
-                path: string_bytes(path) + 1,
+                plain: (method.len() + path.len() + host.len() + 22 + referrer + plain) as u64,
+                path: string_bytes(path) + 1 + coded,
                 kind,
                 is_document,
             });

@@ -1,6 +1,6 @@
 //! Lengths of strings and literal fields in HPACK (RFC 7541), with Huffman codes.
 
-/// Names of HPACK's static table that answers use (RFC 7541, appendix A).
+/// Names of HPACK's static table that answers and conditional requests use (RFC 7541, appendix A).
 const STATIC_NAMES: &[&str] = &[
     "accept-ranges",
     "access-control-allow-origin",
@@ -17,6 +17,8 @@ const STATIC_NAMES: &[&str] = &[
     "date",
     "etag",
     "expires",
+    "if-modified-since",
+    "if-none-match",
     "last-modified",
     "link",
     "location",

@@ -210,8 +210,9 @@ impl Load {
         match event {
             Event::Head { request, status, bytes } => {
                 let resource = &self.prepared.page().resources[request as usize];
-                if status / 100 != resource.status / 100 {
-                    let Resource { method, url, status: recorded, .. } = resource;
+                let recorded = resource.answer_status();
+                if status / 100 != recorded / 100 {
+                    let Resource { method, url, .. } = resource;
                     let text = format!("{method} {url} was answered with {status}, recorded: {recorded}");
                     return Err(Fault(text));
                 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use wirepaint_page_model::Page;
-use wirepaint_page_model::page::Kind;
+use wirepaint_page_model::page::{Cached, Kind};
 use wirepaint_page_model::rows::{ConnectionRow, ObjectRow, Rows};
 use wirepaint_units::Time;
 
@@ -61,6 +61,8 @@ pub struct Request {
     pub encoded_bytes: u64,
     pub decoded_bytes: u64,
     pub in_viewport: bool,
+    /// What the cache held of it.
+    pub cached: Option<Cached>,
     /// Time and bytes of what arrived together.
     pub chunks: Vec<(u64, u64)>,
 }
@@ -142,6 +144,7 @@ fn request(page: &Page, rows: &Rows, statuses: &[Option<u16>], object: &ObjectRo
         encoded_bytes: object.encoded_bytes,
         decoded_bytes: object.last_byte.map_or(0, |_| resource.decoded_bytes),
         in_viewport: object.in_viewport,
+        cached: resource.cached,
         chunks: Vec::new(),
     }
 }

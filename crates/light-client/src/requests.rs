@@ -93,6 +93,9 @@ impl Request {
         if resource.status == 206 {
             field("range", &format!("bytes=0-{}", resource.wire_bytes.saturating_sub(1)));
         }
+        for (name, value) in resource.conditions() {
+            field(name, value);
+        }
         field("accept-encoding", if encrypted { "gzip, deflate, br, zstd" } else { "gzip, deflate" });
         field("accept-language", "en-US,en;q=0.9");
         if encrypted {

@@ -123,6 +123,28 @@ fn redirects_posts_and_answers_without_a_body_are_followed() {
 }
 
 #[test]
+fn what_the_cache_holds_is_not_asked_for_or_only_confirmed() {
+    for (encrypted, http) in [(false, "h1"), (true, "h1"), (true, "h2")] {
+        let host = if encrypted { 41 } else { 40 } + u8::from(http == "h2");
+        let mut site = Site::new(&[host], encrypted, 5_000);
+        for (number, cached) in [(1, "fresh"), (2, "stale")] {
+            site.element(0, "image", 30_000, "image");
+            let image = site.resource(number);
+            image["headers"] = json!([["last-modified", "Sat, 26 Oct 1985 08:15:00 GMT"]]);
+            image["cached"] = json!(cached);
+        }
+        let told = Run::new(&site, &browser(), http).carry_out();
+        let visit = told.loaded();
+        let [fresh, stale] = [1, 2].map(|number| request(visit, number));
+        assert_eq!([&fresh["connection"], &fresh["sent"], &fresh["status"]], [&Value::Null; 3]);
+        assert!(fresh["last_byte"].is_u64() && fresh["encoded_bytes"] == 0);
+        assert_eq!((&stale["status"], &stale["cached"]), (&json!(304), &json!("stale")));
+        assert!((50..300).contains(&stale["encoded_bytes"].as_u64().unwrap()), "{stale}");
+        assert_eq!(told.asked.len(), 2, "document and confirmation");
+    }
+}
+
+#[test]
 fn the_server_learns_the_priorities_of_http2() {
     let told = Run::new(&usual([24, 25], true), &browser(), "h2").carry_out();
     let priority = |number: usize| {

@@ -1,11 +1,12 @@
 //! The heads of a page's requests and answers.
 
-use crate::page::{Kind, Page};
+use crate::page::{Kind, Page, Resource};
 use wirepaint_http_model::{Heads, Message};
 
 /// Measures the heads of all requests of `page` and their answers.
 pub fn heads(page: &Page) -> Heads {
-    Heads::new(page.resources.iter().map(|resource| Message {
+    let conditions: Vec<_> = page.resources.iter().map(Resource::conditions).collect();
+    Heads::new(page.resources.iter().zip(&conditions).map(|(resource, conditions)| Message {
         method: &resource.method,
         host: &page.origins[resource.origin as usize].host,
         path: path(&resource.url),
@@ -14,6 +15,7 @@ pub fn heads(page: &Page) -> Heads {
         is_document: resource.kind == Kind::Html,
         fields: &resource.headers,
         body: resource.wire_bytes,
+        conditions,
     }))
 }
 

@@ -20,7 +20,7 @@ use crate::agenda::Agenda;
 use crate::browser::Browser;
 use crate::machine::Thread;
 use crate::noise::Noise;
-use crate::page::{Cause, Page};
+use crate::page::{Cached, Cause, Page};
 use crate::pipe::{Piece, Pipe};
 use crate::priority::Priority;
 use crate::rows::{ChunkRow, ConnectionRow};
@@ -111,7 +111,7 @@ pub struct Transfer {
     pub connection: Option<u32>,
     /// True for the first request of its connection.
     pub first: bool,
-    /// The request entered the network process's queue.
+    /// The request began to wait for a connection.
     pub queued: Option<Time>,
     /// The request was written.
     pub sent: Option<Time>,
@@ -129,6 +129,7 @@ enum Progress {
     /// Held back, because too many delayable requests are under way.
     Delayed,
     Waiting,
+    /// Also: it is read from the cache.
     OnWire,
     Done,
 }
@@ -141,6 +142,8 @@ enum Event {
     Backup(usize),
     /// A think time is over.
     Server(usize),
+    /// The body of a request has been read from the cache.
+    FromCache(u32),
 }
 
 /// Work of a thread that has an effect at its end; see [`NetworkProcess::worked`].
@@ -363,6 +366,7 @@ impl NetworkProcess {
                     self.connections[at].alarm = None;
                     self.server_writes(now, at);
                 }
+                Event::FromCache(request) => self.complete(now, request),
             }
         }
     }
@@ -458,6 +462,12 @@ impl NetworkProcess {
 
     fn queue(&mut self, now: Time, request: u32) {
         let transfer = &mut self.transfers[request as usize];
+        if self.page.resources[request as usize].cached == Some(Cached::Fresh) {
+            transfer.stage = Progress::OnWire;
+            let read = self.noise.vary(self.browser.compute.cache_ns);
+            self.agenda.at(now + read, Event::FromCache(request));
+            return;
+        }
         transfer.stage = Progress::Waiting;
         transfer.queued = Some(now);
         let group = transfer.group;
@@ -593,15 +603,25 @@ impl NetworkProcess {
         if transfer.left > 0 || transfer.stage == Progress::Done {
             return;
         }
-        transfer.stage = Progress::Done;
-        transfer.last_byte = Some(now);
         self.rows[at].last_byte = Some(now);
-        self.notes.push_back(Note::Done(request));
-        self.start_delayed(now);
+        self.complete(now, request);
         if !self.connections[at].protocol.is_multiplexed() {
             self.connections[at].busy -= 1;
             self.connections[at].used = now;
             self.dispatch(now, self.connections[at].group);
         }
+    }
+
+    /// An answer is complete; a stored one gives its body as a whole.
+    fn complete(&mut self, now: Time, request: u32) {
+        let transfer = &mut self.transfers[request as usize];
+        transfer.stage = Progress::Done;
+        transfer.last_byte = Some(now);
+        let resource = &self.page.resources[request as usize];
+        if resource.cached.is_some() && resource.is_parsed_as_it_comes() {
+            self.notes.push_back(Note::Data(request, resource.body_bytes()));
+        }
+        self.notes.push_back(Note::Done(request));
+        self.start_delayed(now);
     }
 }

@@ -87,6 +87,9 @@ pub struct Resource {
     pub wire_bytes: u64,
     /// Bytes of the body before content-encoding.
     pub decoded_bytes: u64,
+    /// What the browser's cache holds of it as the visit begins; null for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Cached>,
     /// Bytes of the request's body.
     #[serde(default)]
     pub post_bytes: u64,
@@ -146,6 +149,16 @@ pub struct Resource {
 
 fn get() -> String {
     "GET".to_owned()
+}
+
+/// A stored answer in the browser's cache (RFC 9111). A page of a visit with a warm cache says it of each resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cached {
+    /// It is used without a request.
+    Fresh,
+    /// A conditional request asks whether it may be used; the answer is a 304 with the resource's headers.
+    Stale,
 }
 
 /// How a page uses a resource.
@@ -341,10 +354,33 @@ pub enum Element {
 }
 
 impl Resource {
-    /// Bytes of the answer's body on the wire; some answers have none (RFC 9110, 6.4.1).
-    pub fn answer_bytes(&self) -> u64 {
+    /// Bytes of the body that the browser gets, as they are on the wire; some answers have none (RFC 9110, 6.4.1).
+    pub fn body_bytes(&self) -> u64 {
         let bodiless = self.method == "HEAD" || matches!(self.status, 204 | 304);
         if bodiless { 0 } else { self.wire_bytes }
+    }
+
+    /// Bytes of the answer's body on the wire: none where the body comes from the cache.
+    pub fn answer_bytes(&self) -> u64 {
+        if self.cached.is_some() { 0 } else { self.body_bytes() }
+    }
+
+    /// The status of the answer on the wire.
+    pub fn answer_status(&self) -> u16 {
+        if self.cached == Some(Cached::Stale) { 304 } else { self.status }
+    }
+
+    /// The fields that make its request conditional (RFC 9110, 13.1), from the validators of the stored answer.
+    pub fn conditions(&self) -> Vec<(&'static str, &str)> {
+        if self.cached != Some(Cached::Stale) {
+            return Vec::new();
+        }
+        let condition = |name: &str| match name.to_ascii_lowercase().as_str() {
+            "etag" => Some("if-none-match"),
+            "last-modified" => Some("if-modified-since"),
+            _ => None,
+        };
+        self.headers.iter().filter_map(|(name, value)| Some((condition(name)?, value.as_str()))).collect()
     }
 
     /// True for what is parsed while it comes: documents, and scripts (Chromium's script streaming) of which the

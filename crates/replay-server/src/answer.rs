@@ -1,5 +1,6 @@
 //! From a request to its response, for any HTTP version.
 
+use crate::conditions::Conditions;
 use crate::headers::Fields;
 use crate::matching::{Group, Matched, Target};
 use crate::ranges::{ContentRange, Wanted};
@@ -24,6 +25,8 @@ pub struct Ask {
     pub preflight_headers: Option<String>,
     /// `priority` header.
     pub priority: Option<String>,
+    /// What a cache asks.
+    pub conditions: Conditions,
 }
 
 impl Ask {
@@ -35,6 +38,8 @@ impl Ask {
             "access-control-request-method" => &mut self.preflight_method,
             "access-control-request-headers" => &mut self.preflight_headers,
             "priority" => &mut self.priority,
+            "if-none-match" => &mut self.conditions.none_match,
+            "if-modified-since" => &mut self.conditions.modified_since,
             _ => return,
         };
         *field = std::str::from_utf8(value).ok().map(str::to_owned);
@@ -148,6 +153,13 @@ impl Recording {
         {
             // The recorded request was allowed; its origin may have been another one.
             allowed.clone_from(origin);
+        }
+        let is_whole = answer.status == StatusCode::OK && matches!(&*ask.method, "GET" | "HEAD");
+        if is_whole && ask.conditions.hold_for(&answer.fields) {
+            answer.status = StatusCode::NOT_MODIFIED;
+            answer.fields = Rc::new(answer.fields.of_unchanged());
+            answer.content_length = None;
+            answer.body = Bytes::new();
         }
         if ask.method == "HEAD" {
             answer.body = Bytes::new();
@@ -293,6 +305,30 @@ mod tests {
             let answer = ask(&recording, get(), url);
             assert_eq!((answer.content_length, answer.body.len()), (None, 0), "{url}");
         }
+    }
+
+    #[test]
+    fn a_stored_response_that_is_the_recorded_one_is_answered_with_304_and_no_body() {
+        let headers = [
+            ("Content-Type", "text/css"),
+            ("Cache-Control", "no-cache"),
+            ("ETag", "\"1\""),
+            ("Access-Control-Allow-Origin", "*"),
+        ];
+        let recording = recording(&[("GET", "http://a/", 200, &headers, "hello")]);
+        let with = |tag: &str| {
+            let conditions = Conditions { none_match: Some(tag.to_owned()), ..Conditions::default() };
+            ask(&recording, Ask { conditions, ..get() }, "http://a/")
+        };
+        let unchanged = with("\"1\"");
+        assert_eq!((unchanged.status.as_u16(), unchanged.body.len()), (304, 0));
+        assert_eq!((unchanged.matched, unchanged.response), (Matched::Exact, Some(0)));
+        let names: Vec<_> = unchanged.header_map().keys().map(|name| name.to_string()).collect();
+        for name in ["cache-control", "etag", "access-control-allow-origin", "date"] {
+            assert!(names.iter().any(|one| one == name), "{names:?}");
+        }
+        assert_eq!(names.len(), 4);
+        assert_eq!((with("\"2\"").status.as_u16(), with("\"2\"").body.len()), (200, 5));
     }
 
     #[test]

@@ -32,6 +32,10 @@ const DROPPED: [&str; 22] = [
     "content-range", // made anew for each answer: see `ranges`
 ];
 
+/// Headers of a 304: those that a cache updates (RFC 9110, 15.4.5), and the validator that it may lack.
+const OF_UNCHANGED: [&str; 6] =
+    ["cache-control", "content-location", "etag", "expires", "last-modified", "vary"];
+
 /// The headers of one recorded response in both notations.
 #[derive(Debug, Default)]
 pub struct Fields {
@@ -77,6 +81,17 @@ impl Fields {
             }
         }
         Ok(fields)
+    }
+
+    /// Those that a 304 has instead.
+    pub fn of_unchanged(&self) -> Fields {
+        let mut fields = Fields { allow_origin: self.allow_origin.clone(), ..Fields::default() };
+        for name in OF_UNCHANGED {
+            for value in self.map.get_all(name).iter().filter_map(|value| value.to_str().ok()) {
+                fields.push(name, value).expect("it was pushed before");
+            }
+        }
+        fields
     }
 
     fn push(&mut self, name: &str, value: &str) -> Result<(), BadHeader> {

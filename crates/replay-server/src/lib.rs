@@ -17,6 +17,7 @@
 
 mod answer;
 mod clock;
+mod conditions;
 mod headers;
 mod http1;
 mod http2;

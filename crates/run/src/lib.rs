@@ -22,7 +22,7 @@ pub use proxy::{Ahead, Cache, Compression, Pep, Proxy, ProxyTls, Split, Squid};
 pub use segment::{Interfaces, Segment, default_mtu, default_sample_interval};
 pub use site::{Origin, Response, Site};
 pub use transport::{HttpVersion, Tls, Transport};
-pub use visit::{Navigation, Visit};
+pub use visit::{BrowserCache, Navigation, Visit};
 pub use wirepaint_flow_model::{FlowKind, RateFrom};
 pub use wirepaint_page_model::Browser;
 use wirepaint_page_model::Page;

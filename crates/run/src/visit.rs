@@ -36,6 +36,9 @@ pub struct Visit {
     /// Name in `sites`: who answers (testbed only).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub site: String,
+    /// What the browser's cache holds as the visit begins. A real browser is given it; a modelled one reads it in `page`.
+    #[serde(default)]
+    pub cache: BrowserCache,
     /// Where a real browser goes (testbed only). Null there: a light user loads `page` as `browser`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub navigation: Option<Navigation>,
@@ -45,6 +48,19 @@ pub struct Visit {
     /// Name in `browsers`: the browser that the model or the light user is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub browser: String,
+}
+
+/// What the HTTP cache of a browser holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BrowserCache {
+    /// Nothing.
+    #[default]
+    Cold,
+    /// What an earlier visit of the same page left, which is not measured.
+    Warm,
+    /// What the earlier visits of the same user in the run left.
+    Shared,
 }
 
 /// What a real browser is told of a visit.

@@ -207,7 +207,7 @@ tables! {
         initiator_type: text "parser, script, preload, redirect or other",
         priority: text "priority that the browser gave the request",
         in_viewport: flag "true when it paints in the first view port",
-        served_by: text "origin, cache hit or cache miss (X-Cache of the proxy), or proxy for an answer of its own",
+        served_by: text "origin, cache hit or cache miss (X-Cache of the proxy), or proxy for an answer of its own; browser cache without a request, or revalidated (304)",
         discovered: ns "the browser knew of the object",
         queued: ns "waiting for a connection began",
         sent: ns "request sent",

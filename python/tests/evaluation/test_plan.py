@@ -334,8 +334,9 @@ def test_the_published_schema_accepts_what_the_model_accepts(tmp_path: Path):
 def test_the_examples_of_the_guide_are_good(tmp_path: Path):
     guide = (Path(__file__).parents[3] / "docs/guide/evaluation.md").read_text()
     blocks = re.findall(r"^```toml\n(.*?)^```", guide, re.S | re.M)
-    plainest, users, flows, tools, busy, capture, stop, network, train = blocks
+    plainest, caches, users, flows, tools, busy, capture, stop, network, train = blocks
     assert len(planned(tmp_path, flows.replace('"both"', '"simulator"')).runs[0].flows) == 21
+    assert {run.visits[0].cache for run in planned(tmp_path, caches).runs} == {"cold", "warm"}
     assert len(planned(tmp_path, users).runs[0].users) == 11
     assert [flow.tool for flow in planned(tmp_path, tools).runs[0].flows] == ["iperf3", "wirepaint"]
     assert "[[background]]" in busy  # carried out by python/tests/test_background.py

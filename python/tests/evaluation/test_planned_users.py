@@ -123,6 +123,20 @@ def test_a_user_beside_flows_is_not_named_like_a_host(tmp_path: Path) -> None:
     user = '[[user_agents]]\nname = "client"\npages = ["home"]\n'
     assert planned(tmp_path, user).runs
     with pytest.raises(
-        UsageError, match='name: found "client"; accepted: another name: client, proxy, server'
+        UsageError, match='name: found "client"; accepted: another name: client, server, squid'
     ):
         planned(tmp_path, user + '[[flows]]\nname = "a"\nbulk = "endless"\n')
+
+
+def test_each_visit_of_a_user_has_the_cache_that_is_asked_for(tmp_path: Path) -> None:
+    text = TOGETHER.replace('name = "ann"', 'name = "ann"\ncache = "shared"')
+    visits = planned(tmp_path, text).runs[0].visits
+    assert [visit.cache for visit in visits] == ["shared", "shared", "cold", "cold", "cold"]
+    alone = '[[user_agents]]\npages = ["home"]\ncache = "{cache}"\n'
+    assert planned(tmp_path, alone.format(cache="warm")).runs[0].visits[0].cache == "warm"
+    with pytest.raises(
+        UsageError, match='cache: found "shared"; accepted: "cold" or "warm" without together'
+    ):
+        planned(tmp_path, alone.format(cache="shared"))
+    with pytest.raises(UsageError, match='cache: found "hot"'):
+        planned(tmp_path, alone.format(cache="hot"))

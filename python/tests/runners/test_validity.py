@@ -294,6 +294,45 @@ def test_the_worst_reason_comes_first_and_decides(tmp_path: Path) -> None:
     assert validity.verdict(reasons) == "invalid"
 
 
+def _warm(observed: Observed) -> Observed:
+    """The image comes from the browser's cache."""
+    observed.asked["visits"][0]["cache"] = "warm"
+    observed.load.exchanges[1].from_cache = True
+    observed.load.netlog.requests.pop()
+    return observed
+
+
+def test_with_a_warm_cache_an_object_comes_without_a_request(tmp_path: Path) -> None:
+    observed = _warm(Observed())
+    assert observed.check(tmp_path) == []
+    image = {"site": "sample", "method": "GET", "url": "https://a.test/a.png", "matched": "exact"}
+    observed.requests.append(image | {"response": 1, "began": None, "head_bytes": 0})
+    [reason] = observed.check(tmp_path)
+    assert (reason["check"], reason["severity"]) == ("warm_cache", "invalid")
+    assert "asked for https://a.test/a.png" in reason["found"]
+
+
+def test_with_a_warm_cache_a_304_has_no_body(tmp_path: Path) -> None:
+    observed = Observed()
+    observed.asked["visits"][0]["cache"] = "warm"
+    observed.load.exchanges[0].wire_status = 304
+    observed.load.exchanges[0].from_cache = True
+    observed.load.exchanges[0].encoded_bytes = 120
+    observed.load.netlog.requests[0].chunks[:] = observed.load.netlog.requests[0].chunks[:1]
+    assert observed.check(tmp_path) == []
+    observed.load.exchanges[0].encoded_bytes = 5_000
+    assert [reason["check"] for reason in observed.check(tmp_path)] == ["bytes"]
+    observed.asked["visits"][0]["cache"] = "cold"
+    assert "cold_cache" in {reason["check"] for reason in observed.check(tmp_path)}
+
+
+def test_a_warm_cache_without_anything_of_the_page_is_noted(tmp_path: Path) -> None:
+    observed = Observed()
+    observed.asked["visits"][0]["cache"] = "warm"
+    [reason] = observed.check(tmp_path)
+    assert (reason["check"], reason["severity"]) == ("warm_cache", "note")
+
+
 def test_a_second_use_of_an_object_may_come_from_the_cache(tmp_path: Path) -> None:
     observed = Observed()
     again = v.exchange("3", "/a.png", 400, 400, 400, 0, from_cache=True, connection=None)

@@ -208,7 +208,15 @@ def asked() -> dict[str, Any]:
         ],
         "transport": {"http": "h2", "tls": "1.3", "sysctls": {}},
         "sites": {"sample": {"origins": [{"host": HOST, "address": "10.65.0.1"}], "responses": []}},
-        "visits": [{"user_agent": "user", "name": "sample", "client": "client", "site": "sample"}],
+        "visits": [
+            {
+                "user_agent": "user",
+                "name": "sample",
+                "client": "client",
+                "site": "sample",
+                "cache": "cold",
+            }
+        ],
         "flows": [],
         "checks": checks,
     }

@@ -197,6 +197,8 @@ class Visit:
     group: str = ""
     site: str = ""
     """Who answers: a name in the run's sites (testbed only)."""
+    cache: Literal["cold", "warm", "shared"] = "cold"
+    """What the browser's cache holds as the visit begins; a modelled one reads it in ``page``."""
     navigation: Navigation | None = None
     """Of a real browser; None for a light user (testbed only)."""
     page: str = ""

@@ -11,6 +11,9 @@ from wirepaint.browsers import USUAL
 from wirepaint.reading import Table, nearest, refused, show
 
 MOST_CONNECTIONS, MOST_PIPELINED = 8, 8
+BrowserCache = Literal["cold", "warm", "shared"]
+"""What the HTTP cache of a browser holds as a visit begins: nothing, what an earlier visit of the same page
+left, or what the user's earlier visits of the run left. Connections and TLS sessions are always cold."""
 
 
 def _known(model: str) -> str:

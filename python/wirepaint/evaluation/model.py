@@ -9,7 +9,7 @@ from pydantic import Field, create_model, model_validator
 
 from wirepaint.evaluation.axes import Axis, axes
 from wirepaint.evaluation.background import BackgroundTable
-from wirepaint.evaluation.browsers import Browser, BrowserTable
+from wirepaint.evaluation.browsers import Browser, BrowserCache, BrowserTable
 from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.flows import MOST_FLOWS, FlowTable
 from wirepaint.evaluation.proxies import ProxyTable
@@ -98,6 +98,8 @@ class UserAgent(Table):
     """Congestion control of its uplink; None for reno."""
     browser: Browser = BrowserTable()
     """Chromium, or a light one."""
+    cache: BrowserCache = "cold"
+    """What its browser's HTTP cache holds as a visit begins."""
     dscp: int | None = Field(None, ge=0, le=63)
     """Code point (RFC 2474) that the bottleneck sees on its packets, both ways: its service class."""
 
@@ -108,6 +110,9 @@ class UserAgent(Table):
                 if key in self.model_fields_set:
                     accepted = "no such key without together = true: a run has one visit of one user"
                     raise refused(accepted, show(getattr(self, key)), key)
+            if self.cache == "shared":
+                accepted = '"cold" or "warm" without together = true: a run has one visit of one user'
+                raise refused(accepted, show(self.cache), "cache")
         return self
 
     @property

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from wirepaint.errors import UsageError
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import pages
-from wirepaint.evaluation.browsers import BrowserTable
+from wirepaint.evaluation.browsers import BrowserCache, BrowserTable
 from wirepaint.evaluation.congestion import Congestion
 from wirepaint.evaluation.model import MOST_TOGETHER, THINK_NS, EvaluationFile, UserAgent
 from wirepaint.evaluation.pages import PageRef
@@ -64,6 +64,7 @@ class PlannedVisit(BaseModel):
     """Counted from the beginning of the flows, or from the load event of the visit that it comes after."""
     after: int | None = None
     """Number of that visit."""
+    cache: BrowserCache = "cold"
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Visitor:
                         viewport=member.viewport(page),
                         start_ns=think if place else start,
                         after=len(visits) - 1 if place else None,
+                        cache=agent.cache,
                     )
                     visits.append(visit)
                 user = PlannedUser(

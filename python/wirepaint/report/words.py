@@ -19,6 +19,7 @@ CHECKS = {
     "http_version": "Browser and server agreed on another HTTP version than the one asked for.",
     "connections": "Browser and server do not agree on which connections there were.",
     "proxy": "A request did not pass the proxy, or its cache was of no use.",
+    "warm_cache": "The browser's cache had nothing of the page, or the server was asked for what it had.",
     "served_by": "The proxy's log and its headers do not agree on what came from its cache.",
     "cold_cache": "Something came out of a cache although the visit must be cold.",
     "cold_connections": "A connection went on from an earlier visit.",

@@ -203,6 +203,7 @@ def visit_of(run: ResolvedRun, asked: PlannedVisit, *, later_ns: int = 0, **more
         name=asked.page_name,
         client=client_of(run, asked.user),
         after=asked.after,
+        cache=asked.cache,
         timeout_ns=round(run.timeout_s * 1e9),
         start_ns=asked.start_ns + later_ns,
         **more,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint import ordinary, pages
+from wirepaint.pages import freshness
 from wirepaint.pages.loading import load_graph
 from wirepaint.pages.servers import servers as of_page
 from wirepaint.runners import refusals
@@ -16,8 +19,15 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
 
+AGE_S = 10.0
+"""How long ago the visit was that warmed a cache, at the most. It ends some seconds before a run."""
+
+
 def load_graphs(run: ResolvedRun) -> tuple[dict[str, dict[str, Any]], list[Visited]]:
-    """The load graphs of a run's pages by name, and for each visit its page."""
+    """The load graphs of a run's pages by name, and for each visit its page.
+
+    A page that a browser with a warm cache visits has a graph of its own, which says what the cache holds.
+    """
     pages_of_run, of_visits = visited(run)
     graphs: dict[str, dict[str, Any]] = {}
     first = 0
@@ -25,7 +35,52 @@ def load_graphs(run: ResolvedRun) -> tuple[dict[str, dict[str, Any]], list[Visit
         with refusals.reading(page.page):
             graphs[page.name], count = _page(page.page, page.viewport, run.servers, first)
         first += count
-    return graphs, of_visits
+    known: dict[tuple[str, tuple[tuple[str, float], ...]], str] = {}
+    """Names of the graphs that know a cache, by the page and the earlier visits that filled it."""
+    found: list[Visited] = []
+    for number, page in enumerate(of_visits):
+        site = _site(graphs[page.name])
+        # Chromium keeps what pages of other sites fetched apart.
+        earlier = tuple(
+            (of_visits[visit].name, age_s)
+            for visit, age_s in _earlier(run, number)
+            if _site(graphs[of_visits[visit].name]) == site
+        )
+        if earlier:
+            name = known.setdefault((page.name, earlier), f"{page.name}~cached{len(known) + 1}")
+            if name not in graphs:
+                fetched = {
+                    freshness.address(resource["url"]): age_s
+                    for other, age_s in earlier
+                    for resource in graphs[other]["resources"]
+                }
+                graphs[name] = freshness.warmed(graphs[page.name], fetched.get)
+            page = replace(page, name=name)
+        found.append(page)
+    return {page.name: graphs[page.name] for page in found}, found
+
+
+def _earlier(run: ResolvedRun, number: int) -> list[tuple[int, float]]:
+    """The visits that filled the cache of a visit, the oldest first, each with its age in seconds.
+
+    The time that pages take to load is not counted.
+    """
+    visit = run.visits[number]
+    if visit.cache == "warm":
+        return [(number, AGE_S)]
+    found: list[tuple[int, float]] = []
+    age_ns = 0
+    while visit.cache == "shared" and visit.after is not None:
+        age_ns += visit.start_ns
+        found.append((visit.after, age_ns / 1e9))
+        visit = run.visits[visit.after]
+    return found[::-1]
+
+
+def _site(graph: Mapping[str, Any]) -> str:
+    """The site of a page: the last two labels of its host."""
+    host = graph["origins"][graph["resources"][0]["origin"]]["host"]
+    return ".".join(host.split(".")[-2:])
 
 
 @lru_cache(maxsize=64)

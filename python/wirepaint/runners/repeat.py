@@ -87,8 +87,9 @@ def _on_testbed(run: Run, file: Path) -> tuple[str, list[Mapping[str, str]]]:
     if run.checks is None or (run.visits and not run.sites):
         raise UsageError(str(file), "no sites or no checks", "the run.json of a testbed run")
     limit_ns = sum(visit.start_ns + visit.timeout_ns for visit in run.visits) or run.until_ns
-    if any(isinstance(proxy, Squid) and proxy.warm for proxy in run.proxies):
-        limit_ns *= 2
+    # First visits fill caches.
+    warm_proxy = any(isinstance(proxy, Squid) and proxy.warm for proxy in run.proxies)
+    limit_ns *= 1 + warm_proxy + any(visit.cache == "warm" for visit in run.visits)
     with Cells() as cells:
         ended = cells.call(
             "wirepaint.runners.testbed.page_run:carry_out",

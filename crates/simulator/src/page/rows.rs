@@ -2,7 +2,7 @@
 
 use super::Load;
 use crate::world::{World, server_end};
-use wirepaint_page_model::page::{Kind, Origin, Resource};
+use wirepaint_page_model::page::{Cached, Kind, Origin, Resource};
 use wirepaint_page_model::rows::{ConnectionRow, ObjectRow, Rows};
 use wirepaint_trace::{Value, row, schema};
 use wirepaint_units::Time;
@@ -118,7 +118,7 @@ impl Load {
             initiator_type: object.initiator_type,
             priority: object.priority.name(),
             in_viewport: object.in_viewport,
-            served_by: object.connection.map(|_| self.served_by(object.resource)),
+            served_by: served_by(resource, object, self.served_by(object.resource)),
             discovered: object.discovered.0,
             queued: ns(object.queued),
             sent: ns(object.sent),
@@ -176,6 +176,15 @@ fn ns(time: Option<Time>) -> Option<u64> {
 
 fn protocol(connection: &ConnectionRow) -> &'static str {
     connection.version.protocol().alpn()
+}
+
+/// Where an answer came from, if `beyond` says it of the network; `None` for one that has not come.
+fn served_by(resource: &Resource, object: &ObjectRow, beyond: &'static str) -> Option<&'static str> {
+    match resource.cached {
+        Some(Cached::Fresh) => object.last_byte.map(|_| "browser cache"),
+        Some(Cached::Stale) if beyond == "origin" => object.connection.map(|_| "revalidated"),
+        _ => object.connection.map(|_| beyond),
+    }
 }
 
 fn kind_name(kind: Kind) -> &'static str {

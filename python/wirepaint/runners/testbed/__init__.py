@@ -26,6 +26,7 @@ from wirepaint.dataplane.description import (
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
+    Visited,
     browser_of,
     captured,
     controls,
@@ -69,10 +70,12 @@ def run_once(
     if asked := run.proxy.squid:
         squid.version(ends_tls=asked.tls == "terminate")
     described = describe(run, folder.absolute(), calibration)
+    # First visits fill caches.
+    rounds = 1 + run.proxy.is_warm + any(visit.cache == "warm" for visit in run.visits)
     result = session.call(
         "wirepaint.runners.testbed.page_run:carry_out",
         {"run": described.document(), "faults": list(planted)},
-        timeout_s=run.longest_s * (2 if run.proxy.is_warm else 1) + 60,
+        timeout_s=run.longest_s * rounds + 60,
         log=folder / "log.txt",
     )
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
@@ -97,7 +100,8 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         *(replace(one, changes_wait=has_changes(one)) for one in others),
     ]
     light_users = [user for user in run.users if user.is_light]
-    sites, visits, of_pages = _of_pages(run)
+    graphs, of_light = load_graphs(run) if light_users else ({}, [])
+    sites, visits, of_pages = _of_pages(run, of_light)
     return Run(
         id=run_id,
         seed=run.seed,
@@ -107,7 +111,7 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
         congestion=used.instances,
         transport=transport(run),
         sites=sites,
-        pages=load_graphs(run)[0] if light_users else {},
+        pages=graphs,
         browsers=modelled(light_users),
         visits=visits,
         flows=flows(run, used),
@@ -127,8 +131,13 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
     )
 
 
-def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str, dict[str, Any]]]:
-    """Sites and visits of a run, and what the checks of each site's visits compare with."""
+def _of_pages(
+    run: ResolvedRun, of_light: Sequence[Visited]
+) -> tuple[dict[str, Site], list[Visit], dict[str, dict[str, Any]]]:
+    """Sites and visits of a run, and what the checks of each site's visits compare with.
+
+    ``of_light`` holds for each visit the graph of a light user's page; empty where there is none.
+    """
     from wirepaint import pages
     from wirepaint.pages import servers
 
@@ -156,10 +165,11 @@ def _of_pages(run: ResolvedRun) -> tuple[dict[str, Site], list[Visit], dict[str,
             "answering": page.answering,
             "rehearsed": page.rehearsed,
         }
-    visits = [
-        visit_of(run, asked, site=of.name, page=of.name, browser=browser_of(run.users[asked.user]))
-        if run.users[asked.user].is_light
-        else visit_of(run, asked, site=of.name, navigation=told[of.name])
-        for asked, of in zip(run.visits, of_visits, strict=True)
-    ]
+    visits: list[Visit] = []
+    for number, (asked, of) in enumerate(zip(run.visits, of_visits, strict=True)):
+        user = run.users[asked.user]
+        more: dict[str, Any] = {"navigation": told[of.name]}
+        if user.is_light:
+            more = {"page": of_light[number].name, "browser": browser_of(user)}
+        visits.append(visit_of(run, asked, site=of.name, **more))
     return sites, visits, checks

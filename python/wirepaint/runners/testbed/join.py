@@ -22,6 +22,8 @@ from wirepaint.runners.testbed.browser.contract import Connection, PageLoad, Req
 from wirepaint.runners.testbed.iperf3_reports import Told
 from wirepaint.runners.testbed.route import Route, squid_of
 
+BROWSER_CACHE, REVALIDATED = "browser cache", "revalidated"
+"""Values of ``served_by``: no request, and a request that was answered with 304."""
 FLOW_RECORDS = "flow-connections.jsonl"
 """The data plane's records of the connections of flows."""
 
@@ -161,16 +163,18 @@ def _visits(
 ) -> Joined:
     """All visits of a run, with ids that are unique in it; ``told`` is of its proxies.
 
-    A proxy's first visits were over at ``measured_from``.
+    The first visits, which fill caches, were over at ``measured_from``.
     """
     served = _records(work / "server-connections.jsonl")
-    left = [record | {"number": number} for number, record in enumerate(served)]
-    asked = _records(work / "server-requests.jsonl")
+    left = [
+        record | {"number": number}
+        for number, record in enumerate(served)
+        if record["accepted"] >= measured_from
+    ]
+    asked = [record for record in _records(work / "server-requests.jsonl") if record["time"] >= measured_from]
     beyond: list[dict[str, Any]] = []
     if told is not None:
-        beyond = [record for record in left if record["accepted"] >= measured_from]
-        asked = [record for record in asked if record["time"] >= measured_from]
-        left = told.ends[Route.of(run).first].accepted
+        beyond, left = left, told.ends[Route.of(run).first].accepted
     several = len(loads) > 1
     visits: list[Joined] = []
     tables: dict[str, list[dict[str, Any]]] = {"connection": []}
@@ -276,16 +280,16 @@ def _visit(
         connection.number += first
     for request in load.requests:
         request.connection = None if request.connection is None else request.connection + first
-    fetched = [request for request in load.requests if not request.from_cache]
+    asked = _asked(load, visit["cache"])
     # A proxy passes on what a tunnel carries, unless it ends TLS.
     by_proxy = {
         c.number for c in load.connections if proxy and not (c.tunnelled and proxy["tls"] == "tunnel")
     }
-    objects = _objects(fetched, visit["name"], by_proxy)
+    objects = _objects(asked, visit["name"], by_proxy)
     _of_pep(objects, load.connections, answers)
     chunks = [
         {"request": r.id, "connection": r.connection, "time": chunk.time, "bytes": chunk.bytes}
-        for r in fetched
+        for r in asked
         for chunk in r.chunks
     ]
     client = next(host for host in run["hosts"] if host["name"] == visit["client"])
@@ -308,6 +312,23 @@ def _visit(
     )
 
 
+def _asked(load: PageLoad, cache: str) -> list[Request]:
+    """The requests of a visit whose answers count as objects.
+
+    A page may use an address several times, and the browser keeps what came the first time. With a cache that
+    was not ``cold``, that may come from the cache, too.
+    """
+    if cache == "cold":
+        return [request for request in load.requests if not request.from_cache]
+    known: set[str] = set()
+    asked: list[Request] = []
+    for request in load.requests:
+        if not (request.from_cache and request.url in known):
+            asked.append(request)
+        known.add(request.url)
+    return asked
+
+
 def _records(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
@@ -324,9 +345,13 @@ def _one(values: Iterable[Any]) -> Any:
 
 def _served_by(request: Request, by_proxy: Collection[int]) -> str | None:
     """Where a response came from; ``by_proxy`` are the connections on which a proxy answers."""
+    if request.from_cache:
+        return BROWSER_CACHE
     if request.connection is None:
         return None
-    return squid.told(request.cache or "") if request.connection in by_proxy else "origin"
+    if request.connection in by_proxy:
+        return squid.told(request.cache or "")
+    return REVALIDATED if request.revalidated else "origin"
 
 
 def _objects(requests: Iterable[Request], page: str, by_proxy: Collection[int]) -> list[dict[str, Any]]:
@@ -339,8 +364,8 @@ def _objects(requests: Iterable[Request], page: str, by_proxy: Collection[int]) 
             "type": request.type,
             "method": request.method,
             "status": request.status,
-            "protocol": request.protocol,
-            "connection": request.connection,
+            "protocol": None if request.from_cache else request.protocol,
+            "connection": None if request.from_cache else request.connection,
             "first_on_connection": None,
             "initiator": request.initiator,
             "initiator_type": request.initiator_type,
@@ -348,11 +373,12 @@ def _objects(requests: Iterable[Request], page: str, by_proxy: Collection[int]) 
             "in_viewport": request.in_viewport,
             "served_by": _served_by(request, by_proxy),
             "discovered": request.discovered,
-            "queued": request.queued,
-            "sent": request.sent,
-            "first_byte": request.first_byte,
+            # Of an answer from the cache only the end is a time of the network process.
+            "queued": None if request.from_cache else request.queued,
+            "sent": None if request.from_cache else request.sent,
+            "first_byte": None if request.from_cache else request.first_byte,
             "last_byte": request.last_byte,
-            "encoded_bytes": request.encoded_bytes,
+            "encoded_bytes": 0 if request.from_cache else request.encoded_bytes,
             "decoded_bytes": request.decoded_bytes,
             "failed": request.failed,
         }

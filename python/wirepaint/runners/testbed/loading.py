@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ class Loading:
         """How much later than asked each visit began, in ns."""
         self.behind: dict[int, int] = {}
         """Longest time in ns by which light visits computed late."""
+        self._warmed: dict[str, Path] = {}
+        """Folders of caches that a first visit filled, by the site of the page."""
         self._numbers = [number for number, visit in enumerate(run["visits"]) if "navigation" in visit]
 
     def spent_s(self) -> float:
@@ -106,6 +109,38 @@ class Loading:
             browser.visit(options, spawn=partial(_in_namespace, proxies.namespaces["squid"]))
         assert proxies.squid is not None
         proxies.squid.settle()
+
+    def warm_caches(self) -> None:
+        """Loads each page once for browsers with warm caches, beside proxies and emulated link."""
+        first: dict[str, int] = {}
+        for number in self._numbers:
+            visit = self._run["visits"][number]
+            if visit["cache"] == "warm":
+                first.setdefault(visit["site"], number)
+        for site, number in first.items():
+            self._warmed[site] = folder = self._new_cache(f"of-site-{number}")
+            options = self._options(number, self._work / f"warming-visit-{number}", is_beside=True)
+            spawn = partial(_in_namespace, self._paths.server)
+            browser.visit(replace(options, cache_dir=folder), spawn=spawn)
+
+    def _new_cache(self, name: str) -> Path:
+        folder = self._work / f"cache-{name}"
+        folder.mkdir(exist_ok=True)
+        # The browser is another user.
+        folder.chmod(0o777)
+        return folder
+
+    def _cache_of(self, number: int) -> Path | None:
+        """Folder of the browser's cache in a visit; None for an empty one that ends with it."""
+        visit = self._run["visits"][number]
+        if visit["cache"] == "shared":
+            return self._new_cache(f"of-{visit['client']}")
+        if visit["cache"] == "cold":
+            return None
+        folder = self._new_cache(f"of-visit-{number}")
+        subprocess.run(["cp", "-a", f"{self._warmed[visit['site']]}/.", folder], check=True)
+        folder.chmod(0o777)
+        return folder
 
     def prepare(self, look: Callable[[], None]) -> None:
         """Starts the browsers of the first visits, and waits until all could navigate."""
@@ -156,7 +191,7 @@ class Loading:
                     fd = self._inside[visits[number]["client"]]
                     self.spoken[number] = wiring.congestion_controls(self._paths, fd, self._remote(number))
                 after = visits[number].get("after")
-                if number not in self._going and after is not None and self._is_loaded(after):
+                if number not in self._going and after is not None and self._is_over(after, number):
                     self._start(number)
             if counters is None and all(map(self._is_loaded, self._numbers)) and self._light_ended():
                 progress = [one.progress for one in self._going.values()]
@@ -182,6 +217,12 @@ class Loading:
     def _is_loaded(self, number: int) -> bool:
         return number in self._going and self._going[number].progress.load_event is not None
 
+    def _is_over(self, number: int, follower: int) -> bool:
+        """Whether the next visit's browser may start: with the cache of this one, which must have ended."""
+        if self._run["visits"][follower]["cache"] == "shared":
+            return number in self._going and self._going[number].has_ended
+        return self._is_loaded(number)
+
     def _due(self, number: int) -> int:
         """When a visit begins, on the monotonic clock in ns."""
         visit = self._run["visits"][number]
@@ -192,14 +233,16 @@ class Loading:
         return loaded + visit["start_ns"]
 
     def _start(self, number: int) -> None:
-        options = self._told[number] = self._options(number, self._work / f"visit-{number}")
+        options = self._options(number, self._work / f"visit-{number}")
+        options = self._told[number] = replace(options, cache_dir=self._cache_of(number))
         spawn = partial(_in_namespace, self._inside[self._run["visits"][number]["client"]])
         self._going[number] = visiting.Visiting(options, spawn)
         self._stack.callback(self._going[number].kill)
 
-    def _options(self, number: int, place: Path) -> browser.BrowserOptions:
+    def _options(self, number: int, place: Path, *, is_beside: bool = False) -> browser.BrowserOptions:
+        """What the browser of a visit is told; ``is_beside``: it goes to the servers and through no proxy."""
         visit, run = self._run["visits"][number], self._run
-        told, proxy = visit["navigation"], squid_of(run)
+        told, proxy = visit["navigation"], None if is_beside else squid_of(run)
         place.mkdir(mode=0o755)
         return browser.BrowserOptions(
             url=told["url"],

@@ -127,12 +127,14 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         if visits:
             start("server", ["replay"], paths.server, nice=_NICE if behind else 0)
         visiting = loading.Loading(run, work, paths, inside, parts, stack, tls_secrets=bool(captures))
-        if route.proxies:
+        if visits:
             parts["server"].wait_ready()
+        if route.proxies:
             stack.callback(proxies.kill)
             proxies.begin()
             if proxies.is_warm:
                 visiting.warm(proxies)
+        visiting.warm_caches()
         measured_from = time.monotonic_ns() - run["epoch_ns"]
         earlier = {end: wiring.counts(paths, end) for end in ("client", "server")}
         changing = run["segments"][0]["changes_wait"]

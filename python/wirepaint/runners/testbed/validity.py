@@ -6,6 +6,7 @@ machine makes it ``suspect``. A ``note`` informs the reader and changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from urllib.parse import urldefrag
 from wirepaint.evaluation.axes import HTTP_VERSIONS
 from wirepaint.runners.testbed.browser.contract import UNFINISHED, PageLoad
 from wirepaint.runners.testbed.host import Counters
-from wirepaint.runners.testbed.join import Joined
+from wirepaint.runners.testbed.join import BROWSER_CACHE, Joined
 from wirepaint.runners.testbed.reason import Reason, disturbance
 from wirepaint.runners.testbed.route import Route, hosts_of
 
@@ -110,7 +111,9 @@ def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
 def _visits(loads: Sequence[PageLoad], joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     for load, visit, of_visit in zip(loads, run["visits"], joined.visits, strict=True):
         checks = run["checks"] | run["checks"]["pages"][visit["site"]]
-        site = {**run, "checks": checks, "site": run["sites"][visit["site"]]}
+        # The first page of a user has nothing to share.
+        cache = "cold" if visit["cache"] == "shared" and visit.get("after") is None else visit["cache"]
+        site = {**run, "checks": checks, "site": run["sites"][visit["site"]], "cache": cache}
         for reason in _page(load, of_visit, site):
             yield replace(reason, found=f"{reason.found}{_whose(run, visit)}")
     if joined.strangers:
@@ -147,7 +150,7 @@ def _page(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Re
     yield from _congestion(joined, run)
     yield from _versions(load, joined, run)
     yield from _connections(joined)
-    yield from _cold(load, joined)
+    yield from _cold(load, joined, run["cache"])
     yield from _objects(load, joined, run)
     yield from _only_the_page(load, joined, run)
     yield from _browser(load)
@@ -200,7 +203,7 @@ def _congestion(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     host, own = hosts_of(run)[Route.of(run).first], run["checks"]["own_initial_window"]
     unread = host["name"] == "squid"
     yield from sends_as_asked(joined.served.values(), host, own_window=own, may_be_unread=unread)
-    if not joined.served:
+    if not joined.served and any(row["served_by"] != BROWSER_CACHE for row in joined.tables["object"]):
         yield Reason("congestion", "invalid", "no record of any server connection", host["congestion"])
 
 
@@ -251,14 +254,17 @@ def _connections(joined: Joined) -> Iterator[Reason]:
             yield Reason("connections", "invalid", found, "one record each")
 
 
-def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
-    """Nothing came from an earlier visit."""
+def _cold(load: PageLoad, joined: Joined, cache: str) -> Iterator[Reason]:
+    """Nothing came from an earlier visit, but from a cache that is not ``cold``."""
     fetched: set[str] = set()
     for request in load.requests:
         # A page may use an address twice within the visit.
-        if request.from_cache and request.url not in fetched:
+        if cache == "cold" and request.url not in fetched and (request.from_cache or request.revalidated):
             yield Reason("cold_cache", "invalid", f"{request.url} came from a cache", "a cold cache")
         fetched.add(request.url)
+    if cache == "warm" and not any(request.from_cache or request.revalidated for request in load.requests):
+        yield Reason("warm_cache", "note", "it had nothing of the page", "answers of the first visit")
+    yield from _without_request(joined)
     hosts: set[str | None] = set()
     done = [(c.tls_done, c.number, c) for c in load.connections if c.tls_done is not None]
     for _, _, connection in sorted(done, key=lambda each: each[:2]):
@@ -267,6 +273,17 @@ def _cold(load: PageLoad, joined: Joined) -> Iterator[Reason]:
             found = f"the first connection to {connection.host} resumed a TLS session"
             yield Reason("cold_connections", "invalid", found, "no session of an earlier visit")
         hosts.add(connection.host)
+
+
+def _without_request(joined: Joined) -> Iterator[Reason]:
+    """The server was asked for nothing that the browser's cache gave."""
+    rows = joined.tables["object"]
+    asked = Counter(_key(record["method"], record["url"]) for record in joined.requests)
+    fetched = Counter(_key(r["method"], r["url"]) for r in rows if r["served_by"] != BROWSER_CACHE)
+    cached = {_key(r["method"], r["url"]) for r in rows if r["served_by"] == BROWSER_CACHE}
+    if urls := [url for method, url in cached if asked[method, url] > fetched[method, url]]:
+        found = f"the server was asked for {some(urls)}"
+        yield Reason("warm_cache", "invalid", found, "no request for what came from the cache")
 
 
 def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
@@ -304,17 +321,22 @@ def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator
         if urls := [row["url"] for row in surprises if (row["discovered"] > load.load_event) is late]:
             found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {some(urls)}"
             yield Reason("objects", severity, found, "what the rehearsals asked for")
+    stored = {_key(r.method, r.url) for r in load.requests if r.revalidated}
     heads = {_key(r["method"], r["url"]): r.get("head_bytes", 0) for r in joined.requests}
     heads |= {_key(one.method, one.url): one.head_bytes for one in joined.log}
     for row, resource in loaded:
         if resource is None or row["failed"]:
             continue
+        is_stored = _key(row["method"], row["url"]) in stored
+        body = 0 if is_stored else resource["wire_bytes"]
         if (row["status"], resource["status"]) == (206, 200):
             continue  # the browser asks for media in parts
         if row["status"] != resource["status"]:
             found = f"status {row['status']} of {row['url']}"
             yield Reason("status", "invalid", found, str(resource["status"]))
-        elif (body := resource["wire_bytes"]) and not 300 <= row["status"] < 400 and row["method"] != "HEAD":
+        elif row["served_by"] == BROWSER_CACHE:
+            continue
+        elif (body or is_stored) and not 300 <= row["status"] < 400 and row["method"] != "HEAD":
             head = heads.get(_key(row["method"], row["url"]), 0)
             most = body + head + HEADERS_FRAMING + round(FRAMING_SHARE * body)
             if not body <= row["encoded_bytes"] <= most:

@@ -50,6 +50,8 @@ class BrowserOptions:
     """Seed of the page's random numbers."""
     trace: tuple[str, ...] = ()
     """Categories of the engine's own trace to record until the load event; this costs some time."""
+    cache_dir: Path | None = None
+    """Folder of the HTTP cache, which every user can write; None for one that lasts for the visit."""
     tls_secrets: bool = False
     """Writes the secrets of its TLS connections into ``key_log``."""
     binary: Path | None = None
@@ -128,6 +130,9 @@ class Request:
     encoded_bytes: int = 0
     decoded_bytes: int = 0
     from_cache: bool = False
+    """The browser's cache gave the answer, without a request on the network."""
+    revalidated: bool = False
+    """The browser's cache gave the body, after the server's 304."""
     failed: str | None = None
     in_viewport: bool = False
     """Its object appears in the first view port."""

@@ -58,11 +58,18 @@ class Exchange:
     """Bytes that came with the head of the response."""
     decoded_bytes: int = 0
     from_cache: bool = False
+    wire_status: int | None = None
+    """Status of the server's answer; ``status`` is the one that the page sees."""
     failed: str | None = None
     done: bool = False
     asked_priority: str = ""
     stack: tuple[str, ...] = ()
     """Addresses of the scripts that ran when the request was made, the innermost first."""
+
+    @property
+    def revalidated(self) -> bool:
+        """Whether the server answered with 304, and the cache gave the body."""
+        return self.wire_status == 304 and self.status != 304
 
     @property
     def base_id(self) -> str:
@@ -110,6 +117,7 @@ class Exchanges:
         self._handlers: dict[str, EventHandler] = {
             "Network.requestWillBeSent": self._will_be_sent,
             "Network.responseReceived": self._response,
+            "Network.responseReceivedExtraInfo": self._on_wire,
             "Network.dataReceived": self._data,
             "Network.loadingFinished": self._finished,
             "Network.loadingFailed": self._failed,
@@ -165,6 +173,10 @@ class Exchanges:
             exchange.answered(params["response"])
             exchange.type = TYPES.get(params.get("type", ""), exchange.type)
             self.last_event = params["timestamp"]
+
+    def _on_wire(self, method: str, params: dict[str, Any], session: str | None) -> None:
+        if exchange := self._open.get(params["requestId"]):
+            exchange.wire_status = params["statusCode"]
 
     def _data(self, method: str, params: dict[str, Any], session: str | None) -> None:
         if exchange := self._open.get(params["requestId"]):

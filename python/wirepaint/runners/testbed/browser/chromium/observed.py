@@ -29,8 +29,13 @@ class Observed:
         self, exchanges: Sequence[Exchange], log: netlog.NetLog, epoch_ns: int, visible: Collection[str] = ()
     ) -> None:
         self._epoch_ns = epoch_ns
+        # DevTools calls an answer cached that the server had to confirm.
+        exchanges = [
+            replace(exchange, from_cache=exchange.from_cache and not exchange.revalidated)
+            for exchange in exchanges
+        ]
         fetched = [exchange for exchange in exchanges if not exchange.from_cache]
-        pairs, self.unseen = _pair(fetched, log.requests)
+        pairs, self.unseen = _pair(fetched, log.requests, {urldefrag(each.url).url for each in exchanges})
         self.requests = [self._request(exchange, pairs.get(exchange.id), visible) for exchange in exchanges]
         self.connections = [self._connection(connection, fetched) for connection in log.connections]
 
@@ -79,6 +84,7 @@ class Observed:
             encoded_bytes=encoded,
             decoded_bytes=exchange.decoded_bytes,
             from_cache=exchange.from_cache,
+            revalidated=exchange.revalidated,
             failed=exchange.failed,
             in_viewport=exchange.base_id in visible,
             stack=exchange.stack,
@@ -112,9 +118,12 @@ def _cache(headers: Mapping[str, str]) -> str | None:
 
 
 def _pair(
-    exchanges: Sequence[Exchange], requests: Sequence[netlog.Request]
+    exchanges: Sequence[Exchange], requests: Sequence[netlog.Request], known: set[str]
 ) -> tuple[Mapping[str, netlog.Request], list[str]]:
-    """NetLog's request for each exchange, and the addresses of requests without an exchange."""
+    """NetLog's request for each exchange, and the addresses of requests without an exchange.
+
+    ``known`` are the addresses of all exchanges, those from the cache included.
+    """
     waiting: dict[tuple[str, str], list[netlog.Request]] = defaultdict(list)
     for request in requests:
         waiting[request.method, urldefrag(request.url).url].append(request)
@@ -126,14 +135,13 @@ def _pair(
         same = [c for c in candidates if exchange.connection and c.connection == exchange.connection]
         pairs[exchange.id] = (same or candidates)[0]
         candidates.remove(pairs[exchange.id])
-    known = {urldefrag(exchange.url).url for exchange in exchanges}
     # HSTS: the browser turned http:// into https:// without asking the network.
-    known |= {f"http:{url.removeprefix('https:')}" for url in known if url.startswith("https:")}
+    known = known | {f"http:{url.removeprefix('https:')}" for url in known if url.startswith("https:")}
     unseen = [
         request.url
         for left in waiting.values()
         for request in left
-        # A cache may answer a repeated request without the network.
+        # A cache may answer a request without the network.
         if request.connection is not None or urldefrag(request.url).url not in known
     ]
     return pairs, unseen

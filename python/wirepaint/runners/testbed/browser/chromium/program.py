@@ -106,7 +106,8 @@ def arguments(options: BrowserOptions) -> list[str]:
     # Math.random() repeats from visit to visit, so pages that draw cache busters repeat too.
     seed = f"--js-flags=--random-seed={options.seed % 2**31 or 1}"
     secrets = [f"--ssl-key-log-file={options.key_log}"] if options.tls_secrets else []
-    more = [*HTTP_FLAGS[options.http], *through, *trust, *secrets, seed]
+    cache = [f"--disk-cache-dir={options.cache_dir}"] if options.cache_dir else []
+    more = [*HTTP_FLAGS[options.http], *through, *trust, *secrets, *cache, seed]
     return command_line(
         options.home, netlog_file(options), options.viewport, rules=rules, more=more, binary=options.binary
     )

@@ -110,6 +110,8 @@ def _request(record: dict[str, Any], visit: int) -> Request:
         id=_id(visit, record["number"]),
         frame="",
         asked_priority=record["priority"],
+        from_cache=record["cached"] == "fresh",
+        revalidated=record["cached"] == "stale",
         failed=None if record["last_byte"] is not None else UNFINISHED,
         chunks=[Chunk(time, size) for time, size in record["chunks"]],
     )
