@@ -23,14 +23,16 @@ import polars as pl
 
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
-from wirepaint.dataplane.description import Direction, Run
+from wirepaint.dataplane.description import Direction, Flow, Host, Run
 from wirepaint.errors import PageTimeout, Refused, RunFailed
+from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results import durable, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import DISK_ERRORS
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
     BASELINE_SYSCTLS,
+    CLIENT_CONGESTION,
     browser_of,
     client_congestion,
     controls,
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
+PEP_OPENS_NS = 5_000_000_000
+"""Time before the visits in which a PEP opens the connections between its sides."""
 TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
@@ -118,24 +122,25 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     place = placed(run, used)
-    slower = [
-        [(direction, drawn.randint(*HOST_DELAY_NS)) for direction in (segment.down, segment.up)]
-        for segment in place["segments"]
-    ]
+    main, *others = [(segment.down, segment.up) for segment in place["segments"]]
+    slower = [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in main]]
     graphs, of_visits = load_graphs(run)
+    lead_ns = PEP_OPENS_NS if run.proxy.has_pep else 0
     visits = [
         visit_of(
             run,
             asked,
-            later_ns=drawn.randrange(TICKS_NS),
+            later_ns=drawn.randrange(TICKS_NS) + (lead_ns if asked.after is None else 0),
             page=page.name,
             browser=browser_of(run.users[asked.user]),
         )
         for asked, page in zip(run.visits, of_visits, strict=True)
     ]
+    # Last, so that a run with proxies draws what one without does.
+    slower += [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in both] for both in others]
     # Changes of the path count from the beginning of the flows, else of the first visit.
     began = [visit.start_ns for visit in visits if visit.after is None]
-    origin_ns = 0 if run.flows else min(began)
+    origin_ns = lead_ns if run.flows else min(began)
     place["segments"] = [
         replace(segment, down=_slower(*down, origin_ns), up=_slower(*up, origin_ns))
         for segment, (down, up) in zip(place["segments"], slower, strict=True)
@@ -151,9 +156,17 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
         browsers=modelled(run.users),
         pages=graphs,
         visits=visits,
-        flows=flows(run, used),
-        until_ns=round(run.longest_s * 1e9) + TICKS_NS * len(visits),
+        flows=[_later(flow, lead_ns) for flow in flows(run, used)],
+        until_ns=round(run.longest_s * 1e9) + lead_ns + TICKS_NS * len(visits),
     )
+
+
+def _later(flow: Flow, later_ns: int) -> Flow:
+    """The flow, begun later; times of one that waits for another one count from that one's end."""
+    if flow.after is not None:
+        return flow
+    stop_ns = None if flow.stop_ns is None else flow.stop_ns + later_ns
+    return replace(flow, start_ns=flow.start_ns + later_ns, stop_ns=stop_ns)
 
 
 def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
@@ -222,13 +235,17 @@ def _differing(run: ResolvedRun, connections: pl.DataFrame, began: pl.DataFrame)
         flow = of_flows.get(named.get(connection, ""))
         own = flow.congestion if flow is not None and flow.sender == "server" else None
         asked = own or run.congestion
-        seen.add((used, window, retransmitted > 0, asked.simulated, asked.own_initial_window))
-    for used, window, retransmitted, congestion, own_window in sorted(seen):
+        expected = (asked.simulated, run.initial_window, asked.own_initial_window)
+        if run.proxy.has_pep and flow is None:
+            # It meets the browsers before the scenario's link.
+            expected = (NATIVE[CLIENT_CONGESTION][0], Host.initial_window, False)
+        seen.add((used, window, retransmitted > 0, *expected))
+    for used, window, retransmitted, congestion, asked_window, own_window in sorted(seen):
         if used != congestion:
             yield {"severity": "invalid", "check": "congestion", "found": used, "expected": congestion}
-        if window == run.initial_window or own_window:
+        if window == asked_window or own_window:
             continue
         # RFC 5681 section 3.1: after the loss of a SYN-ACK the initial window is one segment.
         severity = "note" if window == 1 and retransmitted else "invalid"
-        expected = str(run.initial_window)
-        yield {"severity": severity, "check": "initial_window", "found": str(window), "expected": expected}
+        found = {"found": str(window), "expected": str(asked_window)}
+        yield {"severity": severity, "check": "initial_window", **found}

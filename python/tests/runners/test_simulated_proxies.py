@@ -1,0 +1,82 @@
+"""Proxies in the simulator: through the pool, by the real program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from wirepaint.evaluation import plan
+from wirepaint.metrics import table
+from wirepaint.results import Results, trace
+from wirepaint.runners import backends, pool, simulator
+from wirepaint.runners.progress import Lines
+
+EVALUATION = """
+title = "Simulated proxies"
+backend = "simulator"
+warmup = false
+[scenarios]
+network = ["geo-satellite"]
+congestion = ["hybla"]
+http = ["h1"]
+proxy = ["none", "squid", "split", "pep", "edge", ["squid", "pep"]]
+[[proxies]]
+name = "edge"
+warm = true
+tls = "terminate"
+[[proxies]]
+name = "split"
+kind = "split"
+network = "lte"
+[[user_agents]]
+pages = ["photos"]
+visits = 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def test_every_kind_of_proxy_loads_the_page_and_says_who_answered(tmp_path: Path) -> None:
+    file = tmp_path / "evaluation.toml"
+    file.write_text(EVALUATION)
+    pool.carry_out(plan(file), tmp_path / "results", [backends.simulator()], Lines())
+    results = Results.open(tmp_path / "results")
+    runs = results.runs()
+    assert set(runs["verdict"]) == {"valid"}, runs["reasons"].to_list()
+    measured = {row["proxy"]: row for row in table(results).iter_rows(named=True)}
+    assert set(measured) == {"none", "squid", "split", "pep", "edge", "squid+pep"}
+    # The share of the bytes that a warm squid answered on the testbed (decision 21).
+    assert measured["edge"]["cache_hit_share"] == pytest.approx(99.7, abs=0.1)
+    load = {proxy: row["page_load_time"] for proxy, row in measured.items()}
+    assert load["squid"] > load["none"] > load["pep"]
+    for folder in (tmp_path / "results/runs").iterdir():
+        [proxy] = trace.read_table(folder, "run")["proxy"]
+        served = set(trace.read_table(folder, "object")["served_by"])
+        assert served == ({"cache hit", "cache miss"} if proxy == "edge" else {"origin"}), proxy
+        connections = trace.read_table(folder, "connection")
+        assert set(connections["client_address"]) == {"10.64.0.2"}
+        assert set(connections["server_port"]) == (
+            {3128} if proxy in ("squid", "edge", "squid+pep") else {443}
+        )
+        sampled = trace.read_table(folder, "tcp")
+        sender = {"none": "server", "edge": "squid", "pep": "ground", "squid+pep": "ground"}.get(proxy, proxy)
+        assert set(sampled["host"]) == {sender}
+        assert sampled.filter(pl.col("cwnd") > 10).height > 0
+
+
+def test_a_run_with_a_proxy_draws_what_one_without_does(tmp_path: Path) -> None:
+    file = tmp_path / "evaluation.toml"
+    file.write_text(EVALUATION)
+    said = {run.proxy.name: simulator.describe(run, tmp_path) for run in plan(file).runs}
+    plain = said.pop("none")
+    for name, run in said.items():
+        assert run.segments[0] == plain.segments[0], name
+        lead_ns = simulator.PEP_OPENS_NS if "pep" in name else 0
+        assert [visit.start_ns - lead_ns for visit in run.visits] == [
+            visit.start_ns for visit in plain.visits
+        ]
