@@ -4,7 +4,7 @@
 //! `{"ready": true, ...}` when it serves, stops on SIGTERM or SIGINT, and prints one JSON line
 //! with its summary at the end. Errors go to stderr in one line; exit 2 is bad input, 1 a failure.
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,6 +58,14 @@ enum Verb {
         #[arg(long)]
         host: String,
     },
+    /// Accelerate pages over a slow segment: one side of a pair of proxies, until SIGTERM or SIGINT.
+    Pep {
+        /// The run description.
+        run: PathBuf,
+        /// The side near the clients, or the one near the servers.
+        #[arg(long)]
+        side: Side,
+    },
     /// Carry out the flows of a run: the servers' ends here, the clients' in another network namespace.
     Flows {
         /// The run description.
@@ -89,6 +97,12 @@ enum Verb {
     /// Congestion controls: what exists, loading them into the kernel, acknowledgement scripts.
     #[command(subcommand)]
     Cc(Cc),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Side {
+    Remote,
+    Ground,
 }
 
 #[derive(Subcommand)]
@@ -150,6 +164,8 @@ fn main() -> ExitCode {
         Verb::Probe { request } => emulator_ended(wirepaint_emulator::probe::command(&request)),
         Verb::Replay { run } => wirepaint_replay_server::command(&run),
         Verb::Split { run, host } => wirepaint_proxy::split(&run, &host),
+        Verb::Pep { run, side: Side::Remote } => wirepaint_proxy::pep(&run, wirepaint_proxy::Side::Remote),
+        Verb::Pep { run, side: Side::Ground } => wirepaint_proxy::pep(&run, wirepaint_proxy::Side::Ground),
         Verb::Flows { run, client_namespace } => wirepaint_traffic::command(&run, client_namespace),
         Verb::Light { run, client_namespace, ca_spki_sha256, waits } => {
             let ca_spki_sha256 = ca_spki_sha256.as_deref();

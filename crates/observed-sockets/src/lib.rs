@@ -30,6 +30,16 @@ pub fn set_congestion(socket: &impl AsRawFd, name: &str) -> io::Result<()> {
     set(socket, libc::TCP_CONGESTION, name.as_bytes())
 }
 
+/// Lets a socket that listens accept connections to any address; needs CAP_NET_ADMIN.
+pub fn set_transparent(socket: &impl AsRawFd) -> io::Result<()> {
+    set_at(socket, libc::SOL_IP, libc::IP_TRANSPARENT, &1i32.to_ne_bytes())
+}
+
+/// Marks what a socket sends with a code point (RFC 2474), 0 to 63.
+pub fn set_code_point(socket: &impl AsRawFd, code_point: u8) -> io::Result<()> {
+    set_at(socket, libc::SOL_IP, libc::IP_TOS, &(i32::from(code_point) << 2).to_ne_bytes())
+}
+
 /// A second descriptor of a connection, for queries independent of the owner of the first.
 pub struct Socket(OwnedFd);
 
@@ -142,12 +152,16 @@ impl Socket {
     }
 }
 
-fn set(socket: &impl AsRawFd, option: libc::c_int, value: &[u8]) -> io::Result<()> {
+fn set(socket: &impl AsRawFd, option: c_int, value: &[u8]) -> io::Result<()> {
+    set_at(socket, libc::IPPROTO_TCP, option, value)
+}
+
+fn set_at(socket: &impl AsRawFd, level: c_int, option: c_int, value: &[u8]) -> io::Result<()> {
     // SAFETY: the pointer and length describe `value`, which outlives the call.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
+            level,
             option,
             value.as_ptr().cast(),
             value.len() as libc::socklen_t,

@@ -3,6 +3,7 @@
 use std::net::SocketAddrV4;
 use std::path::Path;
 use wirepaint_run::RunError;
+use wirepaint_serving::CertificateError;
 
 /// Why a proxy could not be started or could not finish.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,9 @@ pub enum Failure {
         /// The kernel's error.
         source: std::io::Error,
     },
+    /// The certificates could not be made.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// A system call failed.
     #[error("{what}: {source}")]
     System {

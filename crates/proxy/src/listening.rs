@@ -3,9 +3,8 @@
 use crate::Failure;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::AsRawFd;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use wirepaint_observed_sockets::set_congestion;
+use wirepaint_observed_sockets::{set_congestion, set_transparent};
 
 /// Largest backlog of connections not yet accepted; the kernel cuts it to `somaxconn`.
 const BACKLOG: u32 = 4096;
@@ -36,8 +35,18 @@ pub fn listen(socket: TcpSocket, address: SocketAddrV4, congestion: &str) -> io:
 
 /// Opens a connection with a congestion control. Its local address is left to the route.
 pub async fn connect(address: SocketAddrV4, congestion: &str) -> io::Result<TcpStream> {
+    connect_prepared(address, congestion, |_| Ok(())).await
+}
+
+/// The same; `prepare` is called with the socket before it is connected.
+pub async fn connect_prepared(
+    address: SocketAddrV4,
+    congestion: &str,
+    prepare: impl Fn(&TcpSocket) -> io::Result<()>,
+) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     set_congestion(&socket, congestion)?;
+    prepare(&socket)?;
     let stream = socket.connect(address.into()).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
@@ -49,19 +58,4 @@ pub fn v4(address: io::Result<SocketAddr>) -> io::Result<SocketAddrV4> {
         SocketAddr::V4(address) => Ok(address),
         SocketAddr::V6(address) => Err(io::Error::other(format!("found {address}, accepted: IPv4"))),
     }
-}
-
-fn set_transparent(socket: &impl AsRawFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the pointer and length describe `on`, which outlives the call.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_IP,
-            libc::IP_TRANSPARENT,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::rc::Rc;
 use wirepaint_observed_sockets::{Observed, Socket, monotonic};
@@ -61,6 +61,63 @@ struct Refused {
     carries: ConnectionId,
 }
 
+/// Why the PEP fetched something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum From {
+    /// A browser asked for it.
+    Asked,
+    /// It is sent ahead of the browser.
+    Ahead,
+}
+
+/// A request at one side of the PEP: at the remote side of a browser, and answers that came ahead and that no browser
+/// asked for; at the ground side to an origin.
+#[derive(Serialize)]
+pub struct Exchange {
+    /// When it began.
+    pub time: u64,
+    /// Of the user's connection.
+    pub client_address: Ipv4Addr,
+    /// Of the user's connection; of something sent ahead, of the one that asked for its page.
+    pub client_port: u16,
+    /// HTTP method.
+    pub method: String,
+    /// Full address.
+    pub url: String,
+    /// Whether the answer came ahead.
+    pub from: From,
+    /// A browser asked for it.
+    pub wanted: bool,
+    /// HTTP status of the answer; null if it had none.
+    pub status: Option<u16>,
+    /// Bytes of the answer's body as the origin sends it.
+    pub body_bytes: u64,
+    /// Bytes of the same between the two sides, after compression, with the head.
+    pub link_bytes: u64,
+    /// Position in `connections`: at the remote side the browser's, at the ground side the one to the origin.
+    pub connection: Option<ConnectionId>,
+    /// The answer ended as its origin ended it.
+    pub whole: bool,
+}
+
+/// Index of an exchange's record.
+#[derive(Clone, Copy, Debug)]
+pub struct ExchangeId(usize);
+
+/// What went over the connections between the sides of the PEP, as one side counts it.
+#[derive(Debug, Serialize)]
+pub struct Ahead {
+    /// Answers that were sent ahead.
+    pub objects: usize,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Answers that were sent ahead and that no browser asked for.
+    pub unused_objects: usize,
+    /// Bytes of these.
+    pub unused_bytes: u64,
+}
+
 /// The line that a proxy prints at its end.
 #[derive(Debug, Serialize)]
 pub struct Summary {
@@ -76,6 +133,12 @@ pub struct Summary {
     pub congestion_differs: usize,
     /// Connections with another initial window than asked for.
     pub initial_window_differs: usize,
+    /// Requests; of the PEP.
+    pub exchanges: usize,
+    /// Of the PEP.
+    pub ahead: Ahead,
+    /// Connections between the sides of the PEP that ended before the run did, each with the reason.
+    pub lost: Vec<String>,
 }
 
 /// How the connections of each direction are asked to send: congestion control, initial window.
@@ -98,6 +161,8 @@ pub struct Records {
 struct Inner {
     connections: Vec<Connection>,
     refused: Vec<Refused>,
+    exchanges: Vec<Exchange>,
+    lost: Vec<String>,
 }
 
 impl Records {
@@ -155,6 +220,23 @@ impl Records {
         self.inner.borrow_mut().refused.push(Refused { address, time, reason, carries });
     }
 
+    /// A request begins.
+    pub fn exchange(&self, exchange: Exchange) -> ExchangeId {
+        let exchanges = &mut self.inner.borrow_mut().exchanges;
+        exchanges.push(exchange);
+        ExchangeId(exchanges.len() - 1)
+    }
+
+    /// Changes the record of a request.
+    pub fn note(&self, id: ExchangeId, change: impl FnOnce(&mut Exchange)) {
+        change(&mut self.inner.borrow_mut().exchanges[id.0]);
+    }
+
+    /// A connection between the sides of the PEP ended.
+    pub fn lost(&self, reason: String) {
+        self.inner.borrow_mut().lost.push(reason);
+    }
+
     /// So many bytes were read from a connection.
     pub fn received(&self, id: ConnectionId, bytes: usize) {
         self.inner.borrow_mut().connections[id.0].bytes_received += bytes as u64;
@@ -199,7 +281,17 @@ impl Records {
             };
             inner.connections.iter().filter(|each| of(each, asked_for(each))).count()
         };
+        let ahead = || inner.exchanges.iter().filter(|each| each.from == From::Ahead);
+        let unused = || ahead().filter(|each| !each.wanted);
         Ok(Summary {
+            exchanges: inner.exchanges.len(),
+            ahead: Ahead {
+                objects: ahead().count(),
+                bytes: ahead().map(|each| each.link_bytes).sum(),
+                unused_objects: unused().count(),
+                unused_bytes: unused().map(|each| each.link_bytes).sum(),
+            },
+            lost: inner.lost.clone(),
             accepted: of(Opened::Accepted).count(),
             opened: of(Opened::Opened).count(),
             refused: inner.refused.len(),

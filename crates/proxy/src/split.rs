@@ -59,13 +59,14 @@ pub fn serve(path: &Path, run: &Run, name: &str) -> Result<(), Failure> {
         elsewhere: elsewhere.collect(),
         records: records.clone(),
     });
-    stage::play(run, &records, async || {
+    let begin = async || {
         for port in ports {
             let listener = listening::transparent(port, &host.congestion)?;
             tokio::task::spawn_local(accept(listener, split.clone()));
         }
         Ok(())
-    })
+    };
+    stage::play(run, &records, begin, || {})
 }
 
 fn address(run: &Run, name: &str) -> Option<Ipv4Addr> {

@@ -35,8 +35,8 @@ pub fn host<'a>(path: &Path, run: &'a Run, name: &str) -> Result<(&'a Host, &'a 
     Ok((host, upstream))
 }
 
-/// Runs a proxy until SIGTERM or SIGINT. `begin` opens its sockets and starts its tasks.
-pub fn play<F>(run: &Run, records: &Rc<Records>, begin: F) -> Result<(), Failure>
+/// Runs a proxy until SIGTERM or SIGINT. `begin` opens its sockets and starts its tasks, `end` completes the records.
+pub fn play<F>(run: &Run, records: &Rc<Records>, begin: F, end: impl FnOnce()) -> Result<(), Failure>
 where
     F: AsyncFnOnce() -> Result<(), Failure>,
 {
@@ -56,6 +56,7 @@ where
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        end();
         say(&records.finish(file)?)
     })
 }

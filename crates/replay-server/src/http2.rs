@@ -11,7 +11,6 @@ use crate::http1::IDLE_TIME;
 use crate::matching::{Matched, Target};
 use crate::records::{Asked, ConnectionId, RequestId};
 use crate::site::{Origins, Site};
-use crate::tap::{Seen, Tap};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
@@ -25,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, timeout};
 use wirepaint_http_model::{Change, Priority, Schedule};
 use wirepaint_observed_sockets::Socket;
+use wirepaint_serving::{Seen, Tap};
 
 /// Time for the client's preface.
 const OPENING_TIME: Duration = Duration::from_secs(30);

@@ -6,10 +6,8 @@
 //!
 //! ```text
 //! server ─► recording ─► matching, headers, ranges     the response
-//!    │  └─► tls                                        the run's own certificate authority
 //!    ├────► http1 ──────────────┐
 //!    └────► http2 ─► priority   ├─► answer             its sending
-//!              └───► tap        │
 //!           socket, clock, records             the kernel, time, results
 //! ```
 //!
@@ -28,12 +26,11 @@ mod records;
 mod server;
 mod site;
 mod socket;
-mod tap;
-mod tls;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wirepaint_run::{Run, RunError};
+use wirepaint_serving::CertificateError;
 
 /// Why the server could not be started or could not finish.
 #[derive(Debug, thiserror::Error)]
@@ -74,13 +71,8 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// The certificates could not be made.
-    #[error("certificate for {host:?}: {reason}")]
-    Certificate {
-        /// Host name.
-        host: String,
-        /// The library's error.
-        reason: String,
-    },
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
 }
 
 impl Failure {

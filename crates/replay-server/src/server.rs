@@ -5,7 +5,6 @@ use crate::recording::Recording;
 use crate::records::{ConnectionId, Records, Summary};
 use crate::site::{Origins, Site};
 use crate::socket;
-use crate::tls::Authority;
 use crate::{Failure, http1, http2, records};
 use std::io::Write;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -18,13 +17,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use wirepaint_observed_sockets::Socket;
 use wirepaint_run::{Host, Proxy, Role, Run, process};
+use wirepaint_serving::{AUTHORITY, Authority};
 
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 /// Interval of checks of the event loop; at least half of a pause of this length is seen.
 const LOOK_NS: u64 = 10_000_000;
-/// File in the run's work folder with the authority's certificate and key, if a proxy ends TLS.
-const AUTHORITY: &str = "authority.pem";
 /// Numeric user and group of the server, which reads recordings of strangers. They differ from the browser's, so
 /// that neither can affect the other.
 const USER: u32 = 65_533;

@@ -58,7 +58,7 @@ impl Folder {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Starts a proxy and waits until it is ready.
+    /// Starts a part and waits until it is ready.
     pub fn start(&self, verb: &str, run: &Value, last: &str) -> Running {
         let mut child = self.command(verb, run, last).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -66,7 +66,7 @@ impl Folder {
         stdout.read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).expect("a ready line");
         assert_eq!(ready["ready"], true);
-        Running { child, stdout }
+        Running { child, stdout, ready }
     }
 
     /// The records of a proxy's host.
@@ -86,6 +86,7 @@ impl Drop for Folder {
 pub struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    pub ready: Value,
 }
 
 impl Running {
@@ -145,5 +146,43 @@ impl Split {
         let running = folder.start("split", &run, "split");
         let origin = format!("{}:{port}", address(1)).parse().unwrap();
         (Split { folder, running, origin }, server)
+    }
+}
+
+/// Both sides of the PEP before an origin.
+pub struct Pep {
+    pub folder: Folder,
+    pub remote: Running,
+    pub ground: Running,
+}
+
+/// The description of a run with a PEP. `origins` are names with their scheme; each has the address of its place,
+/// clients connect to `port`, the servers listen on `listen_port`.
+pub fn pep_run(folder: &Folder, origins: &[(&str, &str)], port: u16, listen_port: u16) -> Value {
+    let origins = origins.iter().enumerate().map(|(place, (scheme, host))| {
+        json!({"address": address(place as u8 + 1), "port": port, "listen_port": listen_port,
+               "encrypted": *scheme == "https", "host": host})
+    });
+    json!({
+        "format": 5, "id": "test", "seed": 1, "trace_dir": folder.0, "work_dir": folder.0,
+        "hosts": [
+            {"name": "client", "role": "client", "congestion": "reno", "address": "127.0.0.1"},
+            {"name": "remote", "role": "proxy", "congestion": "reno", "upstream": {"congestion": "reno"}},
+            {"name": "ground", "role": "proxy", "congestion": "cubic", "address": "127.0.0.1",
+             "upstream": {"congestion": "reno"}},
+            {"name": "server", "role": "server", "congestion": "reno"}],
+        "proxies": [{"kind": "pep", "remote": "remote", "ground": "ground", "port": free_port(), "connections": 3,
+                     "multiplexed": true, "compression": "none", "schedule": "fair", "ahead": "none",
+                     "buffer_bytes": 4 << 20}],
+        "sites": {"a": {"responses": [], "origins": origins.collect::<Vec<_>>()}},
+    })
+}
+
+impl Pep {
+    /// Starts both sides.
+    pub fn start(folder: Folder, run: &Value) -> Pep {
+        let ground = folder.start("pep", run, "ground");
+        let remote = folder.start("pep", run, "remote");
+        Pep { folder, remote, ground }
     }
 }

@@ -1,0 +1,450 @@
+//! The side near the servers: it fetches, looks ahead and decides what goes over the connections next.
+//!
+//! ```text
+//! accepting ─► Ground ◄─ fetching ─► pool     requests; what is to be sent; one request to an origin
+//!                            └─────► markup, ahead     what a page needs
+//! ```
+
+mod accepting;
+mod ahead;
+mod fetching;
+mod markup;
+mod pool;
+
+pub use accepting::begin;
+
+use super::Settings;
+use super::exchange::{Request, Serves, priority_of, serves, varies};
+use super::link::{Out, Receiver};
+use super::remote::BODY_WINDOW;
+use super::wire::{End, Frame, Malformed};
+use crate::records::Records;
+use bytes::{Bytes, BytesMut};
+use pool::Pool;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::rc::Rc;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::AbortHandle;
+use wirepaint_http_model::Priority;
+use wirepaint_pep_model::{Grant, PepSchedule, SMALL_FRAME, Scheduler, Wanted};
+use wirepaint_run::{Ahead, Compression};
+
+/// Bytes that wait on a connection before its next turn: with the fair order few, so that urgent answers overtake.
+const ROOM_FAIR: usize = 4 * SMALL_FRAME as usize;
+const ROOM_ARRIVAL: usize = 128 * 1024;
+/// Parts of a request's body that wait for the origin: as many bytes as the remote side may send.
+const PARTS: usize = BODY_WINDOW as usize;
+/// Most requests and answers sent ahead at a time.
+const STREAMS: usize = 16 * 1024;
+
+/// What the tasks of the ground side share.
+pub struct Ground {
+    inner: RefCell<Inner>,
+    /// Bytes left this side's memory, or the remote side's.
+    room: Notify,
+    pool: Pool,
+    /// Where to connect for a scheme, host and port of a page.
+    known: BTreeMap<(bool, String, u16), SocketAddrV4>,
+    classes: BTreeMap<Ipv4Addr, usize>,
+    compression: Compression,
+    ahead: Ahead,
+    rehearsed: BTreeMap<String, Vec<String>>,
+    buffer_bytes: u64,
+    records: Rc<Records>,
+}
+
+struct Inner {
+    scheduler: Scheduler,
+    /// `None` until the remote side has opened it.
+    outs: Vec<Option<Rc<Out>>>,
+    streams: BTreeMap<u32, Stream>,
+    /// Number of the next answer that is sent ahead.
+    next: u32,
+    /// Bytes in this side's memory; those of answers that nobody asked for.
+    held: u64,
+    held_ahead: u64,
+    /// Bytes that are sent, or about to be, and that the remote side has not passed on; the same.
+    outstanding: u64,
+    outstanding_ahead: u64,
+    /// Addresses that were looked at ahead, by user; of the present page.
+    looked_at: BTreeMap<Ipv4Addr, BTreeSet<String>>,
+}
+
+/// An answer.
+struct Stream {
+    user: Ipv4Addr,
+    class: usize,
+    wanted: Wanted,
+    /// Of one sent ahead: the request that was made up, and the answer's head once it is known.
+    promise: Option<Request>,
+    head: Option<super::exchange::AnswerHead>,
+    /// The scheduler knows it.
+    is_scheduled: bool,
+    queue: VecDeque<Bytes>,
+    queued: u64,
+    /// Bytes that the scheduler may send.
+    offered: u64,
+    /// Bytes that are sent and that the remote side has not passed on.
+    outstanding: u64,
+    offset: u64,
+    end: Option<End>,
+    /// The end is sent.
+    is_over: bool,
+    /// Takes parts of the request's body.
+    upload: Option<mpsc::Sender<Option<Bytes>>>,
+    fetch: Option<AbortHandle>,
+}
+
+impl Stream {
+    fn is_ahead(&self) -> bool {
+        self.wanted == Wanted::Ahead
+    }
+}
+
+impl Ground {
+    fn new(settings: &Settings, pool: Pool, records: Rc<Records>) -> Rc<Ground> {
+        let known = settings.origins.iter().flat_map(|(&address, origins)| {
+            origins
+                .hosts
+                .iter()
+                .map(move |host| ((origins.encrypted, host.to_ascii_lowercase(), address.port()), address))
+        });
+        let inner = Inner {
+            scheduler: Scheduler::new(settings.policy.clone()),
+            outs: vec![None; settings.policy.connection_count()],
+            streams: BTreeMap::new(),
+            next: 2,
+            held: 0,
+            held_ahead: 0,
+            outstanding: 0,
+            outstanding_ahead: 0,
+            looked_at: BTreeMap::new(),
+        };
+        Rc::new(Ground {
+            inner: RefCell::new(inner),
+            room: Notify::new(),
+            pool,
+            known: known.collect(),
+            classes: settings.classes.clone(),
+            compression: settings.compression,
+            ahead: settings.ahead,
+            rehearsed: settings.rehearsed.clone(),
+            buffer_bytes: settings.buffer_bytes,
+            records,
+        })
+    }
+
+    /// The class of a user; the last one of an address that the run does not know.
+    fn class(&self, user: Ipv4Addr) -> usize {
+        let last = self.inner.borrow().scheduler.policy().class_count() - 1;
+        self.classes.get(&user).copied().unwrap_or(last)
+    }
+
+    /// Adds a stream whose answer is fetched; `None` if there are too many.
+    fn add(&self, stream: u32, user: Ipv4Addr, wanted: Wanted, promise: Option<Request>) -> Option<()> {
+        let class = self.class(user);
+        let inner = &mut *self.inner.borrow_mut();
+        if inner.streams.len() >= STREAMS {
+            return None;
+        }
+        let state = Stream {
+            user,
+            class,
+            wanted,
+            promise,
+            head: None,
+            is_scheduled: false,
+            queue: VecDeque::new(),
+            queued: 0,
+            offered: 0,
+            outstanding: 0,
+            offset: 0,
+            end: None,
+            is_over: false,
+            upload: None,
+            fetch: None,
+        };
+        inner.streams.insert(stream, state);
+        Some(())
+    }
+
+    /// Waits until bytes of an answer may be read. Each answer may hold half of what is free, so that a slow one
+    /// leaves room for others; answers that nobody asked for hold half of the memory together.
+    async fn may_read(&self, stream: u32) {
+        loop {
+            let room = self.room.notified();
+            {
+                let inner = self.inner.borrow();
+                let Some(state) = inner.streams.get(&stream) else { return };
+                let free = self.buffer_bytes.saturating_sub(inner.held);
+                let half = !state.is_ahead() || inner.held_ahead < self.buffer_bytes / 2;
+                if half && state.queued < free / 2 {
+                    return;
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// More bytes of an answer are to be sent; `end` says that none follow.
+    fn push(&self, stream: u32, bytes: Bytes, end: Option<End>) {
+        let inner = &mut *self.inner.borrow_mut();
+        let Some(state) = inner.streams.get_mut(&stream).filter(|state| state.end.is_none()) else { return };
+        if !state.is_scheduled {
+            state.is_scheduled = true;
+            inner.scheduler.add(stream, state.user.to_bits(), state.class, state.wanted);
+        }
+        let count = bytes.len() as u64;
+        if count > 0 {
+            state.queue.push_back(bytes);
+            state.queued += count;
+            inner.held += count;
+            if state.is_ahead() {
+                inner.held_ahead += count;
+            }
+        }
+        state.end = end;
+        self.offer(inner, stream);
+        self.pump(inner);
+    }
+
+    /// Offers the scheduler what the remote side has room for. Each answer may have a third of its memory on the
+    /// way, less where others have much; answers that nobody asked for have half of it together.
+    fn offer(&self, inner: &mut Inner, stream: u32) {
+        let Some(state) = inner.streams.get_mut(&stream) else { return };
+        if !state.is_scheduled || state.is_over {
+            return;
+        }
+        let free = self.buffer_bytes.saturating_sub(inner.outstanding);
+        let mut share = (free / 2).saturating_sub(state.offered + state.outstanding);
+        if state.is_ahead() {
+            share = share.min((self.buffer_bytes / 2).saturating_sub(inner.outstanding_ahead));
+        }
+        let count = (state.queued - state.offered).min(share);
+        if count > 0 {
+            state.offered += count;
+            inner.outstanding += count;
+            if state.is_ahead() {
+                inner.outstanding_ahead += count;
+            }
+            inner.scheduler.offer(stream, count);
+        }
+        if state.end.is_some() && state.offered == state.queued {
+            inner.scheduler.finish(stream);
+        }
+    }
+
+    /// Sends as long as the scheduler finds somebody.
+    fn pump(&self, inner: &mut Inner) {
+        let limit = match inner.scheduler.policy().schedule {
+            PepSchedule::Fair => ROOM_FAIR,
+            PepSchedule::Arrival => ROOM_ARRIVAL,
+        };
+        let mut sent = false;
+        loop {
+            let outs = &inner.outs;
+            let has_room = |connection: usize| {
+                outs[connection].as_ref().is_some_and(|out| !out.is_closed() && out.waiting() < limit)
+            };
+            let Some(Grant { connection, answer, bytes, last }) = inner.scheduler.pick(has_room) else {
+                break;
+            };
+            let Some(out) = outs[connection].clone() else { unreachable!("a closed connection has no room") };
+            let Some(state) = inner.streams.get_mut(&answer) else {
+                unreachable!("a scheduled answer is known")
+            };
+            let end = if last { state.end } else { None };
+            let data = take(&mut state.queue, bytes as usize);
+            out.put(&Frame::Data { stream: answer, offset: state.offset, end, bytes: data });
+            state.offset += bytes;
+            state.queued -= bytes;
+            state.offered -= bytes;
+            state.outstanding += bytes;
+            state.is_over = last;
+            inner.held -= bytes;
+            if state.is_ahead() {
+                inner.held_ahead -= bytes;
+            }
+            if last && state.outstanding == 0 {
+                inner.streams.remove(&answer);
+            }
+            sent = true;
+        }
+        if sent {
+            self.room.notify_waiters();
+        }
+    }
+
+    fn credit(&self, stream: u32, bytes: u64) -> Result<(), Malformed> {
+        let inner = &mut *self.inner.borrow_mut();
+        let state = inner.streams.get_mut(&stream).ok_or(Malformed("stream of a credit"))?;
+        state.outstanding = state.outstanding.checked_sub(bytes).ok_or(Malformed("bytes of a credit"))?;
+        inner.outstanding -= bytes;
+        if state.is_ahead() {
+            inner.outstanding_ahead -= bytes;
+        }
+        if state.is_over && state.outstanding == 0 {
+            inner.streams.remove(&stream);
+        }
+        let waiting = inner.streams.iter().filter(|(_, state)| state.offered < state.queued);
+        let waiting: Vec<u32> = waiting.map(|(&stream, _)| stream).collect();
+        waiting.into_iter().for_each(|stream| self.offer(inner, stream));
+        self.pump(inner);
+        Ok(())
+    }
+
+    /// The browser asks for an answer that is sent ahead, or changes its priority.
+    fn want(&self, stream: u32, priority: Priority) {
+        let inner = &mut *self.inner.borrow_mut();
+        let Some(state) = inner.streams.get_mut(&stream) else { return };
+        if state.is_ahead() {
+            inner.held_ahead -= state.queued;
+            inner.outstanding_ahead -= state.offered + state.outstanding;
+        }
+        state.wanted = Wanted::Asked(priority);
+        inner.scheduler.want(stream, state.wanted);
+        self.offer(inner, stream);
+        self.pump(inner);
+        self.room.notify_waiters();
+    }
+
+    /// Nobody wants an answer any more: what is not sent is discarded.
+    fn cancel(&self, stream: u32) {
+        let inner = &mut *self.inner.borrow_mut();
+        let Some(state) = inner.streams.get_mut(&stream).filter(|state| !state.is_over) else { return };
+        if let Some(fetch) = state.fetch.take() {
+            fetch.abort();
+        }
+        state.upload = None;
+        inner.held -= state.queued;
+        inner.outstanding -= state.offered;
+        if state.is_ahead() {
+            inner.held_ahead -= state.queued;
+            inner.outstanding_ahead -= state.offered;
+        }
+        state.queue.clear();
+        (state.queued, state.offered) = (0, 0);
+        state.end = Some(End::Broken);
+        // The scheduler knows of bytes that are gone.
+        inner.scheduler.remove(stream);
+        inner.scheduler.add(stream, state.user.to_bits(), state.class, state.wanted);
+        inner.scheduler.finish(stream);
+        state.is_scheduled = true;
+        self.pump(inner);
+        self.room.notify_waiters();
+    }
+
+    /// An answer sent ahead, or about to be, that serves a request.
+    fn serving(&self, asked: &Request) -> Option<u32> {
+        let inner = self.inner.borrow();
+        inner.streams.iter().find_map(|(&stream, state)| {
+            let promise = state.promise.as_ref().filter(|_| state.is_ahead())?;
+            let serves = match serves(promise, asked) {
+                Serves::Yes => true,
+                Serves::Unless(fields) => state.head.as_ref().is_some_and(|head| !varies(head, &fields)),
+                Serves::No => false,
+            };
+            serves.then_some(stream)
+        })
+    }
+
+    fn request(self: &Rc<Self>, stream: u32, request: &[u8]) -> Result<(), Malformed> {
+        let request = Request::take(request)?;
+        if stream % 2 == 0 || self.inner.borrow().streams.contains_key(&stream) {
+            return Err(Malformed("stream of a request"));
+        }
+        let class = self.class(*request.user.ip());
+        if let Some(by) =
+            Some(&request).filter(|request| !request.fresh).and_then(|asked| self.serving(asked))
+        {
+            self.tell(stream, class, &Frame::Serve { stream, by });
+            self.want(by, request.priority);
+            return Ok(());
+        }
+        let wanted = Wanted::Asked(request.priority);
+        self.add(stream, *request.user.ip(), wanted, None).ok_or(Malformed("number of requests"))?;
+        if request.is_navigation() {
+            self.inner.borrow_mut().looked_at.insert(*request.user.ip(), BTreeSet::from([request.url()]));
+            self.look_ahead_rehearsed(&request);
+        }
+        self.fetch(stream, request, 0);
+        Ok(())
+    }
+
+    /// Tells the remote side of a stream.
+    fn tell(&self, stream: u32, class: usize, frame: &Frame) {
+        let inner = self.inner.borrow();
+        let per_class = inner.scheduler.policy().connections;
+        let pool = &inner.outs[class * per_class..(class + 1) * per_class];
+        let open: Vec<_> = pool.iter().flatten().filter(|out| !out.is_closed()).collect();
+        if !open.is_empty() {
+            open[stream as usize / 2 % open.len()].put(frame);
+        }
+    }
+}
+
+/// Takes bytes from the front.
+fn take(queue: &mut VecDeque<Bytes>, mut count: usize) -> Bytes {
+    if count == 0 {
+        return Bytes::new();
+    }
+    if let Some(first) = queue.front_mut().filter(|first| first.len() > count) {
+        return first.split_to(count);
+    }
+    if queue.front().is_some_and(|first| first.len() == count) {
+        return queue.pop_front().unwrap_or_default();
+    }
+    let mut bytes = BytesMut::with_capacity(count);
+    while count > 0 {
+        let Some(mut first) = queue.pop_front() else { unreachable!("no more is granted than was offered") };
+        let part = first.split_to(first.len().min(count));
+        count -= part.len();
+        bytes.extend_from_slice(&part);
+        if !first.is_empty() {
+            queue.push_front(first);
+        }
+    }
+    bytes.freeze()
+}
+
+impl Receiver for Ground {
+    fn frame(self: &Rc<Self>, frame: Frame) -> Result<(), Malformed> {
+        match frame {
+            Frame::Request { stream, request } => self.request(stream, &request),
+            Frame::Body { stream, last, bytes } => {
+                let upload = self.inner.borrow().streams.get(&stream).and_then(|state| state.upload.clone());
+                let Some(upload) = upload else { return Ok(()) };
+                // More parts than bytes of the window: the remote side does not keep to it.
+                let full = |_| Malformed("bytes of a body");
+                let send = |part| match upload.try_send(part) {
+                    Err(mpsc::error::TrySendError::Full(part)) => Err(full(part)),
+                    _ => Ok(()),
+                };
+                if !bytes.is_empty() {
+                    send(Some(bytes))?;
+                }
+                if last { send(None) } else { Ok(()) }
+            }
+            Frame::Credit { stream, bytes } => self.credit(stream, bytes.into()),
+            Frame::Cancel { stream } => {
+                self.cancel(stream);
+                Ok(())
+            }
+            Frame::Priority { stream, priority } => {
+                self.want(stream, priority_of(priority)?);
+                Ok(())
+            }
+            _ => Err(Malformed("kind of a frame")),
+        }
+    }
+
+    fn room(self: &Rc<Self>) {
+        self.pump(&mut self.inner.borrow_mut());
+    }
+
+    fn ended(self: &Rc<Self>, reason: String) {
+        self.records.lost(reason);
+    }
+}

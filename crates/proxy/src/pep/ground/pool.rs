@@ -1,0 +1,168 @@
+//! Persistent connections to origins.
+
+use crate::counted::Counted;
+use crate::listening::{self, v4};
+use crate::pep::http1::Reader;
+use crate::records::{ConnectionId, Records};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use wirepaint_observed_sockets::Socket;
+
+/// Most connections to an origin: as nginx keeps to its upstream by default.
+const CONNECTIONS: usize = 32;
+/// Time for a TLS handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
+
+/// Who is connected to: address, and the name in TLS.
+type Key = (SocketAddrV4, Option<String>);
+
+/// The connections.
+pub struct Pool {
+    congestion: String,
+    tls: Option<Arc<ClientConfig>>,
+    /// Port of each origin's socket.
+    ports: BTreeMap<SocketAddrV4, u16>,
+    idle: RefCell<BTreeMap<Key, Vec<Connection>>>,
+    permits: RefCell<BTreeMap<Key, Arc<Semaphore>>>,
+    records: Rc<Records>,
+}
+
+/// A connection to an origin.
+pub struct Connection {
+    key: Key,
+    pub reader: Reader<Io>,
+    pub id: ConnectionId,
+    /// It has carried an answer before.
+    pub is_used: bool,
+    /// The end of the connection is a reset.
+    broken: Rc<Cell<bool>>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Bytes of a connection, encrypted or not.
+pub enum Io {
+    Plain(Counted),
+    Tls(Box<TlsStream<Counted>>),
+}
+
+impl Pool {
+    pub fn new(
+        congestion: String,
+        tls: Option<Arc<ClientConfig>>,
+        ports: BTreeMap<SocketAddrV4, u16>,
+        records: Rc<Records>,
+    ) -> Pool {
+        let (idle, permits) = (RefCell::default(), RefCell::default());
+        Pool { congestion, tls, ports, idle, permits, records }
+    }
+
+    /// An idle connection, or a new one; waits while there are too many. `fresh` asks for a new one.
+    pub async fn take(
+        &self,
+        address: SocketAddrV4,
+        name: Option<String>,
+        fresh: bool,
+    ) -> io::Result<Connection> {
+        let key = (address, name);
+        let permits = self
+            .permits
+            .borrow_mut()
+            .entry(key.clone())
+            .or_insert_with(|| Arc::new(Semaphore::new(CONNECTIONS)))
+            .clone();
+        let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
+        let idle = self.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
+        match idle.filter(|_| !fresh) {
+            Some(connection) => Ok(Connection { permit: Some(permit), ..connection }),
+            None => self.open(key, permit).await,
+        }
+    }
+
+    /// Keeps a connection whose answer is complete.
+    pub fn give_back(&self, mut connection: Connection) {
+        if !connection.reader.has_bytes() {
+            connection.permit = None;
+            connection.is_used = true;
+            self.idle.borrow_mut().entry(connection.key.clone()).or_default().push(connection);
+        }
+    }
+
+    async fn open(&self, key: Key, permit: OwnedSemaphorePermit) -> io::Result<Connection> {
+        let port = self.ports.get(&key.0).copied().unwrap_or(key.0.port());
+        let address = SocketAddrV4::new(*key.0.ip(), port);
+        let stream = listening::connect(address, &self.congestion).await?;
+        let socket = Rc::new(Socket::of(stream.as_fd())?);
+        let id = self.records.opened(v4(stream.local_addr())?, address, socket.clone());
+        let counted = Counted::new(stream, socket, self.records.clone(), id);
+        let broken = counted.broken();
+        let io = match &key.1 {
+            None => Io::Plain(counted),
+            Some(name) => {
+                let tls =
+                    self.tls.clone().ok_or_else(|| io::Error::other("no origin of the run is encrypted"))?;
+                let name = ServerName::try_from(name.clone()).map_err(io::Error::other)?;
+                let handshake = TlsConnector::from(tls).connect(name, counted);
+                Io::Tls(Box::new(timeout(HANDSHAKE_TIME, handshake).await??))
+            }
+        };
+        Ok(Connection { key, reader: Reader::new(io), id, is_used: false, broken, permit: Some(permit) })
+    }
+}
+
+impl Connection {
+    /// Ends it with a reset: its answer is not complete.
+    pub fn reset(self) {
+        self.broken.set(true);
+    }
+}
+
+impl AsyncRead for Io {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Io::Plain(io) => Pin::new(io).poll_read(cx, buffer),
+            Io::Tls(io) => Pin::new(io).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Io::Plain(io) => Pin::new(io).poll_write(cx, bytes),
+            Io::Tls(io) => Pin::new(io).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Io::Plain(io) => Pin::new(io).poll_flush(cx),
+            Io::Tls(io) => Pin::new(io).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Io::Plain(io) => Pin::new(io).poll_shutdown(cx),
+            Io::Tls(io) => Pin::new(io).poll_shutdown(cx),
+        }
+    }
+}

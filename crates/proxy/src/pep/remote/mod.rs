@@ -1,0 +1,338 @@
+//! The side near the clients: browsers' requests, and answers that came ahead.
+//!
+//! ```text
+//! accepting ─► http1, http2 ─► asking ─► Remote     browsers; one request; what arrives
+//! ```
+
+mod accepting;
+mod asking;
+mod http1;
+mod http2;
+
+pub use accepting::begin;
+
+use super::exchange::{AnswerHead, FIELDS_LIMIT, HEAD_LIMIT, Request, Serves, serves};
+use super::link::{Out, Receiver};
+use super::wire::{End, Frame, Malformed};
+use crate::records::{Exchange, From, Records};
+use bytes::{Bytes, BytesMut};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use wirepaint_pep_model::Policy;
+
+/// Bytes of a request's body that the ground side takes before it gives credit.
+pub const BODY_WINDOW: u32 = 64 * 1024;
+
+/// What the tasks of the remote side share.
+pub struct Remote {
+    policy: Policy,
+    /// Class of each user's address.
+    classes: BTreeMap<Ipv4Addr, usize>,
+    /// Connections to the ground side, those of class 0 first.
+    outs: Vec<Rc<Out>>,
+    buffer_bytes: u64,
+    streams: RefCell<BTreeMap<u32, Stream>>,
+    /// Number of the next request.
+    next: Cell<u32>,
+    /// Bytes that arrived and that no browser has taken.
+    held: Cell<u64>,
+    records: Rc<Records>,
+}
+
+/// An answer that arrives.
+#[derive(Default)]
+struct Stream {
+    class: usize,
+    /// Bytes behind a gap, by their offset.
+    behind: BTreeMap<u64, Bytes>,
+    /// Offset of the next byte in order.
+    next: u64,
+    head_bytes: BytesMut,
+    head: Option<AnswerHead>,
+    /// Bytes of the body in order that no browser has taken.
+    ready: VecDeque<Bytes>,
+    /// Offset of the end, and how it ends.
+    end: Option<(u64, End)>,
+    /// The request that the ground side made up for it.
+    promise: Option<Request>,
+    /// When the promise came.
+    promised: u64,
+    /// A browser asked for it.
+    is_wanted: bool,
+    /// Nobody will take what still arrives.
+    is_dropped: bool,
+    /// Stream of an answer that was sent ahead and serves this request.
+    served_by: Option<u32>,
+    /// Bytes of the request's body that may be sent.
+    credit: u32,
+    wake: Rc<Notify>,
+}
+
+impl Stream {
+    fn is_over(&self) -> bool {
+        self.end.is_some_and(|(offset, _)| offset == self.next)
+    }
+}
+
+impl Remote {
+    fn new(
+        policy: Policy,
+        classes: BTreeMap<Ipv4Addr, usize>,
+        outs: Vec<Rc<Out>>,
+        buffer_bytes: u64,
+        records: Rc<Records>,
+    ) -> Rc<Remote> {
+        Rc::new(Remote {
+            policy,
+            classes,
+            outs,
+            buffer_bytes,
+            streams: RefCell::default(),
+            next: Cell::new(1),
+            held: Cell::new(0),
+            records,
+        })
+    }
+
+    /// The class of a user; the last one of an address that the run does not know.
+    fn class(&self, user: Ipv4Addr) -> usize {
+        self.classes.get(&user).copied().unwrap_or(self.policy.class_count() - 1)
+    }
+
+    /// The connection on which the ground side is told of a stream.
+    fn out(&self, stream: u32, class: usize) -> &Out {
+        let per_class = self.policy.connections;
+        &self.outs[class * per_class + stream as usize / 2 % per_class]
+    }
+
+    /// Opens the stream of a request.
+    fn open(&self, class: usize) -> u32 {
+        let stream = self.next.get();
+        self.next.set(stream + 2);
+        let state = Stream { class, is_wanted: true, credit: BODY_WINDOW, ..Stream::default() };
+        self.streams.borrow_mut().insert(stream, state);
+        stream
+    }
+
+    /// An answer that was sent ahead, or is, and that serves a request; it is the browser's from now on. The fields
+    /// are those that it must not vary with.
+    fn claim(&self, asked: &Request) -> Option<(u32, BTreeSet<String>)> {
+        let mut streams = self.streams.borrow_mut();
+        let found = streams.iter().find_map(|(&stream, state)| {
+            let promise = state.promise.as_ref().filter(|_| !state.is_wanted && !state.is_dropped)?;
+            match serves(promise, asked) {
+                Serves::Yes => Some((stream, BTreeSet::new())),
+                Serves::Unless(fields) => Some((stream, fields)),
+                Serves::No => None,
+            }
+        });
+        if let Some((stream, _)) = &found {
+            streams.get_mut(stream).expect("it was found").is_wanted = true;
+        }
+        found
+    }
+
+    /// Claims a certain answer that is sent ahead; false if it was dropped.
+    fn claim_stream(&self, stream: u32) -> bool {
+        let mut streams = self.streams.borrow_mut();
+        // Its first bytes may come after this word, on another connection.
+        let state = streams.entry(stream).or_default();
+        let free = !state.is_wanted && !state.is_dropped;
+        state.is_wanted |= free;
+        free
+    }
+
+    /// Drops what was sent ahead for a user's earlier page.
+    fn forget_ahead(&self, user: Ipv4Addr) {
+        let of_user =
+            |state: &Stream| state.promise.as_ref().is_some_and(|promise| *promise.user.ip() == user);
+        let streams = self.streams.borrow();
+        let stale: Vec<u32> = streams
+            .iter()
+            .filter(|(_, state)| !state.is_wanted && !state.is_dropped && of_user(state))
+            .map(|(&stream, _)| stream)
+            .collect();
+        drop(streams);
+        stale.into_iter().for_each(|stream| self.drop_stream(stream));
+    }
+
+    /// Nobody wants an answer any more. Bytes that still come are counted and passed over.
+    fn drop_stream(&self, stream: u32) {
+        let mut streams = self.streams.borrow_mut();
+        let Some(state) = streams.get_mut(&stream).filter(|state| !state.is_dropped) else { return };
+        state.is_dropped = true;
+        let ready: u64 = state.ready.drain(..).map(|bytes| bytes.len() as u64).sum();
+        let (class, is_over) = (state.class, state.is_over());
+        if is_over {
+            self.close(&mut streams, stream);
+        } else {
+            self.out(stream, class).put(&Frame::Cancel { stream });
+        }
+        drop(streams);
+        self.passed_on(stream, class, ready);
+    }
+
+    /// Forgets a stream of which nothing follows; notes it if it came ahead for nobody.
+    fn close(&self, streams: &mut BTreeMap<u32, Stream>, stream: u32) {
+        if let Some(state) = streams.remove(&stream) {
+            self.note_unused(&state);
+        }
+    }
+
+    fn note_unused(&self, state: &Stream) {
+        if let (Some(promise), false) = (&state.promise, state.is_wanted) {
+            self.records.exchange(Exchange {
+                time: state.promised,
+                client_address: *promise.user.ip(),
+                client_port: promise.user.port(),
+                method: promise.method.to_string(),
+                url: promise.url(),
+                from: From::Ahead,
+                wanted: false,
+                status: state.head.as_ref().map(|head| head.status.as_u16()),
+                body_bytes: 0,
+                link_bytes: state.next + state.behind.values().map(|bytes| bytes.len() as u64).sum::<u64>(),
+                connection: None,
+                whole: state.is_over(),
+            });
+        }
+    }
+
+    /// Notes what is here at the end of the run and was for nobody.
+    pub fn note_rest(&self) {
+        self.streams.borrow().values().for_each(|state| self.note_unused(state));
+    }
+
+    /// Bytes of a stream left this side's memory: the ground side may send as many more.
+    fn passed_on(&self, stream: u32, class: usize, bytes: u64) {
+        if bytes > 0 {
+            self.held.set(self.held.get().saturating_sub(bytes));
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.out(stream, class).put(&Frame::Credit { stream, bytes });
+        }
+    }
+
+    fn data(&self, stream: u32, offset: u64, end: Option<End>, bytes: Bytes) -> Result<(), Malformed> {
+        let mut streams = self.streams.borrow_mut();
+        if stream % 2 == 1 && !streams.contains_key(&stream) {
+            return Err(Malformed("stream of an answer"));
+        }
+        let state = streams.entry(stream).or_default();
+        let length = bytes.len() as u64;
+        let behind_end = state.end.is_some_and(|(last, _)| offset + length > last || end.is_some());
+        if offset < state.next || behind_end || self.held.get() + length > self.buffer_bytes {
+            return Err(Malformed("offset of an answer"));
+        }
+        if let Some(end) = end {
+            state.end = Some((offset + length, end));
+        }
+        if length > 0 {
+            self.held.set(self.held.get() + length);
+            if state.behind.insert(offset, bytes).is_some() {
+                return Err(Malformed("offset of an answer"));
+            }
+        }
+        let mut passed = 0;
+        while let Some(mut bytes) = state.behind.remove(&state.next) {
+            state.next += bytes.len() as u64;
+            if state.is_dropped {
+                passed += bytes.len() as u64;
+                continue;
+            }
+            if state.head.is_none() {
+                passed += take_head(state, &mut bytes)?;
+            }
+            if !bytes.is_empty() {
+                state.ready.push_back(bytes);
+            }
+        }
+        state.wake.notify_one();
+        let class = state.class;
+        if state.is_dropped && state.is_over() {
+            self.close(&mut streams, stream);
+        }
+        drop(streams);
+        self.passed_on(stream, class, passed);
+        Ok(())
+    }
+
+    fn promise(&self, stream: u32, request: &[u8]) -> Result<(), Malformed> {
+        if stream % 2 == 1 {
+            return Err(Malformed("stream of a promise"));
+        }
+        let request = Request::take(request)?;
+        let mut streams = self.streams.borrow_mut();
+        let state = streams.entry(stream).or_default();
+        state.class = self.class(*request.user.ip());
+        state.promise = Some(request);
+        state.promised = self.records.now();
+        Ok(())
+    }
+}
+
+/// Takes the head of an answer from its first bytes. Returns how many it took.
+fn take_head(state: &mut Stream, bytes: &mut Bytes) -> Result<u64, Malformed> {
+    const LARGEST: usize = HEAD_LIMIT + 8 * FIELDS_LIMIT + 64;
+    let before = bytes.len();
+    while state.head.is_none() && !bytes.is_empty() {
+        let length = match state.head_bytes.first_chunk::<4>() {
+            Some(length) => u32::from_be_bytes(*length) as usize,
+            None => 0,
+        };
+        if length > LARGEST {
+            return Err(Malformed("length of a head"));
+        }
+        let wanted = 4 + length - state.head_bytes.len();
+        let taken = bytes.split_to(wanted.min(bytes.len()));
+        state.head_bytes.extend_from_slice(&taken);
+        let Some(length) = state.head_bytes.first_chunk::<4>() else { continue };
+        if state.head_bytes.len() == 4 + u32::from_be_bytes(*length) as usize {
+            state.head = Some(AnswerHead::take(&state.head_bytes[4..])?);
+            state.head_bytes = BytesMut::new();
+        }
+    }
+    Ok((before - bytes.len()) as u64)
+}
+
+impl Receiver for Remote {
+    fn frame(self: &Rc<Self>, frame: Frame) -> Result<(), Malformed> {
+        match frame {
+            Frame::Data { stream, offset, end, bytes } => self.data(stream, offset, end, bytes),
+            Frame::Promise { stream, request } => self.promise(stream, &request),
+            Frame::Serve { stream, by } => {
+                let mut streams = self.streams.borrow_mut();
+                // A request that was given up is answered nevertheless.
+                if let Some(state) = streams.get_mut(&stream) {
+                    state.served_by = Some(by);
+                    state.wake.notify_one();
+                    if state.is_dropped {
+                        streams.remove(&stream);
+                    }
+                }
+                Ok(())
+            }
+            Frame::Credit { stream, bytes } => {
+                if let Some(state) = self.streams.borrow_mut().get_mut(&stream) {
+                    state.credit = state.credit.saturating_add(bytes).min(BODY_WINDOW);
+                    state.wake.notify_waiters();
+                    state.wake.notify_one();
+                }
+                Ok(())
+            }
+            _ => Err(Malformed("kind of a frame")),
+        }
+    }
+
+    fn ended(self: &Rc<Self>, reason: String) {
+        self.records.lost(reason);
+        // Every answer may have bytes on this connection.
+        for state in self.streams.borrow_mut().values_mut() {
+            state.behind.clear();
+            state.end = Some((state.next, End::Broken));
+            state.wake.notify_one();
+        }
+    }
+}
