@@ -74,3 +74,29 @@ def test_the_hop_behind_a_proxy_has_a_network_of_its_own(lab: Lab) -> None:
     assert (used["tls_done"] - used["connected"]).min() > LTE_RTT_NS + G3_RTT_NS  # type: ignore[operator]
     carried = visit.table("link").group_by("segment", "direction").agg(pl.col("delivered_packets").max())
     assert set(carried["segment"]) == {"access", "behind-split"} and carried["delivered_packets"].min() > 20  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("http", "proxy", "path"),
+    [
+        ("h2", '["pep"]', ["remote", "access", "ground"]),
+        ("h1", '["pep"]', ["remote", "access", "ground"]),
+        ("h1", '[["ends", "pep"]]', ["squid", "remote", "access", "ground"]),
+    ],
+)
+def test_a_pep_sends_ahead_over_its_own_connections(lab: Lab, http: str, proxy: str, path: list[str]) -> None:
+    visit = lab.visit(proxy, "https", http)
+    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert json.loads((visit.folder / "run.json").read_text())["path"] == path
+    connections = visit.table("connection")
+    own = connections.filter(protocol="pep")
+    assert own.height == 3 and own["congestion"].str.starts_with("fld").all()
+    assert set(own["initial_window"]) == {20} and own["min_rtt"].min() > LTE_RTT_NS * 0.99  # type: ignore[operator]
+    # The browsers' connections end before the link.
+    used = connections.filter(reason="request")
+    assert used["min_rtt"].max() < LTE_RTT_NS / 10 and used["objects"].sum() == OBJECTS  # type: ignore[operator]
+    run = visit.table("run").row(0, named=True)
+    assert run["server_congestion"].startswith("fld") and run["ahead_bytes"] > 100_000
+    assert run["ahead_unused_bytes"] == 0
+    if len(path) == 3:
+        assert visit.served() == {"ahead": OBJECTS - 1, "pep": 1}

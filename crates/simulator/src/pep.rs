@@ -202,7 +202,8 @@ impl Pep {
         let given = answer.given.unwrap_or(0);
         if answer.given.is_none() || body > given {
             answer.given = Some(body);
-            let post = Post::Answer { request: answer.request, bytes: body - given, served_by: "origin" };
+            let served_by = if answer.was_ahead { "ahead" } else { "pep" };
+            let post = Post::Answer { request: answer.request, bytes: body - given, served_by };
             world.post(self.app, asker, post);
         }
     }

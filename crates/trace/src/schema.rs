@@ -149,7 +149,7 @@ tables! {
         http: text "HTTP version asked for: h1 or h2",
         initial_window: segments "initial window asked for at the server",
         background: text "name of the background traffic",
-        proxy: text "proxy on the path: none, squid or the name of its table",
+        proxy: text "proxies on the path: none, a kind or the name of a table; several joined by +",
         user_agent: text "name of the user agent",
         page: text "name of the page",
         visit: count "number of the visit, 0 is the warm-up",
@@ -166,6 +166,8 @@ tables! {
         server_congestion: text "congestion control that the kernel reports for the server's sockets, or the proxy's towards clients",
         client_congestion: text "congestion control that the kernel reports for the client's namespace",
         server_initial_window: segments "initial window that the kernel reports for the server's sockets",
+        ahead_bytes: bytes "what a PEP sent ahead over the main hop, heads included",
+        ahead_unused_bytes: bytes "of these, what no browser asked for",
     }
     Page "page": "one page visit" {
         visit: count "number of the visit in the run",
@@ -207,7 +209,7 @@ tables! {
         initiator_type: text "parser, script, preload, redirect or other",
         priority: text "priority that the browser gave the request",
         in_viewport: flag "true when it paints in the first view port",
-        served_by: text "origin, cache hit or cache miss (X-Cache of the proxy), or proxy for an answer of its own; browser cache without a request, or revalidated (304)",
+        served_by: text "origin; cache hit or cache miss (squid's X-Cache), or proxy for an answer of its own; ahead or pep for what a PEP sent ahead or was asked for; browser cache without a request, or revalidated (304)",
         discovered: ns "the browser knew of the object",
         queued: ns "waiting for a connection began",
         sent: ns "request sent",

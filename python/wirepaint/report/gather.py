@@ -16,6 +16,7 @@ from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import svg, visits, words
 from wirepaint.report.answer import LOADS, SERVES, Clause, Part, clauses, plain, sentence
+from wirepaint.report.words import caveat
 from wirepaint.results import Results, journal
 from wirepaint.statistics import Comparison, agreement, compare, losses, median, shared
 from wirepaint.statistics import users as of_users
@@ -153,6 +154,8 @@ class Report:
     states: Counter[str]
     cannot_count: dict[str, str]
     """Why visits were skipped, by page."""
+    caveat: str | None
+    """What no user of the scenarios could have."""
     fidelity: str | None
     """The simulator's error on each page in its rehearsals."""
     losses: list[losses.Losses]
@@ -226,6 +229,7 @@ def gather(evidence: Evidence) -> Report:
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         cannot_count=results.cannot_count(),
+        caveat=caveat(results.manifest["evaluation"]["scenarios"].values()),
         fidelity=results.fidelity(),
         losses=losses.by_level(visits_ended(evidence), evidence.factor, evidence.series),
         uneven=unevenly(evidence, candidates),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -191,3 +191,14 @@ def path(direction: Mapping[str, Any]) -> str:
     if direction["changes"]:
         parts.append(f"{len(direction['changes'])} scheduled changes")
     return "; ".join(parts)
+
+
+def caveat(scenarios: Iterable[Mapping[str, Any]]) -> str | None:
+    """What an evaluation does that a network operator could not; ``scenarios`` as in the manifest."""
+    parts = [part for scenario in scenarios for part in scenario.get("through", {}).get("parts", ())]
+    if not any(part["settings"]["kind"] == "pep" for part in parts):
+        return None
+    return (
+        "The PEP ends the browsers' TLS with certificates of the run's own authority. An operator's PEP "
+        "could not: for https pages its figures say what would be if users trusted it so far."
+    )

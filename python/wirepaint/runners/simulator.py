@@ -207,6 +207,7 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
     reasons += unfinished(run, [flow["name"] for flow in said["flows"] if flow["ended"] is None])
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
     outcome = Outcome(verdict, reasons, said["duration"])
+    ahead = said.get("ahead")
     row = identity(run) | {
         "started_unix": time.time_ns(),
         "duration": said["duration"],
@@ -217,6 +218,8 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         "server_congestion": connections["congestion"].first() if connections.height else None,
         "client_congestion": client_congestion(run),
         "server_initial_window": connections["initial_window"].first() if connections.height else None,
+        "ahead_bytes": ahead["bytes"] if ahead else None,
+        "ahead_unused_bytes": ahead["unused_bytes"] if ahead else None,
     }
     trace.write_table(folder, "run", [row])
     return outcome

@@ -24,6 +24,8 @@ from wirepaint.runners.testbed.route import Route, squid_of
 
 BROWSER_CACHE, REVALIDATED = "browser cache", "revalidated"
 """Values of ``served_by``: no request, and a request that was answered with 304."""
+_OF_PEP = {"ahead": "ahead", "asked": "pep"}
+"""Where a response came from, by the records of a PEP."""
 FLOW_RECORDS = "flow-connections.jsonl"
 """The data plane's records of the connections of flows."""
 
@@ -134,6 +136,7 @@ def join(
     joined.observed = {
         "server_congestion": _one(record.get("congestion") for record in servers),
         "server_initial_window": _one(record.get("initial_window") for record in servers),
+        **(_sent_ahead(told.answers) if told is not None and told.answers else {}),
     }
     return joined
 
@@ -403,10 +406,23 @@ def _of_pep(
 ) -> None:
     """Fills in which responses a PEP had sent ahead, and which it was asked for."""
     ports = {connection.number: connection.client_port for connection in connections}
-    served = {(one["client_port"], one["method"], one["url"]): one["served"] for one in answers}
+    served = {
+        (one["client_port"], one["method"], one["url"]): _OF_PEP[one["from"]]
+        for one in answers
+        if one["wanted"]
+    }
     for row in objects if answers else ():
         port = ports.get(row["connection"])
         row["served_by"] = served.get((port, row["method"], urldefrag(row["url"]).url))
+
+
+def _sent_ahead(answers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Bytes that a PEP sent ahead, and those that no browser asked for."""
+    ahead = [answer for answer in answers if answer["from"] == "ahead"]
+    return {
+        "ahead_bytes": sum(answer["link_bytes"] for answer in ahead),
+        "ahead_unused_bytes": sum(answer["link_bytes"] for answer in ahead if not answer["wanted"]),
+    }
 
 
 def _serve(

@@ -136,7 +136,7 @@ class Proxies:
             by = {way: [c for c in told["connections"] if c["direction"] == way] for way in Ends.WAYS}
             ends[host] = Ends(*by.values())
             if host == "remote":
-                answers = told["requests"]
+                answers = told["exchanges"]
         if self._ended is None:
             return Told(ends, answers=answers)
         uplink = chain.uplinks(self._paths)[self.namespaces["squid"]]
