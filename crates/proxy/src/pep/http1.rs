@@ -2,7 +2,7 @@
 //! that two parties never see different numbers of messages in the same bytes.
 
 use super::exchange::{FIELDS_LIMIT, Fields, HEAD_LIMIT};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use std::io::Write;
@@ -130,25 +130,26 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         }
     }
 
-    /// The next bytes of a body; `None` at its end.
-    pub async fn body(&mut self, framing: &mut Framing) -> Result<Option<Bytes>, Unread> {
+    /// The next bytes of a body, at most so many; `None` at its end.
+    pub async fn body(&mut self, framing: &mut Framing, most: usize) -> Result<Option<Bytes>, Unread> {
+        let most = most.min(READ);
         loop {
             match framing {
                 Framing::Length(0) => return Ok(None),
                 Framing::Length(left) | Framing::Chunk(left) if *left > 0 => {
-                    if self.buffer.is_empty() && self.more(READ).await? == 0 {
+                    if self.buffer.is_empty() && self.more(most).await? == 0 {
                         return Err(Unread::Broken);
                     }
-                    let count = self.buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    let count = self.buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX)).min(most);
                     *left -= count as u64;
                     return Ok(Some(self.buffer.split_to(count).freeze()));
                 }
                 Framing::UntilClose => {
-                    if self.buffer.is_empty() && self.more(READ).await? == 0 {
+                    if self.buffer.is_empty() && self.more(most).await? == 0 {
                         *framing = Framing::Length(0);
                         return Ok(None);
                     }
-                    return Ok(Some(self.buffer.split().freeze()));
+                    return Ok(Some(self.buffer.split_to(self.buffer.len().min(most)).freeze()));
                 }
                 Framing::Chunk(_) => {
                     while self.buffer.len() < 2 {
@@ -197,9 +198,9 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         if self.more(4096).await? == 0 { Err(Unread::Broken) } else { Ok(()) }
     }
 
-    async fn more(&mut self, room: usize) -> std::io::Result<usize> {
-        self.buffer.reserve(room);
-        self.io.read_buf(&mut self.buffer).await
+    async fn more(&mut self, most: usize) -> std::io::Result<usize> {
+        self.buffer.reserve(most);
+        self.io.read_buf(&mut (&mut self.buffer).limit(most)).await
     }
 }
 
@@ -369,7 +370,7 @@ mod tests {
         loop {
             let mut head = reader.response(&Method::GET).await?;
             let mut body = Vec::new();
-            while let Some(bytes) = reader.body(&mut head.framing).await? {
+            while let Some(bytes) = reader.body(&mut head.framing, 64).await? {
                 body.extend_from_slice(&bytes);
             }
             all.push((head.status.as_u16(), body));

@@ -24,6 +24,9 @@ use wirepaint_pep_model::Policy;
 use wirepaint_run::{Ahead, Compression, Pep, Proxy, Role, Run, Transport};
 use wirepaint_serving::{AUTHORITY, Authority};
 
+/// Most requests of browsers under way; others wait. Each has a part of the memory for itself.
+const REQUESTS: usize = 512;
+
 /// A side of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

@@ -173,7 +173,7 @@ pub fn pep_run(folder: &Folder, origins: &[(&str, &str)], port: u16, listen_port
             {"name": "server", "role": "server", "congestion": "reno"}],
         "proxies": [{"kind": "pep", "remote": "remote", "ground": "ground", "port": free_port(), "connections": 3,
                      "multiplexed": true, "compression": "none", "schedule": "fair", "ahead": "none",
-                     "buffer_bytes": 4 << 20}],
+                     "buffer_bytes": 4 << 20, "classes": []}],
         "sites": {"a": {"responses": [], "origins": origins.collect::<Vec<_>>()}},
     })
 }

@@ -13,6 +13,8 @@ use wirepaint_pep_model::Wanted;
 
 /// Most answers that are sent ahead for a page.
 const MOST: usize = 1024;
+/// Most answers under way, for all users, with which something more is sent ahead.
+const STREAMS: usize = 8 * 1024;
 
 /// Fields of the page's request that a browser repeats for what the page needs.
 const REPEATED: [&str; 8] = [
@@ -45,15 +47,13 @@ impl Ground {
         let stream = {
             let inner = &mut *self.inner.borrow_mut();
             let looked_at = inner.looked_at.entry(user).or_default();
-            if looked_at.len() > MOST || !looked_at.insert(request.url()) {
+            if inner.streams.len() >= STREAMS || looked_at.len() > MOST || !looked_at.insert(request.url()) {
                 return;
             }
             inner.next += 2;
             inner.next - 2
         };
-        if self.add(stream, user, Wanted::Ahead, Some(request.clone())).is_none() {
-            return;
-        }
+        self.add(stream, user, Wanted::Ahead, Some(request.clone()));
         let mut bytes = Vec::new();
         request.put(&mut bytes);
         self.tell(stream, self.class(user), &Frame::Promise { stream, request: bytes.into() });

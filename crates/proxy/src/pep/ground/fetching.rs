@@ -192,8 +192,8 @@ impl Ground {
         };
         push(bytes.into());
         loop {
-            self.may_read(stream).await;
-            let body = timeout(ORIGIN_TIME, connection.reader.body(&mut framing)).await?;
+            let most = self.may_read(stream).await;
+            let body = timeout(ORIGIN_TIME, connection.reader.body(&mut framing, most)).await?;
             let Some(bytes) = body.map_err(|_| Failed)? else { break };
             self.records.note(exchange, |record| record.body_bytes += bytes.len() as u64);
             // What the remote side gets first it may ask for first: references are promised before they arrive there.

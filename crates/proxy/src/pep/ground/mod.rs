@@ -3,12 +3,14 @@
 //! ```text
 //! accepting ─► Ground ◄─ fetching ─► pool     requests; what is to be sent; one request to an origin
 //!                            └─────► markup, ahead     what a page needs
+//!                 └────► memory                       how much of each answer may wait
 //! ```
 
 mod accepting;
 mod ahead;
 mod fetching;
 mod markup;
+mod memory;
 mod pool;
 
 pub use accepting::begin;
@@ -20,6 +22,7 @@ use super::remote::BODY_WINDOW;
 use super::wire::{End, Frame, Malformed};
 use crate::records::Records;
 use bytes::{Bytes, BytesMut};
+use memory::Memory;
 use pool::Pool;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,8 +39,6 @@ const ROOM_FAIR: usize = 4 * SMALL_FRAME as usize;
 const ROOM_ARRIVAL: usize = 128 * 1024;
 /// Parts of a request's body that wait for the origin: as many bytes as the remote side may send.
 const PARTS: usize = BODY_WINDOW as usize;
-/// Most requests and answers sent ahead at a time.
-const STREAMS: usize = 16 * 1024;
 
 /// What the tasks of the ground side share.
 pub struct Ground {
@@ -51,7 +52,6 @@ pub struct Ground {
     compression: Compression,
     ahead: Ahead,
     rehearsed: BTreeMap<String, Vec<String>>,
-    buffer_bytes: u64,
     records: Rc<Records>,
 }
 
@@ -62,12 +62,10 @@ struct Inner {
     streams: BTreeMap<u32, Stream>,
     /// Number of the next answer that is sent ahead.
     next: u32,
-    /// Bytes in this side's memory; those of answers that nobody asked for.
-    held: u64,
-    held_ahead: u64,
-    /// Bytes that are sent, or about to be, and that the remote side has not passed on; the same.
-    outstanding: u64,
-    outstanding_ahead: u64,
+    /// This side's memory: what answers have queued.
+    here: Memory,
+    /// The remote side's: what is sent, or about to be, and was not passed on.
+    there: Memory,
     /// Addresses that were looked at ahead, by user; of the present page.
     looked_at: BTreeMap<Ipv4Addr, BTreeSet<String>>,
 }
@@ -101,6 +99,11 @@ impl Stream {
     fn is_ahead(&self) -> bool {
         self.wanted == Wanted::Ahead
     }
+
+    /// Bytes in the remote side's memory, or about to be.
+    fn there(&self) -> u64 {
+        self.offered + self.outstanding
+    }
 }
 
 impl Ground {
@@ -116,10 +119,8 @@ impl Ground {
             outs: vec![None; settings.policy.connection_count()],
             streams: BTreeMap::new(),
             next: 2,
-            held: 0,
-            held_ahead: 0,
-            outstanding: 0,
-            outstanding_ahead: 0,
+            here: Memory::new(settings.buffer_bytes),
+            there: Memory::new(settings.buffer_bytes),
             looked_at: BTreeMap::new(),
         };
         Rc::new(Ground {
@@ -131,7 +132,6 @@ impl Ground {
             compression: settings.compression,
             ahead: settings.ahead,
             rehearsed: settings.rehearsed.clone(),
-            buffer_bytes: settings.buffer_bytes,
             records,
         })
     }
@@ -142,13 +142,9 @@ impl Ground {
         self.classes.get(&user).copied().unwrap_or(last)
     }
 
-    /// Adds a stream whose answer is fetched; `None` if there are too many.
-    fn add(&self, stream: u32, user: Ipv4Addr, wanted: Wanted, promise: Option<Request>) -> Option<()> {
+    /// Adds a stream whose answer is fetched.
+    fn add(&self, stream: u32, user: Ipv4Addr, wanted: Wanted, promise: Option<Request>) {
         let class = self.class(user);
-        let inner = &mut *self.inner.borrow_mut();
-        if inner.streams.len() >= STREAMS {
-            return None;
-        }
         let state = Stream {
             user,
             class,
@@ -166,22 +162,19 @@ impl Ground {
             upload: None,
             fetch: None,
         };
-        inner.streams.insert(stream, state);
-        Some(())
+        self.inner.borrow_mut().streams.insert(stream, state);
     }
 
-    /// Waits until bytes of an answer may be read. Each answer may hold half of what is free, so that a slow one
-    /// leaves room for others; answers that nobody asked for hold half of the memory together.
-    async fn may_read(&self, stream: u32) {
+    /// Waits until bytes of an answer may be read; returns how many.
+    async fn may_read(&self, stream: u32) -> usize {
         loop {
             let room = self.room.notified();
             {
                 let inner = self.inner.borrow();
-                let Some(state) = inner.streams.get(&stream) else { return };
-                let free = self.buffer_bytes.saturating_sub(inner.held);
-                let half = !state.is_ahead() || inner.held_ahead < self.buffer_bytes / 2;
-                if half && state.queued < free / 2 {
-                    return;
+                let Some(state) = inner.streams.get(&stream) else { return 1 };
+                let allowed = inner.here.allows(state.is_ahead(), state.queued);
+                if allowed > 0 {
+                    return usize::try_from(allowed).unwrap_or(usize::MAX);
                 }
             }
             room.await;
@@ -199,36 +192,25 @@ impl Ground {
         let count = bytes.len() as u64;
         if count > 0 {
             state.queue.push_back(bytes);
+            inner.here.change(state.is_ahead(), state.queued, state.queued + count);
             state.queued += count;
-            inner.held += count;
-            if state.is_ahead() {
-                inner.held_ahead += count;
-            }
         }
         state.end = end;
         self.offer(inner, stream);
         self.pump(inner);
     }
 
-    /// Offers the scheduler what the remote side has room for. Each answer may have a third of its memory on the
-    /// way, less where others have much; answers that nobody asked for have half of it together.
+    /// Offers the scheduler what the remote side has room for.
     fn offer(&self, inner: &mut Inner, stream: u32) {
         let Some(state) = inner.streams.get_mut(&stream) else { return };
         if !state.is_scheduled || state.is_over {
             return;
         }
-        let free = self.buffer_bytes.saturating_sub(inner.outstanding);
-        let mut share = (free / 2).saturating_sub(state.offered + state.outstanding);
-        if state.is_ahead() {
-            share = share.min((self.buffer_bytes / 2).saturating_sub(inner.outstanding_ahead));
-        }
-        let count = (state.queued - state.offered).min(share);
+        let (is_ahead, there) = (state.is_ahead(), state.there());
+        let count = (state.queued - state.offered).min(inner.there.allows(is_ahead, there));
         if count > 0 {
+            inner.there.change(is_ahead, there, there + count);
             state.offered += count;
-            inner.outstanding += count;
-            if state.is_ahead() {
-                inner.outstanding_ahead += count;
-            }
             inner.scheduler.offer(stream, count);
         }
         if state.end.is_some() && state.offered == state.queued {
@@ -258,15 +240,12 @@ impl Ground {
             let end = if last { state.end } else { None };
             let data = take(&mut state.queue, bytes as usize);
             out.put(&Frame::Data { stream: answer, offset: state.offset, end, bytes: data });
+            inner.here.change(state.is_ahead(), state.queued, state.queued - bytes);
             state.offset += bytes;
             state.queued -= bytes;
             state.offered -= bytes;
             state.outstanding += bytes;
             state.is_over = last;
-            inner.held -= bytes;
-            if state.is_ahead() {
-                inner.held_ahead -= bytes;
-            }
             if last && state.outstanding == 0 {
                 inner.streams.remove(&answer);
             }
@@ -280,11 +259,9 @@ impl Ground {
     fn credit(&self, stream: u32, bytes: u64) -> Result<(), Malformed> {
         let inner = &mut *self.inner.borrow_mut();
         let state = inner.streams.get_mut(&stream).ok_or(Malformed("stream of a credit"))?;
+        let there = state.there();
         state.outstanding = state.outstanding.checked_sub(bytes).ok_or(Malformed("bytes of a credit"))?;
-        inner.outstanding -= bytes;
-        if state.is_ahead() {
-            inner.outstanding_ahead -= bytes;
-        }
+        inner.there.change(state.is_ahead(), there, there - bytes);
         if state.is_over && state.outstanding == 0 {
             inner.streams.remove(&stream);
         }
@@ -300,8 +277,10 @@ impl Ground {
         let inner = &mut *self.inner.borrow_mut();
         let Some(state) = inner.streams.get_mut(&stream) else { return };
         if state.is_ahead() {
-            inner.held_ahead -= state.queued;
-            inner.outstanding_ahead -= state.offered + state.outstanding;
+            for (memory, bytes) in [(&mut inner.here, state.queued), (&mut inner.there, state.there())] {
+                memory.change(true, bytes, 0);
+                memory.change(false, 0, bytes);
+            }
         }
         state.wanted = Wanted::Asked(priority);
         inner.scheduler.want(stream, state.wanted);
@@ -318,12 +297,8 @@ impl Ground {
             fetch.abort();
         }
         state.upload = None;
-        inner.held -= state.queued;
-        inner.outstanding -= state.offered;
-        if state.is_ahead() {
-            inner.held_ahead -= state.queued;
-            inner.outstanding_ahead -= state.offered;
-        }
+        inner.here.change(state.is_ahead(), state.queued, 0);
+        inner.there.change(state.is_ahead(), state.there(), state.outstanding);
         state.queue.clear();
         (state.queued, state.offered) = (0, 0);
         state.end = Some(End::Broken);
@@ -352,7 +327,7 @@ impl Ground {
 
     fn request(self: &Rc<Self>, stream: u32, request: &[u8]) -> Result<(), Malformed> {
         let request = Request::take(request)?;
-        if stream % 2 == 0 || self.inner.borrow().streams.contains_key(&stream) {
+        if stream.is_multiple_of(2) || self.inner.borrow().streams.contains_key(&stream) {
             return Err(Malformed("stream of a request"));
         }
         let class = self.class(*request.user.ip());
@@ -364,7 +339,7 @@ impl Ground {
             return Ok(());
         }
         let wanted = Wanted::Asked(request.priority);
-        self.add(stream, *request.user.ip(), wanted, None).ok_or(Malformed("number of requests"))?;
+        self.add(stream, *request.user.ip(), wanted, None);
         if request.is_navigation() {
             self.inner.borrow_mut().looked_at.insert(*request.user.ip(), BTreeSet::from([request.url()]));
             self.look_ahead_rehearsed(&request);

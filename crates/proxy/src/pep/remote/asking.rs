@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Method;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use wirepaint_http_model::Priority;
 
 /// Most bytes that a step of a decoder may give. Encoders of the ground side give less for what an origin sends in
@@ -36,6 +36,8 @@ pub struct Answer {
     left: Option<u64>,
     exchange: ExchangeId,
     is_over: bool,
+    /// Others wait for it.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What became of waiting for a stream.
@@ -69,16 +71,20 @@ impl Remote {
             connection: Some(connection),
             whole: false,
         });
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| Broken)?;
         if request.is_navigation() {
             self.forget_ahead(*request.user.ip());
         }
         while let Some((stream, fields)) = self.claim(&request) {
             told(stream);
-            if let Some(answer) = self.from_ahead(&request, stream, &fields, exchange).await {
+            if let Some(mut answer) = self.from_ahead(&request, stream, &fields, exchange).await {
+                answer.permit = Some(permit);
                 return Ok(answer);
             }
         }
-        self.from_ground(request, upload, exchange, told).await
+        let mut answer = self.from_ground(request, upload, exchange, told).await?;
+        answer.permit = Some(permit);
+        Ok(answer)
     }
 
     /// The browser changes the priority of an answer.
@@ -229,6 +235,7 @@ impl Remote {
             head,
             exchange,
             is_over: false,
+            permit: None,
         }
     }
 }

@@ -70,7 +70,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
             let _ = to.shutdown().await;
             let _ = timeout(LINGER_TIME, async {
                 let mut rest = Framing::UntilClose;
-                while let Ok(Some(_)) = reader.body(&mut rest).await {}
+                while let Ok(Some(_)) = reader.body(&mut rest, usize::MAX).await {}
             })
             .await;
         }
@@ -107,7 +107,7 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
             return;
         }
         loop {
-            match timeout(IDLE_TIME, reader.body(&mut framing)).await {
+            match timeout(IDLE_TIME, reader.body(&mut framing, usize::MAX)).await {
                 // Nobody takes the rest of a body whose answer is given already.
                 Ok(Ok(Some(bytes))) => drop(parts.send(Some(bytes)).await),
                 Ok(Ok(None)) => break drop(parts.send(None).await),
@@ -123,9 +123,8 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// The request in a head; `None` if its address is none.
 fn request(head: RequestHead, browser: &Browser) -> Option<Request> {
-    let (authority, path) = if head.target.starts_with('/') {
-        (head.host?, head.target)
-    } else if head.target == "*" && head.method == Method::OPTIONS {
+    let is_own = head.target.starts_with('/') || head.target == "*" && head.method == Method::OPTIONS;
+    let (authority, path) = if is_own {
         (head.host?, head.target)
     } else {
         let uri: http::Uri = head.target.parse().ok()?;

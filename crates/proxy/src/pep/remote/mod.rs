@@ -11,6 +11,7 @@ mod http2;
 
 pub use accepting::begin;
 
+use super::REQUESTS;
 use super::exchange::{AnswerHead, FIELDS_LIMIT, HEAD_LIMIT, Request, Serves, serves};
 use super::link::{Out, Receiver};
 use super::wire::{End, Frame, Malformed};
@@ -20,7 +21,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::rc::Rc;
-use tokio::sync::Notify;
+use std::sync::Arc;
+use tokio::sync::{Notify, Semaphore};
 use wirepaint_pep_model::Policy;
 
 /// Bytes of a request's body that the ground side takes before it gives credit.
@@ -39,6 +41,8 @@ pub struct Remote {
     next: Cell<u32>,
     /// Bytes that arrived and that no browser has taken.
     held: Cell<u64>,
+    /// Requests that may begin.
+    permits: Arc<Semaphore>,
     records: Rc<Records>,
 }
 
@@ -93,6 +97,7 @@ impl Remote {
             streams: RefCell::default(),
             next: Cell::new(1),
             held: Cell::new(0),
+            permits: Arc::new(Semaphore::new(REQUESTS)),
             records,
         })
     }
