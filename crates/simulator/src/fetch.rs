@@ -21,8 +21,8 @@ use wirepaint_units::{Duration, Time};
 /// Settings of a proxy's connections to servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {
-    /// An idle connection is closed after this time.
-    pub idle: Duration,
+    /// An idle connection is closed after this time, if ever.
+    pub idle: Option<Duration>,
     /// Most connections to one origin.
     pub per_origin: usize,
     /// Bytes that the proxy adds to the head of a request.
@@ -148,7 +148,9 @@ impl Fetcher {
                     line.upstream.answer(head, body);
                     self.step(world, number as usize);
                 }
-                Stage::Idle(since) if since + self.pool.idle <= world.now && !line.closed => {
+                Stage::Idle(since)
+                    if !line.closed && self.pool.idle.is_some_and(|idle| since + idle <= world.now) =>
+                {
                     line.closed = true;
                     line.chain.close(world);
                 }
@@ -173,13 +175,6 @@ impl Fetcher {
         }
         self.step(world, number);
         self.dispatch(world);
-    }
-
-    /// A visit is over; tells the next proxy.
-    pub fn over(&self, world: &mut World, visit: AppId) {
-        if let Ends::AtProxy { app, .. } = self.legs.encrypted.ends {
-            world.post(self.app, app, Post::Over { visit });
-        }
     }
 
     /// A segment reached one of its endpoints, or a timer fired there; other endpoints are ignored.
@@ -270,7 +265,9 @@ impl Fetcher {
         line.stage = Stage::Answering(request, left);
         if left == 0 {
             line.stage = Stage::Idle(world.now);
-            self.timers.insert((world.now + self.pool.idle, number as u32));
+            if let Some(idle) = self.pool.idle {
+                self.timers.insert((world.now + idle, number as u32));
+            }
         }
         self.came.push_back(Came { request, bytes, last: left == 0 });
     }

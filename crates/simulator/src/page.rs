@@ -155,9 +155,6 @@ impl Load {
     /// The browser exits: both sides close its connections. A visit that gave up leaves them open; see
     /// [`Stage::GivenUp`].
     pub fn leave(&mut self, world: &mut World) {
-        if let Ends::AtProxy { app, .. } = self.legs.encrypted.ends {
-            world.post(self.app, app, Post::Over { visit: self.app });
-        }
         if self.stage != Stage::Done {
             return;
         }

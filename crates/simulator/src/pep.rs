@@ -9,10 +9,12 @@
 //! it is the page's document, the ground side fetches what the page will ask for, too, and sends it ahead
 //! ([`ahead`]). Frames of answers go over the inner connections in the order of the scheduler ([`line`]).
 //!
-//! What is sent ahead and not asked for takes at most `buffer_bytes` at the remote side: the ground side sends no
-//! more until the browser asks for some of it. It begins to fetch ahead while both sides hold less than that. When a
-//! visit ends, both sides forget what it did not ask for.
+//! What is sent ahead and not asked for takes at most half of `buffer_bytes` at the remote side: the ground side sends
+//! no more until the browser asks for some of it. When a user turns to another page, both sides forget what was not
+//! asked for. Sizes, limits and choices are those of the testbed's proxy (`crates/proxy`).
 //!
+//! - DEVIATION: the ground side begins to fetch ahead while such answers take less than that half at both sides
+//!   together; the real one begins at once and reads no more.
 //! - DEVIATION: the inner connections are opened at the time 0 of the run; a request that comes earlier than they
 //!   are established waits.
 //! - DEVIATION: the remote side hands an asked answer on as it comes, and counts it as gone.
@@ -37,12 +39,12 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use wirepaint_http_model::Priority;
-use wirepaint_pep_model::{Policy, Scheduler, Wanted};
+use wirepaint_pep_model::{PepSchedule, Policy, Scheduler, Wanted};
 use wirepaint_run::{Ahead, Compression, Pep as Settings};
-use wirepaint_units::{Duration, Time};
+use wirepaint_units::Time;
 
 /// The ground side's connections to servers.
-const POOL: Pool = Pool { idle: Duration::from_secs(10), per_origin: 6, request_bytes: 0 };
+const POOL: Pool = Pool { idle: None, per_origin: 32, request_bytes: 0 };
 
 /// Answers that nobody had asked the ground side of a PEP for when it began to send them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -80,10 +82,24 @@ pub struct Pep {
     unasked_offered: u64,
     /// Bytes that the ground side has and has not sent of answers that a browser asked for.
     held: u64,
-    /// Requests that are fetched ahead once there is room for them.
-    later: VecDeque<Request>,
+    /// Requests that are fetched ahead once there is room for them, each with the number of documents and style
+    /// sheets before it.
+    later: VecDeque<(Request, u32)>,
+    /// How many requests and promises there were: they take the connections of their class by turns.
+    requests: usize,
+    promises: usize,
     /// Requests that the remote side has read: who asked.
-    askers: BTreeMap<Request, AppId>,
+    askers: BTreeMap<Request, Asker>,
+    /// What browsers said of requests that the ground side has read.
+    priorities: BTreeMap<Request, Priority>,
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug)]
+struct Asker {
+    app: AppId,
+    /// Inner connection on which the remote side speaks of it.
+    line: usize,
 }
 
 /// An answer on its way through both sides.
@@ -91,22 +107,34 @@ pub struct Pep {
 struct Answer {
     request: Request,
     coded: Coded,
+    /// Documents and style sheets before it; 0 for one that a browser asked for first.
+    depth: u32,
+    /// The scheduler knows it.
+    scheduled: bool,
+    /// Inner connection on which the ground side promised it, if it did.
+    line: usize,
     /// Coded bytes that the ground side has, has told the scheduler of, and has sent.
     fetched: u64,
     offered: u64,
     sent: u64,
-    /// The ground side fetched it before it knew that a browser wants it.
-    was_ahead: bool,
     /// The ground side knows that the browser wants it.
     wanted: bool,
-    /// The visit ended before.
+    /// The user turned to another page before.
     gone: bool,
     /// The remote side knows that it comes ahead.
     promised: bool,
-    /// Coded bytes that the remote side has.
+    /// Coded bytes that the remote side has in order, and those behind gaps: number by offset.
     come: u64,
+    behind: BTreeMap<u64, u64>,
     /// Bytes of the body that it has handed on, once the head was.
     given: Option<u64>,
+}
+
+impl Answer {
+    /// The ground side fetched it before it knew that a browser wants it.
+    fn was_ahead(&self) -> bool {
+        self.depth > 0
+    }
 }
 
 impl Pep {
@@ -135,14 +163,17 @@ impl Pep {
             unasked_offered: 0,
             held: 0,
             later: VecDeque::new(),
+            requests: 0,
+            promises: 0,
             askers: BTreeMap::new(),
+            priorities: BTreeMap::new(),
         }
     }
 
     /// What the remote side got ahead.
     pub fn ahead(&self) -> AheadSummary {
         let mut ahead = AheadSummary::default();
-        for answer in self.answers.iter().filter(|answer| answer.was_ahead && answer.come > 0) {
+        for answer in self.answers.iter().filter(|answer| answer.was_ahead() && answer.come > 0) {
             ahead.answers += 1;
             ahead.bytes += answer.come;
             if !self.askers.contains_key(&answer.request) {
@@ -157,17 +188,19 @@ impl Pep {
 
     /// A browser asks, or asks with another priority.
     fn asked(&mut self, world: &mut World, from: AppId, request: Request, priority: Priority) {
-        let again = self.askers.insert(request, from).is_some();
-        let known = self.numbers.get(&request).copied();
-        let is_promised = known.is_some_and(|number| self.answers[number as usize].promised);
-        let text = self.visits[&request.visit].request(request.resource, 0);
-        let line = self.line(request.visit);
-        if again || is_promised {
+        let number = self.numbers.get(&request).copied();
+        let promised = number.map(|number| &self.answers[number as usize]).filter(|answer| answer.promised);
+        let known = self.askers.get(&request).map(|asker| asker.line).or(promised.map(|answer| answer.line));
+        let line = known.unwrap_or_else(|| self.line(request.visit, self.requests));
+        self.askers.insert(request, Asker { app: from, line });
+        if known.is_some() {
             self.lines[line].want(world, request, priority);
         } else {
+            self.requests += 1;
+            let text = self.visits[&request.visit].request(request.resource, 0);
             self.lines[line].ask(world, text, request, priority);
         }
-        if let Some(number) = known {
+        if let Some(number) = number {
             self.give(world, number);
         }
     }
@@ -178,33 +211,36 @@ impl Pep {
         self.give(world, number);
     }
 
-    /// The inner connection of a visit's requests and promises.
-    fn line(&self, visit: AppId) -> usize {
-        let visited = &self.visits[&visit];
+    /// The inner connection of a request or promise by its number.
+    fn line(&self, visit: AppId, number: usize) -> usize {
         let per_class = self.scheduler.policy().connections;
-        visited.class * per_class + visited.user as usize % per_class
+        self.visits[&visit].class * per_class + number % per_class
     }
 
-    /// Bytes of an answer have come.
-    fn came(&mut self, world: &mut World, number: u32, bytes: u64) {
-        self.answers[number as usize].come += bytes;
+    /// Bytes of an answer have come. Those over several connections come in any order.
+    fn came(&mut self, world: &mut World, number: u32, offset: u64, bytes: u64) {
+        let answer = &mut self.answers[number as usize];
+        answer.behind.insert(offset, bytes);
+        while let Some(bytes) = answer.behind.remove(&answer.come) {
+            answer.come += bytes;
+        }
         self.give(world, number);
     }
 
     /// Hands on what came of an answer to who asked for it.
     fn give(&mut self, world: &mut World, number: u32) {
         let answer = &mut self.answers[number as usize];
-        let Some(&asker) = self.askers.get(&answer.request) else { return };
-        if answer.was_ahead && !answer.promised {
+        let Some(asker) = self.askers.get(&answer.request) else { return };
+        if answer.was_ahead() && !answer.promised {
             return;
         }
         let Some(body) = answer.coded.body_of(answer.come) else { return };
         let given = answer.given.unwrap_or(0);
         if answer.given.is_none() || body > given {
             answer.given = Some(body);
-            let served_by = if answer.was_ahead { "ahead" } else { "pep" };
+            let served_by = if answer.was_ahead() { "ahead" } else { "pep" };
             let post = Post::Answer { request: answer.request, bytes: body - given, served_by };
-            world.post(self.app, asker, post);
+            world.post(self.app, asker.app, post);
         }
     }
 
@@ -212,61 +248,89 @@ impl Pep {
 
     /// A request has come from the remote side.
     fn wanted(&mut self, world: &mut World, request: Request, priority: Priority) {
+        self.priorities.insert(request, priority);
         let wanted = Wanted::Asked(priority);
-        match self.numbers.get(&request) {
-            Some(&number) => {
+        if let Some(&number) = self.numbers.get(&request) {
+            let answer = &mut self.answers[number as usize];
+            if answer.scheduled {
                 self.scheduler.want(number, wanted);
-                let answer = &mut self.answers[number as usize];
-                if !answer.gone && !std::mem::replace(&mut answer.wanted, true) {
-                    self.unasked -= answer.fetched;
-                    self.unasked_offered -= answer.offered;
-                    self.held += answer.fetched - answer.sent;
-                }
             }
-            None => {
-                self.later.retain(|later| *later != request);
-                self.fetch(world, request, wanted);
+            if !answer.gone && !std::mem::replace(&mut answer.wanted, true) {
+                self.unasked -= answer.fetched;
+                self.unasked_offered -= answer.offered;
+                self.held += answer.fetched - answer.sent;
+            }
+            return;
+        }
+        let page = self.visits[&request.visit].prepared.clone();
+        if ahead::is_navigation(page.page(), request.resource) {
+            self.forget(request.visit);
+            if self.fetches == Ahead::Rehearsed && request.resource == 0 {
+                self.plan_ahead(ahead::rehearsed(page.page()), request.visit, 1);
             }
         }
-        if request.resource == 0 && self.fetches == Ahead::Rehearsed {
-            self.plan_ahead(ahead::rehearsed(self.visits[&request.visit].page()), request.visit);
+        self.later.retain(|(later, _)| *later != request);
+        self.fetch(world, request, 0, 0);
+    }
+
+    /// The user of a visit turns to its page: drops what nobody asked for of the user's earlier pages.
+    fn forget(&mut self, visit: AppId) {
+        let user = self.visits[&visit].user;
+        let visits = &self.visits;
+        let is_earlier = |other: AppId| other != visit && visits[&other].user == user;
+        self.later.retain(|(request, _)| !is_earlier(request.visit));
+        for (number, answer) in (0..).zip(&mut self.answers) {
+            if !answer.wanted
+                && is_earlier(answer.request.visit)
+                && !std::mem::replace(&mut answer.gone, true)
+            {
+                self.scheduler.remove(number);
+                self.backlog.remove(&number);
+                self.unasked -= answer.fetched;
+                self.unasked_offered -= answer.offered;
+            }
         }
     }
 
     /// Puts resources of a visit on the list of what is fetched ahead, those that are new.
-    fn plan_ahead(&mut self, resources: Vec<u32>, visit: AppId) {
+    fn plan_ahead(&mut self, resources: Vec<u32>, visit: AppId, depth: u32) {
         for resource in resources {
             let request = Request { visit, resource };
-            if !self.numbers.contains_key(&request) && !self.later.contains(&request) {
-                self.later.push_back(request);
+            let is_planned = self.later.iter().any(|(later, _)| *later == request);
+            if !self.numbers.contains_key(&request) && !is_planned {
+                self.later.push_back((request, depth));
             }
         }
     }
 
-    fn fetch(&mut self, world: &mut World, request: Request, wanted: Wanted) {
-        let number = self.answers.len() as u32;
-        let visited = &self.visits[&request.visit];
-        self.scheduler.add(number, visited.user, visited.class, wanted);
+    fn fetch(&mut self, world: &mut World, request: Request, depth: u32, line: usize) {
+        self.numbers.insert(request, self.answers.len() as u32);
         self.answers.push(Answer {
             request,
-            coded: Coded::new(visited, request.resource, self.compression),
+            coded: Coded::new(&self.visits[&request.visit], request.resource, self.compression),
+            depth,
+            scheduled: false,
+            line,
             fetched: 0,
             offered: 0,
             sent: 0,
-            was_ahead: wanted == Wanted::Ahead,
-            wanted: wanted != Wanted::Ahead,
+            wanted: depth == 0,
             gone: false,
             promised: false,
             come: 0,
+            behind: BTreeMap::new(),
             given: None,
         });
-        if wanted == Wanted::Ahead {
-            let text = visited.request(request.resource, 0);
-            let line = self.line(request.visit);
-            self.lines[line].promise(world, number, text);
-        }
-        self.numbers.insert(request, number);
         self.fetcher.ask(world, request);
+    }
+
+    /// Fetches a resource before a browser asks, and tells the remote side.
+    fn fetch_ahead(&mut self, world: &mut World, request: Request, depth: u32) {
+        self.promises += 1;
+        let line = self.line(request.visit, self.promises);
+        let text = self.visits[&request.visit].request(request.resource, 0);
+        self.lines[line].promise(world, self.answers.len() as u32, text);
+        self.fetch(world, request, depth, line);
     }
 
     /// More of an answer has come from its server.
@@ -276,29 +340,25 @@ impl Pep {
         if answer.gone {
             return;
         }
+        let visited = &self.visits[&request.visit];
+        if !std::mem::replace(&mut answer.scheduled, true) {
+            let priority = self.priorities.get(&request).copied().unwrap_or_default();
+            let wanted = if answer.wanted { Wanted::Asked(priority) } else { Wanted::Ahead };
+            self.scheduler.add(number, visited.user, visited.class, wanted);
+        }
         let fetched = answer.coded.more(bytes);
         *if answer.wanted { &mut self.held } else { &mut self.unasked } += fetched - answer.fetched;
         answer.fetched = fetched;
         self.backlog.insert(number);
-        if self.fetches != Ahead::None {
-            let page = self.visits[&request.visit].page();
-            let found = ahead::named(page, request.resource, answer.coded.body_come(), last);
-            self.plan_ahead(found, request.visit);
-        }
-    }
-
-    /// A visit is over: both sides forget what it did not ask for.
-    fn over(&mut self, visit: AppId) {
-        self.later.retain(|request| request.visit != visit);
-        let of_visit = Request { visit, resource: 0 }..Request { visit: visit + 1, resource: 0 };
-        for &number in self.numbers.range(of_visit).map(|(_, number)| number) {
-            let answer = &mut self.answers[number as usize];
-            if !answer.wanted && !std::mem::replace(&mut answer.gone, true) {
-                self.scheduler.remove(number);
-                self.backlog.remove(&number);
-                self.unasked -= answer.fetched;
-                self.unasked_offered -= answer.offered;
-            }
+        let page = visited.page();
+        let is_read_along = match answer.depth {
+            0 => ahead::is_navigation(page, request.resource),
+            depth => depth < ahead::DEPTH,
+        };
+        if self.fetches != Ahead::None && is_read_along {
+            let (found, depth) =
+                (ahead::named(page, request.resource, answer.coded.body_come(), last), answer.depth + 1);
+            self.plan_ahead(found, request.visit, depth);
         }
     }
 
@@ -307,9 +367,10 @@ impl Pep {
         while let Some(came) = self.fetcher.came() {
             self.fetched(came);
         }
-        while !self.later.is_empty() && self.unasked < self.buffer_bytes {
-            let request = self.later.pop_front().expect("there is one");
-            self.fetch(world, request, Wanted::Ahead);
+        while self.unasked < self.buffer_bytes / 2
+            && let Some((request, depth)) = self.later.pop_front()
+        {
+            self.fetch_ahead(world, request, depth);
         }
         self.offer();
         self.send(world);
@@ -321,7 +382,7 @@ impl Pep {
         for number in std::mem::take(&mut self.backlog) {
             let answer = &mut self.answers[number as usize];
             let all = answer.fetched - answer.offered;
-            let room = self.buffer_bytes.saturating_sub(self.unasked_offered);
+            let room = (self.buffer_bytes / 2).saturating_sub(self.unasked_offered);
             let bytes = if answer.wanted { all } else { all.min(room) };
             if !answer.wanted {
                 self.unasked_offered += bytes;
@@ -342,12 +403,13 @@ impl Pep {
         let mut room: Vec<bool> = self.lines.iter().map(|line| line.has_room(world)).collect();
         while let Some(grant) = self.scheduler.pick(|line| room[line]) {
             let answer = &mut self.answers[grant.answer as usize];
+            let offset = answer.sent;
             answer.sent += grant.bytes;
             if answer.wanted {
                 self.held -= grant.bytes;
             }
             let line = &mut self.lines[grant.connection];
-            line.send(world, grant.answer, grant.bytes);
+            line.send(world, grant.answer, offset, grant.bytes);
             room[grant.connection] = line.has_room(world);
         }
     }
@@ -369,8 +431,9 @@ impl App for Pep {
     }
 
     fn wake(&mut self, world: &mut World) {
+        let fair = self.scheduler.policy().schedule == PepSchedule::Fair;
         for dial in self.dials.drain(..) {
-            self.lines.push(Line::open(world, dial));
+            self.lines.push(Line::open(world, dial, fair));
         }
         self.fetcher.wake(world);
         self.progress(world);
@@ -382,7 +445,7 @@ impl App for Pep {
                 match message {
                     Message::Ask(request, priority) => self.wanted(world, request, priority),
                     Message::Promise(answer) => self.promised(world, answer),
-                    Message::Bytes(answer, bytes) => self.came(world, answer, bytes),
+                    Message::Bytes(answer, offset, bytes) => self.came(world, answer, offset, bytes),
                 }
             }
         } else {
@@ -395,7 +458,6 @@ impl App for Pep {
         match post {
             Post::Ask { request, priority } => self.asked(world, from, request, priority),
             Post::Answer { request, bytes, .. } => self.fetcher.answered(world, request, bytes),
-            Post::Over { visit } => self.over(visit),
         }
         self.progress(world);
     }

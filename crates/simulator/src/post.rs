@@ -33,9 +33,4 @@ pub enum Post {
         /// Who made it, as in the trace's `served_by`.
         served_by: &'static str,
     },
-    /// A visit is over: it asks for nothing more.
-    Over {
-        /// Which.
-        visit: AppId,
-    },
 }

@@ -25,7 +25,8 @@ use wirepaint_units::{Duration, Time};
 pub const HEAD_BYTES: u64 = 30 + 42 + 32 + 24;
 /// Its connections to servers. It adds `Via`, `X-Forwarded-For` and `Cache-Control: max-age=259200` to requests. The
 /// testbed's configuration closes idle ones after 2 s, and nothing limits their number.
-const POOL: Pool = Pool { idle: Duration::from_secs(2), per_origin: usize::MAX, request_bytes: 32 + 28 + 31 };
+const POOL: Pool =
+    Pool { idle: Some(Duration::from_secs(2)), per_origin: usize::MAX, request_bytes: 32 + 28 + 31 };
 
 /// A squid.
 pub struct Squid {
@@ -124,7 +125,6 @@ impl App for Squid {
                 }
             }
             Post::Answer { request, bytes, .. } => self.fetcher.answered(world, request, bytes),
-            Post::Over { visit } => self.fetcher.over(world, visit),
         }
         self.pass_on(world);
     }

@@ -242,7 +242,11 @@ fn objects_ahead_of_the_browser_shorten_a_page_load_over_a_satellite() {
 
 /// Load times in ms of four users who ask for the same page at once.
 fn of_four_users(schedule: &str) -> Vec<f64> {
-    let mut run = over_satellite(1_000_000, Some(pep(json!({"schedule": schedule, "ahead": "markup"}))));
+    // The first user fills the buffers of each connection before the others' requests have come.
+    let settings = json!({"schedule": schedule, "ahead": "markup", "connections": 1});
+    let mut run = over_satellite(1_000_000, Some(pep(settings)));
+    // Without losses: a lost frame stops the users who wait for it.
+    run["segments"][0] = segment("satellite", 1_000_000, 300, 10_000);
     for user in 1..4 {
         let (name, mut visit) = (format!("client{user}"), run["visits"][0].clone());
         visit["client"] = json!(name);
@@ -262,7 +266,7 @@ fn jain(values: &[f64]) -> f64 {
 fn the_fair_order_serves_equal_users_equally_and_the_papers_one_serves_some_better() {
     let [fair, arrival] = ["fair", "arrival"].map(of_four_users);
     assert!(jain(&fair) >= 0.98, "{fair:?}");
-    assert!(jain(&arrival) < jain(&fair), "{arrival:?}, {fair:?}");
+    assert!(jain(&arrival) < 0.95, "{arrival:?}");
 }
 
 #[test]

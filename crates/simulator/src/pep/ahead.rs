@@ -3,27 +3,40 @@
 //! It never sends a request ahead that may change something: GET alone (RFC 9110, section 9.2.1).
 
 use wirepaint_page_model::Page;
-use wirepaint_page_model::page::{Cause, Kind, Resource};
+use wirepaint_page_model::page::{Cause, Element, Kind, Resource};
 
 /// All that rehearsals of the page asked for, in the page's order, its document apart.
 pub fn rehearsed(page: &Page) -> Vec<u32> {
     resources(page).filter(|(_, resource)| resource.cause.is_some()).map(|(number, _)| number).collect()
 }
 
-/// What a resource names in markup, style rules or its redirect, as far as its first `come` bytes on the wire tell;
-/// `whole` if it has come.
+/// Documents and style sheets between a page and what is fetched ahead, at most.
+pub const DEPTH: u32 = 3;
+
+/// Whether a request is one for the page itself, which a browser tells (`sec-fetch-dest`).
+pub fn is_navigation(page: &Page, resource: u32) -> bool {
+    match page.resources[resource as usize].cause {
+        None => true,
+        Some(Cause::Redirect { by }) => is_navigation(page, by),
+        Some(_) => false,
+    }
+}
+
+/// What a document or style sheet names in markup and style rules, as far as its first `come` bytes on the wire tell;
+/// `whole` if it has come. The ground side leaves lazy elements to the browser and follows no redirects.
 pub fn named(page: &Page, by: u32, come: u64, whole: bool) -> Vec<u32> {
-    let Resource { kind, wire_bytes, decoded_bytes, .. } = &page.resources[by as usize];
+    let Resource { kind, wire_bytes, decoded_bytes, status, .. } = &page.resources[by as usize];
+    if !matches!(kind, Kind::Html | Kind::Css) || !(200..300).contains(status) {
+        return Vec::new();
+    }
     let decoded = u128::from(come) * u128::from(*decoded_bytes) / u128::from((*wire_bytes).max(1));
     let is_named = |resource: &Resource| match resource.cause {
-        Some(Cause::Markup { by: parent, at, .. }) => {
-            parent == by && *kind == Kind::Html && (whole || u128::from(at) < decoded)
-        }
+        Some(Cause::Markup { element: Element::Lazy, .. }) => false,
+        Some(Cause::Markup { by: parent, at, .. }) => parent == by && (whole || u128::from(at) < decoded),
         Some(Cause::Style { by: parent }) => parent == by && whole,
         // Modules import too, but the ground side reads no scripts.
         Some(Cause::Import { by: parent }) => parent == by && *kind == Kind::Css && whole,
-        Some(Cause::Redirect { by: parent }) => parent == by,
-        Some(Cause::Script { .. }) | None => false,
+        Some(Cause::Redirect { .. } | Cause::Script { .. }) | None => false,
     };
     resources(page).filter(|(_, resource)| is_named(resource)).map(|(number, _)| number).collect()
 }

@@ -7,7 +7,7 @@ use crate::post::Request;
 use crate::world::{ConnectionId, Dial, World, client_end, server_end};
 use std::collections::VecDeque;
 use wirepaint_http_model::Priority;
-use wirepaint_page_model::unsent_bound;
+use wirepaint_pep_model::SMALL_FRAME;
 
 /// Kind, length, flags and stream of a frame.
 const HEADER: u64 = 9;
@@ -17,6 +17,12 @@ const OFFSET: u64 = 5;
 /// dozen fields. The fields' own lengths take 8 bytes, and a colon and the end of a line are spared.
 const REQUEST: u64 = 12 + 2 + 9 + 3 * 4 + 2 + 12 * 4;
 
+/// Bytes that wait for the kernel before a connection has its next turn.
+const WAITING_FAIR: u64 = 4 * SMALL_FRAME;
+const WAITING_ARRIVAL: u64 = 128 * 1024;
+/// Least bound of the unsent bytes in the kernel where they are bounded; else it is half a window.
+const LEAST_UNSENT: u64 = 4 * 1024;
+
 /// What a frame says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message {
@@ -24,8 +30,8 @@ pub enum Message {
     Ask(Request, Priority),
     /// Down: an answer will be sent ahead.
     Promise(u32),
-    /// Down: bytes of an answer.
-    Bytes(u32, u64),
+    /// Down: an answer, the offset of some bytes in it, and their number.
+    Bytes(u32, u64, u64),
 }
 
 /// A frame on its way.
@@ -82,14 +88,16 @@ impl Way {
 #[derive(Debug)]
 pub struct Line {
     id: ConnectionId,
+    /// The kernel holds few unsent bytes, so that urgent answers overtake others.
+    fair: bool,
     up: Way,
     down: Way,
 }
 
 impl Line {
     /// The remote side opens it.
-    pub fn open(world: &mut World, dial: Dial) -> Line {
-        Line { id: world.connect(dial), up: Way::default(), down: Way::default() }
+    pub fn open(world: &mut World, dial: Dial, fair: bool) -> Line {
+        Line { id: world.connect(dial), fair, up: Way::default(), down: Way::default() }
     }
 
     /// Whether an endpoint is one of its two.
@@ -115,32 +123,26 @@ impl Line {
         self.down.write(world, server_end(self.id));
     }
 
-    /// The ground side sends bytes of an answer.
-    pub fn send(&mut self, world: &mut World, answer: u32, bytes: u64) {
-        self.down.push(OFFSET + bytes, Message::Bytes(answer, bytes));
+    /// The ground side sends bytes of an answer from an offset on.
+    pub fn send(&mut self, world: &mut World, answer: u32, offset: u64, bytes: u64) {
+        self.down.push(OFFSET + bytes, Message::Bytes(answer, offset, bytes));
         self.down.write(world, server_end(self.id));
     }
 
-    /// Whether the ground side may send bytes of an answer: the kernel would take them.
-    pub fn has_room(&self, world: &mut World) -> bool {
-        let ground = server_end(self.id);
-        if self.down.pending > 0 || !world.tcp(ground).is_established() {
-            return false;
-        }
-        // As the replay server does: what the kernel holds unsent, nothing can overtake.
-        let sock = world.tcp(ground).sock();
-        let window = u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache);
-        world.bound_unsent(ground, unsent_bound(window));
-        let has_room = world.tcp(ground).is_writable();
-        if !has_room {
-            world.wait_for_space(ground);
-        }
-        has_room
+    /// Whether the ground side may send bytes of an answer: few enough wait for the kernel.
+    pub fn has_room(&self, world: &World) -> bool {
+        let most = if self.fair { WAITING_FAIR } else { WAITING_ARRIVAL };
+        self.down.pending < most && world.tcp(server_end(self.id)).is_established()
     }
 
     /// Something happened at one of its endpoints. Returns what has come there.
     pub fn activity(&mut self, world: &mut World, endpoint: EndpointId) -> Vec<Message> {
         let is_ground = endpoint == server_end(self.id);
+        if is_ground && self.fair {
+            let sock = world.tcp(endpoint).sock();
+            let window = u64::from(sock.snd_cwnd) * u64::from(sock.mss_cache);
+            world.bound_unsent(endpoint, (window / 2).max(LEAST_UNSENT));
+        }
         if is_ground { &mut self.down } else { &mut self.up }.write(world, endpoint);
         let bytes = world.read(endpoint, u64::MAX);
         if is_ground { self.up.read(bytes) } else { self.down.read(bytes) }
