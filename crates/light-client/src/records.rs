@@ -138,7 +138,11 @@ fn request(page: &Page, rows: &Rows, statuses: &[Option<u16>], object: &ObjectRo
         sent: ns(object.sent),
         first_byte: ns(object.first_byte),
         last_byte: ns(object.last_byte),
-        status: statuses[object.resource as usize],
+        status: match resource.cached {
+            // What the page sees; that a server said 304 was checked.
+            Some(_) => object.last_byte.map(|_| resource.status),
+            None => statuses[object.resource as usize],
+        },
         protocol: carrier.map(protocol),
         connection: object.connection,
         encoded_bytes: object.encoded_bytes,

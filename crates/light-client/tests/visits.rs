@@ -136,9 +136,9 @@ fn what_the_cache_holds_is_not_asked_for_or_only_confirmed() {
         let told = Run::new(&site, &browser(), http).carry_out();
         let visit = told.loaded();
         let [fresh, stale] = [1, 2].map(|number| request(visit, number));
-        assert_eq!([&fresh["connection"], &fresh["sent"], &fresh["status"]], [&Value::Null; 3]);
+        assert_eq!([&fresh["connection"], &fresh["sent"]], [&Value::Null; 2]);
+        assert_eq!([&fresh["status"], &stale["status"]], [&json!(200); 2]);
         assert!(fresh["last_byte"].is_u64() && fresh["encoded_bytes"] == 0);
-        assert_eq!((&stale["status"], &stale["cached"]), (&json!(304), &json!("stale")));
         assert!((50..300).contains(&stale["encoded_bytes"].as_u64().unwrap()), "{stale}");
         assert_eq!(told.asked.len(), 2, "document and confirmation");
     }

@@ -30,7 +30,7 @@ class Observed:
         }
         self.asked: dict[str, Any] = {
             "segments": [{"name": "access", "down": dict(side), "up": dict(side), "mtu": 1500}],
-            "sites": {"sample": {"responses": [{"think_ns": 3_000_000}, {"think_ns": 0}]}},
+            "sites": {"sample": {"responses": [{"think_ns": 3_000_000}, *[{"think_ns": 0}] * 3]}},
             "transport": {"sysctls": {}},
         }
         self.before, self.after = v.settings(), v.settings()
@@ -56,7 +56,7 @@ class Observed:
                 "time": v.ms(50),
                 "began": v.ms(50) + think + 20_000,
             }
-            for n, think in enumerate((3_000_000, 0))
+            for n, think in enumerate((3_000_000, 0, 0, 0))
         ]
         self.link = [
             {
@@ -185,7 +185,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
         "suspect",
         "paused for 90.0 ms",
     ),
-    (_late(2, 0, 1), "think_time", "invalid", "half of the answers began 2.0 ms later"),
+    (_late(2, 0, 1, 2), "think_time", "invalid", "half of the answers began 2.0 ms later"),
     (_late(57, 0), "think_time", "suspect", "60.0 ms for 0"),
 ]
 
@@ -201,6 +201,13 @@ def test_each_contradiction_is_found_by_its_check(
     assert mine, reasons
     assert {reason.severity for reason in mine} == {severity}
     assert all(reason.expected for reason in mine)
+
+
+def test_a_few_answers_have_no_median() -> None:
+    observed = Observed()
+    del observed.requests[1:]
+    _late(2, 0)(observed)
+    assert observed.check() == []
 
 
 def test_an_accept_that_the_kernel_counted_twice_is_no_connection() -> None:
