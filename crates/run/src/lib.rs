@@ -268,9 +268,12 @@ impl Run {
         })
     }
 
-    /// The host that sends down the emulated path: the proxy, else the server.
+    /// The host that sends down the first segment: the first proxy beyond it, else the server.
     pub fn sender(&self, path: &Path) -> Result<&Host, RunError> {
-        self.host(Role::Proxy, path).or_else(|_| self.host(Role::Server, path))
+        let main = self.segments.first().map(|segment| &segment.name);
+        let beyond = self.path.iter().skip_while(|name| Some(*name) != main);
+        let proxy = beyond.filter_map(|name| self.hosts.iter().find(|host| host.name == *name)).next();
+        proxy.map_or_else(|| self.host(Role::Server, path), Ok)
     }
 
     /// The part of a verb, or the error that names it.
@@ -292,6 +295,24 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_proxy_beyond_the_first_segment_sends_down_it() {
+        let way = r#"{"capacity":{"kind":"unlimited"},"delay_ns":0,"queue":{"kind":"droptail"}}"#;
+        let host = |name: &str, role| format!(r#"{{"name":"{name}","role":"{role}","congestion":"std"}}"#);
+        let hosts = [host("near", "proxy"), host("far", "proxy"), host("server", "server")].join(",");
+        let sender = |path: &str| {
+            let run = format!(
+                r#"{{"format":5,"id":"a","seed":1,"trace_dir":"t","work_dir":"w","path":{path},"hosts":[{hosts}],
+                    "segments":[{{"name":"main","down":{way},"up":{way}}}]}}"#
+            );
+            let run = Run::parse(run.as_bytes(), Path::new("run.json")).unwrap();
+            run.sender(Path::new("run.json")).unwrap().name.clone()
+        };
+        assert_eq!(sender(r#"["near","main","far"]"#), "far");
+        assert_eq!(sender(r#"["near","main"]"#), "server");
+        assert_eq!(sender("[]"), "server");
+    }
 
     fn read(text: &str) -> Result<Run, RunError> {
         let path = std::env::temp_dir().join(format!("wirepaint-run-{}-{}", std::process::id(), text.len()));

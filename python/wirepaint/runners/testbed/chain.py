@@ -164,14 +164,10 @@ def _near_hop(
             ip.route("add", dst=CLIENTS, gateway=gateway, oif=index_of(ip, "n0"), metrics=metrics)
         _catch(ip, "n0", station)
         if last:
-            [default] = ip.get_default_routes(table=254)
-            ip.route(
-                "replace",
-                dst="default",
-                gateway=default.get_attr("RTA_GATEWAY"),
-                oif=index_of(ip, "c0"),
-                metrics={"initcwnd": station.opened.initial_window},
-            )
+            # To the far end of the wire, which is the gateway of what passes.
+            index, window = index_of(ip, "c0"), {"initcwnd": station.opened.initial_window}
+            ip.route("replace", dst=f"{SERVER_ADDRESS}/32", oif=index, scope="link", metrics=window)
+            ip.route("replace", dst="default", gateway=SERVER_ADDRESS, oif=index, metrics=window)
 
 
 def _hop(

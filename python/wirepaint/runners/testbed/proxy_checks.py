@@ -23,7 +23,7 @@ def check(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     yield from _sends(joined, run)
     if proxy := squid_of(run):
         yield from _passed(joined, (chain.first_address(near=bool(Route.of(run).near)), proxy["port"]))
-        yield from _read_back(joined)
+        yield from _read_back(joined, Route.of(run))
         yield from _served(joined)
         yield from _cache(joined, proxy)
 
@@ -60,10 +60,12 @@ def _passed(joined: Joined, squid: tuple[str, int]) -> Iterator[Reason]:
             yield Reason("proxy", "invalid", found, "all requests through the proxy")
 
 
-def _read_back(joined: Joined) -> Iterator[Reason]:
+def _read_back(joined: Joined, route: Route) -> Iterator[Reason]:
     """Squid's connections were read back, but for short ones, which took the same route."""
+    _, *others = route.proxies
+    theirs = joined.proxies[others[0]].accepted if others else joined.beyond
     read = {(r["server_address"], r["server_port"], r["client_port"]) for r in joined.proxies["squid"].opened}
-    for record in joined.beyond:
+    for record in theirs:
         # Shorter ones may have been missed; like all, they took the route, whose settings are compared.
         long = record["closed"] is None or record["closed"] - record["accepted"] > 2e9 * READ_BACK_S
         ends = record["server_address"], record["server_port"], record["client_port"]
