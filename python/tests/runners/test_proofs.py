@@ -63,6 +63,7 @@ class Observed:
                 "time": v.ms(10 * n),
                 "direction": "down",
                 "queue_packets": 40,
+                "segment": "access",
                 "queue_bytes": 60_000,
                 "offered_packets": 10 * n,
                 "offered_bytes": 15_000 * n,

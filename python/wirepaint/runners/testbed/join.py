@@ -242,8 +242,8 @@ def _of_hop(record: Mapping[str, Any], number: int) -> dict[str, Any]:
             "encrypted": False,
             "opened": record["accepted"],
             "connected": record["accepted"],
-            "bytes_received": None,
-            "bytes_sent": None,
+            "bytes_received": record["bytes_sent"],
+            "bytes_sent": record["bytes_received"],
             "retransmitted_segments": tcp.get("total_retrans"),
             "min_rtt": _min_rtt(tcp),
             "mss": tcp.get("snd_mss"),
@@ -542,7 +542,8 @@ def _page(
 
 def _unsampled(folder: Path, joined: Joined) -> list[int]:
     seen = set(trace.read_table(folder, "tcp").filter(pl.col("event") == "ack")["connection"])
-    used = [row["connection"] for row in joined.tables["connection"] if row.get("objects")]
+    used = [row["connection"] for row in joined.crossing if row.get("objects")]
+    used += [row["connection"] for row in joined.hops if row["bytes_received"]]
     used += [record["connection"] for record in joined.of_flows if record["bytes_received"]]
     return sorted(set(used) - seen)
 

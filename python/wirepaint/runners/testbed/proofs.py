@@ -76,9 +76,12 @@ def prove(
     yield from _settings(wires)
     yield from _packets(wires, summaries.get("emulator", {}), run["segments"][0])
     yield from _connections(wires, joined, Route.of(run))
-    yield from _rates(link, run["segments"][0])
-    yield from _losses(link, run["segments"][0])
-    yield from _round_trips(joined, link, run["segments"][0])
+    for segment in run["segments"]:
+        of_segment = link.filter(pl.col("segment") == segment["name"])
+        yield from _rates(of_segment, segment)
+        yield from _losses(of_segment, segment)
+    main = run["segments"][0]
+    yield from _round_trips(joined, link.filter(pl.col("segment") == main["name"]), main)
     yield from _segment_size(joined, run)
     yield from _receive_window(joined)
     for severity, found in _pauses(summaries.get("emulator", {}), EMULATOR_PAUSE_NS, joined):
