@@ -42,7 +42,7 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// Which hosts share the state of connections that they accept ([`Dial::accepted_on`](crate::world::Dial)).
+    /// Of connections that it accepts ([`Dial::accepted_on`](crate::world::Dial::accepted_on)).
     pub fn accepts_on(&self) -> u32 {
         if self.host.role == Role::Proxy { self.address.into() } else { 0 }
     }

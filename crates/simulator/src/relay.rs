@@ -98,10 +98,11 @@ pub struct Chain {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tunnel {
-    /// The client has not asked for it, or needs none: bytes of the request.
+    /// The client has not asked for it: bytes of the request.
     Unasked(u64),
+    /// The answer has not come: bytes of the request.
     Asked(u64),
-    /// Open: bytes of request and answer.
+    /// Bytes of request and answer; 0 where no tunnel is needed.
     Open(u64, u64),
 }
 
@@ -123,12 +124,9 @@ impl Chain {
     /// Adds an open hop and the relay at its far end.
     fn append(&mut self, hop: ConnectionId) {
         if let Some(relaying) = self.leg.relays.get(self.hops.len()) {
-            let asked = if let (true, Tunnel::Unasked(bytes) | Tunnel::Asked(bytes)) =
-                (relaying.is_asked, self.tunnel)
-            {
-                bytes
-            } else {
-                0
+            let asked = match self.tunnel {
+                Tunnel::Unasked(bytes) | Tunnel::Asked(bytes) if relaying.is_asked => bytes,
+                _ => 0,
             };
             self.relays.push(Relay::new(*relaying, server_end(hop), asked));
         }

@@ -102,8 +102,8 @@ pub struct Dial {
     pub sampled: bool,
     /// A proxy opens it.
     pub of_proxy: bool,
-    /// The proxy that accepts it has its servers' state to itself: its address. Zero for servers, which are one
-    /// host, as in the testbed, where they share a network namespace.
+    /// Accepting ends with the same number share state in a congestion control: a proxy's address, or zero for all
+    /// servers, which are one host, as in the testbed, where they share a network namespace.
     pub accepted_on: u32,
 }
 
