@@ -112,3 +112,24 @@ def test_a_request_without_an_answer_says_so(tmp_path: Path) -> None:
         verb = [dataplane.program(), "light", run, f"--ca-spki-sha256={authority}"]
         subprocess.run(verb, check=True, stdout=subprocess.PIPE)
     assert [request.failed for request in light.read(tmp_path)[0].requests] == [None, UNFINISHED]
+
+
+def test_what_its_cache_holds_is_told_as_other_browsers_tell_it(tmp_path: Path) -> None:
+    run = described(tmp_path, timeouts_ms=[10_000])
+    text = json.loads(run.read_text())
+    date = [["last-modified", "Sat, 26 Oct 1985 08:15:00 GMT"]]
+    document, image = text["pages"]["page"]["resources"]
+    document |= {"cached": "stale", "headers": date}
+    image["cached"] = "fresh"
+    text["sites"]["site"]["responses"][0]["headers"] += date
+    run.write_text(json.dumps(text))
+    with server(run) as authority:
+        verb = [dataplane.program(), "light", run, f"--ca-spki-sha256={authority}"]
+        subprocess.run(verb, check=True, stdout=subprocess.PIPE)
+    confirmed, cached = light.read(tmp_path)[0].requests
+    assert (confirmed.revalidated, confirmed.from_cache, confirmed.status) == (True, False, 200)
+    assert confirmed.connection is not None and confirmed.encoded_bytes < 300
+    assert (cached.revalidated, cached.from_cache, cached.status) == (False, True, 200)
+    assert (cached.connection, cached.sent, cached.encoded_bytes, cached.failed) == (None, None, 0, None)
+    asked = (tmp_path / "server-requests.jsonl").read_text().splitlines()
+    assert len(asked) == 1
