@@ -470,7 +470,11 @@ def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     # (docs/guide/congestion.md, "Unseen ACKs"). A built-in one still runs, but all compared runs must pass
     # the same filter.
     few: list[int] = []
+    # What a proxy sends to servers does not cross the link.
+    uplinks = {record["client_address"] for ends in joined.proxies.values() for record in ends.opened}
     for row in summary.get("unseen", ()):
+        if row["server_address"] in uplinks:
+            continue
         if not row["segments"] and row["retransmissions"] <= UNSEEN_SHARE * row["retransmitted"]:
             few.append(row["retransmissions"])
             continue
