@@ -84,7 +84,7 @@ def test_the_path_and_the_browser_are_those_of_the_paper() -> None:
     assert agent["browser"] == {
         "engine": "light", "model": "firefox-3", "connections": 8, "pipelining": 4
     }  # fmt: skip
-    assert http_ae_2011.scenario_settings(STUDY, DEFAULTS) == {"initial_window": [3]}
+    assert (found.initial_window, found.proxy) == (3, None)
     other = http_ae_2011.conditions(STUDY, DEFAULTS | {"httpae_up": "1 Mbit/s"}, point)
     assert other.network["up"]["rate"] == "1 Mbit/s"
 
@@ -102,6 +102,33 @@ def test_the_first_user_is_the_one_who_began_first() -> None:
     assert found["later_percent"].to_list() == [100.0, 100.0]
     rates = [1 / 2, 1 / 3, 1 / 5]
     assert found["jain"][0] == pytest.approx(sum(rates) ** 2 / 3 / sum(rate**2 for rate in rates))
+
+
+def test_classes_have_their_shares_of_the_link_and_their_users_a_code_point() -> None:
+    point = {"rate_kbit_s": 256, "images": 5, "users": 2, "classes": True, "proxy": "pep-classes"}
+    found = http_ae_2011.conditions(STUDY, DEFAULTS, point)
+    shares = {
+        tuple(each.get("dscp", ())): each["weight"] for each in found.network["down"]["queue"]["classes"]
+    }
+    assert shares == {(10,): 50, (18,): 30, (): 20}
+    assert [(agent["name"].rpartition("-")[2], agent.get("dscp")) for agent in found.agents] == [
+        ("gold", 10),
+        ("silver", 18),
+        ("bronze", None),
+    ]
+    assert found.proxy is not None and found.proxy["connections"] == 1
+
+
+def test_a_class_is_the_mean_of_its_users_and_bronze_has_a_first_one() -> None:
+    page = pl.DataFrame(
+        {
+            "user_agent": ["x-gold.1", "x-gold.2", "x-bronze.1", "x-bronze.2", "x-bronze.3"],
+            "navigation_start": [0, 0, 20, 10, 30],
+            "load_event": [2 * 10**9, 4 * 10**9, 20 + 9 * 10**9, 10 + 6 * 10**9, 30 + 7 * 10**9],
+        }
+    )
+    found = http_ae_2011.classes({"page": page}.__getitem__)
+    assert dict(found.iter_rows()) == {"gold": 3.0, "bronze": 22 / 3, "first": 6.0, "later": 8.0}
 
 
 def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up(

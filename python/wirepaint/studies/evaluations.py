@@ -46,6 +46,8 @@ class Conditions:
     agents: Sequence[Mapping[str, Any]]
     congestion: str
     http: str = "h1"
+    initial_window: int = 10
+    """Segments; the same at all points of a sweep."""
     proxy: Mapping[str, Any] | None = None
 
     @property
@@ -126,8 +128,8 @@ def evaluation(
             "network": _once(one.network for one in every),
             "congestion": _once(one.congestion for one in every),
             "http": _once(one.http for one in every),
+            "initial_window": _once(one.initial_window for one in every),
             "proxy": _once(one.proxy["name"] if one.proxy else "none" for one in every),
-            **code.scenario_settings(study, parameters),
         },
         "user_agents": list(agents.values()),
         **({"proxies": proxies} if proxies else {}),
@@ -194,13 +196,13 @@ def _once(values: Iterable[Any]) -> list[Any]:
 def in_toml(document: Mapping[str, Any]) -> str:
     """An evaluation file: plain keys first, then tables, their own tables inline."""
     plain = {key: value for key, value in document.items() if not _is_table(value)}
-    lines = [f"{key} = {_value(value)}" for key, value in plain.items()]
-    for key in document.keys() - plain.keys():
+    lines = [f"{_name(key)} = {_value(value)}" for key, value in plain.items()]
+    for key in (key for key in document if key not in plain):
         tables, head = document[key], f"[[{key}]]"
         if isinstance(tables, Mapping):
             tables, head = [tables], f"[{key}]"
         for table in tables:
-            lines += ["", head, *(f"{name} = {_value(value)}" for name, value in table.items())]
+            lines += ["", head, *(f"{_name(name)} = {_value(value)}" for name, value in table.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,8 @@
 The users' browsers and the server are at the ends of an emulated link, 300 ms each way. The
 browser is a light user with the numbers of Firefox 3.6, which has as many connections to a host and as many
 pipelined requests as asked. The pages are those of :mod:`wirepaint.studies.photo_pages`, over plain HTTP/1.1.
-The same questions are asked of today's browser (Chromium's model), HTTP/2 and shipped pages.
+The paper's proxy has a side at each end of the link. The same questions are asked of today's browser
+(Chromium's model), HTTP/2 and shipped pages.
 """
 
 from __future__ import annotations
@@ -12,15 +13,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 from pydantic import Field
 
-from wirepaint.metrics import Trace
+from wirepaint.metrics import Trace, group_of
 from wirepaint.reading import Table, validate
 from wirepaint.studies import photo_pages
 from wirepaint.studies.evaluations import Conditions
 from wirepaint.studies.model import Point, Study
+
+PAPERS = {"kind": "pep", "connections": 8, "schedule": "arrival", "ahead": "markup"}
+PROXIES: dict[str, dict[str, Any]] = {
+    "pep": PAPERS,
+    "pep-gzip": PAPERS | {"compression": "gzip"},
+    "pep-fair": PAPERS | {"schedule": "fair"},
+    "pep-classes": PAPERS | {"connections": 1},
+    "pep-classes-fair": PAPERS | {"connections": 1, "schedule": "fair"},
+    "pep-today": {
+        "kind": "pep", "connections": 1, "multiplexed": True, "compression": "br", "ahead": "rehearsed"
+    },
+    "split": {"kind": "split"},
+}  # fmt: skip
+"""Proxies that sweeps name. Those of the paper have its scheduler and eight connections between the sides, or
+one for each class; ``fair`` differs from them in the scheduler alone."""
+TODAYS_WINDOW = 10
+"""Segments (RFC 6928)."""
+CLASSES = {"gold": (10, 50), "silver": (18, 30), "bronze": (None, 20)}
+"""Code point of a class, and its share of the link in per cent (the paper's Figure 4). Bronze is the rest."""
 
 
 class Asked(Table):
@@ -42,16 +61,15 @@ class Asked(Table):
     """At the server; None for the parameter's."""
     http: Literal["h1", "h2"] = "h1"
     users: int = Field(1, ge=1, le=100)
+    """Of each class, where there are classes."""
+    classes: bool = False
+    """Gold, silver and bronze users."""
+    proxy: Literal["none", *PROXIES] = "none"  # type: ignore[valid-type]
 
 
 def settings(study: Study, parameters: Mapping[str, str]) -> dict[str, Any]:
     """What holds for all runs: keys of an evaluation file."""
     return {"timeout": study.setup["timeout"].value}
-
-
-def scenario_settings(study: Study, parameters: Mapping[str, str]) -> dict[str, Any]:
-    """What holds for all runs: keys under ``[scenarios]``."""
-    return {"initial_window": [int(parameters["httpae_initial_window"])]}
 
 
 def prepare(study: Study, parameters: Mapping[str, str], folder: Path) -> None:
@@ -72,21 +90,28 @@ def conditions(study: Study, parameters: Mapping[str, str], point: Point) -> Con
         agents=_agents(parameters, asked),
         congestion=asked.congestion or parameters["httpae_congestion"],
         http=asked.http,
+        initial_window=int(parameters["httpae_initial_window"])
+        if asked.browser == "firefox"
+        else TODAYS_WINDOW,
+        proxy=PROXIES[asked.proxy] | {"name": asked.proxy} if asked.proxy != "none" else None,
     )
 
 
 def _network(study: Study, parameters: Mapping[str, str], asked: Asked) -> dict[str, Any]:
     delay = study.setup["one_way"].value
-    queue = {"kind": "droptail", "packets": asked.queue or int(parameters["httpae_queue"])}
+    packets = asked.queue or int(parameters["httpae_queue"])
+    queue: dict[str, Any] = {"kind": "droptail", "packets": packets}
     down: dict[str, Any] = {"rate": f"{asked.rate_kbit_s} kbit/s", "delay": delay, "queue": queue}
     if (jitter := parameters["httpae_jitter"]) != "0 ms":
         down["jitter"] = {"kind": "uniform", "range": jitter}
-    up = parameters["httpae_up"]
-    return {
-        "title": f"{asked.rate_kbit_s}k-q{queue['packets']}",
-        "down": down,
-        "up": down if up == "same" else down | {"rate": up},
-    }
+    up = down if parameters["httpae_up"] == "same" else down | {"rate": parameters["httpae_up"]}
+    if asked.classes:
+        shares = [
+            {"weight": share, "packets": packets} | ({"dscp": [point]} if point else {})
+            for point, share in CLASSES.values()
+        ]
+        down = down | {"queue": {"kind": "classes", "classes": shares}}
+    return {"title": f"{asked.rate_kbit_s}k-q{packets}", "down": down, "up": up}
 
 
 def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]:
@@ -103,11 +128,16 @@ def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]
             "connections": asked.connections,
             "pipelining": depth,
         }
-    if asked.users == 1:
+    if asked.users == 1 and not asked.classes:
         return [{"name": name, **agent}]
     group = f"x{asked.users}-{asked.page or asked.images}-{name}"
     users = {"together": group, "count": asked.users, "spread": parameters["httpae_spread"]}
-    return [{"name": f"{group}-u", **agent, **users}]
+    if not asked.classes:
+        return [{"name": f"{group}-u", **agent, **users}]
+    return [
+        {"name": f"{group}-{name}", **agent, **users} | ({"dscp": point} if point else {})
+        for name, (point, _) in CLASSES.items()
+    ]
 
 
 def _page(asked: Asked) -> str:
@@ -146,7 +176,7 @@ def users(trace: Trace) -> pl.DataFrame:
     """
     page = trace("page").sort("navigation_start", maintain_order=True)
     loads = _load_s(page)
-    first, later = float(loads[0]), float(np.mean(loads[1:]))
+    first, later = float(loads[0]), float(loads[1:].to_numpy().mean())
     goodput = (page["encoded_bytes"] / loads).to_numpy()
     jain = goodput.sum() ** 2 / (len(goodput) * (goodput**2).sum())
     return pl.DataFrame(
@@ -159,7 +189,20 @@ def users(trace: Trace) -> pl.DataFrame:
     )
 
 
-MEASURES = {"load": load, "users": users}
+def classes(trace: Trace) -> pl.DataFrame:
+    """Mean load times of each class: series ``gold``, ``silver`` and ``bronze``; of bronze also ``first`` and
+    ``later`` users, as in :func:`users`."""
+    page = trace("page").sort("navigation_start", maintain_order=True)
+    named = page.with_columns(_load_s(page), series=group_of("user_agent").str.split("-").list.last())
+    rows = named.group_by("series", maintain_order=True).agg(pl.col("load_s").mean())
+    bronze = named.filter(series="bronze")["load_s"]
+    if bronze.len() > 1:
+        later = float(bronze[1:].to_numpy().mean())
+        rows.extend(pl.DataFrame({"series": ["first", "later"], "load_s": [float(bronze[0]), later]}))
+    return rows
+
+
+MEASURES = {"load": load, "users": users, "classes": classes}
 
 
 def _load_s(page: pl.DataFrame) -> pl.Series:
