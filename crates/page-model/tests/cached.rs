@@ -1,6 +1,8 @@
 //! Visits of a browser whose cache holds a part of the page.
 
+#[expect(dead_code)]
 mod pages;
+#[expect(dead_code)]
 mod transport;
 
 use pages::{browser, geo, load, markup, of, page, resource};
