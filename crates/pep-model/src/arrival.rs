@@ -4,8 +4,8 @@
 //! The paper does not say what a connection does while its first answer waits for its origin or for the receiver.
 //! Here the next one that can be sent goes on, so that a slow browser does not stop others.
 
+use crate::answer::{Answer, Grant, LARGE_FRAME};
 use crate::policy::Policy;
-use crate::scheduler::{Answer, Grant, LARGE_FRAME};
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) struct Arrival {

@@ -8,8 +8,8 @@
 //!   is above zero sends a whole frame and may fall below zero. Frames are small then. A user alone pays nothing.
 //! - **Answers.** RFC 9218 as the replay server has it; what nobody asked for yet goes last.
 
+use crate::answer::{Answer, Grant, LARGE_FRAME, SMALL_FRAME, Wanted};
 use crate::policy::Policy;
-use crate::scheduler::{Answer, Grant, LARGE_FRAME, SMALL_FRAME, Wanted};
 use std::collections::{BTreeMap, VecDeque};
 use wirepaint_http_model::{Priority, Schedule};
 

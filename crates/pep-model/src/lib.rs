@@ -6,13 +6,16 @@
 //! ```text
 //! Scheduler ─► arrival   the paper's: connections by turns, first come, first served
 //!     │   └──► fair      classes by share, users by deficit round robin, answers by priority
-//!     └──────► policy    what the run description says
+//!     ├──────► policy    what the run description says
+//!   all ─────► answer    an answer and its turns
 //! ```
 
+mod answer;
 mod arrival;
 mod fair;
 mod policy;
 mod scheduler;
 
+pub use answer::{Grant, LARGE_FRAME, SMALL_FRAME, Wanted};
 pub use policy::{PepClass, PepSchedule, Policy};
-pub use scheduler::{Grant, LARGE_FRAME, SMALL_FRAME, Scheduler, Wanted};
+pub use scheduler::Scheduler;

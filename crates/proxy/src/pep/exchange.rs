@@ -1,5 +1,6 @@
 //! Requests and heads of answers as the two sides hand them over, and which answers serve which requests.
 
+use super::limits::FIELDS_LIMIT;
 use super::wire::{Malformed, Take};
 use http::header::{HeaderName, HeaderValue, VARY};
 use http::{Method, StatusCode};
@@ -10,11 +11,6 @@ use wirepaint_run::Compression;
 
 /// Header fields in order, without those that belong to one connection.
 pub type Fields = Vec<(HeaderName, HeaderValue)>;
-
-/// Most fields of a head.
-pub const FIELDS_LIMIT: usize = 256;
-/// Largest head in bytes, as it was on a connection.
-pub const HEAD_LIMIT: usize = 64 * 1024;
 
 /// Length of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

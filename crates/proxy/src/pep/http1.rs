@@ -1,7 +1,8 @@
 //! Messages of HTTP/1.1 (RFC 9112), read strictly: where the length of a message is ambiguous it is refused, so
 //! that two parties never see different numbers of messages in the same bytes.
 
-use super::exchange::{FIELDS_LIMIT, Fields, HEAD_LIMIT};
+use super::exchange::Fields;
+use super::limits::{FIELDS_LIMIT, HEAD_LIMIT};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, StatusCode};

@@ -10,6 +10,7 @@ mod coding;
 mod exchange;
 mod ground;
 mod http1;
+mod limits;
 mod link;
 mod remote;
 mod wire;

@@ -5,7 +5,7 @@
 //! | kind | from | payload |
 //! |---|---|---|
 //! | hello | remote | version, class, number of the connection in its class |
-//! | request | remote | a [`Request`](super::exchange::Request) |
+//! | request | remote | a request with its head |
 //! | body | both sides' streams: remote | bytes of a request's body; flag 1 for the last |
 //! | credit | both | bytes that the receiver has passed on |
 //! | cancel | remote | nothing: nobody wants the answer any more |
@@ -27,7 +27,7 @@ const HEADER: usize = 9;
 /// Bytes of an offset.
 const OFFSET: usize = 5;
 /// Largest payload of a request or promise: a head with the lengths of its parts.
-const LARGEST_HEAD: usize = super::exchange::HEAD_LIMIT + 8 * super::exchange::FIELDS_LIMIT + 1024;
+const LARGEST_HEAD: usize = super::limits::HEAD_LIMIT + 8 * super::limits::FIELDS_LIMIT + 1024;
 /// Most bytes of a frame of a request's body.
 pub const BODY_FRAME: usize = 16 * 1024;
 

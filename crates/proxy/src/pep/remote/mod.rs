@@ -12,7 +12,8 @@ mod http2;
 pub use accepting::begin;
 
 use super::REQUESTS;
-use super::exchange::{AnswerHead, FIELDS_LIMIT, HEAD_LIMIT, Request, Serves, serves};
+use super::exchange::{AnswerHead, Request, Serves, serves};
+use super::limits::{FIELDS_LIMIT, HEAD_LIMIT};
 use super::link::{Out, Receiver};
 use super::wire::{End, Frame, Malformed};
 use crate::records::{Exchange, From, Records};
