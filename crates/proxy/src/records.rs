@@ -137,7 +137,7 @@ pub struct Summary {
     pub exchanges: usize,
     /// Of the PEP.
     pub ahead: Ahead,
-    /// Connections between the sides of the PEP that ended before the run did, each with the reason.
+    /// Connections between the sides of the PEP that broke or ended too early, each with the reason.
     pub lost: Vec<String>,
 }
 

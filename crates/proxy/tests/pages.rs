@@ -122,7 +122,7 @@ impl Told {
         for side in [&self.remote, &self.ground] {
             assert_eq!((&side["refused"], &side["congestion_differs"]), (&json!(0), &json!(0)), "{side}");
         }
-        assert_eq!(self.remote["lost"], json!([]));
+        assert_eq!((&self.remote["lost"], &self.ground["lost"]), (&json!([]), &json!([])));
     }
 
     /// Bytes of a resource between the sides, and those that the browser got.

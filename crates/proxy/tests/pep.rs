@@ -366,6 +366,59 @@ fn an_answer_without_a_length_goes_on_in_chunks_and_ends_with_its_origin() {
 }
 
 #[test]
+fn what_came_ahead_serves_only_the_same_request_and_the_rest_is_counted() {
+    if skips() {
+        return;
+    }
+    let (asked, requests) = mpsc::channel();
+    let asked = std::sync::Arc::new(std::sync::Mutex::new(asked));
+    let serve = answering(move |request| {
+        let path = request.split(' ').nth(1).unwrap();
+        asked.lock().unwrap().send(path.to_owned()).unwrap();
+        let value = |name: &str| request.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("none");
+        if path == "/" {
+            let page = r#"<img src="same"><img src="cookie"><img src="vary"><img src="never">"#;
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}", page.len());
+            return format!("{head}\r\n\r\n{page}").into_bytes();
+        }
+        let body = format!("{path} {} {}", value("cookie: "), value("accept: "));
+        let vary = if path == "/vary" { "Vary: Accept\r\n" } else { "" };
+        format!("HTTP/1.1 200 OK\r\n{vary}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    });
+    let (pep, origin) = before(serve, |run| run["proxies"][0]["ahead"] = "markup".into());
+    let mut client = connect(origin);
+    let mut ask = |path: &str, cookie: &str, accept: &str| {
+        let host = format!("Host: a.test:{}", origin.port());
+        let fields = format!("User-Agent: x\r\nCookie: {cookie}\r\nAccept: {accept}");
+        client.write_all(format!("GET {path} HTTP/1.1\r\n{host}\r\n{fields}\r\n\r\n").as_bytes()).unwrap();
+        String::from_utf8(answer(&mut client).1).unwrap()
+    };
+    ask("/", "k=1", "text/html");
+    thread::sleep(Duration::from_millis(300));
+    let ahead = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
+    assert_eq!(ask("/same", "k=1", "*/*"), format!("/same k=1 {ahead}"));
+    assert_eq!(ask("/cookie", "k=2", "*/*"), "/cookie k=2 */*");
+    assert_eq!(ask("/vary", "k=1", "*/*"), "/vary k=1 */*");
+    let summary = pep.remote.stop();
+    let unused = &summary["ahead"];
+    assert_eq!([&unused["objects"], &unused["unused_objects"]], [4, 3], "{summary}");
+    assert!(unused["unused_bytes"].as_u64() > Some(100), "{unused}");
+    let mut paths: Vec<String> = requests.try_iter().collect();
+    paths.sort();
+    assert_eq!(paths, ["/", "/cookie", "/cookie", "/never", "/same", "/vary", "/vary"]);
+    let records = pep.folder.records("remote");
+    let from = |path: &str| {
+        let exchanges = records["exchanges"].as_array().unwrap();
+        let of = exchanges.iter().filter(|each| each["url"].as_str().unwrap().ends_with(path));
+        of.map(|each| (each["from"].as_str().unwrap(), each["wanted"].as_bool().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(from("/same"), [("ahead", true)]);
+    assert_eq!(from("/cookie"), [("asked", true), ("ahead", false)]);
+    assert_eq!(from("/never"), [("ahead", false)]);
+}
+
+#[test]
 fn a_wrong_description_is_refused_with_its_key() {
     let folder = Folder::new();
     let run = pep_run(&folder, &[("http", "a.test")], free_port(), 1);

@@ -68,8 +68,8 @@ pub trait Receiver {
     fn frame(self: &Rc<Self>, frame: Frame) -> Result<(), Malformed>;
     /// Fewer bytes wait on a connection than before.
     fn room(self: &Rc<Self>) {}
-    /// A connection ended.
-    fn ended(self: &Rc<Self>, reason: String);
+    /// A connection ended; `reason` is `None` if the other side closed it between two frames.
+    fn ended(self: &Rc<Self>, reason: Option<String>);
 }
 
 /// Serves a connection until its end. `arrived` holds bytes that have been read already. With `bounded` the kernel
@@ -87,7 +87,7 @@ pub async fn serve<R: Receiver>(
     let bounded = bounded.then(|| socket.clone());
     let reason = tokio::select! {
         reason = read(from, arrived, out.id, &receiver, &records) => reason,
-        error = write(to, &out, bounded, &receiver, &records) => error.to_string(),
+        error = write(to, &out, bounded, &receiver, &records) => Some(error.to_string()),
     };
     out.close();
     socket.reset_when_closed(false);
@@ -101,7 +101,7 @@ async fn read<R: Receiver>(
     id: ConnectionId,
     receiver: &Rc<R>,
     records: &Records,
-) -> String {
+) -> Option<String> {
     loop {
         loop {
             match Frame::take(&mut arrived).and_then(|frame| match frame {
@@ -110,14 +110,15 @@ async fn read<R: Receiver>(
             }) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(Malformed(what)) => return format!("{what} is not accepted"),
+                Err(Malformed(what)) => return Some(format!("{what} is not accepted")),
             }
         }
         arrived.reserve(READ);
         match from.read_buf(&mut arrived).await {
-            Ok(0) => return "it was closed".to_owned(),
+            Ok(0) if arrived.is_empty() => return None,
+            Ok(0) => return Some("it was closed in the middle of a frame".to_owned()),
             Ok(count) => records.received(id, count),
-            Err(error) => return error.to_string(),
+            Err(error) => return Some(error.to_string()),
         }
     }
 }

@@ -419,7 +419,7 @@ impl Receiver for Ground {
         self.pump(&mut self.inner.borrow_mut());
     }
 
-    fn ended(self: &Rc<Self>, reason: String) {
-        self.records.lost(reason);
+    fn ended(self: &Rc<Self>, reason: Option<String>) {
+        reason.into_iter().for_each(|reason| self.records.lost(reason));
     }
 }

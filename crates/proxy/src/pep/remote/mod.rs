@@ -332,10 +332,14 @@ impl Receiver for Remote {
         }
     }
 
-    fn ended(self: &Rc<Self>, reason: String) {
-        self.records.lost(reason);
+    fn ended(self: &Rc<Self>, reason: Option<String>) {
+        let mut streams = self.streams.borrow_mut();
+        let waited_for =
+            streams.values().any(|state| state.is_wanted && !state.is_dropped && !state.is_over());
+        let reason = reason.or(waited_for.then(|| "it was closed before its answers were whole".to_owned()));
+        reason.into_iter().for_each(|reason| self.records.lost(reason));
         // Every answer may have bytes on this connection.
-        for state in self.streams.borrow_mut().values_mut() {
+        for state in streams.values_mut().filter(|state| !state.is_over()) {
             state.behind.clear();
             state.end = Some((state.next, End::Broken));
             state.wake.notify_one();
