@@ -97,6 +97,7 @@ def measured(name: str, address: tuple[str, int], request: Request) -> Row:
             began = time.perf_counter()
             exchange(connection, request("/small"))
             times.append(time.perf_counter() - began)
+        exchange(connection, request("/big"))
         began = time.perf_counter()
         size = exchange(connection, request("/big"))
         took = time.perf_counter() - began
@@ -161,6 +162,7 @@ def running(program: Path, run: Run, *argument: str) -> Iterator[None]:
             yield
         finally:
             child.terminate()
+            child.communicate()
 
 
 @contextmanager
