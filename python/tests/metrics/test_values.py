@@ -27,6 +27,7 @@ BY_HAND = {
     "first-object-round-trips": (2 + 4) / 2,  # 38 and 82 ms over 26 ms
     "page-type": "mixed",
     "objects": 4,
+    "ahead-share": 0,
     "cache-hit-share": 0,
     "cache-miss-share": 0,
     "bytes-transferred": 690_000,
@@ -88,6 +89,7 @@ def test_every_metric_is_worked_out_by_hand_or_null_here(trace):
         "viewport-loading-delay": "the visit has no viewport_complete",
         "jain-index": "the run has no flow",
         "jain-index-of-users": "the run has a single user",
+        "ahead-unused-share": "nothing was sent ahead",
     } | {name: "a metric of flows" for name, metric in metrics.registry().items() if metric.over == "flow"}
     assert set(metrics.registry()) == set(BY_HAND) | set(null)
 
@@ -103,6 +105,16 @@ def test_shares_of_a_cache_are_of_the_bytes_that_came_over_the_network(visit):
     assert (found["cache-hit-share"], found["cache-miss-share"]) == (60, 30)
     nothing = metrics.measure(trace_of(rows | {"object": [first | {"served_by": None}]}))["cache-hit-share"]
     assert nothing.value is None and nothing.reason == "no response came over the network"
+
+
+def test_shares_of_what_was_sent_ahead_are_of_the_page_and_of_the_run(visit):
+    rows = visit()
+    first, second, *_ = rows["object"]
+    first |= {"served_by": "ahead", "encoded_bytes": 75}
+    second |= {"served_by": "pep", "encoded_bytes": 25}
+    run = {"ahead_bytes": 200, "ahead_unused_bytes": 50}
+    found = metrics.compute(trace_of(rows | {"object": [first, second], "run": [run]}))
+    assert (found["ahead-share"], found["ahead-unused-share"]) == (75, 25)
 
 
 def test_a_metric_reads_only_the_tables_that_it_declares(trace):

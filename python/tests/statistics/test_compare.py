@@ -202,7 +202,7 @@ def test_by_simulation_a_verdict_without_an_effect_is_rare(monkeypatch):
     [
         (("colour", ["page-load-time"]), "factor: found 'colour'; accepted: network, congestion"),
         (("page", ["page-load-time"]), "factor: found 'page'; accepted: network, congestion"),
-        (("congestion", ["plt"]), "metric: found 'plt'; accepted: base-page"),
+        (("congestion", ["plt"]), "metric: found 'plt'; accepted: ahead-share"),
         (("congestion", ["page-type"]), "metric: found 'page-type'; accepted: a metric that is a number"),
         (("congestion", ["page-load-time"], "bbr"), "found 'bbr' with no usable run; accepted: cubic, fld"),
     ],

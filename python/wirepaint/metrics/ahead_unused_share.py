@@ -7,7 +7,8 @@ def ahead_unused_share(trace: Trace) -> float:
 
     Of all users of a run.
     """
-    row = trace("run").row(0, named=True)
-    if not row["ahead_bytes"]:
+    run = trace("run")
+    sent = int(run["ahead_bytes"].sum())
+    if not sent:
         raise Missing("nothing was sent ahead")
-    return 100 * row["ahead_unused_bytes"] / row["ahead_bytes"]
+    return 100 * int(run["ahead_unused_bytes"].sum()) / sent
