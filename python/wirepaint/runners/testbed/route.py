@@ -28,7 +28,9 @@ class Route:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> Route:
-        """The route of a run description, whose first segment is the main hop."""
+        """The route of a run description: its first segment is the main hop. Empty without segments."""
+        if not run.get("segments"):
+            return cls((), (), {})
         path = run.get("path") or [run["segments"][0]["name"]]
         segments = {segment["name"] for segment in run["segments"]}
         place = path.index(run["segments"][0]["name"])
