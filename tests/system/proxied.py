@@ -84,13 +84,15 @@ class Lab:
         self._cells, self._folder, self._evaluation, self._count = cells, folder, evaluation, 0
         self._calibration: dict[str, Any] | None = None
 
-    def visit(self, proxy: str, scheme: str = "http", http: str = "h1", **more: Any) -> Visit:
+    def visit(
+        self, proxy: str, scheme: str = "http", http: str = "h1", evaluation: str = "", **more: Any
+    ) -> Visit:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
         file = folder / "evaluation.toml"
         page = recorded(self._folder, scheme)
-        file.write_text(self._evaluation.format(http=http, proxy=proxy, page=page))
+        file.write_text((evaluation or self._evaluation).format(http=http, proxy=proxy, page=page))
         run: ResolvedRun
         [run] = plan(file).runs
         self._calibration = self._calibration or calibrate(run.network, short=True, cells=self._cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -35,6 +36,32 @@ initial_window = 4
 [[proxies]]
 name = "ends"
 tls = "terminate"
+"""
+BESIDE = """
+title = "Beside a PEP"
+backend = "testbed"
+warmup = false
+[scenarios]
+network = ["lte"]
+http = ["{http}"]
+proxy = {proxy}
+[[user_agents]]
+pages = ["{page}"]
+visits = 1
+cache = "warm"
+[[flows]]
+name = "bulk"
+bulk = "200 kB"
+"""
+TIRING = """
+title = "fast, then slow"
+changes = [{ at = "10 ms", network = "3g" }]
+[down]
+rate = "50 Mbit/s"
+delay = "5 ms"
+[up]
+rate = "50 Mbit/s"
+delay = "5 ms"
 """
 LTE_RTT_NS, G3_RTT_NS = 26e6, 50e6
 
@@ -92,6 +119,8 @@ def test_a_pep_sends_ahead_over_its_own_connections(lab: Lab, http: str, proxy: 
     own = connections.filter(protocol="pep")
     assert own.height == 3 and own["congestion"].str.starts_with("fld").all()
     assert set(own["initial_window"]) == {20} and own["min_rtt"].min() > LTE_RTT_NS * 0.99  # type: ignore[operator]
+    sampled = visit.table("tcp").filter(pl.col("event") == "ack")
+    assert set(sampled["connection"]) == set(own["connection"])
     # The browsers' connections end before the link.
     used = connections.filter(reason="request")
     assert used["min_rtt"].max() < LTE_RTT_NS / 10 and used["objects"].sum() == OBJECTS  # type: ignore[operator]
@@ -100,3 +129,22 @@ def test_a_pep_sends_ahead_over_its_own_connections(lab: Lab, http: str, proxy: 
     assert run["ahead_unused_bytes"] == 0
     if len(path) == 3:
         assert visit.served() == {"ahead": OBJECTS - 1, "pep": 1}
+
+
+def test_flows_and_a_warm_cache_go_with_a_pep(lab: Lab) -> None:
+    visit = lab.visit('["pep"]', "https", "h2", BESIDE)
+    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.served() == {"ahead": 1, "browser cache": OBJECTS - 2, "pep": 1}
+    flow = visit.table("connection").filter(pl.col("bytes_received") == 200_000)
+    # The flow is a client's own connection with the far end of the link.
+    assert flow["client_address"].item().startswith("10.64.0.") and flow["server_port"].item() != 443
+
+
+def test_a_network_behind_a_proxy_changes_when_the_visit_begins(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "tiring.toml").write_text(TIRING)
+    evaluation = EVALUATION.replace('network = "3g"', f'network = "{tmp_path / "tiring.toml"}"')
+    visit = lab.visit('["gateway"]', "https", "h2", evaluation)
+    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    used = visit.table("connection").filter(reason="request")
+    # TLS crosses the second network, which has become 3g by then.
+    assert (used["tls_done"] - used["connected"]).min() > LTE_RTT_NS + G3_RTT_NS  # type: ignore[operator]

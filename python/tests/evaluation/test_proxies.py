@@ -99,6 +99,12 @@ def test_random_elements_do_not_depend_on_the_proxy(tmp_path: Path) -> None:
         ("", 'name = "none"', r'proxies\[0\].name: found "none"'),
         ('proxy = ["a"]', 'name = "a"\nkind = "pep"\nwarm = true', r"proxies\[0\].warm"),
         ('proxy = ["a"]', 'name = "a"\nnetwork = "lt"', r'proxies\[0\].network: found "lt"'),
+        (
+            'proxy = [["a", "pep"]]',
+            'name = "a"\nwarm = true',
+            r"with a warm squid; accepted: warm = false",
+        ),
+        ('proxy = ["a"]', 'name = "a"\nwarm = true\nnetwork = "3g"', r"with a warm squid"),
         ('proxy = [["split", "squid"]]', "", r"squid after split; accepted: squid first"),
         ('proxy = [["split", "split"]]', "", r"with split twice; accepted: each kind once"),
     ],

@@ -192,6 +192,10 @@ def _resolved(
     for kind in KINDS:
         if kinds.count(kind) > 1:
             raise UsageError(at, f"{show(value)}, with {kind} twice", "each kind once")
+    far = "pep" in kinds or any(part.network is not None for part in parts)
+    if far and any(isinstance(part.settings, SquidTable) and part.settings.warm for part in parts):
+        accepted = "warm = false: a first visit reaches servers without an emulated link before them"
+        raise UsageError(at, f"{show(value)}, with a warm squid", accepted)
     if "squid" in kinds[1:]:
         accepted = "squid first: users connect to it"
         raise UsageError(at, f"{show(value)}, with squid after {kinds[0]}", accepted)

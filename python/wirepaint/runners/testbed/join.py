@@ -66,6 +66,8 @@ class Joined:
     """The records of each proxy's host."""
     log: list[squid.Served] = field(default_factory=list)
     """What squid served."""
+    lost: list[str] = field(default_factory=list)
+    """Why connections between the sides of a PEP ended before the run did."""
     hops: list[dict[str, Any]] = field(default_factory=list)
     """Rows of connections of a PEP over the main hop; the browsers' end before it."""
     unsampled: list[int] = field(default_factory=list)
@@ -98,9 +100,9 @@ def join(
     route = Route.of(run)
     joined = _visits(loads, run, work, told, measured_from)
     if told is not None:
-        joined.proxies, joined.log = told.ends, told.log
+        joined.proxies, joined.log, joined.lost = told.ends, told.log, told.lost
         for visit in joined.visits:
-            visit.log = told.log
+            visit.proxies, visit.log = told.ends, told.log
         if route.beyond:
             _leave_out_servers_side(folder, told.ends[route.sender].opened)
     records = _records(work / FLOW_RECORDS)
@@ -119,8 +121,10 @@ def join(
     joined.tables["connection"] += map(_of_flow, joined.of_flows)
     if told is not None and route.near:
         number = first + len(joined.of_flows)
+        begun = {record["client_port"]: record["accepted"] for record in told.ends[route.near[-1]].opened}
         joined.hops = [
-            _of_hop(record, number + place) for place, record in enumerate(told.ends[route.sender].accepted)
+            _of_hop(record, number + place, begun.get(record["client_port"], record["accepted"]))
+            for place, record in enumerate(told.ends[route.sender].accepted)
         ]
         joined.tables["connection"] += joined.hops
     if first:
@@ -229,8 +233,8 @@ def _min_rtt(tcp: Mapping[str, Any]) -> int | None:
     return None if found in (None, 0xFFFF_FFFF) else found * 1000
 
 
-def _of_hop(record: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """The row of a connection between the sides of a PEP."""
+def _of_hop(record: Mapping[str, Any], number: int, begun: int) -> dict[str, Any]:
+    """The row of a connection between the sides of a PEP, which the remote side opened at ``begun``."""
     tcp = record.get("tcp") or {}
     same = ("client_address", "client_port", "server_address", "server_port", "congestion", "initial_window")
     return (
@@ -240,8 +244,8 @@ def _of_hop(record: Mapping[str, Any], number: int) -> dict[str, Any]:
             "connection": number,
             "protocol": "pep",
             "encrypted": False,
-            "opened": record["accepted"],
-            "connected": record["accepted"],
+            "opened": begun,
+            "connected": begun,
             "bytes_received": record["bytes_sent"],
             "bytes_sent": record["bytes_received"],
             "retransmitted_segments": tcp.get("total_retrans"),
@@ -412,6 +416,8 @@ def _of_pep(
         if one["wanted"]
     }
     for row in objects if answers else ():
+        if row["served_by"] == BROWSER_CACHE:
+            continue
         port = ports.get(row["connection"])
         row["served_by"] = served.get((port, row["method"], urldefrag(row["url"]).url))
 

@@ -149,6 +149,11 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
             tool = iperf3.Traffic(described, paths, inside, work)
             stack.callback(tool.kill)
 
+        def begin_changes(at_ns: int) -> None:
+            if changing:
+                parts["emulator"].tell(str(at_ns))
+            others.begin(at_ns)
+
         def look() -> None:
             for name, part in parts.items():
                 if not (name in _END_THEMSELVES and part.has_ended()):
@@ -175,17 +180,14 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         origin = visiting.origin - run["epoch_ns"]
         if tool is not None:
             tool.begin(visiting.origin)
-        if changing and run["flows"]:
-            parts["emulator"].tell(str(origin))
-            others.begin(origin)
+        if run["flows"]:
+            begin_changes(origin)
         pids = {name: part.pid for name, part in parts.items()} | proxies.pids
         watched = pids | captures.pids
 
         def disturb() -> None:
-            if changing and not run["flows"]:
-                began = time.monotonic_ns() - run["epoch_ns"]
-                parts["emulator"].tell(str(began))
-                others.begin(began)
+            if not run["flows"]:
+                begin_changes(time.monotonic_ns() - run["epoch_ns"])
             stack.callback(faults.end, faults.plant("load", planted, paths, pids))
 
         def spent_s() -> float:
@@ -206,7 +208,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
                 time.sleep(loading.LOOK_S)
             of_load = counters = witness.stop()
         duration = time.monotonic_ns() - run["epoch_ns"]
-        proxies.stop()
+        summaries |= proxies.stop()
         of_iperf3 = None if tool is None else tool.stop()
         summaries |= {
             name: parts[name].stop() for name in ("flows", "light", "server", "probe") if name in parts
@@ -222,7 +224,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
         if "congestion" in parts:
             summaries["congestion"] = parts["congestion"].stop()
 
-    told = proxies.told(join.first_windows(folder)) if route.proxies else None
+    told = proxies.told(join.first_windows(folder), measured_from) if route.proxies else None
     joined = join.join(loads, run, work, folder, summaries.get("flows"), told, measured_from, of_iperf3)
     wires = proofs.Wires(before, after, ends, last)
     against = [

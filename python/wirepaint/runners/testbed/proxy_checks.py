@@ -21,6 +21,8 @@ def check(joined: Joined, run: Mapping[str, Any]) -> Iterator[Reason]:
     if not joined.proxies:
         return
     yield from _sends(joined, run)
+    for why in joined.lost:
+        yield Reason("proxy", "invalid", f"a connection of the PEP ended: {why}", "none before the end")
     if proxy := squid_of(run):
         yield from _passed(joined, (chain.first_address(near=bool(Route.of(run).near)), proxy["port"]))
         yield from _read_back(joined, Route.of(run))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from wirepaint.errors import Refused
 from wirepaint.runners.testbed import chain, namespaces, process, sockets, squid
@@ -21,7 +21,6 @@ Start = Callable[..., process.Part]
 class Ends:
     """Records of a proxy's connections, as the replay server has them of its own."""
 
-    WAYS: ClassVar = ("accepted", "opened")
     accepted: list[dict[str, Any]]
     opened: list[dict[str, Any]]
 
@@ -36,6 +35,8 @@ class Told:
     """What squid served."""
     answers: list[dict[str, Any]] = field(default_factory=list)
     """What the remote side of a PEP answered."""
+    lost: list[str] = field(default_factory=list)
+    """Why connections between the sides of a PEP ended before the run did."""
 
 
 class Proxies:
@@ -120,28 +121,37 @@ class Proxies:
         """Squid's process."""
         return {"proxy": self.squid.pid} if self.squid is not None else {}
 
-    def stop(self) -> None:
-        """Ends all."""
-        for part in self.parts.values():
-            part.stop()
+    def stop(self) -> dict[str, dict[str, Any]]:
+        """Ends all, from the users on, so that no side of a PEP misses the other; the summaries by host."""
+        summaries = {host: self.parts[host].stop() for host in self.route.proxies if host in self.parts}
         if self.squid is not None:
             self._ended = self.squid.stop()
+        return summaries
 
-    def told(self, windows: Mapping[sockets.Ends, int]) -> Told:
-        """What is known once they have ended; ``windows`` as for :func:`of_squid`."""
+    def told(self, windows: Mapping[sockets.Ends, int], measured_from: int) -> Told:
+        """What is known once they have ended; ``windows`` as for :func:`of_squid`.
+
+        Connections of a first visit, before ``measured_from``, are left out.
+        """
         ends: dict[str, Ends] = {}
         answers: list[dict[str, Any]] = []
+        lost: list[str] = []
         for host in self.parts:
             told = json.loads((self._work / f"proxy-{host}.json").read_text("utf-8"))
-            by = {way: [c for c in told["connections"] if c["direction"] == way] for way in Ends.WAYS}
-            ends[host] = Ends(*by.values())
+            # The sides of a PEP connect before the visits, but after any first one.
+            counted = [one for one in told["connections"] if one["accepted"] >= measured_from]
+            ends[host] = Ends(
+                accepted=[one for one in counted if one["direction"] == "accepted"],
+                opened=[one for one in counted if one["direction"] == "opened"],
+            )
+            lost += told["lost"]
             if host == "remote":
                 answers = told["exchanges"]
         if self._ended is None:
-            return Told(ends, answers=answers)
+            return Told(ends, answers=answers, lost=lost)
         uplink = chain.uplinks(self._paths)[self.namespaces["squid"]]
         ends["squid"] = of_squid(self._ended.connections, windows, self._run, uplink)
-        return Told(ends, self._ended.served, answers)
+        return Told(ends, self._ended.served, answers, lost)
 
 
 def _hosts_of(proxy: Mapping[str, Any]) -> list[str]:

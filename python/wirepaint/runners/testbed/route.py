@@ -59,6 +59,15 @@ class Route:
         return self.proxies[0] if self.proxies else "server"
 
 
+OTHER_EMULATOR = "emulator of "
+"""Beginning of the name of an emulator beside the main one; its segment follows."""
+
+
+def emulators(summaries: Mapping[str, Any]) -> list[str]:
+    """The names of the emulators of all hops, among the parts of a run."""
+    return ["emulator", *(name for name in summaries if name.startswith(OTHER_EMULATOR))]
+
+
 def squid_of(run: Mapping[str, Any]) -> dict[str, Any] | None:
     """The squid of a run description."""
     return next((proxy for proxy in run.get("proxies", ()) if proxy["kind"] == "squid"), None)

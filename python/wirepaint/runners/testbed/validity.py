@@ -17,7 +17,7 @@ from wirepaint.runners.testbed.browser.contract import UNFINISHED, PageLoad
 from wirepaint.runners.testbed.host import Counters
 from wirepaint.runners.testbed.join import BROWSER_CACHE, Joined
 from wirepaint.runners.testbed.reason import Reason, disturbance
-from wirepaint.runners.testbed.route import Route, hosts_of
+from wirepaint.runners.testbed.route import Route, emulators, hosts_of
 
 LATENESS_P99_NS = 1_000_000
 """1/26 of the round trip of the shortest shipped network (lte): beyond it the emulated path is no longer
@@ -87,7 +87,7 @@ def check(
         *_visits(loads, joined, run),
         *(_begun(begun, run) if begun is not None else ()),
         *_flows(joined, run),
-        *(r for name in _emulators(summaries) for r in _emulator(summaries.get(name, {}), joined.spans)),
+        *(r for name in emulators(summaries) for r in _emulator(summaries.get(name, {}), joined.spans)),
         *_calibration(run["checks"]["calibration"]),
         *_probe(summaries.get("probe", {}), joined),
         *_groups(summaries.get("congestion", {})),
@@ -95,11 +95,6 @@ def check(
         *proofs,
     ]
     return [asdict(reason) for reason in sorted(reasons, key=lambda reason: order[reason.severity])]
-
-
-def _emulators(summaries: Mapping[str, Any]) -> list[str]:
-    """The emulators of all hops."""
-    return ["emulator", *(name for name in summaries if name.startswith("emulator of "))]
 
 
 def verdict(reasons: Sequence[Mapping[str, str]]) -> str:
@@ -276,7 +271,12 @@ def _cold(load: PageLoad, joined: Joined, cache: str) -> Iterator[Reason]:
 
 
 def _without_request(joined: Joined) -> Iterator[Reason]:
-    """The server was asked for nothing that the browser's cache gave."""
+    """The server was asked for nothing that the browser's cache gave.
+
+    Behind proxies its records do not say whose request it was, nor whether a PEP fetched ahead.
+    """
+    if joined.proxies:
+        return
     rows = joined.tables["object"]
     asked = Counter(_key(record["method"], record["url"]) for record in joined.requests)
     fetched = Counter(_key(r["method"], r["url"]) for r in rows if r["served_by"] != BROWSER_CACHE)
