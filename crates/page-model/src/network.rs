@@ -196,12 +196,10 @@ pub struct NetworkProcess {
 /// Which connections end at a proxy that answers in the servers' place, and how its answers differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndsAtProxy {
-    /// Those with TLS.
-    pub encrypted: bool,
-    /// Those without.
-    pub plain: bool,
-    /// Bytes that it adds to the head of an answer.
-    pub head_bytes: u64,
+    /// Those with TLS: bytes that it adds to the head of an answer.
+    pub encrypted: Option<u64>,
+    /// The same of those without.
+    pub plain: Option<u64>,
 }
 
 impl NetworkProcess {

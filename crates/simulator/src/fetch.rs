@@ -8,7 +8,7 @@
 
 use crate::fabric::EndpointId;
 use crate::post::{Post, Request};
-use crate::relay::{Chain, Ends, Legs};
+use crate::relay::{Chain, Ends, Legs, Relaying};
 use crate::visited::Visited;
 use crate::world::{AppId, ConnectionId, World};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -49,6 +49,7 @@ pub struct Fetcher {
     lines: Vec<Line>,
     /// All hops of its connections, each with the connection's number, in ascending order.
     hops: Vec<(ConnectionId, u32)>,
+    relaying: Relaying,
     /// Requests without a connection, oldest first.
     waiting: VecDeque<Request>,
     /// Ends of think times and of idle times, with the connection's number.
@@ -105,6 +106,7 @@ impl Fetcher {
             visits,
             lines: Vec::new(),
             hops: Vec::new(),
+            relaying: Relaying::default(),
             waiting: VecDeque::new(),
             timers: BTreeSet::new(),
             came: VecDeque::new(),
@@ -123,6 +125,11 @@ impl Fetcher {
         self.came.pop_front()
     }
 
+    /// Whether [`Fetcher::came`] has something.
+    pub fn has_come(&self) -> bool {
+        !self.came.is_empty()
+    }
+
     /// Reads nothing more from the servers until it is told to.
     pub fn pause(&mut self, world: &mut World, paused: bool) {
         if std::mem::replace(&mut self.paused, paused) && !paused {
@@ -133,11 +140,17 @@ impl Fetcher {
 
     /// When to call [`Fetcher::wake`].
     pub fn next(&self) -> Option<Time> {
-        self.timers.first().map(|(time, _)| *time)
+        let timer = self.timers.first().map(|(time, _)| *time);
+        timer.into_iter().chain(self.relaying.next()).min()
     }
 
     /// A time of [`Fetcher::next`] is reached.
     pub fn wake(&mut self, world: &mut World) {
+        for number in self.relaying.take() {
+            if let Some(hop) = self.lines[number as usize].chain.relay(world) {
+                self.hops.push((hop, number));
+            }
+        }
         while let Some((_, number)) = self.timers.first().copied().filter(|(time, _)| *time <= world.now) {
             self.timers.pop_first();
             let line = &mut self.lines[number as usize];
@@ -182,8 +195,8 @@ impl Fetcher {
         let Ok(place) = self.hops.binary_search_by_key(&(endpoint / 2), |(hop, _)| *hop) else { return };
         let number = self.hops[place].1;
         let line = &mut self.lines[number as usize];
-        if let Some(hop) = line.chain.relay(world) {
-            self.hops.push((hop, number));
+        if line.chain.has_relays() {
+            self.relaying.add(world.now, number);
         }
         if endpoint == line.chain.client() {
             if !line.connected {

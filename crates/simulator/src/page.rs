@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::fabric::EndpointId;
 use crate::post::{Post, Request};
-use crate::relay::{Chain, Ends, Legs};
+use crate::relay::{Chain, Ends, Legs, Relaying};
 use crate::squid;
 use crate::world::{AppId, ConnectionId, World};
 use std::net::SocketAddrV4;
@@ -33,6 +33,7 @@ pub struct Load {
     connections: Vec<Carried>,
     /// All hops of its connections, each with the visit's number, in ascending order.
     hops: Vec<(ConnectionId, u32)>,
+    relaying: Relaying,
     /// By resource: who made the answer that a proxy gave.
     served_by: Vec<Option<&'static str>>,
 }
@@ -46,8 +47,8 @@ enum Stage {
     Done,
     /// The deadline passed first.
     ///
-    /// DEVIATION: the connections stay open, and data that their servers have written still cross the path. A
-    /// browser that exits resets them; here no endpoint sends a reset.
+    /// DEVIATION: the connections stay open, and what the sockets at their far end hold still crosses the path;
+    /// relays behind them stop. A browser that exits resets them; here no endpoint sends a reset.
     GivenUp,
 }
 
@@ -80,11 +81,7 @@ impl Load {
             Ends::AtServers => None,
             Ends::AtProxy { is_asked, .. } => Some(if is_asked { squid::HEAD_BYTES } else { 0 }),
         });
-        visit.end_at_proxy(EndsAtProxy {
-            encrypted: encrypted.is_some(),
-            plain: plain.is_some(),
-            head_bytes: encrypted.or(plain).unwrap_or(0),
-        });
+        visit.end_at_proxy(EndsAtProxy { encrypted, plain });
         Load {
             app,
             served_by: vec![None; prepared.page().resources.len()],
@@ -98,6 +95,7 @@ impl Load {
             stage: if asked.after.is_some() { Stage::After } else { Stage::Waiting },
             connections: Vec::new(),
             hops: Vec::new(),
+            relaying: Relaying::default(),
         }
     }
 
@@ -304,7 +302,8 @@ impl App for Load {
         match self.stage {
             Stage::Waiting => Some(self.start),
             Stage::Loading => {
-                Some(self.visit.next_timeout().map_or(self.deadline(), |t| t.min(self.deadline())))
+                let due = [self.visit.next_timeout(), self.relaying.next(), Some(self.deadline())];
+                due.into_iter().flatten().min()
             }
             Stage::After | Stage::Done | Stage::GivenUp => None,
         }
@@ -318,6 +317,11 @@ impl App for Load {
             self.stage = Stage::Loading;
             self.visit.start(world.now);
         }
+        for number in self.relaying.take() {
+            if let Some(hop) = self.connections[number as usize].chain.relay(world) {
+                self.hops.push((hop, number));
+            }
+        }
         self.visit.timeout(world.now);
         self.act(world);
         if self.stage == Stage::Loading && world.now >= self.deadline() {
@@ -330,8 +334,8 @@ impl App for Load {
         let Ok(place) = self.hops.binary_search_by_key(&id, |(hop, _)| *hop) else { return };
         let number = self.hops[place].1;
         let chain = &mut self.connections[number as usize].chain;
-        if let Some(hop) = chain.relay(world) {
-            self.hops.push((hop, number));
+        if chain.has_relays() {
+            self.relaying.add(world.now, number);
         }
         let server = chain.server() == Some(endpoint);
         if server || endpoint == chain.client() {

@@ -32,7 +32,7 @@ use crate::fetch::{Came, Fetcher, Pool};
 use crate::post::{Post, Request};
 use crate::relay::Legs;
 use crate::visited::Visited;
-use crate::world::{AppId, Dial, World};
+use crate::world::{AppId, ConnectionId, Dial, World};
 use coding::Coded;
 use line::{Line, Message};
 use serde::Serialize;
@@ -184,6 +184,11 @@ impl Pep {
         ahead
     }
 
+    /// Its inner connections.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
+        self.lines.iter().map(Line::connection)
+    }
+
     // ---- the remote side ------------------------------------------------------------------------
 
     /// A browser asks, or asks with another priority.
@@ -277,12 +282,10 @@ impl Pep {
     fn forget(&mut self, visit: AppId) {
         let user = self.visits[&visit].user;
         let visits = &self.visits;
-        let is_earlier = |other: AppId| other != visit && visits[&other].user == user;
-        self.later.retain(|(request, _)| !is_earlier(request.visit));
+        let is_other = |other: AppId| other != visit && visits[&other].user == user;
+        self.later.retain(|(request, _)| !is_other(request.visit));
         for (number, answer) in (0..).zip(&mut self.answers) {
-            if !answer.wanted
-                && is_earlier(answer.request.visit)
-                && !std::mem::replace(&mut answer.gone, true)
+            if !answer.wanted && is_other(answer.request.visit) && !std::mem::replace(&mut answer.gone, true)
             {
                 self.scheduler.remove(number);
                 self.backlog.remove(&number);
@@ -346,6 +349,7 @@ impl Pep {
             let wanted = if answer.wanted { Wanted::Asked(priority) } else { Wanted::Ahead };
             self.scheduler.add(number, visited.user, visited.class, wanted);
         }
+        let before = answer.coded.body_come();
         let fetched = answer.coded.more(bytes);
         *if answer.wanted { &mut self.held } else { &mut self.unasked } += fetched - answer.fetched;
         answer.fetched = fetched;
@@ -356,17 +360,29 @@ impl Pep {
             depth => depth < ahead::DEPTH,
         };
         if self.fetches != Ahead::None && is_read_along {
-            let (found, depth) =
-                (ahead::named(page, request.resource, answer.coded.body_come(), last), answer.depth + 1);
+            let come = before..answer.coded.body_come();
+            let (found, depth) = (ahead::named(page, request.resource, come, last), answer.depth + 1);
             self.plan_ahead(found, request.visit, depth);
         }
     }
 
-    /// Does all that can be done: fetches ahead, offers, sends.
+    /// Does all that can be done.
     fn progress(&mut self, world: &mut World) {
-        while let Some(came) = self.fetcher.came() {
-            self.fetched(came);
+        // To read again after a pause brings more.
+        loop {
+            while let Some(came) = self.fetcher.came() {
+                self.fetched(came);
+            }
+            self.send_on(world);
+            self.fetcher.pause(world, self.held >= self.buffer_bytes);
+            if !self.fetcher.has_come() {
+                break;
+            }
         }
+    }
+
+    /// Fetches ahead, offers and sends as much as there is room for.
+    fn send_on(&mut self, world: &mut World) {
         while self.unasked < self.buffer_bytes / 2
             && let Some((request, depth)) = self.later.pop_front()
         {
@@ -374,7 +390,6 @@ impl Pep {
         }
         self.offer();
         self.send(world);
-        self.fetcher.pause(world, self.held >= self.buffer_bytes);
     }
 
     /// Offers the scheduler what the remote side has room for.

@@ -7,6 +7,7 @@ use crate::flow::{Flow, FlowState};
 use crate::link_name::LinkName;
 use crate::page::Load;
 use crate::page::rows::Tables;
+use crate::pep::Pep;
 use crate::world::{Connection, Dial, World, is_client, server_end};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -236,9 +237,11 @@ impl Recorder {
                 }
                 "connection" => {
                     let of_flows = states.iter().filter_map(|state| state.connection);
-                    let of_flows = of_flows.map(|id| connection_row(id as usize, world));
+                    let of_flows = of_flows.map(|id| connection_row(id as usize, None, world));
+                    let of_pep = apps.iter().filter_map(Application::pep).flat_map(Pep::connections);
+                    let of_pep = of_pep.map(|id| connection_row(id as usize, Some("pep"), world));
                     let of_visits = visits.iter().flat_map(|visit| visit.connections.clone());
-                    save(folder, of_flows.chain(of_visits))?;
+                    save(folder, of_flows.chain(of_pep).chain(of_visits))?;
                 }
                 "tcp" => {
                     let samples = world.drain_samples();
@@ -445,8 +448,8 @@ fn group_row(
     })
 }
 
-/// The row of a connection that a flow opened.
-fn connection_row(id: usize, world: &World) -> schema::Connection {
+/// The row of a connection that a flow or a proxy opened.
+fn connection_row(id: usize, protocol: Option<&'static str>, world: &World) -> schema::Connection {
     let connection: &Connection = &world.connections()[id];
     let dial = &connection.dial;
     let info = world.tcp(server_end(id as u32)).info();
@@ -458,7 +461,7 @@ fn connection_row(id: usize, world: &World) -> schema::Connection {
         server_address: dial.server_address.to_string(),
         server_port: dial.server_port,
         host: Value::Null,
-        protocol: Value::Null,
+        protocol: protocol,
         encrypted: false,
         congestion: dial.server.congestion.algorithm.name(),
         initial_window: info.opened_cwnd,

@@ -13,9 +13,11 @@
 
 use crate::fabric::EndpointId;
 use crate::world::{AppId, ConnectionId, Dial, World, client_end, server_end};
+use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 use wirepaint_tcp_model::Endpoint;
+use wirepaint_units::Time;
 
 /// The way of an HTTP client's connections.
 pub struct Leg {
@@ -23,7 +25,7 @@ pub struct Leg {
     /// when they are opened.
     pub hops: Vec<Dial>,
     /// Who relays from each hop to the next: one fewer.
-    pub relays: Vec<Relaying>,
+    pub relays: Vec<RelaySettings>,
     /// Who answers.
     pub ends: Ends,
 }
@@ -58,9 +60,39 @@ impl Legs {
     }
 }
 
+/// The chains in whose relays something happened at this instant.
+///
+/// Relays act once for all that comes at an instant, as a program does that wakes and reads what its socket has.
+/// Acting at each segment would write segment by segment, and the kernel counts the memory of many small writes: a
+/// send buffer would then end before the window does.
+#[derive(Debug, Default)]
+pub struct Relaying {
+    at: Option<Time>,
+    chains: BTreeSet<u32>,
+}
+
+impl Relaying {
+    /// Something happened in a chain, by its number.
+    pub fn add(&mut self, now: Time, chain: u32) {
+        self.at = Some(now);
+        self.chains.insert(chain);
+    }
+
+    /// When to [`take`](Self::take).
+    pub fn next(&self) -> Option<Time> {
+        self.at
+    }
+
+    /// The chains to relay, in ascending order.
+    pub fn take(&mut self) -> BTreeSet<u32> {
+        self.at = None;
+        std::mem::take(&mut self.chains)
+    }
+}
+
 /// Settings of a relay.
 #[derive(Clone, Copy, Debug)]
-pub struct Relaying {
+pub struct RelaySettings {
     /// Most bytes that it holds of each direction, beside the kernel's buffers.
     pub buffer_bytes: u64,
     /// A forward proxy: the client asks it for the way to the server (CONNECT, RFC 9110 section 9.3.6).
@@ -131,6 +163,11 @@ impl Chain {
             self.relays.push(Relay::new(*relaying, server_end(hop), asked));
         }
         self.hops.push(hop);
+    }
+
+    /// Whether something relays on it.
+    pub fn has_relays(&self) -> bool {
+        !self.leg.relays.is_empty()
     }
 
     /// The hops that are open, from the client on.
@@ -204,7 +241,7 @@ impl Chain {
 
 /// One relayed connection.
 struct Relay {
-    settings: Relaying,
+    settings: RelaySettings,
     accepted: EndpointId,
     opened: Option<EndpointId>,
     /// Bytes of the client's CONNECT that have not come.
@@ -216,7 +253,7 @@ struct Relay {
 }
 
 impl Relay {
-    fn new(settings: Relaying, accepted: EndpointId, asked: u64) -> Relay {
+    fn new(settings: RelaySettings, accepted: EndpointId, asked: u64) -> Relay {
         let (up, down) = (Stream::default(), Stream::default());
         Relay { settings, accepted, opened: None, asked, answered: !settings.is_asked, up, down }
     }

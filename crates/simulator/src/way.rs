@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::pep::policy;
 use crate::plan::{Plan, Resolved};
-use crate::relay::{Ends, Leg, Legs, Relaying};
+use crate::relay::{Ends, Leg, Legs, RelaySettings};
 use crate::world::{AppId, Dial, World};
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -192,9 +192,9 @@ impl<'a> Way<'a> {
             });
             let Some(stop) = stop else { break };
             let relaying = match stop.proxy {
-                Proxy::Split(split) => Relaying { buffer_bytes: split.buffer_bytes, is_asked: false },
+                Proxy::Split(split) => RelaySettings { buffer_bytes: split.buffer_bytes, is_asked: false },
                 Proxy::Squid(squid) if encrypted && squid.tls == ProxyTls::Tunnel => {
-                    Relaying { buffer_bytes: SQUID_TUNNEL_BYTES, is_asked: true }
+                    RelaySettings { buffer_bytes: SQUID_TUNNEL_BYTES, is_asked: true }
                 }
                 Proxy::Squid(_) | Proxy::Pep(_) => {
                     let is_asked = matches!(stop.proxy, Proxy::Squid(_));

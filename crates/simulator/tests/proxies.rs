@@ -93,6 +93,18 @@ fn a_split_in_the_middle_shortens_slow_start_on_a_long_fat_path() {
 }
 
 #[test]
+fn a_split_beside_the_servers_sends_as_much_in_a_round_trip_as_they_do() {
+    // The second answer has more segments than a relay's first send buffer holds if each was a write of its own.
+    let mut page = page(1, 58_000);
+    page["resources"][0]["wire_bytes"] = json!(42_000);
+    let segments = json!([segment("access", 20_000_000, 300, 1_000)]);
+    let whole = load_ms(&description(page.clone(), segments.clone(), json!({})));
+    let proxied = json!({"proxies": [split("proxy")], "path": ["access", "proxy"]});
+    let relayed = load_ms(&description(page, segments, proxied));
+    assert!((relayed - whole).abs() < 30.0, "{relayed} beside {whole} ms");
+}
+
+#[test]
 fn several_relays_in_a_row_load_the_same_objects() {
     let page = page(10, 30_000);
     let segments = json!([segment("near", 5_000_000, 20, 30), segment("back", 20_000_000, 20, 30)]);

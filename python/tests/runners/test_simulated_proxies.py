@@ -64,6 +64,10 @@ def test_every_kind_of_proxy_loads_the_page_and_says_who_answered(tmp_path: Path
         }
         assert served == expected.get(proxy, {"origin"}), proxy
         connections = trace.read_table(folder, "connection")
+        inner = connections.filter(protocol="pep")
+        assert inner.height == (3 if "pep" in proxy else 0) and set(inner["congestion"]) <= {"hybla"}
+        assert trace.read_table(folder, "run")["server_congestion"].item() == "hybla"
+        connections = connections.filter(pl.col("protocol") != "pep")
         assert set(connections["client_address"]) == {"10.64.0.2"}
         assert set(connections["server_port"]) == (
             {3128} if proxy in ("squid", "edge", "squid+pep") else {443}

@@ -142,7 +142,7 @@ def describe(run: ResolvedRun, folder: Path) -> Run:
     began = [visit.start_ns for visit in visits if visit.after is None]
     origin_ns = lead_ns if run.flows else min(began)
     place["segments"] = [
-        replace(segment, down=_slower(*down, origin_ns), up=_slower(*up, origin_ns))
+        replace(segment, down=_slower(*down, origin_ns, lead_ns), up=_slower(*up, origin_ns, lead_ns))
         for segment, (down, up) in zip(place["segments"], slower, strict=True)
     ]
     return Run(
@@ -169,15 +169,23 @@ def _later(flow: Flow, later_ns: int) -> Flow:
     return replace(flow, start_ns=flow.start_ns + later_ns, stop_ns=stop_ns)
 
 
-def _slower(direction: Direction, of_hosts: int, origin_ns: int) -> Direction:
-    """The direction with the delay of its hosts, in ns, and its changes counted from ``origin_ns``."""
+def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -> Direction:
+    """The direction with the delay of its hosts, in ns, and its changes counted from ``origin_ns``.
+
+    A capacity trace is where it would be without a lead of ``lead_ns``.
+    """
+    capacity = direction["capacity"]
+    if capacity["kind"] == "trace" and lead_ns:
+        offset = (capacity.get("offset_ms", 0) - lead_ns // 1_000_000) % capacity["opportunities_ms"][-1]
+        capacity = capacity | {"offset_ms": offset}
     changes = [
         change
         | {"at_ns": change["at_ns"] + origin_ns}
         | ({"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else {})
         for change in direction["changes"]
     ]
-    return {**direction, "delay_ns": direction["delay_ns"] + of_hosts, "changes": changes}
+    delay_ns = direction["delay_ns"] + of_hosts
+    return {**direction, "capacity": capacity, "delay_ns": delay_ns, "changes": changes}
 
 
 def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
@@ -208,6 +216,8 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
     outcome = Outcome(verdict, reasons, said["duration"])
     ahead = said.get("ahead")
+    # Beside a PEP the browsers' connections do not cross the scenario's link.
+    sends = connections.filter(pl.col("protocol") == "pep") if run.proxy.has_pep else connections
     row = identity(run) | {
         "started_unix": time.time_ns(),
         "duration": said["duration"],
@@ -215,9 +225,9 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
         "reasons": json.dumps(reasons),
         "wirepaint": __version__,
         "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
-        "server_congestion": connections["congestion"].first() if connections.height else None,
+        "server_congestion": sends["congestion"].first() if sends.height else None,
         "client_congestion": client_congestion(run),
-        "server_initial_window": connections["initial_window"].first() if connections.height else None,
+        "server_initial_window": sends["initial_window"].first() if sends.height else None,
         "ahead_bytes": ahead["bytes"] if ahead else None,
         "ahead_unused_bytes": ahead["unused_bytes"] if ahead else None,
     }
@@ -234,12 +244,13 @@ def _differing(run: ResolvedRun, connections: pl.DataFrame, began: pl.DataFrame)
     named = dict(began.select("connection", "flow").iter_rows())
     columns = ("connection", "congestion", "initial_window", "retransmitted_segments")
     seen = set()
-    for connection, used, window, retransmitted in connections.select(columns).drop_nulls().iter_rows():
+    known = connections.drop_nulls(columns).select(*columns, "protocol")
+    for connection, used, window, retransmitted, protocol in known.iter_rows():
         flow = of_flows.get(named.get(connection, ""))
         own = flow.congestion if flow is not None and flow.sender == "server" else None
         asked = own or run.congestion
         expected = (asked.simulated, run.initial_window, asked.own_initial_window)
-        if run.proxy.has_pep and flow is None:
+        if run.proxy.has_pep and flow is None and protocol != "pep":
             # It meets the browsers before the scenario's link.
             expected = (NATIVE[CLIENT_CONGESTION][0], Host.initial_window, False)
         seen.add((used, window, retransmitted > 0, *expected))

@@ -42,7 +42,7 @@ impl NetworkProcess {
                 // Also for an answer that the server has not found yet.
                 self.transfers[request as usize].urgency = urgency;
                 let known = connection.server.raise(request, urgency);
-                if known && self.ends_at_proxy(at) {
+                if known && self.ends_at_proxy(at).is_some() {
                     let priority = self.priority(request);
                     self.actions.push_back(Action::Ask { request, priority });
                 }
@@ -71,8 +71,7 @@ impl NetworkProcess {
         transfer.encoded = head + body + connection.protocol.framing(body);
         let begins = now + resource.think_ns;
         let priority = self.priority(request);
-        if self.ends_at_proxy(at) {
-            let more = self.ends.head_bytes;
+        if let Some(more) = self.ends_at_proxy(at) {
             self.transfers[request as usize].encoded += more;
             self.connections[at].server.expect(request, priority, head + more, body);
             self.actions.push_back(Action::Ask { request, priority });
@@ -81,8 +80,8 @@ impl NetworkProcess {
         }
     }
 
-    /// Whether a proxy answers on a connection in the server's place.
-    fn ends_at_proxy(&self, at: usize) -> bool {
+    /// What a proxy that answers on a connection in the server's place adds to a head; `None` without one.
+    fn ends_at_proxy(&self, at: usize) -> Option<u64> {
         if self.rows[at].encrypted { self.ends.encrypted } else { self.ends.plain }
     }
 

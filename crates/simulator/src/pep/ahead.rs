@@ -2,6 +2,7 @@
 //!
 //! It never sends a request ahead that may change something: GET alone (RFC 9110, section 9.2.1).
 
+use std::ops::Range;
 use wirepaint_page_model::Page;
 use wirepaint_page_model::page::{Cause, Element, Kind, Resource};
 
@@ -22,17 +23,21 @@ pub fn is_navigation(page: &Page, resource: u32) -> bool {
     }
 }
 
-/// What a document or style sheet names in markup and style rules, as far as its first `come` bytes on the wire tell;
-/// `whole` if it has come. The ground side leaves lazy elements to the browser and follows no redirects.
-pub fn named(page: &Page, by: u32, come: u64, whole: bool) -> Vec<u32> {
+/// What a document or style sheet names in markup and style rules, as far as the bytes `come` of it on the wire tell
+/// and those before did not; `whole` if all have come. The ground side leaves lazy elements to the browser and follows no redirects.
+pub fn named(page: &Page, by: u32, come: Range<u64>, whole: bool) -> Vec<u32> {
     let Resource { kind, wire_bytes, decoded_bytes, status, .. } = &page.resources[by as usize];
     if !matches!(kind, Kind::Html | Kind::Css) || !(200..300).contains(status) {
         return Vec::new();
     }
-    let decoded = u128::from(come) * u128::from(*decoded_bytes) / u128::from((*wire_bytes).max(1));
+    let decoded =
+        |bytes: u64| u128::from(bytes) * u128::from(*decoded_bytes) / u128::from((*wire_bytes).max(1));
+    let (before, read) = (decoded(come.start), decoded(come.end));
     let is_named = |resource: &Resource| match resource.cause {
         Some(Cause::Markup { element: Element::Lazy, .. }) => false,
-        Some(Cause::Markup { by: parent, at, .. }) => parent == by && (whole || u128::from(at) < decoded),
+        Some(Cause::Markup { by: parent, at, .. }) => {
+            parent == by && before <= u128::from(at) && (whole || u128::from(at) < read)
+        }
         Some(Cause::Style { by: parent }) => parent == by && whole,
         // Modules import too, but the ground side reads no scripts.
         Some(Cause::Import { by: parent }) => parent == by && *kind == Kind::Css && whole,

@@ -100,6 +100,11 @@ impl Line {
         Line { id: world.connect(dial), fair, up: Way::default(), down: Way::default() }
     }
 
+    /// Its number in the world.
+    pub fn connection(&self) -> ConnectionId {
+        self.id
+    }
+
     /// Whether an endpoint is one of its two.
     pub fn is_at(&self, endpoint: EndpointId) -> bool {
         endpoint / 2 == self.id
