@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from wirepaint.errors import MachineLacks
 from wirepaint.evaluation import plan
+from wirepaint.runners.testbed import at_once
 from wirepaint.studies import evaluations, http_ae_2011, model, photo_pages
 from wirepaint.studies.evaluations import Conditions, in_toml
 
@@ -43,6 +47,33 @@ def test_the_points_of_a_sweep_are_the_runs_of_its_evaluation(sweep: str, tmp_pa
     }
     assert made == asked
     assert len(asked) == len(points)
+
+
+def test_no_run_of_the_testbed_has_more_browsers_than_the_smallest_machine_bears(tmp_path: Path) -> None:
+    http_ae_2011.prepare(STUDY, DEFAULTS, tmp_path)
+    path = tmp_path / "evaluations" / "e.toml"
+    path.parent.mkdir()
+    for sweep in STUDY.sweeps:
+        path.write_text(in_toml(evaluations.evaluation(STUDY, DEFAULTS, sweep, True, "testbed")))
+        assert max(map(at_once.loading, plan(path).runs)) <= 1, sweep
+
+
+def test_too_many_browsers_are_refused_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conditions = http_ae_2011.conditions
+
+    def with_browsers(*asked: Any) -> Conditions:
+        found = conditions(*asked)
+        agents = [{key: agent[key] for key in agent if key != "browser"} for agent in found.agents]
+        return replace(found, agents=agents)
+
+    monkeypatch.setattr(http_ae_2011, "conditions", with_browsers)
+    sweep = model.Sweep(measure="users", fixed={"rate_kbit_s": 256}, over={"users": [100]})
+    small = STUDY.model_copy(update={"sweeps": {"crowd": sweep}})
+    with pytest.raises(MachineLacks, match="100 browsers would load pages at once"):
+        evaluations.carry_out(small, DEFAULTS, tmp_path, "testbed", False, lambda done, total: None)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_group_of_users_is_one_run() -> None:

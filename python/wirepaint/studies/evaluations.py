@@ -21,8 +21,10 @@ import polars as pl
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.metrics import Trace
+from wirepaint.printing import say
 from wirepaint.results import Results
 from wirepaint.runners import backends, pool
+from wirepaint.runners.testbed import at_once
 from wirepaint.studies.model import Point, Study, Sweep
 
 Rows = pl.DataFrame
@@ -81,7 +83,7 @@ def carry_out(
     """Carries out all sweeps in ``folder``, which keeps the runs that are done.
 
     Raises ``Incomplete`` when stopped, ``UsageError`` if the folder holds runs with other settings,
-    ``RunFailed`` if no run of a point counts.
+    ``MachineLacks`` before the first run if one has more browsers than this machine bears.
     """
     code = study.module()
     code.prepare(study, parameters, folder)
@@ -94,12 +96,15 @@ def carry_out(
         counted = sum(not run.warmup for run in planned[name].runs)
         if counted != (asked := len(sweep.points()) * study.seeds_of(sweep, quick)):
             raise AssertionError(f"sweep {name}: {counted} runs for {asked} points: no grid")
+    for note in dict.fromkeys(note for one in planned.values() for note in one.notes):
+        say(note)
+    at_once.check(run for one in planned.values() for run in one.runs)
     total, done = sum(len(one.runs) for one in planned.values()), 0
     sweeps, uncounted = {}, 0
     for name, one in planned.items():
         results = folder / "runs" / name
         reporter = _Reporter(lambda ended: progress(ended, total), done)
-        pool.carry_out(one, results, backends.named(backend), reporter)
+        pool.carry_out(one, results, backends.named(backend), reporter, cannot_count=one.cannot_count)
         done += len(one.runs)
         sweeps[name], lost = measured(study, parameters, name, Results.open(results))
         uncounted += lost
