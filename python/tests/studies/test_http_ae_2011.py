@@ -11,6 +11,7 @@ import pytest
 
 from wirepaint import catalogue
 from wirepaint.cli import invoke
+from wirepaint.results import Results
 from wirepaint.studies import http_ae_2011, model
 
 NAME, STUDY = model.load("http-ae-2011")
@@ -47,20 +48,19 @@ kind = "about"
 sweep = "users"
 y = "load_s"
 first = "later"
-value = 8
-margin = 0.5
+value = 7
+margin = 0.1
 
 [[today]]
 id = "today"
 item = "Fig. 11"
-says = "No variant matters"
+says = "Hybla is faster than Reno"
 published = "Hybla is best"
-kind = "same"
+kind = "more"
 sweep = "variants"
 y = "load_s"
 first = "reno"
 second = "hybla"
-margin = 1.0
 """
 
 
@@ -80,7 +80,7 @@ def test_the_path_and_the_browser_are_those_of_the_paper() -> None:
     assert (down["rate"], down["delay"], down["queue"]["packets"]) == ("512 kbit/s", "300 ms", 1000)
     assert up == down
     [agent] = found.agents
-    assert agent["pages"] == ["../pages/photos-07-http"]
+    assert agent["pages"] == ["../pages/photos-07-5kb-http"]
     assert agent["browser"] == {
         "engine": "light", "model": "firefox-3", "connections": 8, "pipelining": 4
     }  # fmt: skip
@@ -139,19 +139,38 @@ def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up
     assert invoke(command) == 0
     said = capsys.readouterr()
     assert re.search(r"^reproduced +Fig\. 10 +Users take long$", said.out, re.MULTILINE)
-    assert re.search(r"^reproduced +Fig\. 11 +No variant matters$", said.out, re.MULTILINE)
+    assert re.search(r"^reproduced +Fig\. 11 +Hybla is faster than Reno$", said.out, re.MULTILINE)
     assert said.err.splitlines()[-1].startswith("Of 1 claims 1 reproduced. 9 runs")
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 1 and "<b>9</b> runs" in page and "back end: simulator" in page
-    assert "No variant matters" in page.partition('id="today"')[2]
+    assert "Hybla is faster than Reno" in page.partition('id="today"')[2]
     found = json.loads((out / "verdicts.json").read_text())
     assert (found["backend"], found["uncounted"]) == ("simulator", 0)
     users = pl.read_csv(out / "data/users.csv")
     assert set(users["series"]) == {"first", "later"} and users.height == 6
     assert invoke(["users", str(out / "runs/users")]) == 0, "the results are those of an evaluation"
-    before = (out / "data/variants.csv").read_bytes()
+    before, attempts = (out / "data/variants.csv").read_bytes(), carried_out(out)
+    assert len(attempts) == 9
     assert invoke(command) == 0
     assert (out / "data/variants.csv").read_bytes() == before
+    assert carried_out(out) == attempts, "no run was carried out again"
+
+
+def carried_out(out: Path) -> list[tuple[object, ...]]:
+    """All attempts of all sweeps."""
+    return [
+        row for sweep in ("users", "variants") for row in Results.open(out / "runs" / sweep).attempts().rows()
+    ]
+
+
+def test_a_folder_with_pages_of_other_text_is_refused(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["study", "run", str(small), "-o", str(tmp_path / "out"), "--quick"]
+    assert invoke(command) == 0
+    capsys.readouterr()
+    assert invoke([*command, "--set", "httpae_text=20 kB"]) == 2
+    assert "was begun with, or another folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -177,7 +196,7 @@ def test_a_back_end_that_a_form_does_not_have_is_refused(
             'variants.series: found "images"; accepted: one of queue',
         ),
         ('against = "reno"', 'against = "cubic"', 'against: found "cubic"; accepted: one of reno, hybla'),
-        ("value = 8\n", "", "claims[0].value: found nothing; accepted: a number where the kind is about"),
+        ("value = 7\n", "", "claims[0].value: found nothing; accepted: a number where the kind is about"),
         ("users = [3]", "users = [0]", "sweeps.users.users: found 0; accepted: a number of at least 1"),
     ],
 )

@@ -78,7 +78,7 @@ def prepare(study: Study, parameters: Mapping[str, str], folder: Path) -> None:
     for sweep in study.sweeps.values():
         for point in sweep.points():
             asked = validate(Asked, point, "sweeps")
-            target = folder / "pages" / _page(asked)
+            target = folder / "pages" / _page(parameters, asked)
             if asked.page is None and not target.is_dir():
                 photo_pages.make(asked.images, _bytes(parameters), target, _scheme(asked))
 
@@ -116,7 +116,7 @@ def _network(study: Study, parameters: Mapping[str, str], asked: Asked) -> dict[
 
 
 def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]:
-    page = _page(asked)
+    page = _page(parameters, asked)
     agent: dict[str, Any] = {"pages": [asked.page or f"../pages/{page}"]}
     alone = asked.users == 1 and not asked.classes
     if asked.browser == "chromium":
@@ -144,8 +144,10 @@ def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]
     ]
 
 
-def _page(asked: Asked) -> str:
-    return asked.page or f"photos-{asked.images:02}-{_scheme(asked)}"
+def _page(parameters: Mapping[str, str], asked: Asked) -> str:
+    """Its name holds all that it is made of: pages of other settings are other pages."""
+    text = parameters["httpae_text"].replace(" ", "").lower()
+    return asked.page or f"photos-{asked.images:02}-{text}-{_scheme(asked)}"
 
 
 def _scheme(asked: Asked) -> str:
