@@ -114,7 +114,7 @@ def test_only_valid_runs_that_are_done_count() -> None:
         ]
     )
     p, q = ((*conditions.values(), page) for page in "pq")
-    assert evaluations.counting(runs, [p, q]) == {p: ["p.1", "p.3"], q: []}
+    assert evaluations.counting(runs, [p, q]) == {p: {1: "p.1", 3: "p.3"}, q: {}}
 
 
 def test_photos_have_ten_kilobytes_in_the_mean_on_small_pages_too() -> None:

@@ -173,6 +173,23 @@ def test_a_folder_with_pages_of_other_text_is_refused(
     assert "was begun with, or another folder" in capsys.readouterr().err
 
 
+def test_points_whose_runs_time_out_are_named_and_the_other_sweeps_are_carried_out(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = small.read_text().replace('value = "20 min"', 'value = "9 s"')
+    small.write_text(text.replace("images = 5 }\nover = { queue", "images = 30 }\nover = { queue"))
+    out = tmp_path / "out"
+    assert invoke(["study", "run", str(small), "-o", str(out), "--quick"]) == 0
+    found = json.loads((out / "verdicts.json").read_text())
+    assert [name for name, _ in found["empty"]] == ["variants", "variants"]
+    [today] = found["today"]
+    assert (today["word"], today["ours"]) == ("not comparable", "no visit counts at all of its points")
+    assert (
+        "variants: rate_kbit_s 256, images 30, queue 50, congestion reno" in (out / "index.html").read_text()
+    )
+    assert not (out / "data/variants.csv").exists() and (out / "data/users.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -199,6 +199,37 @@ def test_a_seed_without_a_value_is_told_and_never_left_out() -> None:
     assert (verdict.word, verdict.ours) == ("not comparable", "not every seed has both values at x = 2")
 
 
+def without(lost: list[tuple[int, int]], kind: str = "more", **keys: Any) -> verdicts.Verdict:
+    """The verdict on 12 against 10 at x = 1 and 2, of four visits without those lost: x and visit."""
+    frame = rows({1: ABOVE, 2: ABOVE}, {1: EQUAL, 2: EQUAL}).rename({"rate": "load_s"})
+    for x, visit in lost:
+        frame = frame.filter(~((pl.col("x") == x) & (pl.col("seed") == visit) & (pl.col("series") == "a")))
+    given = {"id": "c", "item": "Fig. 1", "says": "s", "published": "p", "kind": kind, "sweep": "s"}
+    given |= {"x": "x", "y": "load_s", "first": "a", "second": "b"} | keys
+    sweep = {"measure": "m", "series": "series", "over": {"x": [1, 2], "series": ["a", "b", "c"]}}
+    asked = study(Claim.model_validate(given), sweeps={"s": sweep})
+    gone = [({"x": x, "series": "a"}, visit) for x, visit in lost] + [({"x": 1, "series": "c"}, 0)]
+    return verdicts.judge(asked, {"s": frame}, {"s": gone})[0]
+
+
+def test_a_visit_that_does_not_count_at_one_point_is_left_out_at_those_compared_with_it() -> None:
+    found = without([(1, 0)])
+    assert found.word == "reproduced"
+    assert found.ours.endswith("above at every point; visits left out: 1")
+    assert without([(1, 0), (1, 3)]).word == "undecided", "two values have no interval"
+    rising = without([(1, 0)], "rises", second="", margin=0)
+    assert rising.ours.startswith("a: from 12 to 12: growth +0.0 % [") and "left out: 1" in rising.ours
+    assert "left out" not in without([]).ours, "a series that the claim does not name"
+
+
+def test_a_claim_that_needs_a_point_without_runs_that_count_is_not_comparable() -> None:
+    found = without([(2, visit) for visit in range(4)])
+    assert (found.word, found.ours) == ("not comparable", "no visit counts at all of its points with x = 2")
+    assert without([(2, visit) for visit in range(4)], between={"x": [0, 1]}).word == "reproduced"
+    everything = without([(x, visit) for x in (1, 2) for visit in range(4)], "rises", second="")
+    assert (everything.word, everything.ours) == ("not comparable", "no visit counts at all of its points")
+
+
 def test_a_statement_holds_when_all_claims_behind_it_do() -> None:
     def claim(name: str, kind: str) -> Claim:
         keys = {"id": name, "item": name, "says": "s", "published": "p", "kind": kind, "sweep": "s"}

@@ -84,12 +84,13 @@ def run(
         study=loaded,
         parameters=parameters,
         sweeps=carried.sweeps,
-        verdicts=verdicts.judge(loaded, carried.sweeps),
-        today=verdicts.judge_today(loaded, carried.sweeps),
+        verdicts=verdicts.judge(loaded, carried.sweeps, carried.lost),
+        today=verdicts.judge_today(loaded, carried.sweeps, carried.lost),
         backend=chosen_backend,
         runs=carried.runs,
-        uncounted=carried.uncounted,
-        seeds=max(loaded.seeds_of(sweep, quick) for sweep in loaded.sweeps.values()),
+        uncounted=sum(map(len, carried.lost.values())),
+        empty=carried.empty,
+        seeds=carried.seeds,
         seconds=time.monotonic() - began,
         command=f"wirepaint study run {shlex.quote(name)}{' --quick' if quick else ''}{chosen}",
     )
@@ -122,7 +123,8 @@ def _carried(
     if study.is_evaluated:
         return evaluations.carry_out(study, parameters, folder, backend, quick, _progress)
     planned = running.jobs(study, quick)
-    return evaluations.Carried(running.carry_out(study, parameters, planned, _progress), len(planned), 0)
+    sweeps = running.carry_out(study, parameters, planned, _progress)
+    return evaluations.Carried(sweeps, len(planned), max(job.seed for job in planned))
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

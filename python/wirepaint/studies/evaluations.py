@@ -11,21 +11,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
 
-from wirepaint.errors import RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.metrics import Trace
 from wirepaint.printing import say
 from wirepaint.results import Results
 from wirepaint.runners import backends, pool
 from wirepaint.runners.testbed import at_once
-from wirepaint.studies.model import Point, Study, Sweep
+from wirepaint.studies.model import Lost, Point, Study, Sweep
 
 Rows = pl.DataFrame
 Measure = Callable[[Trace], Rows]
@@ -65,11 +64,24 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Carried:
-    """The measured rows of each sweep, the number of runs, and of those that do not count."""
+    """The measured rows of each sweep that has any, the number of runs, and those that do not count."""
 
     sweeps: dict[str, Rows]
     runs: int
-    uncounted: int
+    seeds: int
+    """Most repetitions of a point that count."""
+    lost: dict[str, list[Lost]] = field(default_factory=dict)
+    """Runs of each sweep that do not count."""
+
+    @property
+    def empty(self) -> list[tuple[str, Point]]:
+        """Points of which no run counts, each with its sweep."""
+        return [
+            (name, point)
+            for name, lost in self.lost.items()
+            for point in _once(point for point, _ in lost)
+            if name not in self.sweeps or self.sweeps[name].filter(**point).is_empty()
+        ]
 
 
 def carry_out(
@@ -100,15 +112,20 @@ def carry_out(
         say(note)
     at_once.check(run for one in planned.values() for run in one.runs)
     total, done = sum(len(one.runs) for one in planned.values()), 0
-    sweeps, uncounted = {}, 0
     for name, one in planned.items():
-        results = folder / "runs" / name
         reporter = _Reporter(lambda ended: progress(ended, total), done)
-        pool.carry_out(one, results, backends.named(backend), reporter, cannot_count=one.cannot_count)
+        chosen = backends.named(backend)
+        pool.carry_out(one, folder / "runs" / name, chosen, reporter, cannot_count=one.cannot_count)
         done += len(one.runs)
-        sweeps[name], lost = measured(study, parameters, name, Results.open(results))
-        uncounted += lost
-    return Carried(sweeps, total, uncounted)
+    found = {
+        name: measured(study, parameters, name, Results.open(folder / "runs" / name)) for name in planned
+    }
+    return Carried(
+        sweeps={name: one.rows for name, one in found.items() if one.rows.height},
+        runs=total,
+        seeds=max(one.seeds for one in found.values()),
+        lost={name: one.lost for name, one in found.items()},
+    )
 
 
 def evaluation(
@@ -141,36 +158,48 @@ def evaluation(
     }
 
 
-def measured(study: Study, parameters: Mapping[str, str], name: str, results: Results) -> tuple[Rows, int]:
-    """The measured rows of a sweep, and the number of runs that do not count.
+@dataclass(frozen=True)
+class Measured:
+    """The rows of one sweep, the most runs of a point that count, and the runs that do not."""
 
-    A row has the columns of its point, ``series``, and ``seed``: the number of the run among those of its
-    point that count. Runs beyond the fewest of a point are left out, so that each point has the same seeds.
+    rows: Rows
+    seeds: int
+    lost: list[Lost]
+
+
+def measured(study: Study, parameters: Mapping[str, str], name: str, results: Results) -> Measured:
+    """Measures the runs of a sweep that count.
+
+    A row has the columns of its point, ``series``, and ``seed``: the number of the visit. So the same seed
+    is the same visit at each point.
     """
     code, sweep = study.module(), study.sweeps[name]
     points = {code.conditions(study, parameters, point).key: point for point in sweep.points()}
     read: Measure = code.MEASURES[sweep.measure]
     runs = results.runs().filter(~pl.col("warmup"))
     counted = counting(runs, points)
-    if empty := [points[key] for key, keys in counted.items() if not keys]:
-        raise RunFailed(f"sweep {name}, {empty[0]}: no run counts; {results.folder} says why")
-    fewest = min(map(len, counted.values()))
-    frames = [
-        _named(read(partial(results.trace, run_key)), points[key], seed, sweep)
-        for key, keys in counted.items()
-        for seed, run_key in enumerate(keys[:fewest], 1)
+    lost = [
+        (points[tuple(key)], visit)
+        for visit, *key in runs.select("visit", *_KEY).iter_rows()
+        if visit not in counted[tuple(key)]
     ]
-    rows = pl.concat(frames)
-    lost = runs.height - sum(map(len, counted.values()))
-    return (_with_savings(rows, sweep) if sweep.against else rows), lost
+    frames = [
+        _named(read(partial(results.trace, run_key)), points[key], visit, sweep)
+        for key, visits in counted.items()
+        for visit, run_key in visits.items()
+    ]
+    rows = pl.concat(frames) if frames else pl.DataFrame()
+    if sweep.against and frames:
+        rows = _with_savings(rows, sweep)
+    return Measured(rows, max(map(len, counted.values())), lost)
 
 
-def counting(runs: Rows, points: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
-    """Keys of the valid runs of each point by its conditions, in order of their visits."""
+def counting(runs: Rows, points: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], dict[int, str]]:
+    """Keys of the valid runs of each point by visit; a point is named by its conditions."""
     valid = runs.filter(state="done", verdict="valid").sort("visit", maintain_order=True)
-    found: dict[tuple[str, ...], list[str]] = {key: [] for key in points}
-    for run_key, *key in valid.select("run_key", *_KEY).iter_rows():
-        found[tuple(key)].append(run_key)
+    found: dict[tuple[str, ...], dict[int, str]] = {key: {} for key in points}
+    for run_key, visit, *key in valid.select("run_key", "visit", *_KEY).iter_rows():
+        found[tuple(key)][visit] = run_key
     return found
 
 

@@ -17,6 +17,8 @@ from wirepaint.reading import Table, nearest, read_toml, refused, show, validate
 
 Point = dict[str, Any]
 """One point of a sweep: the values of the varied names."""
+Lost = tuple[Point, int]
+"""A run that does not count: its point, and the number of its visit."""
 
 
 class Given(Table):
@@ -80,7 +82,7 @@ class Selection(Table):
 
 
 class Figure(Selection):
-    """One plot: ``y`` over ``x``, one series per congestion control."""
+    """One plot: ``y`` over ``x``, a line for each series, a panel for each value of the column ``facet``."""
 
     id: str
     title: str

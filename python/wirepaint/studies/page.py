@@ -17,8 +17,8 @@ from markupsafe import Markup
 from wirepaint.report import svg
 from wirepaint.results import provenance
 from wirepaint.studies import drawing
-from wirepaint.studies.model import Study
-from wirepaint.studies.verdicts import Verdict
+from wirepaint.studies.model import Point, Study
+from wirepaint.studies.verdicts import Verdict, select
 
 CLASSES = {"reproduced": "ok", "not reproduced": "off", "undecided": "undecided", "not comparable": "not"}
 """Style class of the report for each verdict."""
@@ -39,8 +39,10 @@ class Finding:
     runs: int
     uncounted: int
     """Runs that failed or are not valid."""
+    empty: list[tuple[str, Point]]
+    """Points of which no run counts, each with its sweep."""
     seeds: int
-    """Most repetitions of a point."""
+    """Most repetitions of a point that count."""
     seconds: float
     command: str
 
@@ -59,6 +61,8 @@ def write(finding: Finding, folder: Path) -> Path:
         (folder / part).mkdir(parents=True, exist_ok=True)
     drawings = []
     for figure in finding.study.figures:
+        if select(figure, finding.sweeps).is_empty():
+            continue
         frame = drawing.data(figure, finding.sweeps)
         picture = vl_convert.vegalite_to_svg(drawing.chart(figure, frame))
         (folder / "figures" / f"figure-{figure.id}.svg").write_text(picture, encoding="utf-8")
@@ -82,6 +86,7 @@ def as_json(finding: Finding) -> dict[str, Any]:
         "backend": finding.backend,
         "runs": finding.runs,
         "uncounted": finding.uncounted,
+        "empty": finding.empty,
         "seeds": finding.seeds,
         "versions": provenance.versions(),
         "verdicts": [asdict(verdict) for verdict in finding.verdicts],

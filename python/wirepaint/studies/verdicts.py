@@ -20,18 +20,20 @@ per cent), with a 95 % bootstrap interval of its mean. A claim of a kind is repr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from wirepaint.statistics import Interval, mean
-from wirepaint.studies.model import Claim, Derived, Selection, Study
+from wirepaint.studies.model import Claim, Derived, Lost, Point, Selection, Study, Sweep
 
 OTHERS = {"lowest other": pl.Expr.min, "highest other": pl.Expr.max}
 """Names in place of ``first`` or ``second``: the best or worst of all other series at each point and seed."""
+LostRuns = Mapping[str, Sequence[Lost]]
+"""Runs of each sweep that do not count."""
 Word = Literal["reproduced", "not reproduced", "undecided", "not comparable"]
 
 
@@ -47,43 +49,100 @@ class Verdict:
     word: Word
 
 
-def judge(study: Study, sweeps: Mapping[str, pl.DataFrame]) -> list[Verdict]:
+def judge(study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns | None = None) -> list[Verdict]:
     """A verdict for each claim, then for each statement that follows from claims."""
-    verdicts = {claim.id: _claim(claim, sweeps) for claim in study.claims}
+    verdicts = {claim.id: _claim(claim, study, sweeps, lost or {}) for claim in study.claims}
     return [*verdicts.values(), *(_derived(statement, verdicts) for statement in study.derived)]
 
 
-def judge_today(study: Study, sweeps: Mapping[str, pl.DataFrame]) -> list[Verdict]:
+def judge_today(
+    study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns | None = None
+) -> list[Verdict]:
     """A verdict for each of the paper's questions that is asked of today."""
-    return [_claim(claim, sweeps) for claim in study.today]
+    return [_claim(claim, study, sweeps, lost or {}) for claim in study.today]
 
 
 def select(selection: Selection, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The rows of a figure or claim."""
+    """The rows of a figure or claim; none if no run of its sweep counts."""
+    if selection.sweep not in sweeps:
+        return pl.DataFrame()
     rows = sweeps[selection.sweep]
     tests = [pl.col(column) == value for column, value in selection.where.items()]
     tests += [pl.col(column).is_between(*bounds) for column, bounds in selection.between.items()]
     return rows.filter(*tests)
 
 
-def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
-    def verdict(word: Word, ours: str) -> Verdict:
-        return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word)
-
+def _claim(claim: Claim, study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns) -> Verdict:
     if claim.kind == "incomparable":
-        return verdict("not comparable", claim.why)
-    rows = _with_others(claim, select(claim, sweeps).drop_nulls(claim.y))
+        word, ours = _not_comparable(claim.why)
+    elif gone := _gone(claim, study, lost):
+        word, ours = _without(gone, claim, study, sweeps)
+    else:
+        word, ours = _judged(claim, select(claim, sweeps))
+    return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word)
+
+
+def _not_comparable(why: str) -> tuple[Word, str]:
+    return "not comparable", why
+
+
+def _gone(claim: Claim, study: Study, lost: LostRuns) -> set[tuple[Any, ...]]:
+    """Visits of which a run that the claim needs does not count, as values of :func:`_visit`."""
+    return {
+        tuple((point | {"seed": visit})[key] for key in _visit(claim))
+        for point, visit in lost.get(claim.sweep, ())
+        if _needs(claim, study.sweeps[claim.sweep], point)
+    }
+
+
+def _visit(claim: Claim) -> list[str]:
+    """Columns of what is left out together: a visit at one x, or at every x where these are compared."""
+    return ["seed"] if claim.x is None or claim.kind in ("rises", "falls") else [claim.x, "seed"]
+
+
+def _needs(claim: Claim, sweep: Sweep, point: Point) -> bool:
+    """Whether the claim compares values of the point."""
+    if any(point.get(key, value) != value for key, value in claim.where.items()):
+        return False
+    if any(not low <= point.get(key, low) <= high for key, (low, high) in claim.between.items()):
+        return False
+    named = {claim.first, claim.second}
+    if claim.y == "saved_percent" and sweep.against:
+        named.add(sweep.against)
+    return sweep.series is None or bool(named & OTHERS.keys()) or str(point[sweep.series]) in named
+
+
+def _without(
+    gone: set[tuple[Any, ...]], claim: Claim, study: Study, sweeps: Mapping[str, pl.DataFrame]
+) -> tuple[Word, str]:
+    """The verdict without the visits ``gone``; every x of the claim must keep one."""
+    rows = select(claim, sweeps)
+    if rows.height:
+        kept = [visit not in gone for visit in rows.select(_visit(claim)).iter_rows()]
+        rows = rows.filter(pl.Series(kept, dtype=pl.Boolean))
+    if rows.is_empty():
+        return _not_comparable("no visit counts at all of its points")
+    if claim.x:
+        sweep = study.sweeps[claim.sweep]
+        asked = [point[claim.x] for point in sweep.points() if _needs(claim, sweep, point)]
+        if lacking := sorted(set(asked) - set(rows[claim.x])):
+            at = ", ".join(f"{x:g}" for x in lacking)
+            return _not_comparable(f"no visit counts at all of its points with {claim.x} = {at}")
+    word, ours = _judged(claim, rows)
+    return word, f"{ours}; visits left out: {len(gone)}"
+
+
+def _judged(claim: Claim, selected: pl.DataFrame) -> tuple[Word, str]:
+    rows = _with_others(claim, selected.drop_nulls(claim.y))
     if missing := {claim.first, claim.second} - {""} - set(rows["series"]):
-        return verdict("not comparable", f"nothing was delivered: no value of {', '.join(sorted(missing))}")
+        return _not_comparable(f"nothing was delivered: no value of {', '.join(sorted(missing))}")
     if claim.kind in ("rises", "falls"):
-        return verdict(*_trend(claim, rows))
+        return _trend(claim, rows)
     if claim.kind == "about":
-        return verdict(*_about(claim, rows))
+        return _about(claim, rows)
     points = _differences(claim, rows)
     if lacking := [f"{x:g}" for x, values in points.items() if None in values]:
-        return verdict(
-            "not comparable", f"not every seed has both values at {claim.x} = {', '.join(lacking)}"
-        )
+        return _not_comparable(f"not every seed has both values at {claim.x} = {', '.join(lacking)}")
     overall = mean(*_differences(claim, rows, claim.factor).values())
     each = {x: mean(values) for x, values in points.items()}
     above = [x for x, interval in each.items() if _above(interval, claim.margin)]
@@ -98,7 +157,7 @@ def _claim(claim: Claim, sweeps: Mapping[str, pl.DataFrame]) -> Verdict:
         word = "not reproduced"
     else:
         word = "reproduced" if overall.inside(claim.margin) else "undecided"
-    return verdict(word, _in_words(claim, rows, overall, len(each), above, below))
+    return word, _in_words(claim, rows, overall, len(each), above, below)
 
 
 def _with_others(claim: Claim, rows: pl.DataFrame) -> pl.DataFrame:
@@ -173,7 +232,7 @@ def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
     ends = own.filter(pl.col(claim.x).is_in([means[claim.x][0], means[claim.x][-1]]))
     wide = ends.pivot(claim.x, index="seed", values=claim.y, sort_columns=True).sort("seed")
     if wide.null_count().sum_horizontal().item():
-        return "not comparable", f"not every seed has a value at both ends of {claim.x}"
+        return _not_comparable(f"not every seed has a value at both ends of {claim.x}")
     scale = 100.0 if _in_points(claim) else (means[claim.y][0] + means[claim.y][-1]) / 2 or 1.0
     growth = mean([sign * (last - first) / scale for first, last in wide[:, [1, -1]].iter_rows()])
     turns = any(sign * (after - before) / scale < -claim.margin for before, after in pairwise(means[claim.y]))
