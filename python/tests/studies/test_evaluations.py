@@ -93,6 +93,7 @@ def test_what_a_series_saves_is_counted_beside_another_at_the_same_point() -> No
         [{"series": str(c), "c": c, "x": x, "seed": 1, "load_s": load} for (c, x), load in loads.items()]
     )
     saved = evaluations._with_savings(frame, sweep)
+    assert saved.filter(series="8").sort("x")["beside_s"].to_list() == [4.0, 10.0]
     assert dict(saved.select(pl.concat_str("series", "x", separator="@"), "saved_percent").iter_rows()) == (
         pytest.approx({"1@10": 0.0, "8@10": 25.0, "1@20": 0.0, "8@20": -10.0})
     )

@@ -94,10 +94,12 @@ def test_the_first_user_is_the_one_who_began_first() -> None:
         {
             "navigation_start": [30, 10, 20],
             "load_event": [5_000_000_030, 2_000_000_010, 3_000_000_020],
-            "encoded_bytes": [100, 100, 100],
+            "visit": [0, 1, 2],
+            "user_agent": ["u.1", "u.2", "u.3"],
         }
     )
-    found = http_ae_2011.users({"page": page}.__getitem__)
+    chunk = pl.DataFrame({"visit": [0, 1, 2], "time": [40, 40, 40], "bytes": [100, 100, 100]})
+    found = http_ae_2011.users({"page": page, "chunk": chunk}.__getitem__)
     assert found.select("series", "load_s").rows() == [("first", 2.0), ("later", 4.0)]
     assert found["later_percent"].to_list() == [100.0, 100.0]
     rates = [1 / 2, 1 / 3, 1 / 5]

@@ -48,7 +48,8 @@ def test_more_is_reproduced_where_the_first_lies_above_at_most_points() -> None:
     verdict = judged(rows({1: ABOVE, 2: ABOVE, 3: EQUAL}, {1: EQUAL, 2: EQUAL, 3: EQUAL}), "more")
     assert verdict.word == "reproduced"
     assert (
-        verdict.ours.startswith("a 11.3, b 10: difference +12.2 % [") and "above at x = 1, 2" in verdict.ours
+        verdict.ours.startswith("a (11.3), b (10): difference +12.2 % [")
+        and "above at x = 1, 2" in verdict.ours
     )
 
 
@@ -74,7 +75,7 @@ def test_the_other_direction_does_not_reproduce_more() -> None:
 
 def test_a_difference_that_rounds_to_zero_has_no_minus() -> None:
     assert judged(rows({1: [9.9999] * 3}, {1: [10.0] * 3}), "same").ours == (
-        "a 10, b 10: difference +0.0 % [+0.0, +0.0]"
+        "a (10), b (10): difference +0.0 % [+0.0, +0.0]"
     )
 
 
@@ -90,8 +91,8 @@ def test_same_is_reproduced_within_the_margin_refused_beyond_it_and_else_undecid
 
 def test_about_is_reproduced_where_the_whole_interval_lies_around_the_published_number() -> None:
     def about(*values: float) -> verdicts.Verdict:
-        frame = rows({1: list(values)}, {}, "saved_percent")
-        return judged(frame, "about", y="saved_percent", second="", value=27, margin=0.05)
+        frame = rows({1: list(values)}, {}, "dropped_percent")
+        return judged(frame, "about", y="dropped_percent", second="", value=27, margin=0.05)
 
     assert (about(25, 26, 27).word, about(40, 41, 42).word, about(-27, -27, -27).word) == (
         "reproduced",
@@ -116,7 +117,39 @@ def test_a_series_is_compared_with_the_best_and_the_worst_of_the_others() -> Non
     assert judged(frame, "more", first="lowest other", second="b").word == "reproduced"
     verdict = judged(frame, "more", first="lowest other", second="a")
     assert verdict.word == "not reproduced"
-    assert verdict.ours.startswith("lowest other 10, a 12: difference -18.")
+    assert verdict.ours.startswith("lowest other (10), a (12): difference -18.")
+
+
+def test_the_best_of_the_others_is_one_series_at_each_x_and_not_the_best_of_each_seed() -> None:
+    """Two series that are alike but for noise, and a third that equals their mean."""
+    low, high = [9.0, 9.1, 8.9, 9.0], [11.0, 11.1, 10.9, 11.0]
+    noisy = {1: [*low, *high], 2: [*high, *low]}
+    other = {x: values[::-1] for x, values in noisy.items()}
+    frame = pl.concat(
+        [rows(noisy, other), rows({1: [10.0] * 8, 2: [10.0] * 8}, {}).with_columns(series=pl.lit("c"))]
+    )
+    for first, second in (("lowest other", "c"), ("c", "highest other")):
+        found = judged(frame, "same", first=first, second=second, margin=0.12)
+        assert "difference +0.0 % [" in found.ours, found.ours
+    better = pl.concat(
+        [rows({1: [1.0] * 8, 2: [3.0] * 8}, {1: [2.0] * 8, 2: [2.0] * 8}), frame.filter(series="c")]
+    )
+    found = judged(better, "more", first="c", second="lowest other")
+    assert found.ours.startswith("c (10), lowest other (1.5): "), "a at x = 1, b at x = 2"
+
+
+def test_what_is_saved_over_several_pages_is_that_of_the_mean_load_time() -> None:
+    """Half of 2 s, a tenth of 10 s: 2 of 12 s, and not 30 %."""
+    frame = pl.DataFrame(
+        [
+            {"series": "a", "x": x, "seed": seed, "load_s": load, "beside_s": beside, "saved_percent": saved}
+            for x, load, beside, saved in ((1, 1.0, 2.0, 50.0), (2, 9.0, 10.0, 10.0))
+            for seed in range(3)
+        ]
+    )
+    keys = {"y": "saved_percent", "second": "", "value": 17}
+    assert judged(frame, "about", x=None, **keys).ours.startswith("a: 16.7 [16.7, 16.7]")
+    assert judged(frame, "about", **keys).ours.startswith("a: 30 ["), "by x: each page by itself"
 
 
 def test_todays_questions_are_judged_apart_from_the_claims() -> None:
@@ -173,7 +206,7 @@ def test_many_more_needs_the_factor_on_average_and_the_direction_at_most_points(
     assert judged(rows(first, second), "more", factor=2).word == "reproduced"
     assert judged(rows(first, second), "more", factor=3).word == "not reproduced"
     verdict = judged(rows(first, second), "more", factor=2)
-    assert verdict.ours.startswith("a 24, b 10: difference from 2 times b +14.7 % [")
+    assert verdict.ours.startswith("a (24), b (10): difference from 2 times b +14.7 % [")
     assert verdict.ours.endswith("above at every point")
 
 

@@ -1,4 +1,8 @@
-"""The figures of a study: the mean over the seeds, with its 95 % interval."""
+"""The figures of a study: the mean over the seeds, with its 95 % interval.
+
+Rows of one seed that a point takes together, such as pages, are averaged first: the interval is that of
+repetitions, not the spread of pages. A seed that lacks one of them is left out of the point.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from wirepaint.figures import Style
 from wirepaint.figures._style import finish
 from wirepaint.statistics import Interval, mean
 from wirepaint.studies.model import Figure
-from wirepaint.studies.verdicts import select
+from wirepaint.studies.verdicts import averaged, select
 
 SIZE = {"width": 480, "height": 270}
 MOST_POINTS = 40
@@ -22,11 +26,12 @@ MOST_POINTS = 40
 def data(figure: Figure, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """One row per series and x: ``x``, ``y``, ``low`` and ``high`` (null without an interval), ``seeds``."""
     by = [column for column in ("series", figure.facet, figure.x) if column]
-    selected = select(figure, sweeps)
+    selected = select(figure, sweeps).drop_nulls(figure.y)
     dense = selected[figure.x].n_unique() > MOST_POINTS
     rows = []
     for key, part in selected.group_by(by, maintain_order=True):
-        values = part[figure.y].to_list()
+        by_seed = part.group_by("seed", maintain_order=True).agg(averaged(figure.y), rows=pl.len())
+        values = by_seed.filter(pl.col("rows") == pl.col("rows").max())[figure.y].to_list()
         interval = Interval(sum(values) / len(values)) if dense else mean(values)
         own = {"y": interval.value, "low": interval.low, "high": interval.high, "seeds": len(values)}
         rows.append(dict(zip(by, key, strict=True)) | own)

@@ -211,12 +211,12 @@ def _named(rows: Rows, point: Point, seed: int, sweep: Sweep) -> Rows:
 
 
 def _with_savings(rows: Rows, sweep: Sweep) -> Rows:
-    """Adds ``saved_percent``, the load time that a series saves beside ``sweep.against``."""
+    """Adds ``beside_s``, the load time of ``sweep.against``, and ``saved_percent``, the share saved of it."""
     same = [key for key in sweep.over if key != sweep.series] + ["seed"]
-    beside = rows.filter(series=sweep.against).select(*same, beside="load_s")
-    saved = 100 * (1 - pl.col("load_s") / pl.col("beside"))
+    beside = rows.filter(series=sweep.against).select(*same, beside_s="load_s")
+    saved = 100 * (1 - pl.col("load_s") / pl.col("beside_s"))
     joined = rows.join(beside, on=same, how="left", maintain_order="left")
-    return joined.with_columns(saved_percent=saved).drop("beside")
+    return joined.with_columns(saved_percent=saved)
 
 
 def _once(values: Iterable[Any]) -> list[Any]:

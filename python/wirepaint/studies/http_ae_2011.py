@@ -17,6 +17,7 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field
 
+from wirepaint import metrics
 from wirepaint.metrics import Trace, group_of
 from wirepaint.reading import Table, validate
 from wirepaint.studies import photo_pages
@@ -177,20 +178,17 @@ def load(trace: Trace) -> pl.DataFrame:
 def users(trace: Trace) -> pl.DataFrame:
     """Load times of the user who began first, and of the others in the mean: series ``first``, ``later``.
 
-    ``later_percent`` is how much longer the later ones take; ``jain`` is Jain's index of the users' goodputs,
-    received bytes over load time.
+    ``later_percent`` is how much longer the later ones take; ``jain`` is the metric jain-index-of-users.
     """
     page = trace("page").sort("navigation_start", maintain_order=True)
     loads = _load_s(page)
     first, later = float(loads[0]), float(loads[1:].to_numpy().mean())
-    goodput = (page["encoded_bytes"] / loads).to_numpy()
-    jain = goodput.sum() ** 2 / (len(goodput) * (goodput**2).sum())
     return pl.DataFrame(
         {
             "series": ["first", "later"],
             "load_s": [first, later],
             "later_percent": [100 * (later / first - 1)] * 2,
-            "jain": [jain] * 2,
+            "jain": [metrics.get("jain-index-of-users").function(trace)] * 2,
         }
     )
 

@@ -113,6 +113,8 @@ class Claim(Selection):
     value: float | None = None
     """The published number of a claim of the kind ``about``."""
     why: str = ""
+    remark: str = ""
+    """Shown below what the paper says: why this rule, or another claim that is the same fact."""
 
     @model_validator(mode="after")
     def _only_more_has_a_factor(self) -> Claim:

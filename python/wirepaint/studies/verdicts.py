@@ -1,8 +1,11 @@
 """Checks claims against the measurements.
 
-Runs of the same seed share their random start times, so two series are compared seed by seed: their
-difference as a share of the mean of both at that point (in percentage points if the column is in
-per cent), with a 95 % bootstrap interval of its mean. A claim of a kind is reproduced
+Two series are compared seed by seed, in evaluations visit by visit: their difference as a share of the
+mean of both at that point (in percentage points if the column is in per cent), with a 95 % bootstrap
+interval of its mean. Pairing narrows the interval where both have the same random draws: all runs that a
+study describes itself, and visits of an evaluation that differ in congestion control, HTTP version or
+proxy alone. Networks and user agents (numbers of connections are user agents) have draws of their own:
+there pairing gains nothing. A claim of a kind is reproduced
 
 ``more``    if the whole interval of the mean over all points lies beyond the margin, so does that of
             more than half of the points, and none lies beyond the margin on the other side; undecided
@@ -30,8 +33,9 @@ import polars as pl
 from wirepaint.statistics import Interval, mean
 from wirepaint.studies.model import Claim, Derived, Lost, Point, Selection, Study, Sweep
 
-OTHERS = {"lowest other": pl.Expr.min, "highest other": pl.Expr.max}
-"""Names in place of ``first`` or ``second``: the best or worst of all other series at each point and seed."""
+OTHERS = {"lowest other": False, "highest other": True}
+"""Names in place of ``first`` or ``second``: at each x, that of all other series with the lowest or highest
+mean over the seeds. The value says whether it is the highest."""
 LostRuns = Mapping[str, Sequence[Lost]]
 """Runs of each sweep that do not count."""
 Word = Literal["reproduced", "not reproduced", "undecided", "not comparable"]
@@ -47,6 +51,7 @@ class Verdict:
     published: str
     ours: str
     word: Word
+    remark: str = ""
 
 
 def judge(study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns | None = None) -> list[Verdict]:
@@ -72,6 +77,17 @@ def select(selection: Selection, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataF
     return rows.filter(*tests)
 
 
+def averaged(column: str) -> pl.Expr:
+    """The mean of a column over rows that are taken together, such as pages.
+
+    What is saved is a share of the mean load time. So it is not the mean of the shares of each row, which
+    counts half of a short page like half of a long one.
+    """
+    if column == "saved_percent":
+        return (100 * (1 - pl.col("load_s").mean() / pl.col("beside_s").mean())).alias(column)
+    return pl.col(column).mean()
+
+
 def _claim(claim: Claim, study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns) -> Verdict:
     if claim.kind == "incomparable":
         word, ours = _not_comparable(claim.why)
@@ -79,7 +95,7 @@ def _claim(claim: Claim, study: Study, sweeps: Mapping[str, pl.DataFrame], lost:
         word, ours = _without(gone, claim, study, sweeps)
     else:
         word, ours = _judged(claim, select(claim, sweeps))
-    return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word)
+    return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word, claim.remark)
 
 
 def _not_comparable(why: str) -> tuple[Word, str]:
@@ -163,15 +179,18 @@ def _judged(claim: Claim, selected: pl.DataFrame) -> tuple[Word, str]:
 def _with_others(claim: Claim, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows, and those of the series ``lowest other`` or ``highest other`` if the claim names it.
 
-    Each of its rows is that of the best or worst series, but for the claim's own, at one x and seed.
+    The series is chosen at each x by its mean over the seeds. If it were chosen for each seed, noise alone
+    would make it better than any series is.
     """
-    by = [claim.x, "seed"] if claim.x else ["seed"]
+    by = [claim.x] if claim.x else []
     found = [rows]
     for name, own in ((claim.first, claim.second), (claim.second, claim.first)):
         if name in OTHERS:
-            others = rows.filter(pl.col("series") != own).group_by(*by, "series").agg(pl.col(claim.y).mean())
-            best = others.group_by(by).agg(OTHERS[name](pl.col(claim.y)))
-            found.append(best.with_columns(series=pl.lit(name)))
+            others = rows.filter(pl.col("series") != own)
+            ranked = others.group_by(*by, "series").agg(averaged(claim.y).alias("mean")).sort("series")
+            ranked = ranked.sort("mean", descending=OTHERS[name], maintain_order=True)
+            best = ranked.unique(by, keep="first", maintain_order=True) if by else ranked.head(1)
+            found.append(others.join(best, on=[*by, "series"], how="semi").with_columns(series=pl.lit(name)))
     return pl.concat(found, how="diagonal")
 
 
@@ -180,7 +199,7 @@ def _differences(claim: Claim, rows: pl.DataFrame, factor: float = 1.0) -> dict[
     by = [claim.x] if claim.x else []
     wide = (
         rows.group_by(*by, "seed", "series")
-        .agg(pl.col(claim.y).mean())
+        .agg(averaged(claim.y))
         .pivot("series", index=[*by, "seed"], values=claim.y)
         .sort(*by, "seed")
     )
@@ -213,8 +232,8 @@ def _in_words(
     above: list[float],
     below: list[float],
 ) -> str:
-    means = dict(rows.group_by("series").agg(pl.col(claim.y).mean()).iter_rows())
-    text = f"{claim.first} {_number(means[claim.first])}, {claim.second} {_number(means[claim.second])}: "
+    means = dict(rows.group_by("series").agg(averaged(claim.y)).iter_rows())
+    text = ", ".join(f"{name} ({_number(means[name])})" for name in (claim.first, claim.second)) + ": "
     text += "difference " if claim.factor == 1 else f"difference from {claim.factor:g} times {claim.second} "
     text += _change(claim, overall)
     for side, where in (("above", above), ("below", below)):
@@ -227,7 +246,7 @@ def _in_words(
 def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
     assert claim.x is not None
     sign = 1 if claim.kind == "rises" else -1
-    own = rows.filter(pl.col("series") == claim.first).group_by(claim.x, "seed").agg(pl.col(claim.y).mean())
+    own = rows.filter(pl.col("series") == claim.first).group_by(claim.x, "seed").agg(averaged(claim.y))
     means = own.group_by(claim.x).agg(pl.col(claim.y).mean()).sort(claim.x)
     ends = own.filter(pl.col(claim.x).is_in([means[claim.x][0], means[claim.x][-1]]))
     wide = ends.pivot(claim.x, index="seed", values=claim.y, sort_columns=True).sort("seed")
@@ -249,7 +268,7 @@ def _about(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
     assert claim.value is not None
     own = rows.filter(pl.col("series") == claim.first)
     parts = own.partition_by(claim.x, maintain_order=True) if claim.x else [own]
-    found = mean(*(part.group_by("seed").agg(pl.col(claim.y).mean())[claim.y].to_list() for part in parts))
+    found = mean(*(part.group_by("seed").agg(averaged(claim.y))[claim.y].to_list() for part in parts))
     margin = claim.margin * (100 if _in_points(claim) else abs(claim.value))
     low, high = claim.value - margin, claim.value + margin
     word: Word = "undecided"
