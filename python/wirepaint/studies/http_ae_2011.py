@@ -79,7 +79,7 @@ def prepare(study: Study, parameters: Mapping[str, str], folder: Path) -> None:
     for sweep in study.sweeps.values():
         for point in sweep.points():
             asked = validate(Asked, point, "sweeps")
-            target = folder / "pages" / _page(parameters, asked)
+            target = folder / _made_page(parameters, asked)
             if asked.page is None and not target.is_dir():
                 photo_pages.make(asked.images, _bytes(parameters), target, _scheme(asked))
 
@@ -117,8 +117,7 @@ def _network(study: Study, parameters: Mapping[str, str], asked: Asked) -> dict[
 
 
 def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]:
-    page = _page(parameters, asked)
-    agent: dict[str, Any] = {"pages": [asked.page or f"../pages/{page}"]}
+    agent: dict[str, Any] = {"pages": [asked.page or f"../{_made_page(parameters, asked)}"]}
     alone = asked.users == 1 and not asked.classes
     if asked.browser == "chromium":
         name = "chromium"
@@ -145,10 +144,13 @@ def _agents(parameters: Mapping[str, str], asked: Asked) -> list[dict[str, Any]]
     ]
 
 
-def _page(parameters: Mapping[str, str], asked: Asked) -> str:
-    """Its name holds all that it is made of: pages of other settings are other pages."""
-    text = parameters["httpae_text"].replace(" ", "").lower()
-    return asked.page or f"photos-{asked.images:02}-{text}-{_scheme(asked)}"
+def _made_page(parameters: Mapping[str, str], asked: Asked) -> str:
+    """The path of a page of photos in the study's folder.
+
+    Each length of text has its own folder. The names are the same, so visits have the same random draws.
+    """
+    text = parameters["httpae_text"].replace(" ", "")
+    return f"pages/{text}/photos-{asked.images:02}-{_scheme(asked)}"
 
 
 def _scheme(asked: Asked) -> str:
