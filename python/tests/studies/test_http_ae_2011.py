@@ -11,8 +11,9 @@ import pytest
 
 from wirepaint import catalogue
 from wirepaint.cli import invoke
+from wirepaint.pages.model import Rehearsal, save_index
 from wirepaint.results import Results
-from wirepaint.studies import http_ae_2011, model
+from wirepaint.studies import http_ae_2011, model, photo_pages
 
 NAME, STUDY = model.load("http-ae-2011")
 DEFAULTS = STUDY.chosen({})
@@ -80,7 +81,7 @@ def test_the_path_and_the_browser_are_those_of_the_paper() -> None:
     assert (down["rate"], down["delay"], down["queue"]["packets"]) == ("512 kbit/s", "300 ms", 1000)
     assert up == down
     [agent] = found.agents
-    assert agent["pages"] == ["../pages/photos-07-5kb-http"]
+    assert agent["pages"] == ["../pages/5kB/photos-07-http"]
     assert agent["browser"] == {
         "engine": "light", "model": "firefox-3", "connections": 8, "pipelining": 4
     }  # fmt: skip
@@ -173,6 +174,20 @@ def test_a_folder_with_pages_of_other_text_is_refused(
     capsys.readouterr()
     assert invoke([*command, "--set", "httpae_text=20 kB"]) == 2
     assert "was begun with, or another folder" in capsys.readouterr().err
+
+
+def test_a_page_that_its_rehearsals_found_unfit_is_named_with_the_reason(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unfit = photo_pages.make(1, 100, tmp_path / "unfit")
+    unfit.rehearsal = Rehearsal(
+        browser="b", maker="m", loads=1, seconds=1, verdict="does not", reason="it varies"
+    )
+    save_index(unfit, tmp_path / "unfit")
+    asked = f'page = "{tmp_path}/unfit" }}'
+    small.write_text(small.read_text().replace("images = 5 }\nover = { queue", f"{asked}\nover = {{ queue"))
+    assert invoke(["study", "run", str(small), "-o", str(tmp_path / "out"), "--quick"]) == 0
+    assert "unfit cannot count: it varies" in capsys.readouterr().err.splitlines()
 
 
 def test_points_whose_runs_time_out_are_named_and_the_other_sweeps_are_carried_out(

@@ -48,7 +48,7 @@ def test_more_is_reproduced_where_the_first_lies_above_at_most_points() -> None:
     verdict = judged(rows({1: ABOVE, 2: ABOVE, 3: EQUAL}, {1: EQUAL, 2: EQUAL, 3: EQUAL}), "more")
     assert verdict.word == "reproduced"
     assert (
-        verdict.ours.startswith("a (11.3), b (10): difference +12.2 % [")
+        verdict.ours.startswith("a: 11.3, b: 10; difference +12.2 % [")
         and "above at x = 1, 2" in verdict.ours
     )
 
@@ -75,7 +75,7 @@ def test_the_other_direction_does_not_reproduce_more() -> None:
 
 def test_a_difference_that_rounds_to_zero_has_no_minus() -> None:
     assert judged(rows({1: [9.9999] * 3}, {1: [10.0] * 3}), "same").ours == (
-        "a (10), b (10): difference +0.0 % [+0.0, +0.0]"
+        "a: 10, b: 10; difference +0.0 % [+0.0, +0.0]"
     )
 
 
@@ -117,7 +117,7 @@ def test_a_series_is_compared_with_the_best_and_the_worst_of_the_others() -> Non
     assert judged(frame, "more", first="lowest other", second="b").word == "reproduced"
     verdict = judged(frame, "more", first="lowest other", second="a")
     assert verdict.word == "not reproduced"
-    assert verdict.ours.startswith("lowest other (10), a (12): difference -18.")
+    assert verdict.ours.startswith("lowest other: 10, a: 12; difference -18.")
 
 
 def test_the_best_of_the_others_is_one_series_at_each_x_and_not_the_best_of_each_seed() -> None:
@@ -135,7 +135,7 @@ def test_the_best_of_the_others_is_one_series_at_each_x_and_not_the_best_of_each
         [rows({1: [1.0] * 8, 2: [3.0] * 8}, {1: [2.0] * 8, 2: [2.0] * 8}), frame.filter(series="c")]
     )
     found = judged(better, "more", first="c", second="lowest other")
-    assert found.ours.startswith("c (10), lowest other (1.5): "), "a at x = 1, b at x = 2"
+    assert found.ours.startswith("c: 10, lowest other: 1.5; "), "a at x = 1, b at x = 2"
 
 
 def test_what_is_saved_over_several_pages_is_that_of_the_mean_load_time() -> None:
@@ -174,7 +174,7 @@ def test_a_trend_needs_growth_beyond_the_margin_that_never_turns() -> None:
     assert trend("rises", 1, 2, 3).word == trend("falls", 3, 2, 1).word == "reproduced"
     for kind, *means in (("rises", 1, 3, 2), ("rises", 3, 2, 1), ("falls", 1, 1, 1), ("rises", 100, 101)):
         assert trend(kind, *means).word == "not reproduced", means
-    assert trend("rises", 100, 105).ours == "a: from 100 to 105: growth +4.9 % [+4.9, +4.9]"
+    assert trend("rises", 100, 105).ours == "a: from 100 to 105; growth +4.9 % [+4.9, +4.9]"
 
 
 def test_a_turn_within_the_margin_is_none() -> None:
@@ -197,7 +197,7 @@ def test_a_trend_of_per_cents_is_counted_in_points() -> None:
     verdict = trend("falls", 5, 2, column="drops_percent")
     assert (verdict.word, verdict.ours.partition(" [")[0]) == (
         "reproduced",
-        "a: from 5 to 2: fall +3.0 points",
+        "a: from 5 to 2; fall +3.0 points",
     )
 
 
@@ -206,7 +206,7 @@ def test_many_more_needs_the_factor_on_average_and_the_direction_at_most_points(
     assert judged(rows(first, second), "more", factor=2).word == "reproduced"
     assert judged(rows(first, second), "more", factor=3).word == "not reproduced"
     verdict = judged(rows(first, second), "more", factor=2)
-    assert verdict.ours.startswith("a (24), b (10): difference from 2 times b +14.7 % [")
+    assert verdict.ours.startswith("a: 24, b: 10; difference from 2 times b +14.7 % [")
     assert verdict.ours.endswith("above at every point")
 
 
@@ -241,8 +241,9 @@ def without(lost: list[tuple[int, int]], kind: str = "more", **keys: Any) -> ver
     given |= {"x": "x", "y": "load_s", "first": "a", "second": "b"} | keys
     sweep = {"measure": "m", "series": "series", "over": {"x": [1, 2], "series": ["a", "b", "c"]}}
     asked = study(Claim.model_validate(given), sweeps={"s": sweep})
-    gone = [({"x": x, "series": "a"}, visit) for x, visit in lost] + [({"x": 1, "series": "c"}, 0)]
-    return verdicts.judge(asked, {"s": frame}, {"s": gone})[0]
+    gone = [{"x": x, "series": "a", "seed": visit} for x, visit in lost]
+    gone += [{"x": 1, "series": "c", "seed": 0}]
+    return verdicts.judge(asked, {"s": frame}, {"s": pl.DataFrame(gone)})[0]
 
 
 def test_a_visit_that_does_not_count_at_one_point_is_left_out_at_those_compared_with_it() -> None:
@@ -251,7 +252,7 @@ def test_a_visit_that_does_not_count_at_one_point_is_left_out_at_those_compared_
     assert found.ours.endswith("above at every point; visits left out: 1")
     assert without([(1, 0), (1, 3)]).word == "undecided", "two values have no interval"
     rising = without([(1, 0)], "rises", second="", margin=0)
-    assert rising.ours.startswith("a: from 12 to 12: growth +0.0 % [") and "left out: 1" in rising.ours
+    assert rising.ours.startswith("a: from 12 to 12; growth +0.0 % [") and "left out: 1" in rising.ours
     assert "left out" not in without([]).ours, "a series that the claim does not name"
 
 
@@ -280,6 +281,18 @@ def test_a_statement_holds_when_all_claims_behind_it_do() -> None:
         "three": "not comparable",
     }
     assert found[4].ours == "same is not reproduced"
+
+
+def test_a_fact_that_two_claims_test_is_counted_once() -> None:
+    given = {"item": "Fig. 1", "says": "s", "published": "p", "kind": "incomparable"}
+    claims = [Claim.model_validate(given | {"id": "one"})]
+    claims += [Claim.model_validate(given | {"id": "two", "same_as": "one", "remark": "So."})]
+    derived = [{"id": "three", "item": "Table", "says": "s", "claims": ["one"]}]
+    found = verdicts.judge(study(*claims, derived=derived), {})
+    assert [verdict.is_counted for verdict in found] == [True, False, False]
+    assert found[1].remark == "So. Not counted: Fig. 1 “s” tests the same fact."
+    with pytest.raises(ValidationError, match="same_as"):
+        study(claims[1])
 
 
 def test_a_name_that_stands_twice_is_refused() -> None:

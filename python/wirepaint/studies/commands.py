@@ -88,7 +88,7 @@ def run(
         today=verdicts.judge_today(loaded, carried.sweeps, carried.lost),
         backend=chosen_backend,
         runs=carried.runs,
-        uncounted=sum(map(len, carried.lost.values())),
+        uncounted=sum(lost.height for lost in carried.lost.values()),
         empty=carried.empty,
         seeds=carried.seeds,
         seconds=time.monotonic() - began,

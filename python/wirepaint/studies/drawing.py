@@ -28,10 +28,11 @@ def data(figure: Figure, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     by = [column for column in ("series", figure.facet, figure.x) if column]
     selected = select(figure, sweeps).drop_nulls(figure.y)
     dense = selected[figure.x].n_unique() > MOST_POINTS
+    by_seed = selected.group_by(*by, "seed", maintain_order=True).agg(averaged(figure.y), rows=pl.len())
+    complete = by_seed.filter(pl.col("rows") == pl.col("rows").max().over(by))
     rows = []
-    for key, part in selected.group_by(by, maintain_order=True):
-        by_seed = part.group_by("seed", maintain_order=True).agg(averaged(figure.y), rows=pl.len())
-        values = by_seed.filter(pl.col("rows") == pl.col("rows").max())[figure.y].to_list()
+    for key, part in complete.group_by(by, maintain_order=True):
+        values = part[figure.y].to_list()
         interval = Interval(sum(values) / len(values)) if dense else mean(values)
         own = {"y": interval.value, "low": interval.low, "high": interval.high, "seeds": len(values)}
         rows.append(dict(zip(by, key, strict=True)) | own)

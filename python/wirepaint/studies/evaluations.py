@@ -24,7 +24,7 @@ from wirepaint.printing import say
 from wirepaint.results import Results
 from wirepaint.runners import backends, pool
 from wirepaint.runners.testbed import at_once
-from wirepaint.studies.model import Lost, Point, Study, Sweep
+from wirepaint.studies.model import Point, Study, Sweep
 
 Rows = pl.DataFrame
 Measure = Callable[[Trace], Rows]
@@ -70,18 +70,19 @@ class Carried:
     runs: int
     seeds: int
     """Most repetitions of a point that count."""
-    lost: dict[str, list[Lost]] = field(default_factory=dict)
-    """Runs of each sweep that do not count."""
+    lost: dict[str, Rows] = field(default_factory=dict)
+    """Points with ``seed`` of the runs that do not count, of each sweep that has any."""
 
     @property
     def empty(self) -> list[tuple[str, Point]]:
         """Points of which no run counts, each with its sweep."""
-        return [
-            (name, point)
-            for name, lost in self.lost.items()
-            for point in _once(point for point, _ in lost)
-            if name not in self.sweeps or self.sweeps[name].filter(**point).is_empty()
-        ]
+        found = []
+        for name, lost in self.lost.items():
+            points = lost.drop("seed").unique(maintain_order=True)
+            if name in self.sweeps:
+                points = points.join(self.sweeps[name], on=points.columns, how="anti", maintain_order="left")
+            found += [(name, point) for point in points.to_dicts()]
+        return found
 
 
 def carry_out(
@@ -112,11 +113,16 @@ def carry_out(
         say(note)
     at_once.check(run for one in planned.values() for run in one.runs)
     total, done = sum(len(one.runs) for one in planned.values()), 0
+    cannot_count: dict[str, str] = {}
     for name, one in planned.items():
         reporter = _Reporter(lambda ended: progress(ended, total), done)
-        chosen = backends.named(backend)
-        pool.carry_out(one, folder / "runs" / name, chosen, reporter, cannot_count=one.cannot_count)
+        tally = pool.carry_out(
+            one, folder / "runs" / name, backends.named(backend), reporter, cannot_count=one.cannot_count
+        )
+        cannot_count |= tally.cannot_count
         done += len(one.runs)
+    for page, why in cannot_count.items():
+        say(f"{page} cannot count: {why}")
     found = {
         name: measured(study, parameters, name, Results.open(folder / "runs" / name)) for name in planned
     }
@@ -124,7 +130,7 @@ def carry_out(
         sweeps={name: one.rows for name, one in found.items() if one.rows.height},
         runs=total,
         seeds=max(one.seeds for one in found.values()),
-        lost={name: one.lost for name, one in found.items()},
+        lost={name: one.lost for name, one in found.items() if one.lost.height},
     )
 
 
@@ -164,7 +170,7 @@ class Measured:
 
     rows: Rows
     seeds: int
-    lost: list[Lost]
+    lost: Rows
 
 
 def measured(study: Study, parameters: Mapping[str, str], name: str, results: Results) -> Measured:
@@ -179,7 +185,7 @@ def measured(study: Study, parameters: Mapping[str, str], name: str, results: Re
     runs = results.runs().filter(~pl.col("warmup"))
     counted = counting(runs, points)
     lost = [
-        (points[tuple(key)], visit)
+        points[tuple(key)] | {"seed": visit}
         for visit, *key in runs.select("visit", *_KEY).iter_rows()
         if visit not in counted[tuple(key)]
     ]
@@ -191,7 +197,7 @@ def measured(study: Study, parameters: Mapping[str, str], name: str, results: Re
     rows = pl.concat(frames) if frames else pl.DataFrame()
     if sweep.against and frames:
         rows = _with_savings(rows, sweep)
-    return Measured(rows, max(map(len, counted.values())), lost)
+    return Measured(rows, max(map(len, counted.values())), pl.DataFrame(lost))
 
 
 def counting(runs: Rows, points: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], dict[int, str]]:
@@ -204,10 +210,8 @@ def counting(runs: Rows, points: Iterable[tuple[str, ...]]) -> dict[tuple[str, .
 
 
 def _named(rows: Rows, point: Point, seed: int, sweep: Sweep) -> Rows:
-    columns = {key: pl.lit(value) for key, value in point.items()} | {"seed": pl.lit(seed)}
-    if sweep.series:
-        columns["series"] = pl.lit(str(point[sweep.series]))
-    return rows.with_columns(**columns)
+    series = {"series": str(point[sweep.series])} if sweep.series else {}
+    return rows.join(pl.DataFrame([point | {"seed": seed} | series]), how="cross")
 
 
 def _with_savings(rows: Rows, sweep: Sweep) -> Rows:

@@ -17,8 +17,6 @@ from wirepaint.reading import Table, nearest, read_toml, refused, show, validate
 
 Point = dict[str, Any]
 """One point of a sweep: the values of the varied names."""
-Lost = tuple[Point, int]
-"""A run that does not count: its point, and the number of its visit."""
 
 
 class Given(Table):
@@ -114,7 +112,9 @@ class Claim(Selection):
     """The published number of a claim of the kind ``about``."""
     why: str = ""
     remark: str = ""
-    """Shown below what the paper says: why this rule, or another claim that is the same fact."""
+    """Shown below what the paper says: why this rule."""
+    same_as: str | None = None
+    """Another claim, which tests the same fact and is counted in place of this one."""
 
     @model_validator(mode="after")
     def _only_more_has_a_factor(self) -> Claim:
@@ -170,10 +170,13 @@ class Study(Table):
         ids = [*known, *(derived.id for derived in self.derived), *(claim.id for claim in self.today)]
         if again := [name for name in ids if ids.count(name) > 1]:
             raise refused("names that each stand once", show(again[0]), "claims.id, derived.id, today.id")
-        for at, derived in enumerate(self.derived):
-            for claim in derived.claims:
-                if claim not in known:
-                    raise refused(nearest(claim, known), show(claim), f"derived[{at}].claims")
+        named = [
+            (f"derived[{at}].claims", claim) for at, one in enumerate(self.derived) for claim in one.claims
+        ]
+        named += [(f"claims[{at}].same_as", one.same_as) for at, one in enumerate(self.claims) if one.same_as]
+        for key, claim in named:
+            if claim not in known:
+                raise refused(nearest(claim, known), show(claim), key)
         return self
 
     def chosen(self, settings: Mapping[str, str]) -> dict[str, str]:

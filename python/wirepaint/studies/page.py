@@ -48,8 +48,8 @@ class Finding:
 
     @property
     def answer(self) -> str:
-        """A sentence on how many claims were reproduced, without derived statements."""
-        own = self.verdicts[: len(self.study.claims)]
+        """A sentence on how many claims were reproduced; each fact counts once."""
+        own = [verdict for verdict in self.verdicts if verdict.is_counted]
         counts = {word: sum(one.word == word for one in own) for word in CLASSES}
         parts = [f"{count} {word}" for word, count in counts.items() if count]
         return f"Of {len(own)} claims {', '.join(parts)}."

@@ -2,10 +2,9 @@
 
 Two series are compared seed by seed, in evaluations visit by visit: their difference as a share of the
 mean of both at that point (in percentage points if the column is in per cent), with a 95 % bootstrap
-interval of its mean. Pairing narrows the interval where both have the same random draws: all runs that a
-study describes itself, and visits of an evaluation that differ in congestion control, HTTP version or
-proxy alone. Networks and user agents (numbers of connections are user agents) have draws of their own:
-there pairing gains nothing. A claim of a kind is reproduced
+interval of its mean. Pairing narrows the interval where both have the same random draws: in all runs that a
+study describes itself, and in visits of an evaluation that differ only in congestion control, HTTP version or
+proxy. Each network and each user agent has draws of its own. A claim of a kind is reproduced
 
 ``more``    if the whole interval of the mean over all points lies beyond the margin, so does that of
             more than half of the points, and none lies beyond the margin on the other side; undecided
@@ -23,21 +22,21 @@ there pairing gains nothing. A claim of a kind is reproduced
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
 from wirepaint.statistics import Interval, mean
-from wirepaint.studies.model import Claim, Derived, Lost, Point, Selection, Study, Sweep
+from wirepaint.studies.model import Claim, Derived, Selection, Study, Sweep
 
 OTHERS = {"lowest other": False, "highest other": True}
 """Names in place of ``first`` or ``second``: at each x, that of all other series with the lowest or highest
 mean over the seeds. The value says whether it is the highest."""
-LostRuns = Mapping[str, Sequence[Lost]]
-"""Runs of each sweep that do not count."""
+Sweeps = Mapping[str, pl.DataFrame]
+"""Rows of sweeps by name: measured ones, or points with ``seed`` of runs that do not count (``lost``)."""
 Word = Literal["reproduced", "not reproduced", "undecided", "not comparable"]
 
 
@@ -52,22 +51,22 @@ class Verdict:
     ours: str
     word: Word
     remark: str = ""
+    is_counted: bool = True
+    """False if it follows from claims that are counted, or another one tests the same fact."""
 
 
-def judge(study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns | None = None) -> list[Verdict]:
+def judge(study: Study, sweeps: Sweeps, lost: Sweeps | None = None) -> list[Verdict]:
     """A verdict for each claim, then for each statement that follows from claims."""
     verdicts = {claim.id: _claim(claim, study, sweeps, lost or {}) for claim in study.claims}
     return [*verdicts.values(), *(_derived(statement, verdicts) for statement in study.derived)]
 
 
-def judge_today(
-    study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns | None = None
-) -> list[Verdict]:
+def judge_today(study: Study, sweeps: Sweeps, lost: Sweeps | None = None) -> list[Verdict]:
     """A verdict for each of the paper's questions that is asked of today."""
     return [_claim(claim, study, sweeps, lost or {}) for claim in study.today]
 
 
-def select(selection: Selection, sweeps: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def select(selection: Selection, sweeps: Sweeps) -> pl.DataFrame:
     """The rows of a figure or claim; none if no run of its sweep counts."""
     if selection.sweep not in sweeps:
         return pl.DataFrame()
@@ -88,64 +87,53 @@ def averaged(column: str) -> pl.Expr:
     return pl.col(column).mean()
 
 
-def _claim(claim: Claim, study: Study, sweeps: Mapping[str, pl.DataFrame], lost: LostRuns) -> Verdict:
+def _claim(claim: Claim, study: Study, sweeps: Sweeps, lost: Sweeps) -> Verdict:
     if claim.kind == "incomparable":
         word, ours = _not_comparable(claim.why)
-    elif gone := _gone(claim, study, lost):
-        word, ours = _without(gone, claim, study, sweeps)
     else:
-        word, ours = _judged(claim, select(claim, sweeps))
-    return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word, claim.remark)
+        rows, sweep = select(claim, sweeps), study.sweeps[claim.sweep]
+        gone = _needed(claim, sweep, lost[claim.sweep]) if claim.sweep in lost else pl.DataFrame()
+        word, ours = _without(gone, claim, sweep, rows) if gone.height else _judged(claim, rows)
+    remark = claim.remark
+    if claim.same_as:
+        [other] = (one for one in study.claims if one.id == claim.same_as)
+        remark = f"{remark} Not counted: {other.item} “{other.says}” tests the same fact.".strip()
+    counted = claim.same_as is None
+    return Verdict(claim.id, claim.item, claim.says, claim.published, ours, word, remark, counted)
 
 
 def _not_comparable(why: str) -> tuple[Word, str]:
     return "not comparable", why
 
 
-def _gone(claim: Claim, study: Study, lost: LostRuns) -> set[tuple[Any, ...]]:
-    """Visits of which a run that the claim needs does not count, as values of :func:`_visit`."""
-    return {
-        tuple((point | {"seed": visit})[key] for key in _visit(claim))
-        for point, visit in lost.get(claim.sweep, ())
-        if _needs(claim, study.sweeps[claim.sweep], point)
-    }
-
-
-def _visit(claim: Claim) -> list[str]:
-    """Columns of what is left out together: a visit at one x, or at every x where these are compared."""
-    return ["seed"] if claim.x is None or claim.kind in ("rises", "falls") else [claim.x, "seed"]
-
-
-def _needs(claim: Claim, sweep: Sweep, point: Point) -> bool:
-    """Whether the claim compares values of the point."""
-    if any(point.get(key, value) != value for key, value in claim.where.items()):
-        return False
-    if any(not low <= point.get(key, low) <= high for key, (low, high) in claim.between.items()):
-        return False
+def _needed(claim: Claim, sweep: Sweep, points: pl.DataFrame) -> pl.DataFrame:
+    """Those of the points that the claim compares."""
+    found = select(claim, {claim.sweep: points})
     named = {claim.first, claim.second}
+    if sweep.series is None or named & OTHERS.keys():
+        return found
     if claim.y == "saved_percent" and sweep.against:
         named.add(sweep.against)
-    return sweep.series is None or bool(named & OTHERS.keys()) or str(point[sweep.series]) in named
+    return found.filter(pl.col(sweep.series).cast(pl.String).is_in(named))
 
 
-def _without(
-    gone: set[tuple[Any, ...]], claim: Claim, study: Study, sweeps: Mapping[str, pl.DataFrame]
-) -> tuple[Word, str]:
-    """The verdict without the visits ``gone``; every x of the claim must keep one."""
-    rows = select(claim, sweeps)
-    if rows.height:
-        kept = [visit not in gone for visit in rows.select(_visit(claim)).iter_rows()]
-        rows = rows.filter(pl.Series(kept, dtype=pl.Boolean))
-    if rows.is_empty():
+def _without(lost: pl.DataFrame, claim: Claim, sweep: Sweep, rows: pl.DataFrame) -> tuple[Word, str]:
+    """The verdict without the visits of the runs ``lost``; every x of the claim must keep one.
+
+    A visit is left out at its x, or at every x where these are compared.
+    """
+    by = ["seed"] if claim.x is None or claim.kind in ("rises", "falls") else [claim.x, "seed"]
+    gone = lost.select(by).unique()
+    kept = rows.join(gone, on=by, how="anti") if rows.height else rows
+    if kept.is_empty():
         return _not_comparable("no visit counts at all of its points")
     if claim.x:
-        sweep = study.sweeps[claim.sweep]
-        asked = [point[claim.x] for point in sweep.points() if _needs(claim, sweep, point)]
-        if lacking := sorted(set(asked) - set(rows[claim.x])):
+        asked = _needed(claim, sweep, pl.DataFrame(sweep.points()))[claim.x]
+        if lacking := sorted(set(asked) - set(kept[claim.x])):
             at = ", ".join(f"{x:g}" for x in lacking)
             return _not_comparable(f"no visit counts at all of its points with {claim.x} = {at}")
-    word, ours = _judged(claim, rows)
-    return word, f"{ours}; visits left out: {len(gone)}"
+    word, ours = _judged(claim, kept)
+    return word, f"{ours}; visits left out: {gone.height}"
 
 
 def _judged(claim: Claim, selected: pl.DataFrame) -> tuple[Word, str]:
@@ -233,7 +221,7 @@ def _in_words(
     below: list[float],
 ) -> str:
     means = dict(rows.group_by("series").agg(averaged(claim.y)).iter_rows())
-    text = ", ".join(f"{name} ({_number(means[name])})" for name in (claim.first, claim.second)) + ": "
+    text = ", ".join(f"{name}: {_number(means[name])}" for name in (claim.first, claim.second)) + "; "
     text += "difference " if claim.factor == 1 else f"difference from {claim.factor:g} times {claim.second} "
     text += _change(claim, overall)
     for side, where in (("above", above), ("below", below)):
@@ -261,7 +249,7 @@ def _trend(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
     elif not turns and not _within(growth, claim.margin):
         word = "undecided"
     text = f"{claim.first}: from {_number(means[claim.y][0])} to {_number(means[claim.y][-1])}"
-    return word, f"{text}: {'growth' if sign > 0 else 'fall'} {_change(claim, growth)}"
+    return word, f"{text}; {'growth' if sign > 0 else 'fall'} {_change(claim, growth)}"
 
 
 def _about(claim: Claim, rows: pl.DataFrame) -> tuple[Word, str]:
@@ -296,6 +284,7 @@ def _derived(statement: Derived, verdicts: Mapping[str, Verdict]) -> Verdict:
         "in words",
         f"follows from {items}" if not failed else "; ".join(failed),
         next(word for word in order if word in words),
+        is_counted=False,
     )
 
 
