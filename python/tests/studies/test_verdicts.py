@@ -136,6 +136,8 @@ def test_the_best_of_the_others_is_one_series_at_each_x_and_not_the_best_of_each
     )
     found = judged(better, "more", first="c", second="lowest other")
     assert found.ours.startswith("c: 10, lowest other: 1.5; "), "a at x = 1, b at x = 2"
+    alike = pl.concat([better, better.filter(series="a", x=1).with_columns(series=pl.lit("d"))])
+    assert judged(alike, "more", first="c", second="lowest other").ours == found.ours, "equals count once"
 
 
 def test_what_is_saved_over_several_pages_is_that_of_the_mean_load_time() -> None:

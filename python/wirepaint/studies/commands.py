@@ -90,7 +90,7 @@ def run(
         runs=carried.runs,
         uncounted=sum(lost.height for lost in carried.lost.values()),
         empty=carried.empty,
-        seeds=carried.seeds,
+        seeds=max(loaded.seeds_of(sweep, quick) for sweep in loaded.sweeps.values()),
         seconds=time.monotonic() - began,
         command=f"wirepaint study run {shlex.quote(name)}{' --quick' if quick else ''}{chosen}",
     )
@@ -123,8 +123,7 @@ def _carried(
     if study.is_evaluated:
         return evaluations.carry_out(study, parameters, folder, backend, quick, _progress)
     planned = running.jobs(study, quick)
-    sweeps = running.carry_out(study, parameters, planned, _progress)
-    return evaluations.Carried(sweeps, len(planned), max(job.seed for job in planned))
+    return evaluations.Carried(running.carry_out(study, parameters, planned, _progress), len(planned))
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

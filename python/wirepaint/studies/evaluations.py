@@ -68,8 +68,6 @@ class Carried:
 
     sweeps: dict[str, Rows]
     runs: int
-    seeds: int
-    """Most repetitions of a point that count."""
     lost: dict[str, Rows] = field(default_factory=dict)
     """Points with ``seed`` of the runs that do not count, of each sweep that has any."""
 
@@ -127,10 +125,9 @@ def carry_out(
         name: measured(study, parameters, name, Results.open(folder / "runs" / name)) for name in planned
     }
     return Carried(
-        sweeps={name: one.rows for name, one in found.items() if one.rows.height},
+        sweeps={name: rows for name, (rows, _) in found.items() if rows.height},
         runs=total,
-        seeds=max(one.seeds for one in found.values()),
-        lost={name: one.lost for name, one in found.items() if one.lost.height},
+        lost={name: lost for name, (_, lost) in found.items() if lost.height},
     )
 
 
@@ -164,17 +161,8 @@ def evaluation(
     }
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The rows of one sweep, the most runs of a point that count, and the runs that do not."""
-
-    rows: Rows
-    seeds: int
-    lost: Rows
-
-
-def measured(study: Study, parameters: Mapping[str, str], name: str, results: Results) -> Measured:
-    """Measures the runs of a sweep that count.
+def measured(study: Study, parameters: Mapping[str, str], name: str, results: Results) -> tuple[Rows, Rows]:
+    """The measured rows of a sweep, and the points of its runs that do not count.
 
     A row has the columns of its point, ``series``, and ``seed``: the number of the visit. So the same seed
     is the same visit at each point.
@@ -197,7 +185,7 @@ def measured(study: Study, parameters: Mapping[str, str], name: str, results: Re
     rows = pl.concat(frames) if frames else pl.DataFrame()
     if sweep.against and frames:
         rows = _with_savings(rows, sweep)
-    return Measured(rows, max(map(len, counted.values())), pl.DataFrame(lost))
+    return rows, pl.DataFrame(lost)
 
 
 def counting(runs: Rows, points: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], dict[int, str]]:

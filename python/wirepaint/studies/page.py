@@ -42,7 +42,7 @@ class Finding:
     empty: list[tuple[str, Point]]
     """Points of which no run counts, each with its sweep."""
     seeds: int
-    """Most repetitions of a point that count."""
+    """Most repetitions of a point."""
     seconds: float
     command: str
 
