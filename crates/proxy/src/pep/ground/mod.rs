@@ -15,12 +15,12 @@ mod pool;
 
 pub use accepting::begin;
 
-use super::Settings;
 use super::exchange::{Request, Serves, priority_of, serves, varies};
 use super::link::{Out, Receiver};
 use super::remote::BODY_WINDOW;
 use super::wire::{End, Frame, Malformed};
-use crate::records::Records;
+use super::{Hosts, Settings};
+use crate::records::{ExchangeId, Records};
 use bytes::{Bytes, BytesMut};
 use memory::Memory;
 use pool::Pool;
@@ -45,13 +45,15 @@ pub struct Ground {
     inner: RefCell<Inner>,
     /// Bytes left this side's memory, or the remote side's.
     room: Notify,
+    /// A browser asked for what is fetched ahead.
+    asked: Notify,
     pool: Pool,
-    /// Where to connect for a scheme, host and port of a page.
-    known: BTreeMap<(bool, String, u16), SocketAddrV4>,
+    /// Hosts of each origin's site.
+    hosts: BTreeMap<SocketAddrV4, Rc<Hosts>>,
     classes: BTreeMap<Ipv4Addr, usize>,
     compression: Compression,
     ahead: Ahead,
-    rehearsed: BTreeMap<String, Vec<String>>,
+    rehearsed: BTreeMap<(SocketAddrV4, String), Vec<String>>,
     records: Rc<Records>,
 }
 
@@ -60,6 +62,8 @@ struct Inner {
     /// `None` until the remote side has opened it.
     outs: Vec<Option<Rc<Out>>>,
     streams: BTreeMap<u32, Stream>,
+    /// Streams with bytes for which the remote side has no room.
+    waiting: BTreeSet<u32>,
     /// Number of the next answer that is sent ahead.
     next: u32,
     /// This side's memory: what answers have queued.
@@ -93,6 +97,8 @@ struct Stream {
     /// Takes parts of the request's body.
     upload: Option<mpsc::Sender<Option<Bytes>>>,
     fetch: Option<AbortHandle>,
+    /// Its record.
+    exchange: Option<ExchangeId>,
 }
 
 impl Stream {
@@ -108,16 +114,11 @@ impl Stream {
 
 impl Ground {
     fn new(settings: &Settings, pool: Pool, records: Rc<Records>) -> Rc<Ground> {
-        let known = settings.origins.iter().flat_map(|(&address, origins)| {
-            origins
-                .hosts
-                .iter()
-                .map(move |host| ((origins.encrypted, host.to_ascii_lowercase(), address.port()), address))
-        });
         let inner = Inner {
             scheduler: Scheduler::new(settings.policy.clone()),
             outs: vec![None; settings.policy.connection_count()],
             streams: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             next: 2,
             here: Memory::new(settings.buffer_bytes),
             there: Memory::new(settings.buffer_bytes),
@@ -126,8 +127,9 @@ impl Ground {
         Rc::new(Ground {
             inner: RefCell::new(inner),
             room: Notify::new(),
+            asked: Notify::new(),
             pool,
-            known: known.collect(),
+            hosts: settings.hosts.clone(),
             classes: settings.classes.clone(),
             compression: settings.compression,
             ahead: settings.ahead,
@@ -161,6 +163,7 @@ impl Ground {
             is_over: false,
             upload: None,
             fetch: None,
+            exchange: None,
         };
         self.inner.borrow_mut().streams.insert(stream, state);
     }
@@ -178,6 +181,17 @@ impl Ground {
                 }
             }
             room.await;
+        }
+    }
+
+    /// Waits until a browser asks for an answer.
+    async fn asked_for(&self, stream: u32) {
+        loop {
+            let asked = self.asked.notified();
+            if !self.inner.borrow().streams.get(&stream).is_some_and(Stream::is_ahead) {
+                return;
+            }
+            asked.await;
         }
     }
 
@@ -213,9 +227,22 @@ impl Ground {
             state.offered += count;
             inner.scheduler.offer(stream, count);
         }
-        if state.end.is_some() && state.offered == state.queued {
+        if state.offered < state.queued {
+            inner.waiting.insert(stream);
+            return;
+        }
+        inner.waiting.remove(&stream);
+        if state.end.is_some() {
             inner.scheduler.finish(stream);
         }
+    }
+
+    /// Offers what waited for the remote side's memory, of which some is free again.
+    fn offer_waiting(&self, inner: &mut Inner) {
+        for stream in inner.waiting.clone() {
+            self.offer(inner, stream);
+        }
+        self.pump(inner);
     }
 
     /// Sends as long as the scheduler finds somebody.
@@ -265,10 +292,7 @@ impl Ground {
         if state.is_over && state.outstanding == 0 {
             inner.streams.remove(&stream);
         }
-        let waiting = inner.streams.iter().filter(|(_, state)| state.offered < state.queued);
-        let waiting: Vec<u32> = waiting.map(|(&stream, _)| stream).collect();
-        waiting.into_iter().for_each(|stream| self.offer(inner, stream));
-        self.pump(inner);
+        self.offer_waiting(inner);
         Ok(())
     }
 
@@ -283,6 +307,10 @@ impl Ground {
             }
         }
         state.wanted = Wanted::Asked(priority);
+        self.asked.notify_waiters();
+        if let Some(exchange) = state.exchange {
+            self.records.note(exchange, |record| record.wanted = true);
+        }
         inner.scheduler.want(stream, state.wanted);
         self.offer(inner, stream);
         self.pump(inner);
@@ -307,7 +335,8 @@ impl Ground {
         inner.scheduler.add(stream, state.user.to_bits(), state.class, state.wanted);
         inner.scheduler.finish(stream);
         state.is_scheduled = true;
-        self.pump(inner);
+        inner.waiting.remove(&stream);
+        self.offer_waiting(inner);
         self.room.notify_waiters();
     }
 

@@ -153,7 +153,7 @@ impl Remote {
                 Came::ServedBy(ahead) => {
                     std::mem::forget(guard);
                     self.streams.borrow_mut().remove(&stream);
-                    if self.claim_stream(ahead) {
+                    if self.claim_stream(ahead, class) {
                         told(ahead);
                         if let Some(answer) =
                             self.from_ahead(&request, ahead, &BTreeSet::new(), exchange).await
@@ -209,10 +209,9 @@ impl Remote {
                 None => return None,
                 Some(state) if state.is_dropped || state.is_over() => return None,
                 Some(state) if state.credit > 0 => return Some(state.credit),
-                Some(state) => state.wake.clone(),
+                Some(state) => state.upload.clone(),
             };
-            // The wake-up may be taken by who waits for the answer.
-            let _ = tokio::time::timeout(std::time::Duration::from_millis(5), wake.notified()).await;
+            wake.notified().await;
         }
     }
 

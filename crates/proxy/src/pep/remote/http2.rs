@@ -66,7 +66,9 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
                 });
             }
             Err(_) if !under_way.borrow().is_empty() => {}
-            Ok(Some(Err(_)) | None) | Err(_) => return,
+            // The client reads what an error of the protocol was.
+            Ok(Some(Err(error))) => return browser.in_order.set(!error.is_io()),
+            Ok(None) | Err(_) => return browser.in_order.set(true),
         }
     }
 }
