@@ -53,13 +53,13 @@ struct Connection {
     carries: Vec<ConnectionId>,
 }
 
-/// A connection that could not be opened.
+/// A connection that could not be opened, or was not accepted.
 #[derive(Serialize)]
 struct Refused {
     address: SocketAddrV4,
     time: u64,
     reason: String,
-    /// Position of the accepted connection that was reset for it; null at a side of the PEP.
+    /// Position of the accepted connection that was reset for it; null for a request, which the PEP resets in turn.
     carries: Option<ConnectionId>,
 }
 
@@ -216,7 +216,7 @@ impl Records {
         }
     }
 
-    /// A connection could not be opened; `carries` is the accepted one that it was for.
+    /// A connection could not be opened, or `carries` was not accepted; it is the accepted one that it was for.
     pub fn refused(&self, address: SocketAddrV4, carries: Option<ConnectionId>, reason: String) {
         let time = self.now();
         self.inner.borrow_mut().refused.push(Refused { address, time, reason, carries });

@@ -68,13 +68,13 @@ pub trait Receiver {
     fn frame(self: &Rc<Self>, frame: Frame) -> Result<(), Malformed>;
     /// Fewer bytes wait on a connection than before.
     fn room(self: &Rc<Self>) {}
-    /// A connection ended; `reason` is `None` if the other side closed it between two frames or reset it, as a side
-    /// does when it is told to stop.
+    /// A connection ended; `reason` is `None` if the other side closed it between two frames or reset it, as it does
+    /// when it is told to stop.
     fn ended(self: &Rc<Self>, reason: Option<String>);
 }
 
-/// Serves a connection until its end, then resets it. `arrived` holds bytes that have been read already. With `bounded` the kernel
-/// holds few unsent bytes.
+/// Serves a connection until its end, then resets it: `socket` resets when it is closed. `arrived` holds bytes that
+/// have been read already. With `bounded` the kernel holds few unsent bytes.
 pub async fn serve<R: Receiver>(
     stream: TcpStream,
     socket: Rc<Socket>,
@@ -91,7 +91,7 @@ pub async fn serve<R: Receiver>(
         error = write(to, &out, bounded, &receiver, &records) => reason(error),
     };
     out.close();
-    records.closed(out.id, if reason.is_none() { Ended::Ordinarily } else { Ended::Reset });
+    records.closed(out.id, Ended::Reset);
     receiver.ended(reason);
 }
 

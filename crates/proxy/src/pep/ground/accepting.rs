@@ -59,7 +59,7 @@ async fn connection(mut stream: TcpStream, ground: Rc<Ground>) {
     let place = told.ok().and_then(|hello| hello.ok()).and_then(|hello| ground.place(hello, &out));
     let Some(class) = place else {
         ground.records.refused(client, Some(id), "no connection of the remote side".to_owned());
-        return ground.records.closed(id, Ended::Ordinarily);
+        return ground.records.closed(id, Ended::Reset);
     };
     let (bounded, code_point) = {
         let inner = ground.inner.borrow();

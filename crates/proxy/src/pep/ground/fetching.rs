@@ -45,10 +45,13 @@ impl Ground {
             ground.records.note(exchange, |record| record.whole = done.is_ok());
             ground.push(stream, Bytes::new(), Some(end));
         });
-        if let Some(state) = self.inner.borrow_mut().streams.get_mut(&stream) {
+        let inner = &mut *self.inner.borrow_mut();
+        if let Some(state) = inner.streams.get_mut(&stream) {
             state.fetch = Some(fetch.abort_handle());
             state.upload = Some(parts);
-            state.exchange = Some(exchange);
+        }
+        if depth > 0 {
+            inner.ahead.insert(stream, exchange);
         }
     }
 

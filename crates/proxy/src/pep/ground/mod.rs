@@ -66,6 +66,8 @@ struct Inner {
     waiting: BTreeSet<u32>,
     /// Number of the next answer that is sent ahead.
     next: u32,
+    /// Records of what is, or was, fetched ahead.
+    ahead: BTreeMap<u32, ExchangeId>,
     /// This side's memory: what answers have queued.
     here: Memory,
     /// The remote side's: what is sent, or about to be, and was not passed on.
@@ -97,8 +99,6 @@ struct Stream {
     /// Takes parts of the request's body.
     upload: Option<mpsc::Sender<Option<Bytes>>>,
     fetch: Option<AbortHandle>,
-    /// Its record.
-    exchange: Option<ExchangeId>,
 }
 
 impl Stream {
@@ -120,6 +120,7 @@ impl Ground {
             streams: BTreeMap::new(),
             waiting: BTreeSet::new(),
             next: 2,
+            ahead: BTreeMap::new(),
             here: Memory::new(settings.buffer_bytes),
             there: Memory::new(settings.buffer_bytes),
             looked_at: BTreeMap::new(),
@@ -163,7 +164,6 @@ impl Ground {
             is_over: false,
             upload: None,
             fetch: None,
-            exchange: None,
         };
         self.inner.borrow_mut().streams.insert(stream, state);
     }
@@ -305,22 +305,29 @@ impl Ground {
                 memory.change(true, bytes, 0);
                 memory.change(false, 0, bytes);
             }
+            self.asked.notify_waiters();
         }
         state.wanted = Wanted::Asked(priority);
-        self.asked.notify_waiters();
-        if let Some(exchange) = state.exchange {
-            self.records.note(exchange, |record| record.wanted = true);
-        }
         inner.scheduler.want(stream, state.wanted);
-        self.offer(inner, stream);
-        self.pump(inner);
+        self.note_wanted(inner, stream, true);
+        self.offer_waiting(inner);
         self.room.notify_waiters();
     }
 
-    /// Nobody wants an answer any more: what is not sent is discarded.
-    fn cancel(&self, stream: u32) {
+    fn note_wanted(&self, inner: &Inner, stream: u32, wanted: bool) {
+        if let Some(&exchange) = inner.ahead.get(&stream) {
+            self.records.note(exchange, |record| record.wanted = wanted);
+        }
+    }
+
+    /// Nobody wants an answer any more: what is not sent is discarded. `unused`: no browser has had anything of it.
+    fn cancel(&self, stream: u32, unused: bool) {
         let inner = &mut *self.inner.borrow_mut();
+        if unused {
+            self.note_wanted(inner, stream, false);
+        }
         let Some(state) = inner.streams.get_mut(&stream).filter(|state| !state.is_over) else { return };
+        state.promise = None;
         if let Some(fetch) = state.fetch.take() {
             fetch.abort();
         }
@@ -432,8 +439,8 @@ impl Receiver for Ground {
                 if last { send(None) } else { Ok(()) }
             }
             Frame::Credit { stream, bytes } => self.credit(stream, bytes.into()),
-            Frame::Cancel { stream } => {
-                self.cancel(stream);
+            Frame::Cancel { stream, unused } => {
+                self.cancel(stream, unused);
                 Ok(())
             }
             Frame::Priority { stream, priority } => {

@@ -215,11 +215,12 @@ impl Remote {
         state.is_dropped = true;
         state.upload.notify_one();
         let ready: u64 = state.ready.drain(..).map(|bytes| bytes.len() as u64).sum();
-        let (class, is_over) = (state.class, state.is_over());
+        let (class, is_over, unused) = (state.class, state.is_over(), !state.is_wanted);
+        if !is_over || unused {
+            self.out(stream, class).put(&Frame::Cancel { stream, unused });
+        }
         if is_over {
             self.close(&mut streams, stream);
-        } else {
-            self.out(stream, class).put(&Frame::Cancel { stream });
         }
         drop(streams);
         self.passed_on(stream, class, ready);
