@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod link;
 pub mod origin;
 
 use serde_json::{Value, json};

@@ -95,8 +95,8 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
         };
         let (parts, upload) = mpsc::channel(PARTS);
         let upload = (request.body != Length::Nothing).then_some(upload);
-        let (asking, id) = (remote.clone(), browser.id);
-        let answer = spawn_local(async move { asking.ask(request, upload, id, |_| {}).await });
+        let (asking, id, priority) = (remote.clone(), browser.id, request.priority);
+        let answer = spawn_local(async move { asking.ask(request, upload, id, |_| priority).await });
         if expects && turns.send(Turn::Continue).await.is_err() {
             return;
         }
