@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::origin::{answer, answering, before, connect, get, head, with_length};
@@ -127,6 +127,38 @@ fn an_origin_that_cannot_be_reached_resets_the_browser_and_is_in_the_records() {
 }
 
 #[test]
+fn a_connection_that_its_origin_closed_while_idle_costs_no_other_one() {
+    if skips() {
+        return;
+    }
+    let serve = |mut stream: TcpStream, _| {
+        while let Some(request) = head(&mut stream) {
+            let is_last = request.starts_with("GET /last ");
+            thread::sleep(Duration::from_millis(if is_last { 300 } else { 100 }));
+            stream.write_all(&with_length(b"x")).unwrap();
+            if is_last {
+                return;
+            }
+        }
+    };
+    let (pep, origin) = before(serve, |_| {});
+    let mut clients = [connect(origin), connect(origin)];
+    for (client, path) in clients.iter_mut().zip(["/first", "/last"]) {
+        client.write_all(get(path).as_bytes()).unwrap();
+    }
+    clients.iter_mut().for_each(|client| drop(answer(client)));
+    thread::sleep(Duration::from_millis(100));
+    // The connection that was used last comes first, and it is closed.
+    clients[0].write_all(get("/again").as_bytes()).unwrap();
+    answer(&mut clients[0]);
+    assert_eq!(pep.ground.stop()["opened"], 3);
+    let records = pep.folder.records("ground");
+    let connections = records["connections"].as_array().unwrap();
+    let is_open = |each: &&serde_json::Value| each["direction"] == "opened" && each["closed"].is_null();
+    assert_eq!(connections.iter().filter(is_open).count(), 2);
+}
+
+#[test]
 fn both_ends_of_a_classs_connections_carry_its_code_point() {
     if skips() {
         return;
@@ -153,24 +185,31 @@ fn both_ends_of_a_classs_connections_carry_its_code_point() {
 
 /// `IP_TOS` of a process's connections whose one end has this port.
 fn marks(pid: libc::pid_t, port: u16) -> Vec<libc::c_int> {
-    // SAFETY: system calls with plain numbers; a descriptor that they return is new and has no other owner.
-    let owned = |number: libc::c_long| (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as i32) });
-    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) }).unwrap();
+    let process = descriptor(libc::SYS_pidfd_open, [pid.into(), 0, 0]).unwrap();
     let mut marks = Vec::new();
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
-        let number: i32 = entry.unwrap().file_name().to_str().unwrap().parse().unwrap();
-        let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
-        let Some(copy) = owned(copy) else { continue };
+        let number = entry.unwrap().file_name().to_str().unwrap().parse().unwrap();
+        let copy = descriptor(libc::SYS_pidfd_getfd, [process.as_raw_fd().into(), number, 0]);
+        let Some(copy) = copy else { continue };
         let stream = socket2::SockRef::from(&copy);
-        let ports = [stream.local_addr(), stream.peer_addr()]
-            .map(|end| end.ok().and_then(|end| end.as_socket()).map(|end| end.port()));
-        // The records keep a second descriptor of each connection.
-        if !ports.iter().all(Option::is_some) || !ports.contains(&Some(port)) {
-            continue;
+        let ends = [stream.local_addr(), stream.peer_addr()];
+        let ports = ends.map(|end| Some(end.ok()?.as_socket()?.port()));
+        // A listening socket has one end.
+        if ports.iter().all(Option::is_some) && ports.contains(&Some(port)) {
+            marks.push((ports, stream.tos_v4().unwrap() as libc::c_int));
         }
-        marks.push((ports, stream.tos_v4().unwrap() as libc::c_int));
     }
     marks.sort_unstable();
+    // The records keep a second descriptor of each connection.
     marks.dedup();
     marks.into_iter().map(|(_, mark)| mark).collect()
+}
+
+/// Makes a system call that returns a descriptor.
+fn descriptor(call: libc::c_long, arguments: [libc::c_long; 3]) -> Option<OwnedFd> {
+    let [first, second, third] = arguments;
+    // SAFETY: the arguments are plain numbers.
+    let number = unsafe { libc::syscall(call, first, second, third) };
+    // SAFETY: the descriptor is new and has no other owner.
+    (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as RawFd) })
 }
