@@ -74,7 +74,10 @@ def exchange(connection: socket.socket, request: bytes) -> int:
     connection.sendall(request)
     head = b""
     while b"\r\n\r\n" not in head:
-        head += connection.recv(65536)
+        part = connection.recv(65536)
+        if not part:
+            raise RuntimeError("the connection ended before the answer")
+        head += part
     head, _, rest = head.partition(b"\r\n\r\n")
     fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
     length = left = int(fields[b"content-length"])

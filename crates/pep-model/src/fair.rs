@@ -2,8 +2,9 @@
 //!
 //! - **Classes.** Each has sent a number of bytes; divided by its share that is its virtual time. The class with
 //!   the least virtual time goes first. A class that begins to send starts at the least virtual time of the others,
-//!   so nobody saves up. One whose connections have no room is still owed its share: others run ahead of it by
-//!   [`LEAD`] at most. One without anything to send is owed nothing: others borrow its share.
+//!   so nobody saves up. While all are idle nobody is owed anything, and all start anew. A class whose connections
+//!   have no room is still owed its share: others run ahead of it by [`LEAD`] at most. One without anything to send
+//!   is owed nothing: others borrow its share.
 //! - **Users.** Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) in its surplus form: a user whose credit
 //!   is above zero sends a whole frame and may fall below zero. Frames are small then. A user alone pays nothing.
 //! - **Answers.** RFC 9218 as the replay server has it; what nobody asked for yet goes last.
@@ -73,9 +74,13 @@ impl Fair {
     pub fn becomes_sendable(&mut self, answer: u32, known: &Answer) {
         if self.classes[known.class].turns.is_empty() {
             let others = self.classes.iter().filter(|class| !class.turns.is_empty());
-            let least = others.map(|class| class.virtual_time).reduce(f64::min);
-            let class = &mut self.classes[known.class];
-            class.virtual_time = class.virtual_time.max(least.unwrap_or(0.0));
+            match others.map(|class| class.virtual_time).reduce(f64::min) {
+                Some(least) => {
+                    let class = &mut self.classes[known.class];
+                    class.virtual_time = class.virtual_time.max(least);
+                }
+                None => self.classes.iter_mut().for_each(|class| class.virtual_time = 0.0),
+            }
         }
         let class = &mut self.classes[known.class];
         let user = class.users.get_mut(&known.user).expect("a user has entries as long as answers");

@@ -216,6 +216,17 @@ fn nobody_saves_up_turns_while_silent() {
 }
 
 #[test]
+fn a_class_that_sent_alone_has_its_share_at_once_after_an_idle_moment() {
+    let mut scheduler = two_classes([0, 10 << 20]);
+    assert_eq!(sent(&mut scheduler, 1000, |_| true), [0, 10 << 20]);
+    scheduler.offer(0, 10 << 20);
+    scheduler.offer(1, 10 << 20);
+    let [gold, bronze] = sent(&mut scheduler, 40, |_| true);
+    let share = gold as f64 / (gold + bronze) as f64;
+    assert!((0.72..0.78).contains(&share), "{gold} and {bronze}");
+}
+
+#[test]
 fn code_points_name_classes_and_unknown_ones_none() {
     let classes = vec![PepClass { dscp: 46, share: 50.0 }, PepClass { dscp: 0, share: 50.0 }];
     let two = Policy { classes, ..policy(PepSchedule::Fair, 3) };

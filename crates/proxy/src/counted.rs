@@ -10,13 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use wirepaint_observed_sockets::Socket;
 
-/// The connection. Its record ends when it is dropped; then it is reset, unless it ended in order.
+/// The connection. Its record ends when it is dropped; then it is reset, unless it was said to end in order. So no
+/// task that is stopped leaves a socket that still tries to send.
 pub struct Counted {
     stream: TcpStream,
     socket: Rc<Socket>,
     records: Rc<Records>,
     id: ConnectionId,
-    is_broken: Rc<Cell<bool>>,
+    in_order: Rc<Cell<bool>>,
 }
 
 impl Counted {
@@ -25,21 +26,21 @@ impl Counted {
         // A failure here shows in the first write.
         let _ = stream.set_nodelay(true);
         socket.reset_when_closed(true);
-        Counted { stream, socket, records, id, is_broken: Rc::new(Cell::new(false)) }
+        Counted { stream, socket, records, id, in_order: Rc::new(Cell::new(false)) }
     }
 
-    /// Set it to true, and the end of the connection is a reset.
-    pub fn broken(&self) -> Rc<Cell<bool>> {
-        self.is_broken.clone()
+    /// Set it to true, and the connection ends with a FIN after its last byte.
+    pub fn in_order(&self) -> Rc<Cell<bool>> {
+        self.in_order.clone()
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let broken = self.is_broken.get();
-        // After an ordinary end the kernel sends the remaining bytes.
-        self.socket.reset_when_closed(broken);
-        self.records.closed(self.id, if broken { Ended::Reset } else { Ended::Ordinarily });
+        let in_order = self.in_order.get();
+        // After an end in order the kernel sends the remaining bytes.
+        self.socket.reset_when_closed(!in_order);
+        self.records.closed(self.id, if in_order { Ended::Ordinarily } else { Ended::Reset });
     }
 }
 

@@ -35,6 +35,8 @@ pub enum Ended {
     Ordinarily,
     /// With a reset by either end.
     Reset,
+    /// With a reset that discarded bytes which its receiver had not taken for 5 s.
+    Stalled,
 }
 
 #[derive(Serialize)]
@@ -51,14 +53,14 @@ struct Connection {
     carries: Vec<ConnectionId>,
 }
 
-/// A connection that could not be opened.
+/// A connection that could not be opened, or was not accepted.
 #[derive(Serialize)]
 struct Refused {
     address: SocketAddrV4,
     time: u64,
     reason: String,
-    /// Position of the accepted connection that was reset for it.
-    carries: ConnectionId,
+    /// Position of the accepted connection that was reset for it; null for a request, which the PEP resets in turn.
+    carries: Option<ConnectionId>,
 }
 
 /// Why the PEP fetched something.
@@ -214,8 +216,8 @@ impl Records {
         }
     }
 
-    /// A connection for an accepted one could not be opened.
-    pub fn refused(&self, address: SocketAddrV4, carries: ConnectionId, reason: String) {
+    /// A connection could not be opened, or `carries` was not accepted; it is the accepted one that it was for.
+    pub fn refused(&self, address: SocketAddrV4, carries: Option<ConnectionId>, reason: String) {
         let time = self.now();
         self.inner.borrow_mut().refused.push(Refused { address, time, reason, carries });
     }
@@ -295,7 +297,7 @@ impl Records {
             accepted: of(Opened::Accepted).count(),
             opened: of(Opened::Opened).count(),
             refused: inner.refused.len(),
-            reset: inner.connections.iter().filter(|each| each.ended == Ended::Reset).count(),
+            reset: inner.connections.iter().filter(|each| each.ended != Ended::Ordinarily).count(),
             congestion_differs: differs(&|each, asked| each.seen.congestion_differs(&asked.0)),
             initial_window_differs: differs(&|each, asked| each.seen.initial_window_differs(asked.1)),
         })

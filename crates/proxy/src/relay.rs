@@ -4,22 +4,23 @@
 //!   sender's window closes.
 //! - The end of a direction (FIN) follows its last byte; the other direction goes on.
 //! - A reset ends both connections with a reset, after the bytes that came before it: an end-to-end path would
-//!   have delivered them.
+//!   have delivered them. If none of them leaves for [`STALL_TIME`], they are given up and the records say so.
 
 use crate::records::{ConnectionId, Ended, Records};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use wirepaint_observed_sockets::Socket;
 
 /// Bytes of one read: few calls at full rate. Others were not measured.
 const READ: usize = 256 * 1024;
-/// Longest time for bytes before a reset to leave the proxy.
-const DRAIN_TIME: Duration = Duration::from_secs(5);
-/// Interval of looking at them; the kernel has no event for it.
+/// Time without a byte that moves after which those before a reset are given up.
+const STALL_TIME: Duration = Duration::from_secs(5);
+/// Interval of looking at what has been sent; the kernel has no event for it.
 const DRAIN_LOOK: Duration = Duration::from_millis(2);
 
 thread_local! {
@@ -37,13 +38,49 @@ pub struct End {
     pub id: ConnectionId,
     /// It was reset, or a write to it failed.
     broken: Cell<bool>,
+    /// Bytes that were handed to the kernel.
+    written: Cell<u64>,
+    /// Bytes before a reset were given up.
+    stalled: Cell<bool>,
 }
 
 impl End {
     /// An open connection. While it is relayed, closing it resets it.
     pub fn new(stream: TcpStream, socket: Rc<Socket>, id: ConnectionId) -> End {
         socket.reset_when_closed(true);
-        End { stream, socket, id, broken: Cell::new(false) }
+        End { stream, socket, id, broken: Cell::new(false), written: Cell::new(0), stalled: Cell::new(false) }
+    }
+
+    /// Bytes that have left the proxy on this connection.
+    fn sent(&self) -> u64 {
+        self.written.get().saturating_sub(self.socket.unsent().unwrap_or(0).into())
+    }
+
+    /// Waits until this connection is reset, whether or not anybody reads it.
+    async fn is_reset(&self) {
+        if !self.broken.get() {
+            // Fails only at the end of the run.
+            let _ = self.stream.ready(Interest::ERROR).await;
+        }
+    }
+
+    /// Waits until nobody takes bytes from this connection any more: it is reset, or none has left the proxy on it
+    /// for [`STALL_TIME`].
+    async fn takes_no_more(&self) {
+        tokio::select! {
+            () = self.is_reset() => {}
+            () = self.stalls() => self.stalled.set(true),
+        }
+    }
+
+    async fn stalls(&self) {
+        let (mut sent, mut since) = (self.sent(), Instant::now());
+        while since.elapsed() < STALL_TIME {
+            sleep(DRAIN_LOOK).await;
+            if self.sent() != sent {
+                (sent, since) = (self.sent(), Instant::now());
+            }
+        }
     }
 }
 
@@ -53,28 +90,36 @@ pub async fn relay(client: End, server: End, buffer_bytes: usize, records: &Reco
     let up = Direction { from: &client, to: &server, buffer_bytes, records };
     let (mut down, mut up) = (std::pin::pin!(down.carry()), std::pin::pin!(up.carry()));
     let both = tokio::select! {
-        result = &mut down => followed(result, up).await,
-        result = &mut up => followed(result, down).await,
+        result = &mut down => followed(result, up, &server).await,
+        result = &mut up => followed(result, down, &client).await,
     };
-    let ended = if both.is_ok() { Ended::Ordinarily } else { Ended::Reset };
     for end in [&client, &server] {
         // After an ordinary end the kernel sends the remaining bytes.
         end.socket.reset_when_closed(both.is_err());
+        let ended = match both {
+            Ok(()) => Ended::Ordinarily,
+            Err(_) if end.stalled.get() => Ended::Stalled,
+            Err(_) => Ended::Reset,
+        };
         records.closed(end.id, ended);
     }
 }
 
-/// The end of both directions, the first of which ended with `result`.
+/// The end of both directions, the first of which ended with `result`; the other one sends to `to`.
 async fn followed(
     result: Result<(), Broken>,
     other: impl Future<Output = Result<(), Broken>>,
+    to: &End,
 ) -> Result<(), Broken> {
     match result {
         Ok(()) => other.await,
         Err(Broken::Sender) => result,
         Err(Broken::Receiver) => {
             // The other direction carries what the receiver had sent before it was gone.
-            let _ = timeout(DRAIN_TIME, other).await;
+            tokio::select! {
+                _ = other => {}
+                () = to.takes_no_more() => {}
+            }
             result
         }
     }
@@ -103,7 +148,11 @@ impl Direction<'_> {
                 if ended {
                     break;
                 }
-                self.from.stream.readable().await.map_err(|_| Broken::Sender)?;
+                tokio::select! {
+                    readable = self.from.stream.readable() => readable.map_err(|_| Broken::Sender)?,
+                    // After its end nobody reads from it.
+                    () = self.to.is_reset() => return Err(Broken::Receiver),
+                }
             } else {
                 let may_read = !ended && held.len() < self.buffer_bytes;
                 tokio::select! {
@@ -115,6 +164,7 @@ impl Direction<'_> {
                     readable = self.from.stream.readable(), if may_read => {
                         readable.map_err(|_| Broken::Sender)?;
                     }
+                    () = self.is_given_up() => return Err(Broken::Sender),
                 }
             }
             match self.pass(&mut held) {
@@ -160,6 +210,7 @@ impl Direction<'_> {
         match self.to.stream.try_write(bytes) {
             Ok(taken) => {
                 self.records.sent(self.to.id, taken);
+                self.to.written.set(self.to.written.get() + taken as u64);
                 taken
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -170,11 +221,22 @@ impl Direction<'_> {
         }
     }
 
+    /// Waits until `from` is reset and `to` takes no more. A full buffer is not read, so no read tells of the reset.
+    async fn is_given_up(&self) {
+        self.from.is_reset().await;
+        self.to.takes_no_more().await;
+    }
+
     /// Waits until the bytes before a reset have been sent: it would discard those that were not.
     async fn drain(&self) {
-        let until = Instant::now() + DRAIN_TIME;
-        while self.to.socket.unsent().is_ok_and(|bytes| bytes > 0) && Instant::now() < until {
-            sleep(DRAIN_LOOK).await;
+        let sent = async {
+            while self.to.socket.unsent().is_ok_and(|bytes| bytes > 0) {
+                sleep(DRAIN_LOOK).await;
+            }
+        };
+        tokio::select! {
+            () = sent => {}
+            () = self.to.takes_no_more() => {}
         }
     }
 }

@@ -95,7 +95,7 @@ impl Split {
         match self.open(destination, client.id).await {
             Ok(server) => relay::relay(client, server, self.buffer_bytes, &self.records).await,
             Err(error) => {
-                self.records.refused(destination, client.id, error.to_string());
+                self.records.refused(destination, Some(client.id), error.to_string());
                 self.records.closed(client.id, Ended::Reset);
             }
         }

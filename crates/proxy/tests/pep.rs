@@ -4,80 +4,12 @@ mod support;
 
 use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-use support::{Folder, Pep, address, free_port, pep_run, skips};
-
-const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
-
-/// A PEP, and a server for what it opens: `serve` has each connection and its number.
-fn before(
-    serve: impl Fn(TcpStream, usize) + Send + Sync + Clone + 'static,
-    change: impl Fn(&mut serde_json::Value),
-) -> (Pep, SocketAddr) {
-    let (folder, port) = (Folder::new(), free_port());
-    let server = TcpListener::bind((address(1), 0)).unwrap();
-    let mut run = pep_run(&folder, &[("http", "a.test")], port, server.local_addr().unwrap().port());
-    change(&mut run);
-    thread::spawn(move || {
-        for (number, stream) in server.incoming().enumerate() {
-            let serve = serve.clone();
-            thread::spawn(move || serve(stream.unwrap(), number));
-        }
-    });
-    (Pep::start(folder, &run), format!("{}:{port}", address(1)).parse().unwrap())
-}
-
-/// Reads a head from a connection; `None` at its end.
-fn head(stream: &mut TcpStream) -> Option<String> {
-    let mut text = Vec::new();
-    while !text.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).ok()?;
-        text.push(byte[0]);
-    }
-    Some(String::from_utf8(text).unwrap())
-}
-
-/// Answers each request of a connection.
-fn answering(
-    answer: impl Fn(&str) -> Vec<u8> + Send + Sync + Clone + 'static,
-) -> impl Fn(TcpStream, usize) + Clone {
-    move |mut stream, _| {
-        while let Some(request) = head(&mut stream) {
-            if stream.write_all(&answer(&request)).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-fn get(path: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: x\r\n\r\n")
-}
-
-fn connect(origin: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(origin).unwrap();
-    stream.set_read_timeout(LIMIT).unwrap();
-    stream
-}
-
-/// An answer with a length: its head and its body.
-fn answer(stream: &mut TcpStream) -> (String, Vec<u8>) {
-    let head = head(stream).expect("an answer");
-    let lower = head.to_ascii_lowercase();
-    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
-    let mut body = vec![0; length.parse().unwrap()];
-    stream.read_exact(&mut body).unwrap();
-    (head, body)
-}
-
-fn with_length(body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Length: {}\r\n\r\n", body.len());
-    [head.as_bytes(), body].concat()
-}
+use support::origin::{LIMIT, answer, answering, before, connect, get, head, with_length};
+use support::{Folder, free_port, pep_run, skips};
 
 #[test]
 fn pipelined_requests_are_answered_in_their_order_with_the_origins_bytes() {
@@ -376,13 +308,17 @@ fn what_came_ahead_serves_only_the_same_request_and_the_rest_is_counted() {
         asked.lock().unwrap().send(path.to_owned()).unwrap();
         let value = |name: &str| request.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("none");
         if path == "/" {
-            let page = r#"<img src="same"><img src="cookie"><img src="vary"><img src="never">"#;
+            let page =
+                r#"<img src="same"><img src="cookie"><img src="vary"><img src="late"><img src="never">"#;
             let head =
                 format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}", page.len());
             return format!("{head}\r\n\r\n{page}").into_bytes();
         }
+        if path == "/late" {
+            thread::sleep(Duration::from_millis(900));
+        }
         let body = format!("{path} {} {}", value("cookie: "), value("accept: "));
-        let vary = if path == "/vary" { "Vary: Accept\r\n" } else { "" };
+        let vary = if ["/vary", "/late"].contains(&path) { "Vary: Accept\r\n" } else { "" };
         format!("HTTP/1.1 200 OK\r\n{vary}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
     });
     let (pep, origin) = before(serve, |run| run["proxies"][0]["ahead"] = "markup".into());
@@ -399,13 +335,17 @@ fn what_came_ahead_serves_only_the_same_request_and_the_rest_is_counted() {
     assert_eq!(ask("/same", "k=1", "*/*"), format!("/same k=1 {ahead}"));
     assert_eq!(ask("/cookie", "k=2", "*/*"), "/cookie k=2 */*");
     assert_eq!(ask("/vary", "k=1", "*/*"), "/vary k=1 */*");
+    // Its head is not there yet.
+    assert_eq!(ask("/late", "k=1", "*/*"), "/late k=1 */*");
     let summary = pep.remote.stop();
     let unused = &summary["ahead"];
-    assert_eq!([&unused["objects"], &unused["unused_objects"]], [4, 3], "{summary}");
+    assert_eq!([&unused["objects"], &unused["unused_objects"]], [5, 4], "{summary}");
     assert!(unused["unused_bytes"].as_u64() > Some(100), "{unused}");
+    let ground = pep.ground.stop();
+    assert_eq!(ground["ahead"]["unused_objects"], 4, "{ground}");
     let mut paths: Vec<String> = requests.try_iter().collect();
     paths.sort();
-    assert_eq!(paths, ["/", "/cookie", "/cookie", "/never", "/same", "/vary", "/vary"]);
+    assert_eq!(paths, ["/", "/cookie", "/cookie", "/late", "/late", "/never", "/same", "/vary", "/vary"]);
     let records = pep.folder.records("remote");
     let from = |path: &str| {
         let exchanges = records["exchanges"].as_array().unwrap();

@@ -6,7 +6,7 @@ use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{Folder, Split, free_port, skips, split_run};
 
 /// Bytes that show where they belong.
@@ -24,6 +24,18 @@ fn read_to_end(stream: &mut TcpStream) -> (Vec<u8>, Option<ErrorKind>) {
     let mut bytes = Vec::new();
     let error = stream.read_to_end(&mut bytes).err().map(|error| error.kind());
     (bytes, error)
+}
+
+/// The error that a connection has within so many seconds, though nobody reads.
+fn error_within(seconds: u64, stream: &TcpStream) -> Option<ErrorKind> {
+    let until = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < until {
+        if let Some(error) = stream.take_error().unwrap() {
+            return Some(error.kind());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    None
 }
 
 #[test]
@@ -86,6 +98,73 @@ fn the_bytes_before_a_reset_arrive_and_then_the_reset() {
     drop(stream);
     assert_eq!(read_to_end(&mut client), (answer, Some(ErrorKind::ConnectionReset)));
     assert_eq!(split.running.stop()["reset"], 2);
+}
+
+#[test]
+fn bytes_before_a_reset_arrive_however_slowly_they_are_read() {
+    if skips() {
+        return;
+    }
+    let (split, server) = Split::start(4 << 20);
+    let mut client = TcpStream::connect(split.origin).unwrap();
+    SockRef::from(&client).set_recv_buffer_size(32_768).unwrap();
+    let (mut stream, _) = server.accept().unwrap();
+    let answer = pattern(4, 1_600_000);
+    stream.write_all(&answer).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    reset(&stream);
+    drop(stream);
+    // It takes 8 s.
+    let (mut bytes, mut part) = (Vec::new(), [0; 20_000]);
+    while bytes.len() < answer.len() {
+        client.read_exact(&mut part).unwrap_or_else(|error| panic!("{error} after {} bytes", bytes.len()));
+        bytes.extend(part);
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(bytes == answer);
+    assert_eq!(read_to_end(&mut client), (Vec::new(), Some(ErrorKind::ConnectionReset)));
+    drop(client);
+    split.running.stop();
+    assert_eq!(split.folder.records("split")["connections"][0]["ended"], "reset");
+}
+
+#[test]
+fn a_reset_goes_on_soon_where_the_other_end_reads_nothing() {
+    if skips() {
+        return;
+    }
+    for (buffer, at_once) in [(65_536, 100_000), (32 << 20, 8_000_000)] {
+        let (split, server) = Split::start(buffer);
+        let mut client = TcpStream::connect(split.origin).unwrap();
+        let (stream, _) = server.accept().unwrap();
+        // With the small buffer the proxy reads no more and cannot read of the reset.
+        client.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        client.write_all(&pattern(0, at_once)).unwrap();
+        while buffer == 65_536 && client.write(&pattern(0, at_once)).is_ok() {}
+        reset(&client);
+        drop(client);
+        assert_eq!(error_within(8, &stream), Some(ErrorKind::ConnectionReset), "buffer {buffer}");
+        assert_eq!(split.running.stop()["reset"], 2);
+        let records = split.folder.records("split");
+        let ended = [0, 1].map(|place| records["connections"][place]["ended"].as_str().unwrap().to_owned());
+        assert_eq!(ended, ["reset", "stalled"], "buffer {buffer}");
+    }
+}
+
+#[test]
+fn a_client_that_resets_after_its_last_byte_resets_the_servers_connection() {
+    if skips() {
+        return;
+    }
+    let (split, server) = Split::start(65_536);
+    let mut client = TcpStream::connect(split.origin).unwrap();
+    let (mut stream, _) = server.accept().unwrap();
+    client.write_all(&pattern(5, 1000)).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_to_end(&mut stream), (pattern(5, 1000), None));
+    reset(&client);
+    drop(client);
+    assert_eq!(error_within(2, &stream), Some(ErrorKind::BrokenPipe));
 }
 
 #[test]

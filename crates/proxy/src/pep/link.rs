@@ -1,7 +1,7 @@
 //! A persistent connection between the two sides: frames in, frames out.
 
 use super::wire::{Frame, Malformed};
-use crate::records::{ConnectionId, Records};
+use crate::records::{ConnectionId, Ended, Records};
 use bytes::{Buf, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -68,12 +68,13 @@ pub trait Receiver {
     fn frame(self: &Rc<Self>, frame: Frame) -> Result<(), Malformed>;
     /// Fewer bytes wait on a connection than before.
     fn room(self: &Rc<Self>) {}
-    /// A connection ended; `reason` is `None` if the other side closed it between two frames.
+    /// A connection ended; `reason` is `None` if the other side closed it between two frames or reset it, as it does
+    /// when it is told to stop.
     fn ended(self: &Rc<Self>, reason: Option<String>);
 }
 
-/// Serves a connection until its end. `arrived` holds bytes that have been read already. With `bounded` the kernel
-/// holds few unsent bytes.
+/// Serves a connection until its end, then resets it: `socket` resets when it is closed. `arrived` holds bytes that
+/// have been read already. With `bounded` the kernel holds few unsent bytes.
 pub async fn serve<R: Receiver>(
     stream: TcpStream,
     socket: Rc<Socket>,
@@ -87,11 +88,10 @@ pub async fn serve<R: Receiver>(
     let bounded = bounded.then(|| socket.clone());
     let reason = tokio::select! {
         reason = read(from, arrived, out.id, &receiver, &records) => reason,
-        error = write(to, &out, bounded, &receiver, &records) => Some(error.to_string()),
+        error = write(to, &out, bounded, &receiver, &records) => reason(error),
     };
     out.close();
-    socket.reset_when_closed(false);
-    records.closed(out.id, crate::records::Ended::Ordinarily);
+    records.closed(out.id, Ended::Reset);
     receiver.ended(reason);
 }
 
@@ -118,9 +118,14 @@ async fn read<R: Receiver>(
             Ok(0) if arrived.is_empty() => return None,
             Ok(0) => return Some("it was closed in the middle of a frame".to_owned()),
             Ok(count) => records.received(id, count),
-            Err(error) => return Some(error.to_string()),
+            Err(error) => return reason(error),
         }
     }
+}
+
+fn reason(error: io::Error) -> Option<String> {
+    let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+    (!is_reset).then(|| error.to_string())
 }
 
 async fn write<R: Receiver>(

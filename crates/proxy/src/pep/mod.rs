@@ -21,8 +21,9 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
+use std::rc::Rc;
 use wirepaint_pep_model::Policy;
-use wirepaint_run::{Ahead, Compression, Pep, Proxy, Role, Run, Transport};
+use wirepaint_run::{Ahead, Compression, Origin, Pep, Proxy, Role, Run, Site, Transport};
 use wirepaint_serving::{AUTHORITY, Authority};
 
 /// Most requests of browsers under way; others wait. Each has a part of the memory for itself.
@@ -45,12 +46,17 @@ struct Origins {
     listen_port: u16,
 }
 
+/// Where to connect for a scheme (encrypted or not), host and port of a site.
+type Hosts = BTreeMap<(bool, String, u16), SocketAddrV4>;
+
 /// What a side is told by the run description.
 struct Settings {
     policy: Policy,
     /// Class of each user's address.
     classes: BTreeMap<Ipv4Addr, usize>,
     origins: BTreeMap<SocketAddrV4, Origins>,
+    /// Hosts of each origin's site. Sites may name the same host at different addresses.
+    hosts: BTreeMap<SocketAddrV4, Rc<Hosts>>,
     /// Ports of the origins.
     ports: BTreeSet<u16>,
     ground: SocketAddrV4,
@@ -59,8 +65,8 @@ struct Settings {
     buffer_bytes: u64,
     compression: Compression,
     ahead: Ahead,
-    /// Addresses that each page's rehearsals asked for, by the page's own.
-    rehearsed: BTreeMap<String, Vec<String>>,
+    /// Addresses that each page's rehearsals asked for, by the page's origin and address.
+    rehearsed: BTreeMap<(SocketAddrV4, String), Vec<String>>,
     transport: Transport,
     /// `None` where no origin is encrypted.
     authority: Option<Authority>,
@@ -154,6 +160,11 @@ impl Settings {
         if origins.is_empty() {
             return Err(Failure::value(path, "sites", "no origin", "one at least"));
         }
+        let mut hosts = BTreeMap::new();
+        for site in run.sites.values() {
+            let of_site: Rc<Hosts> = Rc::new(hosts_of(site));
+            hosts.extend(of_site.values().map(|&address| (address, of_site.clone())));
+        }
         let ground = run.hosts.iter().enumerate().find(|(_, host)| host.name == pep.ground);
         let (number, ground) = ground.ok_or_else(|| {
             Failure::value(path, format!("proxies[{place}].ground"), &*pep.ground, "the name of a host")
@@ -172,6 +183,7 @@ impl Settings {
             classes,
             ports: origins.keys().map(SocketAddrV4::port).collect(),
             origins,
+            hosts,
             ground: SocketAddrV4::new(address, pep.port),
             congestion: host.congestion.clone(),
             upstream_congestion: upstream.congestion.clone(),
@@ -192,13 +204,25 @@ fn authority(folder: &Path) -> Result<Authority, Failure> {
     Ok(Authority::read(&pem)?)
 }
 
-/// What each page's browser fetches with GET, by the page's address.
-fn rehearsed(run: &Run) -> BTreeMap<String, Vec<String>> {
-    let mut pages = BTreeMap::new();
+fn hosts_of(site: &Site) -> Hosts {
+    let named = |origin: &Origin| (origin.encrypted, origin.host.to_ascii_lowercase(), origin.port);
+    let origins = site.origins.iter();
+    origins.map(|origin| (named(origin), SocketAddrV4::new(origin.address, origin.port))).collect()
+}
+
+/// What each page's browser fetches with GET, by the page's origin and address. A page that was rehearsed twice, in
+/// view ports of two sizes, has what either asked for.
+fn rehearsed(run: &Run) -> BTreeMap<(SocketAddrV4, String), Vec<String>> {
+    let mut pages: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for page in run.pages.values() {
-        if let Some((base, others)) = page.resources.split_first() {
-            let others = others.iter().filter(|resource| resource.method == "GET");
-            pages.insert(base.url.clone(), others.map(|resource| resource.url.clone()).collect());
+        let Some((base, others)) = page.resources.split_first() else { continue };
+        let Some(origin) = page.origins.get(base.origin as usize) else { continue };
+        let key = (SocketAddrV4::new(origin.address, origin.port), base.url.clone());
+        let known = pages.entry(key).or_default();
+        for resource in others.iter().filter(|resource| resource.method == "GET") {
+            if !known.contains(&resource.url) {
+                known.push(resource.url.clone());
+            }
         }
     }
     pages

@@ -8,7 +8,7 @@
 //! | request | remote | a request with its head |
 //! | body | both sides' streams: remote | bytes of a request's body; flag 1 for the last |
 //! | credit | both | bytes that the receiver has passed on |
-//! | cancel | remote | nothing: nobody wants the answer any more |
+//! | cancel | remote | nothing: nobody wants the answer any more; flag 1 if nobody had anything of it |
 //! | priority | remote | a byte: the browser wants the answer so urgently |
 //! | promise | ground | the request whose answer is sent ahead |
 //! | serve | ground | stream of the promised answer that serves the request |
@@ -51,7 +51,7 @@ pub enum Frame {
     Request { stream: u32, request: Bytes },
     Body { stream: u32, last: bool, bytes: Bytes },
     Credit { stream: u32, bytes: u32 },
-    Cancel { stream: u32 },
+    Cancel { stream: u32, unused: bool },
     Priority { stream: u32, priority: u8 },
     Promise { stream: u32, request: Bytes },
     Serve { stream: u32, by: u32 },
@@ -67,7 +67,7 @@ impl Frame {
             Frame::Request { stream, request } => (1, 0, *stream, Vec::new(), request),
             Frame::Body { stream, last, bytes } => (2, u8::from(*last), *stream, Vec::new(), bytes),
             Frame::Credit { stream, bytes } => (3, 0, *stream, word(bytes), &[]),
-            Frame::Cancel { stream } => (4, 0, *stream, Vec::new(), &[]),
+            Frame::Cancel { stream, unused } => (4, u8::from(*unused), *stream, Vec::new(), &[]),
             Frame::Priority { stream, priority } => (5, 0, *stream, vec![*priority], &[]),
             Frame::Promise { stream, request } => (6, 0, *stream, Vec::new(), request),
             Frame::Serve { stream, by } => (7, 0, *stream, word(by), &[]),
@@ -119,7 +119,7 @@ impl Frame {
             (1, 0) => Frame::Request { stream, request: payload },
             (2, 0 | 1) => Frame::Body { stream, last: flags == 1, bytes: payload },
             (3, 0) => Frame::Credit { stream, bytes: payload.get_u32() },
-            (4, 0) => Frame::Cancel { stream },
+            (4, 0 | 1) => Frame::Cancel { stream, unused: flags == 1 },
             (5, 0) => Frame::Priority { stream, priority: payload[0] },
             (6, 0) => Frame::Promise { stream, request: payload },
             (7, 0) => Frame::Serve { stream, by: payload.get_u32() },
@@ -196,7 +196,7 @@ mod tests {
             Frame::Request { stream: 1, request: bytes.clone() },
             Frame::Body { stream: 1, last: true, bytes: Bytes::new() },
             Frame::Credit { stream: 2, bytes: 70_000 },
-            Frame::Cancel { stream: 3 },
+            Frame::Cancel { stream: 3, unused: true },
             Frame::Priority { stream: 4, priority: 9 },
             Frame::Promise { stream: 4, request: bytes.clone() },
             Frame::Serve { stream: 5, by: 4 },

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod link;
+pub mod origin;
+
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -97,10 +100,20 @@ impl Running {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
+    /// Its process.
+    pub fn pid(&self) -> libc::pid_t {
+        self.child.id() as libc::pid_t
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: libc::c_int) {
+        // SAFETY: the child is ours and has not been waited for.
+        unsafe { libc::kill(self.pid(), signal) };
+    }
+
     /// Sends SIGTERM. Returns the summary.
     pub fn stop(mut self) -> Value {
-        // SAFETY: the child is ours and has not been waited for.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        self.signal(libc::SIGTERM);
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         assert!(self.child.wait().unwrap().success());

@@ -50,6 +50,7 @@ async fn accept(listener: TcpListener, ground: Rc<Ground>) {
 async fn connection(mut stream: TcpStream, ground: Rc<Ground>) {
     let (Ok(client), Ok(server)) = (v4(stream.peer_addr()), v4(stream.local_addr())) else { return };
     let Ok(socket) = Socket::of(stream.as_fd()).map(Rc::new) else { return };
+    socket.reset_when_closed(true);
     let _ = stream.set_nodelay(true);
     let id = ground.records.accepted(client, server, socket.clone());
     let out = Out::new(id);
@@ -57,8 +58,8 @@ async fn connection(mut stream: TcpStream, ground: Rc<Ground>) {
     let told = timeout(HELLO_TIME, hello(&mut stream, &mut arrived)).await;
     let place = told.ok().and_then(|hello| hello.ok()).and_then(|hello| ground.place(hello, &out));
     let Some(class) = place else {
-        ground.records.refused(client, id, "no connection of the remote side".to_owned());
-        return ground.records.closed(id, Ended::Ordinarily);
+        ground.records.refused(client, Some(id), "no connection of the remote side".to_owned());
+        return ground.records.closed(id, Ended::Reset);
     };
     let (bounded, code_point) = {
         let inner = ground.inner.borrow();

@@ -31,7 +31,7 @@ const REPEATED: [&str; 8] = [
 impl Ground {
     /// Fetches what rehearsals of a page asked for.
     pub fn look_ahead_rehearsed(self: &Rc<Self>, page: &Request) {
-        for address in self.rehearsed.get(&page.url()).into_iter().flatten() {
+        for address in self.rehearsed.get(&(page.destination, page.url())).into_iter().flatten() {
             if let Ok(url) = Url::parse(address) {
                 let used_as = by_name(&url);
                 self.look_ahead(page, Found { url, used_as, cors: used_as == Use::Font }, 0);
@@ -60,13 +60,13 @@ impl Ground {
         self.fetch(stream, request, depth + 1);
     }
 
-    /// The request that the browser will make; `None` for a host that the run does not know.
+    /// The request that the browser will make; `None` for a host that the page's site does not have.
     fn made_up(&self, page: &Request, found: &Found) -> Option<Request> {
         let url = &found.url;
         let encrypted = url.scheme() == "https";
         let host = url.host_str()?.to_ascii_lowercase();
         let port = url.port_or_known_default()?;
-        let destination = *self.known.get(&(encrypted, host.clone(), port))?;
+        let destination = *self.hosts.get(&page.destination)?.get(&(encrypted, host.clone(), port))?;
         let base = Url::parse(&page.url()).ok()?;
         let same = base.origin() == url.origin();
         let cors = found.cors || matches!(found.used_as, Use::Module | Use::Font);

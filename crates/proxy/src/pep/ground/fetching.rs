@@ -37,17 +37,21 @@ impl Ground {
     /// Fetches the answer to a request; `depth` is 0 for what a browser asked for.
     pub fn fetch(self: &Rc<Self>, stream: u32, request: Request, depth: u32) {
         let (parts, upload) = mpsc::channel(PARTS);
+        let exchange = self.note(&request, depth);
         let ground = self.clone();
         let fetch = tokio::task::spawn_local(async move {
-            let exchange = ground.note(&request, depth);
             let done = ground.carry_out(stream, &request, upload, depth, exchange).await;
             let end = if done.is_ok() { End::Whole } else { End::Broken };
             ground.records.note(exchange, |record| record.whole = done.is_ok());
             ground.push(stream, Bytes::new(), Some(end));
         });
-        if let Some(state) = self.inner.borrow_mut().streams.get_mut(&stream) {
+        let inner = &mut *self.inner.borrow_mut();
+        if let Some(state) = inner.streams.get_mut(&stream) {
             state.fetch = Some(fetch.abort_handle());
             state.upload = Some(parts);
+        }
+        if depth > 0 {
+            inner.ahead.insert(stream, exchange);
         }
     }
 
@@ -76,10 +80,14 @@ impl Ground {
         depth: u32,
         exchange: ExchangeId,
     ) -> Result<(), Failed> {
+        let name = request.encrypted.then(|| host(&request.authority));
+        let _permit = tokio::select! {
+            permit = self.pool.permit(request.destination, name.clone()), if depth > 0 => permit,
+            () = self.asked_for(stream) => None,
+        };
         let mut again = false;
         let (mut connection, response) = loop {
-            let name = request.encrypted.then(|| host(&request.authority));
-            let mut connection = self.pool.take(request.destination, name, again).await?;
+            let mut connection = self.pool.take(request.destination, name.clone(), again).await?;
             self.records.note(exchange, |record| record.connection = Some(connection.id));
             let asked = self.ask(&mut connection, stream, request, &mut upload).await;
             match asked {
@@ -88,12 +96,10 @@ impl Ground {
                 Err(Unread::Broken)
                     if connection.is_used && request.method.is_safe() && request.body == Length::Nothing =>
                 {
+                    connection.close();
                     again = true;
                 }
-                Err(_) => {
-                    connection.reset();
-                    return Err(Failed);
-                }
+                Err(_) => return Err(Failed),
             }
         };
         let keep = response.keep;
@@ -101,8 +107,8 @@ impl Ground {
         let done = self.pass_on(&mut connection, stream, request, response, depth, exchange).await;
         match done {
             Ok(()) if keep => self.pool.give_back(connection),
-            Ok(()) => {}
-            Err(Failed) => connection.reset(),
+            Ok(()) => connection.close(),
+            Err(Failed) => {}
         }
         done
     }

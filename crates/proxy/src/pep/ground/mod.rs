@@ -15,12 +15,12 @@ mod pool;
 
 pub use accepting::begin;
 
-use super::Settings;
 use super::exchange::{Request, Serves, priority_of, serves, varies};
 use super::link::{Out, Receiver};
 use super::remote::BODY_WINDOW;
 use super::wire::{End, Frame, Malformed};
-use crate::records::Records;
+use super::{Hosts, Settings};
+use crate::records::{ExchangeId, Records};
 use bytes::{Bytes, BytesMut};
 use memory::Memory;
 use pool::Pool;
@@ -45,13 +45,15 @@ pub struct Ground {
     inner: RefCell<Inner>,
     /// Bytes left this side's memory, or the remote side's.
     room: Notify,
+    /// A browser asked for what is fetched ahead.
+    asked: Notify,
     pool: Pool,
-    /// Where to connect for a scheme, host and port of a page.
-    known: BTreeMap<(bool, String, u16), SocketAddrV4>,
+    /// Hosts of each origin's site.
+    hosts: BTreeMap<SocketAddrV4, Rc<Hosts>>,
     classes: BTreeMap<Ipv4Addr, usize>,
     compression: Compression,
     ahead: Ahead,
-    rehearsed: BTreeMap<String, Vec<String>>,
+    rehearsed: BTreeMap<(SocketAddrV4, String), Vec<String>>,
     records: Rc<Records>,
 }
 
@@ -60,8 +62,12 @@ struct Inner {
     /// `None` until the remote side has opened it.
     outs: Vec<Option<Rc<Out>>>,
     streams: BTreeMap<u32, Stream>,
+    /// Streams with bytes for which the remote side has no room.
+    waiting: BTreeSet<u32>,
     /// Number of the next answer that is sent ahead.
     next: u32,
+    /// Records of what is, or was, fetched ahead.
+    ahead: BTreeMap<u32, ExchangeId>,
     /// This side's memory: what answers have queued.
     here: Memory,
     /// The remote side's: what is sent, or about to be, and was not passed on.
@@ -108,17 +114,13 @@ impl Stream {
 
 impl Ground {
     fn new(settings: &Settings, pool: Pool, records: Rc<Records>) -> Rc<Ground> {
-        let known = settings.origins.iter().flat_map(|(&address, origins)| {
-            origins
-                .hosts
-                .iter()
-                .map(move |host| ((origins.encrypted, host.to_ascii_lowercase(), address.port()), address))
-        });
         let inner = Inner {
             scheduler: Scheduler::new(settings.policy.clone()),
             outs: vec![None; settings.policy.connection_count()],
             streams: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             next: 2,
+            ahead: BTreeMap::new(),
             here: Memory::new(settings.buffer_bytes),
             there: Memory::new(settings.buffer_bytes),
             looked_at: BTreeMap::new(),
@@ -126,8 +128,9 @@ impl Ground {
         Rc::new(Ground {
             inner: RefCell::new(inner),
             room: Notify::new(),
+            asked: Notify::new(),
             pool,
-            known: known.collect(),
+            hosts: settings.hosts.clone(),
             classes: settings.classes.clone(),
             compression: settings.compression,
             ahead: settings.ahead,
@@ -181,6 +184,17 @@ impl Ground {
         }
     }
 
+    /// Waits until a browser asks for an answer.
+    async fn asked_for(&self, stream: u32) {
+        loop {
+            let asked = self.asked.notified();
+            if !self.inner.borrow().streams.get(&stream).is_some_and(Stream::is_ahead) {
+                return;
+            }
+            asked.await;
+        }
+    }
+
     /// More bytes of an answer are to be sent; `end` says that none follow.
     fn push(&self, stream: u32, bytes: Bytes, end: Option<End>) {
         let inner = &mut *self.inner.borrow_mut();
@@ -213,9 +227,22 @@ impl Ground {
             state.offered += count;
             inner.scheduler.offer(stream, count);
         }
-        if state.end.is_some() && state.offered == state.queued {
+        if state.offered < state.queued {
+            inner.waiting.insert(stream);
+            return;
+        }
+        inner.waiting.remove(&stream);
+        if state.end.is_some() {
             inner.scheduler.finish(stream);
         }
+    }
+
+    /// Offers what waited for the remote side's memory, of which some is free again.
+    fn offer_waiting(&self, inner: &mut Inner) {
+        for stream in inner.waiting.clone() {
+            self.offer(inner, stream);
+        }
+        self.pump(inner);
     }
 
     /// Sends as long as the scheduler finds somebody.
@@ -265,10 +292,7 @@ impl Ground {
         if state.is_over && state.outstanding == 0 {
             inner.streams.remove(&stream);
         }
-        let waiting = inner.streams.iter().filter(|(_, state)| state.offered < state.queued);
-        let waiting: Vec<u32> = waiting.map(|(&stream, _)| stream).collect();
-        waiting.into_iter().for_each(|stream| self.offer(inner, stream));
-        self.pump(inner);
+        self.offer_waiting(inner);
         Ok(())
     }
 
@@ -281,18 +305,29 @@ impl Ground {
                 memory.change(true, bytes, 0);
                 memory.change(false, 0, bytes);
             }
+            self.asked.notify_waiters();
         }
         state.wanted = Wanted::Asked(priority);
         inner.scheduler.want(stream, state.wanted);
-        self.offer(inner, stream);
-        self.pump(inner);
+        self.note_wanted(inner, stream, true);
+        self.offer_waiting(inner);
         self.room.notify_waiters();
     }
 
-    /// Nobody wants an answer any more: what is not sent is discarded.
-    fn cancel(&self, stream: u32) {
+    fn note_wanted(&self, inner: &Inner, stream: u32, wanted: bool) {
+        if let Some(&exchange) = inner.ahead.get(&stream) {
+            self.records.note(exchange, |record| record.wanted = wanted);
+        }
+    }
+
+    /// Nobody wants an answer any more: what is not sent is discarded. `unused`: no browser has had anything of it.
+    fn cancel(&self, stream: u32, unused: bool) {
         let inner = &mut *self.inner.borrow_mut();
+        if unused {
+            self.note_wanted(inner, stream, false);
+        }
         let Some(state) = inner.streams.get_mut(&stream).filter(|state| !state.is_over) else { return };
+        state.promise = None;
         if let Some(fetch) = state.fetch.take() {
             fetch.abort();
         }
@@ -307,7 +342,8 @@ impl Ground {
         inner.scheduler.add(stream, state.user.to_bits(), state.class, state.wanted);
         inner.scheduler.finish(stream);
         state.is_scheduled = true;
-        self.pump(inner);
+        inner.waiting.remove(&stream);
+        self.offer_waiting(inner);
         self.room.notify_waiters();
     }
 
@@ -403,8 +439,8 @@ impl Receiver for Ground {
                 if last { send(None) } else { Ok(()) }
             }
             Frame::Credit { stream, bytes } => self.credit(stream, bytes.into()),
-            Frame::Cancel { stream } => {
-                self.cancel(stream);
+            Frame::Cancel { stream, unused } => {
+                self.cancel(stream, unused);
                 Ok(())
             }
             Frame::Priority { stream, priority } => {

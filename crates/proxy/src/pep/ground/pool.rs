@@ -23,8 +23,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use wirepaint_observed_sockets::Socket;
 
-/// Most connections to an origin: as nginx keeps to its upstream by default.
-const CONNECTIONS: usize = 32;
+/// Most answers of an origin that are fetched ahead at once: as many connections as nginx keeps to its upstream by
+/// default.
+const AHEAD: usize = 32;
 /// Time for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 
@@ -49,9 +50,8 @@ pub struct Connection {
     pub id: ConnectionId,
     /// It has carried an answer before.
     pub is_used: bool,
-    /// The end of the connection is a reset.
-    broken: Rc<Cell<bool>>,
-    permit: Option<OwnedSemaphorePermit>,
+    /// The connection ends with a FIN, not a reset.
+    in_order: Rc<Cell<bool>>,
 }
 
 /// Bytes of a connection, encrypted or not.
@@ -71,7 +71,19 @@ impl Pool {
         Pool { congestion, tls, ports, idle, permits, records }
     }
 
-    /// An idle connection, or a new one; waits while there are too many. `fresh` asks for a new one.
+    /// Waits while too much is fetched ahead from an origin. What browsers asked for needs no permit: of answers that
+    /// wait for their browsers there may be many.
+    pub async fn permit(&self, address: SocketAddrV4, name: Option<String>) -> Option<OwnedSemaphorePermit> {
+        let permits = self
+            .permits
+            .borrow_mut()
+            .entry((address, name))
+            .or_insert_with(|| Arc::new(Semaphore::new(AHEAD)))
+            .clone();
+        permits.acquire_owned().await.ok()
+    }
+
+    /// An idle connection, or a new one; `fresh` asks for a new one.
     pub async fn take(
         &self,
         address: SocketAddrV4,
@@ -79,37 +91,31 @@ impl Pool {
         fresh: bool,
     ) -> io::Result<Connection> {
         let key = (address, name);
-        let permits = self
-            .permits
-            .borrow_mut()
-            .entry(key.clone())
-            .or_insert_with(|| Arc::new(Semaphore::new(CONNECTIONS)))
-            .clone();
-        let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
-        let idle = self.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
-        match idle.filter(|_| !fresh) {
-            Some(connection) => Ok(Connection { permit: Some(permit), ..connection }),
-            None => self.open(key, permit).await,
+        let idle = if fresh { None } else { self.idle.borrow_mut().get_mut(&key).and_then(Vec::pop) };
+        match idle {
+            Some(connection) => Ok(connection),
+            None => self.open(key).await.inspect_err(|error| {
+                self.records.refused(address, None, error.to_string());
+            }),
         }
     }
 
     /// Keeps a connection whose answer is complete.
     pub fn give_back(&self, mut connection: Connection) {
         if !connection.reader.has_bytes() {
-            connection.permit = None;
             connection.is_used = true;
             self.idle.borrow_mut().entry(connection.key.clone()).or_default().push(connection);
         }
     }
 
-    async fn open(&self, key: Key, permit: OwnedSemaphorePermit) -> io::Result<Connection> {
+    async fn open(&self, key: Key) -> io::Result<Connection> {
         let port = self.ports.get(&key.0).copied().unwrap_or(key.0.port());
         let address = SocketAddrV4::new(*key.0.ip(), port);
         let stream = listening::connect(address, &self.congestion).await?;
         let socket = Rc::new(Socket::of(stream.as_fd())?);
         let id = self.records.opened(v4(stream.local_addr())?, address, socket.clone());
         let counted = Counted::new(stream, socket, self.records.clone(), id);
-        let broken = counted.broken();
+        let in_order = counted.in_order();
         let io = match &key.1 {
             None => Io::Plain(counted),
             Some(name) => {
@@ -120,14 +126,14 @@ impl Pool {
                 Io::Tls(Box::new(timeout(HANDSHAKE_TIME, handshake).await??))
             }
         };
-        Ok(Connection { key, reader: Reader::new(io), id, is_used: false, broken, permit: Some(permit) })
+        Ok(Connection { key, reader: Reader::new(io), id, is_used: false, in_order })
     }
 }
 
 impl Connection {
-    /// Ends it with a reset: its answer is not complete.
-    pub fn reset(self) {
-        self.broken.set(true);
+    /// Ends it in order: its answers are complete. Who only drops it resets it.
+    pub fn close(self) {
+        self.in_order.set(true);
     }
 }
 

@@ -40,6 +40,7 @@ pub async fn begin(settings: &Settings, records: &Rc<Records>) -> Result<Rc<Remo
         let stream = reach(settings, class, until).await?;
         let system = || Failure::system("a connection to the ground side");
         let socket = Rc::new(Socket::of(stream.as_fd()).map_err(system())?);
+        socket.reset_when_closed(true);
         let local = v4(stream.local_addr()).map_err(system())?;
         let out = Out::new(records.opened(local, settings.ground, socket.clone()));
         let number = (connection % policy.connections) as u8;
@@ -110,15 +111,20 @@ async fn connection(stream: TcpStream, acceptors: Acceptors, remote: Rc<Remote>)
     let Ok(socket) = Socket::of(stream.as_fd()).map(Rc::new) else { return };
     let id = remote.records.accepted(user, destination, socket.clone());
     let Some(acceptor) = acceptors.get(&destination) else {
-        remote.records.refused(destination, id, "no origin of the run".to_owned());
+        remote.records.refused(destination, Some(id), "no origin of the run".to_owned());
         socket.reset_when_closed(true);
         return remote.records.closed(id, Ended::Reset);
     };
     let counted = Counted::new(stream, socket, remote.records.clone(), id);
     let encrypted = acceptor.is_some();
-    let browser = Browser { user, destination, encrypted, id, is_broken: counted.broken() };
+    let browser = Browser { user, destination, encrypted, id, in_order: counted.in_order() };
     let Some(acceptor) = acceptor else { return http1::serve(counted, remote, browser).await };
-    let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME, acceptor.accept(counted)).await else { return };
+    let stream = match timeout(HANDSHAKE_TIME, acceptor.accept(counted).into_fallible()).await {
+        Ok(Ok(stream)) => stream,
+        // The client reads the alert before the connection ends.
+        Ok(Err(_failed)) => return browser.in_order.set(true),
+        Err(_) => return,
+    };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
         http2::serve(stream, remote, browser).await;
     } else {

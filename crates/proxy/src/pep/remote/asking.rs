@@ -49,13 +49,13 @@ enum Came {
 
 impl Remote {
     /// Answers a request from what came ahead, else asks the ground side. `told` hears the stream of the answer, for
-    /// later changes of its priority.
+    /// later changes of its priority, and says which one the browser wants by now.
     pub async fn ask(
         self: &Rc<Remote>,
-        request: Request,
+        mut request: Request,
         upload: Option<Upload>,
         connection: ConnectionId,
-        told: impl Fn(u32),
+        told: impl Fn(u32) -> Priority,
     ) -> Result<Answer, Broken> {
         let exchange = self.records.exchange(Exchange {
             time: self.records.now(),
@@ -76,7 +76,7 @@ impl Remote {
             self.forget_ahead(*request.user.ip());
         }
         while let Some((stream, fields)) = self.claim(&request) {
-            told(stream);
+            request.priority = told(stream);
             if let Some(mut answer) = self.from_ahead(&request, stream, &fields, exchange).await {
                 answer.permit = Some(permit);
                 return Ok(answer);
@@ -125,12 +125,12 @@ impl Remote {
         mut request: Request,
         mut upload: Option<Upload>,
         exchange: ExchangeId,
-        told: impl Fn(u32),
+        told: impl Fn(u32) -> Priority,
     ) -> Result<Answer, Broken> {
         let class = self.class(*request.user.ip());
         loop {
             let stream = self.open(class);
-            told(stream);
+            request.priority = told(stream);
             let guard = Guard { remote: self, stream };
             if self.out(stream, class).is_closed() {
                 return Err(Broken);
@@ -153,8 +153,8 @@ impl Remote {
                 Came::ServedBy(ahead) => {
                     std::mem::forget(guard);
                     self.streams.borrow_mut().remove(&stream);
-                    if self.claim_stream(ahead) {
-                        told(ahead);
+                    if self.claim_stream(ahead, class) {
+                        request.priority = told(ahead);
                         if let Some(answer) =
                             self.from_ahead(&request, ahead, &BTreeSet::new(), exchange).await
                         {
@@ -209,10 +209,9 @@ impl Remote {
                 None => return None,
                 Some(state) if state.is_dropped || state.is_over() => return None,
                 Some(state) if state.credit > 0 => return Some(state.credit),
-                Some(state) => state.wake.clone(),
+                Some(state) => state.upload.clone(),
             };
-            // The wake-up may be taken by who waits for the answer.
-            let _ = tokio::time::timeout(std::time::Duration::from_millis(5), wake.notified()).await;
+            wake.notified().await;
         }
     }
 

@@ -33,8 +33,8 @@ pub struct Browser {
     pub destination: SocketAddrV4,
     pub encrypted: bool,
     pub id: ConnectionId,
-    /// Set before the end of the connection: it is reset.
-    pub is_broken: Rc<Cell<bool>>,
+    /// Set before the end of the connection; else it is reset.
+    pub in_order: Rc<Cell<bool>>,
 }
 
 /// An answer in the order of requests.
@@ -65,17 +65,14 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
             () = &mut reading => writing.await,
         }
     };
-    match written {
-        Ok(mut to) => {
-            let _ = to.shutdown().await;
-            let _ = timeout(LINGER_TIME, async {
-                let mut rest = Framing::UntilClose;
-                while let Ok(Some(_)) = reader.body(&mut rest, usize::MAX).await {}
-            })
-            .await;
-        }
-        Err(Broken) => browser.is_broken.set(true),
-    }
+    let Ok(mut to) = written else { return };
+    let _ = to.shutdown().await;
+    let _ = timeout(LINGER_TIME, async {
+        let mut rest = Framing::UntilClose;
+        while let Ok(Some(_)) = reader.body(&mut rest, usize::MAX).await {}
+    })
+    .await;
+    browser.in_order.set(true);
 }
 
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
@@ -98,8 +95,8 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
         };
         let (parts, upload) = mpsc::channel(PARTS);
         let upload = (request.body != Length::Nothing).then_some(upload);
-        let (asking, id) = (remote.clone(), browser.id);
-        let answer = spawn_local(async move { asking.ask(request, upload, id, |_| {}).await });
+        let (asking, id, priority) = (remote.clone(), browser.id, request.priority);
+        let answer = spawn_local(async move { asking.ask(request, upload, id, |_| priority).await });
         if expects && turns.send(Turn::Continue).await.is_err() {
             return;
         }

@@ -9,11 +9,12 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_LENGTH, HOST};
-use http::{Method, Response};
+use http::{HeaderMap, Method, Response};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -35,8 +36,11 @@ const PARTS: usize = 4;
 /// Time without a request after which a connection is closed.
 const IDLE_TIME: Duration = Duration::from_secs(300);
 
-/// Answers under way, by the browser's streams: those of the ground side, and their priorities.
-type UnderWay = Rc<RefCell<BTreeMap<u32, (u32, Priority)>>>;
+/// Most changes of priority that are kept for future requests.
+const EARLY_CHANGES: usize = 128;
+
+/// Requests under way, by the browser's streams: the answer's stream once it is known, and the priority.
+type UnderWay = Rc<RefCell<BTreeMap<u32, (Option<u32>, Priority)>>>;
 
 /// Serves requests until the connection ends.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>, browser: Browser) {
@@ -48,11 +52,24 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
         .max_send_buffer_size(SEND_BUFFER);
     let Ok(Ok(mut connection)) = timeout(OPENING_TIME, builder.handshake(tap)).await else { return };
     let under_way = UnderWay::default();
+    // Changes may come before their requests, and with them.
+    let (mut early, mut newest) = (BTreeMap::new(), 0);
     loop {
         let accepted = poll_fn(|cx| {
             let accepted = connection.poll_accept(cx);
+            if let Poll::Ready(Some(Ok((request, respond)))) = &accepted {
+                newest = respond.stream_id().as_u32();
+                let priority = priority(request.headers());
+                let priority =
+                    early.remove(&newest).map_or(priority, |change: Change| change.apply(priority));
+                under_way.borrow_mut().insert(newest, (None, priority));
+            }
             for (stream, change) in seen.changes() {
-                reprioritise(&remote, &under_way, stream, change);
+                if stream <= newest {
+                    reprioritise(&remote, &under_way, stream, change);
+                } else if early.len() < EARLY_CHANGES {
+                    early.insert(stream, change);
+                }
             }
             accepted
         });
@@ -66,7 +83,9 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
                 });
             }
             Err(_) if !under_way.borrow().is_empty() => {}
-            Ok(Some(Err(_)) | None) | Err(_) => return,
+            // The client reads what an error of the protocol was.
+            Ok(Some(Err(error))) => return browser.in_order.set(!error.is_io()),
+            Ok(None) | Err(_) => return browser.in_order.set(true),
         }
     }
 }
@@ -74,7 +93,9 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
 fn reprioritise(remote: &Remote, under_way: &UnderWay, stream: u32, change: Change) {
     if let Some((answer, priority)) = under_way.borrow_mut().get_mut(&stream) {
         *priority = change.apply(*priority);
-        remote.prioritise(*answer, *priority);
+        if let Some(answer) = answer {
+            remote.prioritise(*answer, *priority);
+        }
     }
 }
 
@@ -90,14 +111,17 @@ async fn exchange(
     let Some(request) = translated(head, &body, browser) else {
         return respond.send_reset(Reason::PROTOCOL_ERROR);
     };
-    let (priority, is_head) = (request.priority, request.method == Method::HEAD);
+    let is_head = request.method == Method::HEAD;
     let upload: Option<Upload> = (request.body != Length::Nothing).then(|| {
         let (parts, upload) = mpsc::channel(PARTS);
         spawn_local(read(body, parts));
         upload
     });
     let told = |answer| {
-        under_way.borrow_mut().insert(stream, (answer, priority));
+        let mut under_way = under_way.borrow_mut();
+        let (known, priority) = under_way.get_mut(&stream).expect("it is under way until its answer ends");
+        *known = Some(answer);
+        *priority
     };
     let answer = tokio::select! {
         answer = remote.ask(request, upload, browser.id, told) => answer,
@@ -118,6 +142,11 @@ async fn exchange(
     if send(&mut sending, answer, ends).await.is_err() {
         sending.send_reset(Reason::INTERNAL_ERROR);
     }
+}
+
+fn priority(headers: &HeaderMap) -> Priority {
+    let value = headers.get("priority").and_then(|value| value.to_str().ok());
+    value.map(Priority::parse).unwrap_or_default()
 }
 
 /// Sends the body as the browser takes it.
@@ -170,7 +199,6 @@ fn translated(head: http::request::Parts, body: &RecvStream, browser: &Browser) 
     if !cookies.is_empty() {
         fields.push((http::header::COOKIE, cookies.join(&b"; "[..]).try_into().ok()?));
     }
-    let priority = head.headers.get("priority").and_then(|value| value.to_str().ok()).map(Priority::parse);
     if !valid || head.method == Method::CONNECT {
         return None;
     }
@@ -183,7 +211,7 @@ fn translated(head: http::request::Parts, body: &RecvStream, browser: &Browser) 
         authority,
         path: head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         fields,
-        priority: priority.unwrap_or_default(),
+        priority: priority(&head.headers),
         body: match (body.is_end_stream(), length) {
             (true, _) => Length::Nothing,
             (false, Some(length)) => Length::Known(length),

@@ -12,7 +12,7 @@ mod http2;
 pub use accepting::begin;
 
 use super::REQUESTS;
-use super::exchange::{AnswerHead, Request, Serves, serves};
+use super::exchange::{AnswerHead, Request, Serves, serves, varies};
 use super::limits::{FIELDS_LIMIT, HEAD_LIMIT};
 use super::link::{Out, Receiver};
 use super::wire::{End, Frame, Malformed};
@@ -29,6 +29,9 @@ use wirepaint_pep_model::Policy;
 /// Bytes of a request's body that the ground side takes before it gives credit.
 pub const BODY_WINDOW: u32 = 64 * 1024;
 
+/// Most closed answers that are remembered one by one: as many as the ground side has under way.
+const CLOSED: usize = 8 * 1024;
+
 /// What the tasks of the remote side share.
 pub struct Remote {
     policy: Policy,
@@ -38,6 +41,7 @@ pub struct Remote {
     outs: Vec<Rc<Out>>,
     buffer_bytes: u64,
     streams: RefCell<BTreeMap<u32, Stream>>,
+    closed: RefCell<Closed>,
     /// Number of the next request.
     next: Cell<u32>,
     /// Bytes that arrived and that no browser has taken.
@@ -73,12 +77,36 @@ struct Stream {
     served_by: Option<u32>,
     /// Bytes of the request's body that may be sent.
     credit: u32,
+    /// Wakes who waits for the answer.
     wake: Rc<Notify>,
+    /// Wakes who sends the request's body.
+    upload: Rc<Notify>,
 }
 
 impl Stream {
     fn is_over(&self) -> bool {
         self.end.is_some_and(|(offset, _)| offset == self.next)
+    }
+}
+
+/// Numbers of answers that came ahead and are closed. Frames on other connections may still name them.
+#[derive(Default)]
+struct Closed {
+    numbers: BTreeSet<u32>,
+    /// The ground side counts up, so all numbers up to this one have had their time.
+    up_to: u32,
+}
+
+impl Closed {
+    fn insert(&mut self, stream: u32) {
+        self.numbers.insert(stream);
+        if self.numbers.len() > CLOSED {
+            self.up_to = self.numbers.pop_first().unwrap_or(self.up_to);
+        }
+    }
+
+    fn contains(&self, stream: u32) -> bool {
+        stream <= self.up_to || self.numbers.contains(&stream)
     }
 }
 
@@ -96,6 +124,7 @@ impl Remote {
             outs,
             buffer_bytes,
             streams: RefCell::default(),
+            closed: RefCell::default(),
             next: Cell::new(1),
             held: Cell::new(0),
             permits: Arc::new(Semaphore::new(REQUESTS)),
@@ -131,6 +160,9 @@ impl Remote {
             let promise = state.promise.as_ref().filter(|_| !state.is_wanted && !state.is_dropped)?;
             match serves(promise, asked) {
                 Serves::Yes => Some((stream, BTreeSet::new())),
+                Serves::Unless(fields) if state.head.as_ref().is_some_and(|head| varies(head, &fields)) => {
+                    None
+                }
                 Serves::Unless(fields) => Some((stream, fields)),
                 Serves::No => None,
             }
@@ -141,14 +173,25 @@ impl Remote {
         found
     }
 
-    /// Claims a certain answer that is sent ahead; false if it was dropped.
-    fn claim_stream(&self, stream: u32) -> bool {
+    /// Claims a certain answer that is sent ahead; false if it was dropped or closed.
+    fn claim_stream(&self, stream: u32, class: usize) -> bool {
         let mut streams = self.streams.borrow_mut();
         // Its first bytes may come after this word, on another connection.
-        let state = streams.entry(stream).or_default();
+        let Some(state) = self.state_of_ahead(&mut streams, stream) else { return false };
+        state.class = class;
         let free = !state.is_wanted && !state.is_dropped;
         state.is_wanted |= free;
         free
+    }
+
+    /// The state of an answer that is sent ahead, which may be new; `None` if it is closed.
+    fn state_of_ahead<'a>(
+        &self,
+        streams: &'a mut BTreeMap<u32, Stream>,
+        stream: u32,
+    ) -> Option<&'a mut Stream> {
+        let is_closed = !streams.contains_key(&stream) && self.closed.borrow().contains(stream);
+        (!is_closed).then(|| streams.entry(stream).or_default())
     }
 
     /// Drops what was sent ahead for a user's earlier page.
@@ -170,12 +213,14 @@ impl Remote {
         let mut streams = self.streams.borrow_mut();
         let Some(state) = streams.get_mut(&stream).filter(|state| !state.is_dropped) else { return };
         state.is_dropped = true;
+        state.upload.notify_one();
         let ready: u64 = state.ready.drain(..).map(|bytes| bytes.len() as u64).sum();
-        let (class, is_over) = (state.class, state.is_over());
+        let (class, is_over, unused) = (state.class, state.is_over(), !state.is_wanted);
+        if !is_over || unused {
+            self.out(stream, class).put(&Frame::Cancel { stream, unused });
+        }
         if is_over {
             self.close(&mut streams, stream);
-        } else {
-            self.out(stream, class).put(&Frame::Cancel { stream });
         }
         drop(streams);
         self.passed_on(stream, class, ready);
@@ -184,7 +229,11 @@ impl Remote {
     /// Forgets a stream of which nothing follows; notes it if it came ahead for nobody.
     fn close(&self, streams: &mut BTreeMap<u32, Stream>, stream: u32) {
         if let Some(state) = streams.remove(&stream) {
+            state.upload.notify_one();
             self.note_unused(&state);
+            if stream.is_multiple_of(2) {
+                self.closed.borrow_mut().insert(stream);
+            }
         }
     }
 
@@ -223,10 +272,12 @@ impl Remote {
 
     fn data(&self, stream: u32, offset: u64, end: Option<End>, bytes: Bytes) -> Result<(), Malformed> {
         let mut streams = self.streams.borrow_mut();
-        if stream % 2 == 1 && !streams.contains_key(&stream) {
-            return Err(Malformed("stream of an answer"));
-        }
-        let state = streams.entry(stream).or_default();
+        let state = if stream.is_multiple_of(2) {
+            self.state_of_ahead(&mut streams, stream)
+        } else {
+            streams.get_mut(&stream)
+        };
+        let state = state.ok_or(Malformed("stream of an answer"))?;
         let length = bytes.len() as u64;
         let behind_end = state.end.is_some_and(|(last, _)| offset + length > last || end.is_some());
         if offset < state.next || behind_end || self.held.get() + length > self.buffer_bytes {
@@ -256,6 +307,7 @@ impl Remote {
             }
         }
         state.wake.notify_one();
+        state.upload.notify_one();
         let class = state.class;
         if state.is_dropped && state.is_over() {
             self.close(&mut streams, stream);
@@ -271,7 +323,7 @@ impl Remote {
         }
         let request = Request::take(request)?;
         let mut streams = self.streams.borrow_mut();
-        let state = streams.entry(stream).or_default();
+        let Some(state) = self.state_of_ahead(&mut streams, stream) else { return Ok(()) };
         state.class = self.class(*request.user.ip());
         state.promise = Some(request);
         state.promised = self.records.now();
@@ -323,8 +375,7 @@ impl Receiver for Remote {
             Frame::Credit { stream, bytes } => {
                 if let Some(state) = self.streams.borrow_mut().get_mut(&stream) {
                     state.credit = state.credit.saturating_add(bytes).min(BODY_WINDOW);
-                    state.wake.notify_waiters();
-                    state.wake.notify_one();
+                    state.upload.notify_one();
                 }
                 Ok(())
             }
@@ -333,16 +384,15 @@ impl Receiver for Remote {
     }
 
     fn ended(self: &Rc<Self>, reason: Option<String>) {
+        // This side is told to stop first, so the other one ends no connection that it still serves.
+        self.records.lost(reason.unwrap_or_else(|| "the ground side closed it".to_owned()));
         let mut streams = self.streams.borrow_mut();
-        let waited_for =
-            streams.values().any(|state| state.is_wanted && !state.is_dropped && !state.is_over());
-        let reason = reason.or(waited_for.then(|| "it was closed before its answers were whole".to_owned()));
-        reason.into_iter().for_each(|reason| self.records.lost(reason));
         // Every answer may have bytes on this connection.
         for state in streams.values_mut().filter(|state| !state.is_over()) {
             state.behind.clear();
             state.end = Some((state.next, End::Broken));
             state.wake.notify_one();
+            state.upload.notify_one();
         }
     }
 }

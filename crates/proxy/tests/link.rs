@@ -1,0 +1,93 @@
+//! Each side of the PEP alone: the test is the other side and chooses the order of frames.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::thread;
+use std::time::Duration;
+use support::link::*;
+use support::origin::{answer, answering, connect, get, with_length};
+use support::skips;
+
+#[test]
+fn a_promise_that_comes_behind_its_answer_holds_up_no_later_request() {
+    if skips() {
+        return;
+    }
+    let (_folder, _running, mut link, origin) = remote("http", |_, _| {});
+    let mut client = connect(origin);
+    client.write_all(get("/x").as_bytes()).unwrap();
+    let asked = link.next();
+    assert_eq!((asked.kind, asked.stream), (REQUEST, 1));
+    link.send(SERVE, 0, 1, &2_u32.to_be_bytes());
+    link.answer(2, WHOLE, 0, &[head(200, 1), b"a".to_vec()].concat());
+    assert_eq!(answer(&mut client).1, b"a");
+    // Frames of other connections may be late.
+    link.send(PROMISE, 0, 2, &asked.payload);
+    thread::sleep(Duration::from_millis(100));
+    client.write_all(get("/x").as_bytes()).unwrap();
+    assert_eq!(link.next_of(REQUEST).stream, 3);
+    link.send(SERVE, 0, 3, &2_u32.to_be_bytes());
+    assert_eq!(link.next_of(REQUEST).stream, 5, "it is asked for anew");
+    link.answer(5, WHOLE, 0, &[head(200, 1), b"b".to_vec()].concat());
+    assert_eq!(answer(&mut client).1, b"b");
+}
+
+#[test]
+fn an_answer_that_comes_before_its_requests_body_is_whole_reaches_the_browser() {
+    if skips() {
+        return;
+    }
+    let (_folder, _running, mut link, origin) = remote("http", |_, _| {});
+    let mut client = connect(origin);
+    let length = 100_000;
+    let request = format!("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {length}\r\n\r\n");
+    client.write_all(&[request.as_bytes(), &vec![0; length]].concat()).unwrap();
+    assert_eq!(link.next().kind, REQUEST);
+    let mut came = 0;
+    while came < 65_536 {
+        came += link.next_of(BODY).payload.len();
+    }
+    // The upload waits for credit now, as the answer's receiver waits for the answer.
+    for _ in 0..5 {
+        link.send(CREDIT, 0, 1, &1_u32.to_be_bytes());
+        assert_eq!(link.next_of(BODY).payload.len(), 1);
+    }
+    link.answer(1, 0, 0, &[head(413, 4), b"lar".to_vec()].concat());
+    let mut begun = Vec::new();
+    while !begun.ends_with(b"lar") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).expect("the answer's first bytes");
+        begun.push(byte[0]);
+    }
+}
+
+#[test]
+fn what_a_cancelled_answer_leaves_of_the_memory_is_offered_to_the_next() {
+    if skips() {
+        return;
+    }
+    // With 4 MiB an answer has about half of what others leave of 2 MiB.
+    const FIRST: usize = 1_000_000;
+    const SECOND: usize = 560_000;
+    let serve =
+        answering(|request| with_length(&vec![0; if request.contains("/first") { FIRST } else { SECOND }]));
+    let (_folder, _running, mut link, port) = ground(serve);
+    link.send(REQUEST, 0, 1, &request(port, "/first"));
+    thread::sleep(Duration::from_millis(500));
+    link.send(REQUEST, 0, 3, &request(port, "/second"));
+    thread::sleep(Duration::from_millis(500));
+    link.send(CANCEL, 0, 1, &[]);
+    // Nothing is passed on, so no credit frees memory.
+    let mut came = 0;
+    loop {
+        let frame = link.next_of(DATA);
+        if frame.stream == 3 {
+            came += frame.payload.len() - 5;
+            if frame.flags == WHOLE {
+                break;
+            }
+        }
+    }
+    assert!(came > SECOND);
+}
