@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::thread;
 use std::time::Duration;
 use support::link::*;
@@ -60,6 +60,21 @@ fn an_answer_that_comes_before_its_requests_body_is_whole_reaches_the_browser() 
         client.read_exact(&mut byte).expect("the answer's first bytes");
         begun.push(byte[0]);
     }
+}
+
+#[test]
+fn a_side_that_stops_resets_its_connection_with_the_other() {
+    if skips() {
+        return;
+    }
+    let (_folder, running, mut link, _) = remote("http", |_, _| {});
+    running.stop();
+    assert_eq!(link.error(), ErrorKind::ConnectionReset);
+    let (_folder, running, mut link, port) = ground(answering(|_| with_length(b"")));
+    link.send(REQUEST, 0, 1, &request(port, "/"));
+    while link.next().flags != WHOLE {}
+    running.stop();
+    assert_eq!(link.error(), ErrorKind::ConnectionReset);
 }
 
 #[test]

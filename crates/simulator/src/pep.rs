@@ -19,6 +19,8 @@
 //!   are established waits.
 //! - DEVIATION: the remote side hands an asked answer on as it comes, and counts it as gone.
 //! - DEVIATION: credits of the receiver, which bound what each side holds, take no bytes on the inner connections.
+//! - DEVIATION: an origin has at most 32 connections. The testbed's proxy bounds what it fetches ahead so, and asks at
+//!   once what browsers ask for.
 //! - DEVIATION: what was fetched ahead serves the browser's request in any case. The testbed's proxy compares the fields
 //!   of the two requests that it was chosen by.
 

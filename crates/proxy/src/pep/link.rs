@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 use wirepaint_observed_sockets::Socket;
 
@@ -76,7 +76,7 @@ pub trait Receiver {
 /// Serves a connection until its end, then resets it: `socket` resets when it is closed. `arrived` holds bytes that
 /// have been read already. With `bounded` the kernel holds few unsent bytes.
 pub async fn serve<R: Receiver>(
-    stream: TcpStream,
+    mut stream: TcpStream,
     socket: Rc<Socket>,
     out: Rc<Out>,
     arrived: BytesMut,
@@ -84,7 +84,8 @@ pub async fn serve<R: Receiver>(
     receiver: Rc<R>,
     records: Rc<Records>,
 ) {
-    let (from, to) = stream.into_split();
+    // Owned halves would end it with a FIN when they are dropped.
+    let (from, to) = stream.split();
     let bounded = bounded.then(|| socket.clone());
     let reason = tokio::select! {
         reason = read(from, arrived, out.id, &receiver, &records) => reason,
@@ -96,7 +97,7 @@ pub async fn serve<R: Receiver>(
 }
 
 async fn read<R: Receiver>(
-    mut from: OwnedReadHalf,
+    mut from: ReadHalf<'_>,
     mut arrived: BytesMut,
     id: ConnectionId,
     receiver: &Rc<R>,
@@ -129,7 +130,7 @@ fn reason(error: io::Error) -> Option<String> {
 }
 
 async fn write<R: Receiver>(
-    to: OwnedWriteHalf,
+    to: WriteHalf<'_>,
     out: &Out,
     bounded: Option<Rc<Socket>>,
     receiver: &Rc<R>,

@@ -47,6 +47,11 @@ impl Link {
         self.send(DATA, flags, stream, &[&offset[3..], bytes].concat());
     }
 
+    /// How it ends behind the last frame; panics if that is in order.
+    pub fn error(&mut self) -> std::io::ErrorKind {
+        self.0.read(&mut [0]).unwrap_err().kind()
+    }
+
     /// The next frame; panics if none comes.
     pub fn next(&mut self) -> Frame {
         let mut head = [0; 9];
