@@ -83,6 +83,7 @@ def run(
     """
     from wirepaint import rehearsal
     from wirepaint.evaluation import plan
+    from wirepaint.metrics import Keeper
     from wirepaint.results import manifest
     from wirepaint.runners import backends, pool
     from wirepaint.runners.progress import on_stderr
@@ -96,18 +97,20 @@ def run(
         say(note)
     if any(len(one.users) > 1 for one in planned.runs):
         at_once.check(planned.runs)
-    tally = pool.carry_out(
-        planned,
-        folder,
-        backends.named(
-            planned.resolved["backend"],
-            captures=planned.resolved["capture"] is not None,
-            iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
-        ),
-        on_stderr(),
-        _narrow_enough(),
-        cannot_count=planned.cannot_count,
-    )
+    with Keeper(folder) as keeper:
+        tally = pool.carry_out(
+            planned,
+            folder,
+            backends.named(
+                planned.resolved["backend"],
+                captures=planned.resolved["capture"] is not None,
+                iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
+            ),
+            on_stderr(),
+            _narrow_enough(),
+            cannot_count=planned.cannot_count,
+            ended=keeper.add,
+        )
     if json:
         print_json({"results": str(folder), **vars(tally)})
     elif planned.resolved["backend"] == "both":
@@ -175,9 +178,10 @@ def repeat(
 @app.command
 def compare(
     results: Path,
+    candidate: Path | None = None,
     /,
     *,
-    factor: str = "congestion",
+    factor: str | None = None,
     metric: Annotated[list[str] | None, Parameter(negative="")] = None,
     baseline: str | None = None,
     margin: float = 0.02,
@@ -185,14 +189,16 @@ def compare(
     suspect: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
-    """Compare the values of one axis: difference, confidence interval, p, verdict.
+    """Compare the values of one axis, or two results folders: difference, confidence interval, p, verdict.
 
     Parameters
     ----------
     results
         Results folder.
+    candidate
+        Results folder that is compared with RESULTS, such as this week's pages with last week's.
     factor
-        Axis to compare: congestion, network, http, initial_window, ...
+        Axis to compare: congestion (when left out), network, http, initial_window, ...
     metric
         Metric to compare, or all; may be given again. The main ones when left out.
     baseline
@@ -208,15 +214,19 @@ def compare(
     """
     from wirepaint.statistics.compare import command
 
+    for option, given in (("--factor", factor), ("--baseline", baseline)):
+        if candidate is not None and given is not None:
+            raise UsageError(option, given, "no such option with two results folders: they are compared")
     command(
         results,
-        factor,
+        factor or "congestion",
         json,
         metric=metric,
         baseline=baseline,
         margin=margin,
         by_page=by_page,
         suspect=suspect,
+        candidate=candidate,
     )
 
 

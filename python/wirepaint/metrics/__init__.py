@@ -6,13 +6,18 @@ machinery:
 
 ``_metric``     what a metric declares, and the decorator
 ``_registry``   finds the files; computes all of them for one run
+``_computing``  the metrics of many runs as rows
+``_kept``       computed once for each run, and kept in the results folder
+``_facts``      what is kept of each run beside metrics
 ``_table``      one row per run of a whole evaluation; distributions over all of its runs
-``_page``, ``_receiving``, ``_bottleneck``   readings that several metrics share
+``_page``, ``_visits``, ``_receiving``, ``_bottleneck``   readings that several metrics share
 
 Start with :func:`table`. If a trace does not determine a metric, it is null with a reason, never a guess.
 """
 
+from wirepaint.metrics._facts import facts
 from wirepaint.metrics._flow import group
+from wirepaint.metrics._kept import Keeper
 from wirepaint.metrics._metric import (
     OF_VISITS,
     Frame,
@@ -25,12 +30,14 @@ from wirepaint.metrics._metric import (
     of_visit,
 )
 from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, all_flows, apart, distribution, hosts, levels, table
+from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, table
+from wirepaint.metrics._visits import hosts
 
 __all__ = [
     "AXES",
     "OF_VISITS",
     "Frame",
+    "Keeper",
     "Metric",
     "Missing",
     "Reading",
@@ -39,6 +46,7 @@ __all__ = [
     "apart",
     "compute",
     "distribution",
+    "facts",
     "get",
     "group",
     "group_of",

@@ -409,11 +409,12 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
     of_visits = evidence.every_run.filter(~pl.col("of_flows"))
     middle = of_visits.group_by("run_key").agg(pl.col("page_load_time", "first_contentful_paint").median())
     values = {row["run_key"]: row for row in middle.iter_rows(named=True)}
+    facts = {row["run_key"]: row for row in metrics.facts(results).iter_rows(named=True)}
     for row in results.runs().iter_rows(named=True):
-        key, done = row["run_key"], row["state"] == "done"
+        key = row["run_key"]
         value = values.get(key, {})
-        host = next(results.trace(key, "host").iter_rows(named=True), {}) if done else {}
-        started = next(iter(results.trace(key, "run")["started_unix"]), None) if done else None
+        host = facts.get(key, {})
+        started = host.get("started_unix")
         reasons = [words.reason(entry) for entry in json.loads(row["reasons"] or "[]")]
         if row["cause"]:
             reasons.append(f"{row['cause']}.")
@@ -440,9 +441,8 @@ def state_of(row: dict[str, Any]) -> str:
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:
     """Kernel settings with their runs: "all runs", or the number of runs and an example."""
     groups: dict[str, list[str]] = {}
-    for key in results.runs("done")["run_key"]:
-        for text in results.trace(key, "run")["sysctls"].drop_nulls():
-            groups.setdefault(text, []).append(key)
+    for key, text in metrics.facts(results).select("run_key", "sysctls").drop_nulls().iter_rows():
+        groups.setdefault(text, []).append(key)
     shown = []
     for text, keys in groups.items():
         name = "all runs" if len(groups) == 1 else f"{words.count(len(keys), 'run')}, such as {keys[0]}"

@@ -30,7 +30,7 @@ from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
-from wirepaint.runners.contract import Backend, Job, NarrowEnough, Progress, Session, Tally
+from wirepaint.runners.contract import Backend, Ended, Job, NarrowEnough, Progress, Session, Tally
 from wirepaint.runners.signals import Signals
 
 RETRIES = 2
@@ -46,11 +46,13 @@ def carry_out(
     progress: Progress,
     narrow_enough: NarrowEnough | None = None,
     cannot_count: Mapping[str, str] | None = None,
+    ended: Ended | None = None,
 ) -> Tally:
     """Carries out the runs of a plan that are not yet done and returns the state of all its runs.
 
     ``backends`` take their runs one after the other, in their order. ``cannot_count`` gives, by page name,
-    why no visit of the page would count: its visits are skipped.
+    why no visit of the page would count: its visits are skipped. ``ended`` is told of each run that has a
+    result.
 
     Raises ``Incomplete`` when stopped (finished runs are kept), ``UsageError`` when the folder
     belongs to another evaluation, ``Refused`` when the data plane refuses a part that is not the page's,
@@ -64,7 +66,7 @@ def carry_out(
         stack.callback(progress.close)
         bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
         with store.mishaps():
-            return _Pool(plan, store, progress, narrow_enough, bad_pages).carry_out(sessions)
+            return _Pool(store.plan, store, progress, narrow_enough, bad_pages, ended).carry_out(sessions)
 
 
 class Again(Enum):
@@ -82,10 +84,11 @@ class _Pool:
         progress: Progress,
         narrow_enough: NarrowEnough | None,
         bad_pages: BadPages,
+        told: Ended | None,
     ) -> None:
         self._plan, self._store = plan, store
         self._progress, self._narrow_enough = progress, narrow_enough
-        self._bad_pages = bad_pages
+        self._bad_pages, self._told = bad_pages, told
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
         self._calibrations: dict[str, dict[str, Any]] = {}
@@ -240,7 +243,9 @@ class _Pool:
 
     def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome) -> None:
         """Stores a run's result and learns from it."""
-        self._store.done(run.key, attempt, outcome)
+        kept = self._store.done(run.key, attempt, outcome)
+        if self._told:
+            self._told(run.key, kept.digests, kept.folder)
         if outcome.verdict != "valid":
             self._progress.note(f"{run.key}: {outcome.verdict}, {in_words(outcome.reasons)}")
         self._learn(run, outcome)

@@ -124,13 +124,19 @@ def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
 
 
 def read(
-    results: Results, simulated: Results | None = None, verdicts: Sequence[str] = ("valid",)
+    results: Results,
+    simulated: Results | None = None,
+    verdicts: Sequence[str] = ("valid",),
+    metrics: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """The table for :func:`agree`, from one folder with both back ends. If ``simulated`` is given, the
-    simulator's runs come from there: the same pages and conditions simulated again."""
+    """The table of ``metrics`` for :func:`agree`, from one folder with both back ends.
+
+    If ``simulated`` is given, the simulator's runs come from there: the same pages and conditions simulated
+    again.
+    """
 
     def table(of: Results) -> pl.DataFrame:
-        return losses.with_timeouts(of, measured.table(of, verdicts))
+        return losses.with_timeouts(of, measured.table(of, verdicts, metrics))
 
     return _replaced(table(results), table(simulated) if simulated else None)
 
@@ -256,10 +262,10 @@ def command(
     results = Results.open(folder)
     again = Results.open(simulated) if simulated else None
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    frame, lost = read(results, again, verdicts), ended(results, again, verdicts)
     if metric and "all" in metric:
         metric = [name for name, each in measured.registry().items() if not each.label]
     names = list(metric or headline(results))
+    frame, lost = read(results, again, verdicts, names), ended(results, again, verdicts)
     found = agree(frame, names)
     if json:
         points = {row.metric: pairs(frame, measured.get(row.metric)).to_dicts() for row in found}

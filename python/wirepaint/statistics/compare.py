@@ -15,7 +15,7 @@ import polars as pl
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
-from wirepaint.statistics import losses, ranks
+from wirepaint.statistics import folders, losses, ranks
 from wirepaint.statistics.comparison import Comparison, Level
 from wirepaint.statistics.intervals import Interval, mean, median
 from wirepaint.statistics.losses import Losses
@@ -47,7 +47,7 @@ def compare(
     single pages. Measured and simulated rows are always separate families.
     """
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
-    axes = [axis for axis in measured.AXES if axis in frame.columns]
+    axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in axes or factor == "page":
         raise UsageError("factor", repr(factor), ", ".join(axis for axis in axes if axis != "page"))
     frame = frame.with_columns(pl.col(axes).cast(pl.String))
@@ -60,10 +60,13 @@ def compare(
     if not 0 <= margin < 1:
         raise UsageError("margin", f"{margin:g}", "a share from 0 to less than 1")
     first = baseline or levels[0]
+    # A back end or network without a visit that counts still tells the others apart.
+    of_axes = [frame] if visits is None else [frame, visits]
     others = [
         axis
         for axis in axes
-        if axis not in (factor, "page") and (axis == "network" or frame[axis].n_unique() > 1)
+        if axis not in (factor, "page")
+        and (axis == "network" or max(part[axis].n_unique() for part in of_axes if axis in part.columns) > 1)
     ]
     others.sort(key=lambda axis: axis != "network")
     ends = _ends(visits, factor, others) if visits is not None else None
@@ -314,7 +317,8 @@ def compare_results(
     if baseline is None and factor in measured.AXES:
         baseline = measured.levels(results, factor)[0]
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    frame = measured.table(results, verdicts)
+    asked = metrics or headline(results)
+    frame = measured.table(results, verdicts, asked)
     if frame.is_empty():
         counted = results.runs("done").group_by("verdict").len().sort("verdict").iter_rows()
         found = ", ".join(f"{n} {verdict}" for verdict, n in counted) or "no run"
@@ -324,12 +328,36 @@ def compare_results(
     return compare(
         losses.with_timeouts(results, frame),
         factor,
-        metrics or headline(results),
+        asked,
         baseline,
         margin=margin,
         by_page=by_page,
         visits=losses.visits(results, verdicts),
     )
+
+
+def compare_folders(
+    base: Results,
+    candidate: Results,
+    metrics: Sequence[str] | None = None,
+    *,
+    margin: float = MARGIN,
+    by_page: bool = True,
+    suspect: bool = False,
+) -> tuple[list[Comparison], folders.Pair]:
+    """:func:`compare` of two results folders: their pages under equal conditions.
+
+    ``metrics`` as in :func:`compare_results`; by default those of ``base``.
+    """
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    asked = list(metrics or headline(base))
+    if "all" in asked:
+        asked = [name for name, metric in measured.registry().items() if not metric.label]
+    pair = folders.read(base, candidate, asked, verdicts)
+    rows = compare(
+        pair.table, folders.FOLDER, asked, pair.base, margin=margin, by_page=by_page, visits=pair.visits
+    )
+    return rows, pair
 
 
 def command(
@@ -342,16 +370,28 @@ def command(
     margin: float = MARGIN,
     by_page: bool = False,
     suspect: bool = False,
+    candidate: Path | None = None,
 ) -> None:
-    """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout."""
+    """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout.
+
+    With ``candidate`` that results folder is compared with the first one.
+    """
     from wirepaint.statistics import terminal
 
     results = Results.open(results_dir)
-    rows = compare_results(
-        results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
-    )
-    verdicts = ("valid", "suspect") if suspect else ("valid",)
-    lost = losses.by_level(losses.visits(results, verdicts), factor, measured.levels(results, factor))
+    notes: list[str] = []
+    if candidate is not None:
+        rows, pair = compare_folders(
+            results, Results.open(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
+        )
+        factor, notes = folders.FOLDER, pair.notes
+        lost = losses.by_level(pair.visits, factor, (pair.base, pair.candidate))
+    else:
+        rows = compare_results(
+            results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
+        )
+        verdicts = ("valid", "suspect") if suspect else ("valid",)
+        lost = losses.by_level(losses.visits(results, verdicts), factor, measured.levels(results, factor))
     compared = {row.metric for row in rows}
     without = [
         name
@@ -366,8 +406,9 @@ def command(
             "losses": [level.as_dict() for level in lost],
             "without_values": without,
             "cannot_count": results.cannot_count(),
+            "notes": notes,
             "fidelity": results.fidelity(),
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        terminal.show(rows, without, results.cannot_count(), results.fidelity(), lost)
+        terminal.show(rows, without, results.cannot_count(), results.fidelity(), lost, notes)

@@ -26,13 +26,14 @@ def show(
     cannot_count: Mapping[str, str] | None = None,
     fidelity: str | None = None,
     lost: Sequence[Losses] = (),
+    notes: Sequence[str] = (),
     file: TextIO | None = None,
 ) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
     ``without`` names the requested metrics without values to compare, ``cannot_count`` the reasons for
     skipped visits by page, ``fidelity`` describes the simulator's error on the pages, ``lost`` how
-    the visits of each level ended.
+    the visits of each level ended, ``notes`` what differs between two compared folders.
     """
     out = file or sys.stdout
     console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False)
@@ -53,6 +54,8 @@ def show(
     if comparisons:
         for level in lost:
             console.print(level.sentence, markup=False)
+    for said in notes:
+        console.print(f"! {said}", markup=False)
     for said in shared.sentences(comparisons):
         console.print(said, markup=False)
     if without:
