@@ -58,6 +58,7 @@ def run(
     backend: str | None = None,
     congestion: Annotated[list[str] | None, Parameter(negative="")] = None,
     rehearse: bool = True,
+    until: Literal["decided"] | None = None,
     trust: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
@@ -76,6 +77,8 @@ def run(
         own; may be given again to compare several: --congestion cubic --congestion ./mine.c
     rehearse
         Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
+    until
+        Go on visiting until each primary comparison is decided, or 64 visits are made: --until decided
     trust
         Compile and run the C files that the evaluation file names, without asking.
     json
@@ -92,7 +95,9 @@ def run(
     folder = output or Path("results") / file.name.removesuffix(".toml")
     rehearsing = partial(rehearsal.ensure, say=say, begun_with=manifest.pages(folder)) if rehearse else None
     trusted = (lambda _: True) if trust else partial(_agreed, file)
-    planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted)
+    planned = plan(
+        file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted, until=until
+    )
     for note in planned.notes:
         say(note)
     if any(len(one.users) > 1 for one in planned.runs):
@@ -110,6 +115,7 @@ def run(
             _narrow_enough(),
             cannot_count=planned.cannot_count,
             ended=keeper.add,
+            decided=_decided(planned.resolved["primary"]),
         )
     if json:
         print_json({"results": str(folder), **vars(tally)})
@@ -593,6 +599,16 @@ def _in_words(tally: Tally) -> str:
 
 def _number(count: int, of: str) -> str:
     return f"{count} {of}" if count == 1 else f"{count} {of}s"
+
+
+def _decided(primary: Sequence[str] | None) -> Any:
+    """How results are judged; raises UsageError if a primary metric is none."""
+    from wirepaint import metrics
+    from wirepaint.statistics.compare import all_decided
+
+    for name in primary or ():
+        metrics.get(name)
+    return all_decided
 
 
 def _narrow_enough() -> Any:

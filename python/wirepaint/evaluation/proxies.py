@@ -78,7 +78,9 @@ class PepTable(_Table):
     """What it fetches before the browser asks: what HTML and CSS name, and what the rehearsals asked for."""
     buffer: _size("1 MiB", "1024 MiB") = 64 * _MIB  # type: ignore[valid-type]
     """Most bytes of answers that each side holds."""
-    rate: Annotated[quantities.Rate, quantities.between("1 kbit/s", "100 Gbit/s", quantities.rate)] | None = None
+    rate: Annotated[quantities.Rate, quantities.between("1 kbit/s", "100 Gbit/s", quantities.rate)] | None = (
+        None
+    )
     """At which it sends answers down the link. At the link's own rate what waits does so in the proxy, where users
     take turns, and not in the link's queue. None for what its connections take."""
 

@@ -80,7 +80,8 @@ VERDICTS = {
     "lower": "lower, and by more than chance explains; neither direction is better",
     "higher": "higher, and by more than chance explains; neither direction is better",
     "same": "the whole interval lies within the margin: no difference that matters",
-    "undecided": "the visits do not tell: neither a difference nor sameness is shown",
+    "mixed": "the pages disagree: no word holds for all of them",
+    "too few visits": "neither a difference nor sameness is shown; more visits may show one",
 }
 
 RUN_VERDICTS = {

@@ -15,6 +15,8 @@ from wirepaint.evaluation.network import Network
 from wirepaint.results.outcome import Outcome
 
 NarrowEnough = Callable[[list[float], float], bool]
+Decided = Callable[[Path, str], bool]
+"""Whether the results in a folder decide all that was asked of a back end."""
 Interruptible = Callable[[], AbstractContextManager[None]]
 Calibration = dict[str, Any]
 Ended = Callable[[str, Mapping[str, str], Path], None]

@@ -9,7 +9,7 @@ over its visits on each back end. Over the points:
 - *relative error* of a point: (simulator - testbed) / testbed. Median and 90th percentile of its absolute
   value, and its signed median, the bias.
 - *direction*: the differences between two levels of a compared axis that the testbed decided
-  (its 95 % interval has one sign); the share of them in which the simulator's difference has that sign.
+  (p at most 0.05, uncorrected); the share of them in which the simulator's difference has that sign.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from scipy import stats
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
+from wirepaint.evaluation.visits import SIGNIFICANCE
 from wirepaint.results import Results
 from wirepaint.statistics import losses
 from wirepaint.statistics.compare import compare, headline
@@ -243,11 +244,10 @@ def _key(row: Comparison) -> tuple[Any, ...]:
 
 
 def _sign(row: Comparison) -> int:
-    """1 or -1 if the interval of the shift has one sign, else 0."""
-    low, high = row.shift.low, row.shift.high
-    if low is None or high is None or low <= 0 <= high:
+    """1 or -1 by the direction of a difference that its test finds by itself, else 0."""
+    if row.p > SIGNIFICANCE or row.shift.value == 0:
         return 0
-    return 1 if low > 0 else -1
+    return 1 if row.shift.value > 0 else -1
 
 
 def command(
