@@ -136,6 +136,12 @@ def level(value: str | Sequence[str]) -> str:
     return value if isinstance(value, str) else "+".join(value)
 
 
+def words(level: str) -> str:
+    """A level as people read it: "no proxy", "split proxy"; a proxy of the user's has its own name."""
+    usual = {NONE: "no proxy", "split": "split proxy", "pep": "PEP"}
+    return " + ".join(usual.get(name, name) for name in level.split("+"))
+
+
 def resolve(
     values: Sequence[str | Sequence[str]],
     tables: Sequence[ProxyTable],
