@@ -40,8 +40,6 @@ FIGURES = (
 )
 """Figures that show one thing for the whole evaluation, in the order of the FLD paper."""
 AGREEMENT = "agreement"
-MOST_PACKED = 1_800_000
-"""Limit for packed visits in characters; further visits are left out."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +106,6 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Visits:
-    """The visits of the waterfall: an index and the packed traces; ``left_out`` visits did not fit."""
-
-    index: list[dict[str, Any]]
-    packed: list[str]
-    left_out: int
-
-
-@dataclass(frozen=True)
 class Run:
     """A row of the table of runs."""
 
@@ -175,7 +164,7 @@ class Report:
     agreement: list[agreement.Agreement]
     """Agreement of the simulator with the testbed, by metric; empty without both."""
     agreement_figure: Drawn | None
-    visits: Visits
+    visits: visits.Visits
     calibrations: dict[str, dict[str, Any]]
     runs: list[Run]
     sysctls: list[tuple[str, dict[str, str]]]
@@ -380,22 +369,17 @@ def agreements(evidence: Evidence) -> list[agreement.Agreement]:
     return agreement.agree(losses.with_timeouts(evidence.results, evidence.table), headline(evidence.results))
 
 
-def shown_visits(evidence: Evidence) -> Visits:
+def shown_visits(evidence: Evidence) -> visits.Visits:
     """The chosen visits, packed, as many as fit."""
-    index: list[dict[str, Any]] = []
-    packed: list[str] = []
-    left_out = 0
-    for choice in visits.choose(evidence.every_run, evidence.verdicts, "page_load_time"):
-        shown = visits.visit(evidence.results, choice)
-        text = visits.pack(shown) if shown else ""
-        if not shown or sum(map(len, packed)) + len(text) > MOST_PACKED:
-            left_out += 1
-            continue
+
+    def shown_as(choice: visits.Choice) -> tuple[str, int]:
+        split_by = [*evidence.condition_axes, evidence.factor]
+        varying = [str(choice.levels[axis]) for axis in split_by if axis != "user_agent"]
         level = str(choice.levels[evidence.factor])
-        number = evidence.series.index(level) % figures.MOST_SERIES + 1
-        index.append(choice.entry() | {"id": f"visit-{len(packed)}", "series": number})
-        packed.append(text)
-    return Visits(index, packed, left_out)
+        return " / ".join(varying) or level, evidence.series.index(level) % figures.MOST_SERIES + 1
+
+    chosen = visits.choose(evidence.every_run, evidence.verdicts, "page_load_time")
+    return visits.embedded(evidence.results, chosen, shown_as)
 
 
 def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,21 @@ from wirepaint.report import words
 from wirepaint.report.gather import drawings, gather
 from wirepaint.results import Results, names
 
-SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "report.js")
+STYLES = ("report.css", "visits.css")
+SCRIPTS = (
+    "draw.js",
+    "visit.js",
+    "timeline.js",
+    "rows.js",
+    "plots.js",
+    "details.js",
+    "pane.js",
+    "difference.js",
+    "waterfall.js",
+    "film.js",
+    "report.js",
+)
+"""In the order of their use: each one uses only those before it."""
 
 
 def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: bool = False) -> Path:
@@ -64,7 +78,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {
-        "style": _static("report.css"),
+        "style": Markup("\n").join(_static(name) for name in STYLES),
         "scripts": [_static(name) for name in SCRIPTS],
         "words": words,
     }
