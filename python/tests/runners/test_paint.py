@@ -38,6 +38,13 @@ def test_a_page_that_is_complete_at_its_first_paint_has_that_time_as_speed_index
     assert paint.last_change(paint.visual_progress(frames)) == 2.3
 
 
+def test_the_screen_before_the_navigation_is_what_progress_is_measured_from() -> None:
+    frames = paint.since([frame(0.2, 0), frame(0.5, 0), frame(1.3, 0.5), frame(1.6, 1)], 1.0)
+    assert paint.visual_progress(frames) == [(1.0, 0.0), (1.3, 0.5), (1.6, 1.0)]
+    assert paint.speed_index(paint.visual_progress(frames), 1.0) == pytest.approx(300 + 0.5 * 300)
+    assert [one.time for one in paint.since([frame(1.3, 1)], 1.0)] == [1.3]
+
+
 def test_a_flash_of_another_colour_is_no_progress() -> None:
     frames = [frame(0, 0), frame(1, 1, (255, 0, 0)), frame(2, 1, (0, 0, 255))]
     shares = [share for _, share in paint.visual_progress(frames)]

@@ -198,7 +198,7 @@ class _Browser(Watching):
         first = self._exchanges.all[0].discovered
         # A redirect by script or meta tag begins a second document; the visit began with the first.
         start = min(navigation_start, first)
-        frames = [frame for frame in self._frames if frame.time >= start]
+        frames = paint.since(self._frames, start)
         progress = paint.visual_progress(frames)
         last_frame = paint.last_change(progress)
         lcp, largest_url = self._lcp.get(self._frame, (None, None))

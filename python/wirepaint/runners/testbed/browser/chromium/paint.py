@@ -94,6 +94,16 @@ class Frame:
     data: str
 
 
+def since(frames: Sequence[Frame], start: float) -> list[Frame]:
+    """The frames from ``start`` on; the picture that the screen showed before is the first of them.
+
+    Without it the first paint would be the picture that progress is measured from.
+    """
+    before = [frame for frame in frames if frame.time < start]
+    shown = [Frame(start, before[-1].data)] if before else []
+    return shown + [frame for frame in frames if frame.time >= start]
+
+
 def visual_progress(frames: Sequence[Frame]) -> list[tuple[float, float]]:
     """(time, share of the final picture that is visible) of each frame.
 
