@@ -161,6 +161,22 @@ def test_milestones_come_in_their_order_on_the_monotonic_clock() -> None:
     assert seen.speed_index is not None and 0 < seen.speed_index < (after - before) / 1e6
 
 
+def test_frames_and_cpu_time_of_a_visit_are_kept() -> None:
+    page = html("<h1>Hello</h1><img src=a.png width=200 height=200>")
+    with Server({"/": page, "/a.png": ("image/png", PNG)}) as server:
+        seen = load(server)
+    times = [frame.time for frame in seen.frames]
+    assert times == sorted(times)
+    assert times[0] == seen.navigation_start, "the blank screen before the navigation"
+    assert times[-1] <= seen.ended
+    assert (seen.frames[0].progress, seen.frames[-1].progress) == (0.0, 1.0)
+    assert seen.frames[1].time >= (seen.first_paint or 0) - 20_000_000
+    assert seen.frames[0].picture is not None
+    spent = [cpu_s for _, cpu_s in seen.cpu_samples]
+    assert seen.cpu_samples[0][0] < seen.load_event
+    assert 0 < spent[0] <= spent[-1] <= seen.cpu_s
+
+
 def test_the_view_port_is_complete_when_its_last_picture_is_painted_not_when_it_is_loaded() -> None:
     def late(handler: BaseHTTPRequestHandler) -> None:
         time.sleep(0.4)

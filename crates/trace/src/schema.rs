@@ -352,6 +352,17 @@ tables! {
         read: ns "its last byte was read; of an exchange, that of the answer",
         bytes: bytes "bytes of the message; of an exchange, those of the answer",
     }
+    Frame "frame": "a change of what the screen showed, from the browser's screencast" {
+        visit: count "number of the visit in the run",
+        time: ns "time of the frame",
+        progress: share "share of the final picture that it shows, by histograms",
+        picture: text "base64 of a WebP; null for frames that were thinned out",
+    }
+    Cpu "cpu": "a sample of the CPU time that a visit's browser used" {
+        visit: count "number of the visit in the run",
+        time: ns "time of the sample",
+        browser: seconds "CPU time of all processes of the browser so far",
+    }
     Host "host": "the machine while the run ran" {
         cpu_browser: seconds "CPU time of the browser's processes",
         cpu_server: seconds "CPU time of the replay server",

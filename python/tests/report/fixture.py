@@ -5,10 +5,14 @@ Everything goes through the product's own plan and store; only the loads are mad
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+from PIL import Image, ImageDraw
 
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.evaluation import congestion as congestions
@@ -78,6 +82,7 @@ def write_results(
                 continue
             reasons = flaw(number, run.congestion.label) if flaws else []
             outcome = write_run(target, number, run, pages[run.page_name], reasons)
+            describe_run(target, pages[run.page_name], hostile)
             store.done(run.key, attempt, outcome)
         for name, path in NETWORKS.items():
             store.keep_calibration(name, calibration(name, path))
@@ -124,13 +129,58 @@ def write_run(
         "server_initial_window": 10,
     }  # fmt: skip
     write_table(folder, "run", [identity])
-    write_table(folder, "page", [page_row(run, resources, load, objects, last)])
+    page = page_row(run, resources, load, objects, last)
+    write_table(folder, "page", [page])
+    for table, rows in screen_tables(page).items():
+        write_table(folder, table, rows)
     write_table(folder, "object", objects)
     write_table(folder, "connection", connection_rows(load, congestion))
     write_table(folder, "host", [host_row(load, last)])
     for table in ("chunk", "tcp", "link"):
         write_table(folder, table, load.tables[table])
     return Outcome(verdict, reasons, last + 500 * MS)
+
+
+def describe_run(folder: Path, resources: list[Resource], hostile: str) -> None:
+    """Writes the part of the run description that the report reads: the recorded headers."""
+    responses = [
+        {
+            "method": "GET",
+            "url": one.url,
+            "headers": [
+                ["content-type", f"x-{one.type}/y"],
+                ["x-wirepaint-pad", "0" * 900],
+                ["etag", f'"{n}{hostile}"'],
+            ],
+        }
+        for n, one in enumerate(resources)
+    ]
+    (folder / "run.json").write_text(json.dumps({"sites": {"page": {"responses": responses}}}), "utf-8")
+
+
+def screen_tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Five frames from first paint to load event, the second without a picture; a core half busy."""
+    first, last = page["first_paint"], page["load_event"]
+    frames = [
+        {
+            "time": first + (last - first) * n // 4,
+            "progress": n / 4,
+            "picture": None if n == 1 else picture(n),
+        }
+        for n in range(5)
+    ]
+    busy = [{"time": time, "browser": time / 2e9} for time in range(page["navigation_start"], last, 50 * MS)]
+    return {"frame": frames, "cpu": busy}
+
+
+def picture(filled: int) -> str:
+    """A small picture with ``filled`` boxes."""
+    image = Image.new("RGB", (64, 40), "white")
+    for n in range(filled):
+        ImageDraw.Draw(image).rectangle((4 + 15 * n, 4, 15 + 15 * n, 36), fill=(40, 90, 40 + 40 * n))
+    data = io.BytesIO()
+    image.save(data, "WEBP")
+    return base64.b64encode(data.getvalue()).decode()
 
 
 def page_row(

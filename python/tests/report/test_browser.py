@@ -4,52 +4,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SHELL = Path("/usr/lib/chromium/chromium-headless-shell")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+from report.opened import SHELL, Shown
+
 pytestmark = pytest.mark.skipif(not SHELL.exists(), reason=f"{SHELL} is missing")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=SHELL, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Shown:
-    """An opened report, with all complaints and requests of the browser."""
-
-    def __init__(self, browser: Any, page: Path, **options: Any) -> None:
-        self.page = browser.new_page(**{"viewport": {"width": 1280, "height": 1000}, **options})
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(page.as_uri())
-        for n in range(2):
-            self.pane(n).locator(".rows .bar").first.wait_for()
-
-    def pane(self, n: int) -> Any:
-        return self.page.locator(".pane").nth(n)
-
-    def point(self, n: int, row: int, x: int) -> tuple[float, float]:
-        """The middle of a row of the waterfall, ``x`` pixels from its left edge."""
-        rows = self.pane(n).locator(".rows")
-        rows.scroll_into_view_if_needed()
-        box = rows.bounding_box()
-        return box["x"] + x, box["y"] + 15 * row + 7
-
-    def choose(self, part: str, value: str, pane: int | None = None) -> None:
-        place = self.page.locator("#board > .controls") if pane is None else self.pane(pane)
-        place.locator(f'[data-part="{part}"]').select_option(value)
 
 
 def different_lines(png: bytes) -> int:
@@ -96,7 +58,12 @@ def test_a_page_and_a_scenario_can_be_chosen(shown: Shown) -> None:
     shown.choose("page", "news-front")
     shown.choose("scenario", "3g-fld-h2", pane=1)
     shown.page.locator('.pane[data-ready^="3g-fld-h2.user.news-front"]').wait_for()
-    assert shown.pane(1).locator(".bar").count() == 118
+    rows = shown.pane(1).locator(".rows")
+    rows.focus()
+    shown.page.keyboard.press("End")
+    assert rows.locator(".back.selected").get_attribute("data-row") == "117"
+    assert rows.locator(".bar").count() < 60  # only those in sight are in the document
+    shown.page.keyboard.press("Home")
 
 
 def test_a_click_on_a_row_shows_the_window_of_its_connection_in_both_panes(shown: Shown) -> None:

@@ -18,7 +18,7 @@ Trace: TypeAlias = Callable[[str], pl.DataFrame]
 Better: TypeAlias = Literal["lower", "higher"]
 Over: TypeAlias = Literal["visit", "run", "flow"]
 
-OF_VISITS = ("page", "object", "chunk", "connection")
+OF_VISITS = ("page", "object", "chunk", "connection", "frame", "cpu")
 """Tables whose rows say by their column ``visit`` which visit of the run they belong to (null: the first)."""
 
 

@@ -6,7 +6,8 @@
 ``values``    the values that the page draws itself
 ``answer``    the verdicts as one sentence
 ``words``     numbers, verdicts and reasons in words
-``visits``    traces of the visits that the waterfall shows, packed
+``visits``    traces and frames of the visits that waterfall and film show, packed
+``recorded``  the response headers of a run's page
 ``svg``       figures made safe for inclusion in the page
 ``templates`` Jinja2, autoescaped: page names and URLs come from recordings that nobody has vetted
 ``static``    style sheet and scripts, plain files that are included in the page unchanged

@@ -37,8 +37,6 @@ FIGURES = (
 DRAWN = ("goodput-over-time",)
 """Those that the report holds as drawings; the page draws the others from values."""
 AGREEMENT = "agreement"
-MOST_PACKED = 1_800_000
-"""Limit for packed visits in characters; further visits are left out."""
 MOST_LISTED = 600
 """Runs in the table of runs; those that do not count come first."""
 
@@ -51,15 +49,6 @@ class Drawn:
     caption: str
     source: str
     svg: Markup
-
-
-@dataclass(frozen=True)
-class Visits:
-    """The visits of the waterfall: an index and the packed traces; ``left_out`` visits did not fit."""
-
-    index: list[dict[str, Any]]
-    packed: list[str]
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -131,7 +120,7 @@ class Report:
     agreement: list[agreement.Agreement]
     """Agreement of the simulator with the testbed, by metric; empty without both."""
     agreement_figure: Drawn | None
-    visits: Visits
+    visits: visits.Visits
     calibrations: dict[str, dict[str, Any]]
     runs: list[Run]
     """The listed runs, first those that do not count."""
@@ -350,22 +339,17 @@ def agreements(evidence: Evidence) -> list[agreement.Agreement]:
     return agreement.agree(visits, headline(evidence.results))
 
 
-def shown_visits(evidence: Evidence) -> Visits:
+def shown_visits(evidence: Evidence) -> visits.Visits:
     """The chosen visits, packed, as many as fit."""
-    index: list[dict[str, Any]] = []
-    packed: list[str] = []
-    left_out = 0
-    for choice in visits.choose(evidence.every_run, evidence.verdicts, "page_load_time"):
-        shown = visits.visit(evidence.results, choice)
-        text = visits.pack(shown) if shown else ""
-        if not shown or sum(map(len, packed)) + len(text) > MOST_PACKED:
-            left_out += 1
-            continue
-        level = axes.words(evidence.factor, choice.levels[evidence.factor])
-        number = evidence.series.index(level) % figures.MOST_SERIES + 1
-        index.append(choice.entry() | {"id": f"visit-{len(packed)}", "series": number})
-        packed.append(text)
-    return Visits(index, packed, left_out)
+
+    def shown_as(choice: visits.Choice) -> tuple[str, int]:
+        said = {axis: axes.words(axis, level) for axis, level in choice.levels.items()}
+        varying = [said[axis] for axis in (*evidence.condition_axes, evidence.factor) if axis != "user_agent"]
+        level = said[evidence.factor]
+        return " / ".join(varying) or level, evidence.series.index(level) % figures.MOST_SERIES + 1
+
+    chosen = visits.choose(evidence.every_run, evidence.verdicts, "page_load_time")
+    return visits.embedded(evidence.results, chosen, shown_as)
 
 
 def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,22 @@ from wirepaint.report import words
 from wirepaint.report.gather import drawings, gather, of_metrics
 from wirepaint.results import Results, names
 
-SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "distributions.js", "report.js")
+STYLES = ("report.css", "visits.css")
+SCRIPTS = (
+    "draw.js",
+    "visit.js",
+    "timeline.js",
+    "rows.js",
+    "plots.js",
+    "details.js",
+    "pane.js",
+    "difference.js",
+    "waterfall.js",
+    "film.js",
+    "distributions.js",
+    "report.js",
+)
+"""In the order of their use: each one uses only those before it."""
 
 
 def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: bool = False) -> Path:
@@ -65,7 +80,7 @@ def _environment() -> Environment:
     )
     environment.filters["lower_first"] = words.lower_first
     environment.globals |= {
-        "style": _static("report.css"),
+        "style": Markup("\n").join(_static(name) for name in STYLES),
         "scripts": [_static(name) for name in SCRIPTS],
         "words": words,
     }

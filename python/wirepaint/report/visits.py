@@ -1,4 +1,4 @@
-"""The visits that the report's waterfall shows, as compact JSON.
+"""The visits that the report's waterfall and film show, as compact JSON.
 
 Times are integers in units of 10 µs from navigation start (``TICK``), sizes are bytes, windows are
 segments. Long series are thinned, but keep all extremes and changes of state.
@@ -10,15 +10,17 @@ import base64
 import gzip
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from wirepaint.metrics import group_of, of_visit
+from wirepaint.report import recorded
 from wirepaint.results import journal
 from wirepaint.results.trace import main_link
 
@@ -27,6 +29,13 @@ TICK = 10_000
 
 CONNECTION_BUCKETS = 150
 LINK_BUCKETS = 500
+CPU_BUCKET = 100_000_000
+"""Nanoseconds; the kernel counts CPU time in steps of 10 ms."""
+MOST_PACKED = 1_800_000
+MOST_FILMED = 1_200_000
+"""Limits for packed visits and films in characters; further ones are left out."""
+MOST_LISTED = 300
+"""Requests in the table for readers without scripts."""
 
 MARKS = {
     "first_paint": "FP",
@@ -37,17 +46,18 @@ MARKS = {
 }
 
 OBJECT_COLUMNS = [
-    "url", "type", "method", "status", "protocol", "connection", "priority", "initiator",
-    "first_on_connection", "failed", "encoded_bytes", "decoded_bytes",
-    "queued", "sent", "first_byte", "last_byte",
+    "url", "type", "method", "status", "protocol", "connection", "priority", "initiator", "initiator_type",
+    "first_on_connection", "in_viewport", "served_by", "failed", "encoded_bytes", "decoded_bytes",
+    "discovered", "queued", "sent", "first_byte", "last_byte",
 ]  # fmt: skip
-OBJECT_TIMES = {"queued", "sent", "first_byte", "last_byte"}
+OBJECT_TIMES = {"discovered", "queued", "sent", "first_byte", "last_byte"}
 
 
 class Traces(Protocol):
-    """The required interface of the results: one table of one run."""
+    """The required interface of the results: the tables and files of one run."""
 
     def trace(self, run_key: str, table: str) -> pl.DataFrame: ...
+    def file(self, run_key: str, name: str) -> Path | None: ...
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,67 @@ class Choice:
         }
 
 
+@dataclass(frozen=True)
+class Visits:
+    """The visits that the report holds."""
+
+    index: list[dict[str, Any]]
+    """One entry for each visit; ``id`` and ``film`` name its packed texts, ``film`` may be None."""
+    packed: dict[str, str]
+    """Packed visits and films by id."""
+    left_out: int
+    """Visits that did not fit."""
+    unfilmed: int
+    """Median visits with frames that did not fit."""
+    listed: list[dict[str, Any]]
+    """Requests of the first visit, for readers without scripts."""
+
+
+def embedded(
+    traces: Traces, choices: Sequence[Choice], shown_as: Callable[[Choice], tuple[str, int]]
+) -> Visits:
+    """Packs the chosen visits, as many as fit; ``shown_as`` gives name and colour of a visit's condition."""
+    index: list[dict[str, Any]] = []
+    packed: dict[str, str] = {}
+    listed: list[dict[str, Any]] = []
+    left_out = unfilmed = visits_size = films_size = 0
+    for position, choice in enumerate(choices):
+        shown = visit(traces, choice)
+        text = pack(shown) if shown else ""
+        if visits_size + len(text) > MOST_PACKED:
+            left_out += len(choices) - position
+            break
+        if not shown:
+            left_out += 1
+            continue
+        listed = listed or shown["objects"][:MOST_LISTED]
+        visits_size += len(text)
+        name = f"visit-{len(index)}"
+        condition, series = shown_as(choice)
+        entry = choice.entry() | {"id": name, "name": condition, "series": series, "film": None}
+        entry |= summary(shown)
+        packed[name] = text
+        frames = film(traces, choice) if choice.role == "median" else None
+        if frames:
+            text = pack(frames)
+            fits = films_size + len(text) <= MOST_FILMED
+            if fits:
+                films_size += len(text)
+                entry["film"] = f"film-{len(index)}"
+                packed[entry["film"]] = text
+            unfilmed += not fits
+        index.append(entry)
+    rows = [dict(zip(OBJECT_COLUMNS, row, strict=True)) for row in listed]
+    return Visits(index, packed, left_out, unfilmed, rows)
+
+
+def summary(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What the index says of a visit: marks in ms, requests and bytes."""
+    sizes = [row[OBJECT_COLUMNS.index("encoded_bytes")] or 0 for row in shown["objects"]]
+    marks = {label: round(time * TICK / 1e6, 1) for label, time in shown["marks"]}
+    return {"marks": marks, "requests": len(sizes), "bytes": sum(sizes)}
+
+
 def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Choice]:
     """The median and the first visit of every scenario and page, medians first.
 
@@ -104,20 +175,20 @@ def choose(runs: pl.DataFrame, verdicts: Sequence[str], metric: str) -> list[Cho
 
 def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
     """The data of one visit for the waterfall; None if the run has no row of it."""
-    pages = traces.trace(choice.run_key, "page")
-    page = _chosen(pages, choice)
-    if page is None or page["navigation_start"] is None:
+    page = _page(traces, choice)
+    if page is None:
         return None
     start = int(page["navigation_start"])
     of_one = of_visit(partial(traces.trace, choice.run_key), page["visit"] or 0)
     connections = of_one("connection")
-    tcp = traces.trace(choice.run_key, "tcp")
-    if pages.height > 1:
-        tcp = tcp.filter(pl.col("connection").is_in(connections["connection"].to_list()))
+    tcp = traces.trace(choice.run_key, "tcp").filter(
+        pl.col("connection").is_in(connections["connection"].to_list())
+    )
     objects = of_one("object").sort("queued", "sent", "request", nulls_last=True)
     ends = [page["load_event"], page["largest_contentful_paint"], objects["last_byte"].max()]
     end = max((int(e) for e in ends if isinstance(e, int)), default=start + 1_000_000)
     end += (end - start) // 50
+    headers, headers_of = recorded.headers(traces.file(choice.run_key, "run.json"), objects)
     return {
         "key": choice.run_key,
         "end": ticks(end, start),
@@ -127,13 +198,41 @@ def visit(traces: Traces, choice: Choice) -> dict[str, Any] | None:
         ],
         "columns": OBJECT_COLUMNS,
         "objects": object_rows(objects, start),
+        "headers": headers,
+        "headers_of": headers_of,
         "chunks": chunk_series(objects, of_one("chunk"), start),
         "connections": connection_rows(
             connections, start, group_hosts(traces.trace(choice.run_key, "group"))
         ),
         "tcp": tcp_series(tcp, start, end),
         "link": link_series(main_link(traces.trace(choice.run_key, "link")), start, end),
+        "cpu": cpu_series(of_one("cpu"), start, end),
     }
+
+
+def film(traces: Traces, choice: Choice) -> dict[str, Any] | None:
+    """The frames of one visit: times, shares of the final picture and pictures; None without any.
+
+    A picture is a base64 WebP, or null where the one before it is to be shown.
+    """
+    page = _page(traces, choice)
+    if page is None:
+        return None
+    start = int(page["navigation_start"])
+    frames = of_visit(partial(traces.trace, choice.run_key), page["visit"] or 0)("frame").sort("time")
+    if frames["picture"].count() == 0:
+        return None
+    return {
+        "time": [max(round((time - start) / TICK), 0) for time in frames["time"]],
+        "progress": [round(share, 4) for share in frames["progress"]],
+        "picture": frames["picture"].to_list(),
+    }
+
+
+def _page(traces: Traces, choice: Choice) -> dict[str, Any] | None:
+    """The row of the chosen visit in the table ``page``; None without one, or without its begin."""
+    page = _chosen(traces.trace(choice.run_key, "page"), choice)
+    return None if page is None or page["navigation_start"] is None else page
 
 
 def _chosen(pages: pl.DataFrame, choice: Choice) -> dict[str, Any] | None:
@@ -191,11 +290,14 @@ def group_hosts(groups: pl.DataFrame) -> dict[int, int]:
 
 
 def connection_rows(connections: pl.DataFrame, start: int, hosts: Mapping[int, int]) -> list[dict[str, Any]]:
-    plain = ["connection", "host", "protocol", "encrypted", "congestion", "initial_window", "bytes_received",
-             "objects", "retransmitted_segments", "reason"]  # fmt: skip
+    plain = [
+        "connection", "host", "protocol", "encrypted", "congestion", "initial_window", "bytes_received",
+        "objects", "retransmitted_segments", "reason", "server_address", "server_port", "mss",
+    ]  # fmt: skip
+    times = ("opened", "connected", "tls_done", "last_byte", "closed")
     return [
         {name: row[name] for name in plain}
-        | {name: ticks(row[name], start) for name in ("opened", "connected", "tls_done", "last_byte")}
+        | {name: ticks(row[name], start) for name in times}
         | {"min_rtt": ticks(row["min_rtt"], 0), "group_hosts": hosts.get(row["connection"])}
         for row in connections.sort("opened").iter_rows(named=True)
     ]
@@ -238,23 +340,50 @@ def thin(frame: pl.DataFrame) -> list[int]:
     return sorted(keep)
 
 
-def link_series(link: pl.DataFrame, start: int, end: int) -> dict[str, list[int]]:
-    """Queue towards the client: the largest occupancy (packets) and the drops of each bucket of time."""
+def link_series(link: pl.DataFrame, start: int, end: int) -> dict[str, list[int | None]]:
+    """The link towards the client in buckets of time.
+
+    ``queue`` is the largest occupancy in packets, ``drops`` counts packets; ``delivered`` and ``capacity``
+    are the bytes that left, or could have left, from this bucket's first sample to that of the next one.
+    """
     down = link.filter((pl.col("direction") == "down") & pl.col("time").is_between(start, end)).sort("time")
     if not down.height:
-        return {"time": [], "queue": [], "drops": []}
+        return {"time": [], "queue": [], "drops": [], "delivered": [], "capacity": []}
     width = max((end - start) // LINK_BUCKETS, 1)
     buckets = (
         down.with_columns(
             (pl.col("queue_drops") + pl.col("random_losses")).diff().fill_null(0).alias("drops")
         )
         .group_by(((pl.col("time") - start) // width).alias("bucket"), maintain_order=True)
-        .agg(pl.col("time").first(), pl.col("queue_packets").max(), pl.col("drops").sum())
+        .agg(
+            pl.col("time", "delivered_bytes", "capacity_bytes").first(),
+            pl.col("queue_packets").max(),
+            pl.col("drops").sum(),
+        )
+        .with_columns(pl.col("delivered_bytes", "capacity_bytes").diff().shift(-1))
     )
     return {
         "time": [round((time - start) / TICK) for time in buckets["time"]],
         "queue": buckets["queue_packets"].fill_null(0).to_list(),
         "drops": buckets["drops"].to_list(),
+        "delivered": buckets["delivered_bytes"].to_list(),
+        "capacity": buckets["capacity_bytes"].to_list(),
+    }
+
+
+def cpu_series(cpu: pl.DataFrame, start: int, end: int) -> dict[str, list[Any]] | None:
+    """Cores that the browser kept busy, in buckets of 100 ms; None without samples."""
+    frame = cpu.filter(pl.col("time").is_between(start - CPU_BUCKET, end)).sort("time")
+    if frame.height < 2:
+        return None
+    spent = (
+        frame.group_by((pl.col("time") // CPU_BUCKET).alias("bucket"), maintain_order=True)
+        .agg(pl.col("time", "browser").first())
+        .with_columns(busy=pl.col("browser").diff().shift(-1) * 1e9 / pl.col("time").diff().shift(-1))
+    )
+    return {
+        "time": [round((time - start) / TICK) for time in spent["time"]],
+        "busy": [None if busy is None else round(busy, 2) for busy in spent["busy"]],
     }
 
 

@@ -32,6 +32,7 @@ from wirepaint.runners.testbed import (
     proofs,
     proxy_checks,
     proxying,
+    screen,
     segments,
     validity,
     wiring,
@@ -235,7 +236,7 @@ def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     ]
     reasons = validity.check(loads, joined, run, summaries, of_load, against, visiting)
     verdict = validity.verdict(reasons)
-    tables = joined.tables | {"host": [counters.row(summaries["emulator"])]}
+    tables = joined.tables | screen.tables(loads) | {"host": [counters.row(summaries["emulator"])]}
     tables["run"] = [
         run["checks"]["identity"]
         | joined.observed

@@ -174,6 +174,17 @@ class Connection:
     """The same as the client closed it."""
 
 
+@dataclass(frozen=True)
+class Frame:
+    """A change of what the screen showed."""
+
+    time: int
+    progress: float
+    """Share of the final picture that it shows."""
+    picture: str | None
+    """Base64 of a JPEG; None if thinned out."""
+
+
 @dataclass
 class PageLoad:
     """The observations of one visit."""
@@ -210,6 +221,10 @@ class PageLoad:
     """CPU seconds of this process while the page loaded."""
     ended: int
     """End of the visit."""
+    frames: list[Frame] = field(default_factory=list)
+    """Changes of the screen since the navigation; empty without a screencast."""
+    cpu_samples: list[tuple[int, float]] = field(default_factory=list)
+    """Times, and the browser's CPU seconds so far, from the navigation to the load event."""
     notes: list[str] = field(default_factory=list)
     """Other events during the visit: dialogs answered, windows closed, requests cut off."""
     trace: list[dict[str, Any]] = field(default_factory=list)

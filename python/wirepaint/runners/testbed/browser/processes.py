@@ -13,6 +13,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 STOPPED = {"T", "t"}
 LOOK_S = 0.02
 SEARCH_S = 0.25
+SAMPLE_S = 0.05
 SECCOMP_FILTER = "2"  # value of Seccomp in /proc/PID/status while a filter is in force
 
 
@@ -36,7 +37,7 @@ def tree(root: int) -> list[Process]:
 
 
 class StopWatch:
-    """Finds out whether ``root`` or a descendant is stopped, by polling (``look``)."""
+    """Finds out whether ``root`` or a descendant is stopped, and their CPU time, by polling (``look``)."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -44,6 +45,8 @@ class StopWatch:
         self._searched = self._looked = time.monotonic()
         self.stopped_s = 0.0
         """How long one of them was stopped."""
+        self.cpu_samples: list[tuple[float, float]] = []
+        """CLOCK_MONOTONIC and their CPU seconds so far, at most once per ``SAMPLE_S``."""
 
     def look(self) -> None:
         """Polls their states, at most once per ``LOOK_S``."""
@@ -52,16 +55,26 @@ class StopWatch:
             return
         if not self._pids or now - self._searched > SEARCH_S:
             self._pids, self._searched = [process.pid for process in tree(self._root)], now
-        if any(_state(pid) in STOPPED for pid in self._pids):
+        found = [stat for pid in self._pids if (stat := _stat(pid))]
+        if any(stat[0] in STOPPED for stat in found):
             self.stopped_s += now - self._looked
         self._looked = now
+        if not self.cpu_samples or now - self.cpu_samples[-1][0] >= SAMPLE_S:
+            self.cpu_samples.append((now, sum(map(_cpu_s, found))))
 
 
-def _state(pid: int) -> str:
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat after the command's name, the state first; empty if the process has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+        # The name is in parentheses and may hold spaces.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _cpu_s(stat: list[str]) -> float:
+    """CPU seconds of a process and of the children that it has waited for."""
+    return sum(map(int, stat[11:15])) / TICKS
 
 
 def cpu(root: int) -> float:
@@ -102,9 +115,5 @@ def unconfined(root: int) -> str | None:
 def _read(entry: Path) -> Process | None:
     if not entry.name.isdigit():
         return None
-    try:
-        # The command's name is in parentheses and may hold spaces.
-        fields = (entry / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return Process(int(entry.name), int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
+    stat = _stat(int(entry.name))
+    return Process(int(entry.name), int(stat[1]), _cpu_s(stat)) if stat else None

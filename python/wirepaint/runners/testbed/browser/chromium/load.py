@@ -17,7 +17,14 @@ from wirepaint.runners.testbed.browser.chromium.exchanges import Exchange
 from wirepaint.runners.testbed.browser.chromium.observed import Observed
 from wirepaint.runners.testbed.browser.chromium.running import CLOSE_S, Running
 from wirepaint.runners.testbed.browser.chromium.watching import QUIET_S, Watching
-from wirepaint.runners.testbed.browser.contract import UNFINISHED, BrowserOptions, Moments, PageLoad, Spawn
+from wirepaint.runners.testbed.browser.contract import (
+    UNFINISHED,
+    BrowserOptions,
+    Frame,
+    Moments,
+    PageLoad,
+    Spawn,
+)
 
 ANSWER_S = 5.0
 """If a page does not answer a script within this time, one of its scripts runs without end."""
@@ -46,6 +53,7 @@ class _Browser(Watching):
         self._lcp: dict[str, tuple[float, str]] = {}  # frame -> wall clock and image of the last candidate
         self._anchor: tuple[float, float] | None = None  # one instant: monotonic, wall clock
         self._clock = clock.script(options.clock_ms, options.seed)
+        self._cpu_samples: list[tuple[float, float]] = []  # CLOCK_MONOTONIC, CPU seconds
         self._trace: list[dict[str, Any]] = []
         self._traced: bool | None = None  # whether the trace is complete, once it has come
 
@@ -80,6 +88,7 @@ class _Browser(Watching):
         if self._moments:
             self._moments.end(processes.cpu(self._running.pid), watch.stopped_s)
         self._devtools.meanwhile = None
+        self._cpu_samples = watch.cpu_samples
         self._end_trace()
         self._settle(QUIET_S if self._options.quiet_s is None else self._options.quiet_s)
         controller_cpu = time.process_time() - cpu_before
@@ -189,7 +198,8 @@ class _Browser(Watching):
         first = self._exchanges.all[0].discovered
         # A redirect by script or meta tag begins a second document; the visit began with the first.
         start = min(navigation_start, first)
-        progress = paint.visual_progress([frame for frame in self._frames if frame.time >= start])
+        frames = paint.since(self._frames, start)
+        progress = paint.visual_progress(frames)
         last_frame = paint.last_change(progress)
         lcp, largest_url = self._lcp.get(self._frame, (None, None))
         if lcp is not None and self._anchor:
@@ -233,6 +243,10 @@ class _Browser(Watching):
             cpu_s=cpu,
             controller_cpu_s=controller_cpu,
             ended=ns(ended) or 0,
+            frames=[
+                Frame(ns(at) or 0, share, picture) for at, share, picture in paint.thinned(frames, progress)
+            ],
+            cpu_samples=[(ns(at) or 0, cpu_s) for at, cpu_s in self._cpu_samples],
             notes=[f"{what}: {of}" for what, of in self._noted],
             trace=self._trace,
         )

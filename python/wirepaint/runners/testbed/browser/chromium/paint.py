@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -77,6 +78,9 @@ WALK = """
 })()
 """
 
+MOST_PICTURES = 20
+"""Pictures that are kept of a visit."""
+
 SIMILAR = 0.99
 """A frame that shows this share of the final picture's histogram counts as complete: JPEG noise and
 a blinking cursor stay below one hundredth."""
@@ -88,6 +92,16 @@ class Frame:
 
     time: float
     data: str
+
+
+def since(frames: Sequence[Frame], start: float) -> list[Frame]:
+    """The frames from ``start`` on; the picture that the screen showed before is the first of them.
+
+    Without it the first paint would be the picture that progress is measured from.
+    """
+    before = [frame for frame in frames if frame.time < start]
+    shown = [Frame(start, before[-1].data)] if before else []
+    return shown + [frame for frame in frames if frame.time >= start]
 
 
 def visual_progress(frames: Sequence[Frame]) -> list[tuple[float, float]]:
@@ -115,6 +129,21 @@ def visual_progress(frames: Sequence[Frame]) -> list[tuple[float, float]]:
         made = np.where(np.sign(step) == np.sign(change), np.minimum(np.abs(step), np.abs(change)), 0)
         progress.append((time, float(made.sum() / whole)))
     return progress
+
+
+def thinned(
+    frames: Sequence[Frame], progress: Sequence[tuple[float, float]]
+) -> list[tuple[float, float, str | None]]:
+    """(time, share, picture) of each frame of ``progress``; the pictures of the largest steps are kept.
+
+    The first and the last picture are kept always, ``MOST_PICTURES`` in all; the others are None.
+    """
+    pictures = {frame.time: frame.data for frame in reversed(frames)}
+    steps = {n: abs(progress[n][1] - progress[n - 1][1]) if n else math.inf for n in range(len(progress))}
+    if progress:
+        steps[len(progress) - 1] = math.inf
+    kept = set(sorted(steps, key=lambda n: -steps[n])[:MOST_PICTURES])
+    return [(time, share, pictures[time] if n in kept else None) for n, (time, share) in enumerate(progress)]
 
 
 def speed_index(progress: Sequence[tuple[float, float]], start: float) -> float | None:
