@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from wirepaint import catalogue
 from wirepaint.evaluation import proxies
 from wirepaint.evaluation.background import NONE, Background
 from wirepaint.evaluation.congestion import Congestion, CongestionTable
@@ -23,6 +24,9 @@ from wirepaint.reading import ShortName, Table, Text
 
 HTTP_VERSIONS = {"h1": "http/1.1", "h2": "h2"}
 """The HTTP versions and their names in ALPN (RFC 7301)."""
+
+
+HttpVersion = Annotated[Literal[*HTTP_VERSIONS], catalogue.meant("http", HTTP_VERSIONS)]
 
 
 def _form(value: Any) -> str:
@@ -80,7 +84,7 @@ class Levels(BaseModel):
             level=lambda congestion: congestion.label,
         ),
     ]
-    http: Annotated[str, Axis("HTTP version", Literal[*HTTP_VERSIONS], ("h2",), most=2)]
+    http: Annotated[str, Axis("HTTP version", HttpVersion, ("h2",), most=2)]
     initial_window: Annotated[
         int,
         Axis(
