@@ -39,7 +39,10 @@ def test_the_program_starts_without_loading_what_only_some_commands_need():
     ("arguments", "message"),
     [
         (["rnu"], 'Unknown command "rnu". Did you mean "run"?'),
-        (["run"], "requires an argument"),
+        (
+            ["run"],
+            "run: found no page; accepted: a page (a HAR, a site's folder, a name) or an evaluation file",
+        ),
         (["run", "nowhere.toml"], "nowhere.toml: found no such file or directory; accepted: a TOML file"),
         (["run", "nowhere.toml", "--colour"], "--colour"),
         (

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import os
 import select
-import shlex
 import sys
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -24,17 +21,16 @@ from wirepaint.errors import (
     Incomplete,
     MachineLacks,
     NotTrusted,
-    RunFailed,
     UsageError,
+    UsageErrors,
     WirepaintError,
     cut,
 )
+from wirepaint.network_commands import network
 from wirepaint.page_commands import page
-from wirepaint.printing import Json, Output, print_json, print_rows, say
+from wirepaint.printing import Json, Output, command_line, counted, print_json, say
+from wirepaint.run_commands import init, repeat, run
 from wirepaint.studies.commands import study
-
-if TYPE_CHECKING:
-    from wirepaint.runners.contract import Tally
 
 app = App(
     name="wirepaint",
@@ -42,143 +38,12 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-network = App(name="network", help="Networks: list, show and calibrate them.")
-for part in (page, network, cc, study):
+for part in (run, init, repeat, page, network, cc, study):
     app.command(part)
 
 _STDOUT = 1
-
-
-@app.command
-def run(
-    file: Path,
-    /,
-    *,
-    output: Output = None,
-    backend: str | None = None,
-    congestion: Annotated[list[str] | None, Parameter(negative="")] = None,
-    rehearse: bool = True,
-    until: Literal["decided"] | None = None,
-    trust: Annotated[bool, Parameter(negative="")] = False,
-    json: Json = False,
-) -> None:
-    """Carry out an evaluation; the same command again resumes it.
-
-    Parameters
-    ----------
-    file
-        Evaluation file (TOML).
-    output
-        Results folder; results/<name of the file> when left out.
-    backend
-        Back end to use instead of the file's: testbed, simulator or both.
-    congestion
-        Congestion control to run instead of the file's, by name or as the path of a C file of your
-        own; may be given again to compare several: --congestion cubic --congestion ./mine.c
-    rehearse
-        Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
-    until
-        Go on visiting until each primary comparison is decided, or 64 visits are made: --until decided
-    trust
-        Compile and run the C files that the evaluation file names, without asking.
-    json
-        Print how the runs stand as JSON.
-    """
-    from wirepaint import rehearsal
-    from wirepaint.evaluation import plan
-    from wirepaint.metrics import Keeper
-    from wirepaint.results import manifest
-    from wirepaint.runners import backends, pool
-    from wirepaint.runners.progress import on_stderr
-    from wirepaint.runners.testbed import at_once
-
-    folder = output or Path("results") / file.name.removesuffix(".toml")
-    rehearsing = partial(rehearsal.ensure, say=say, begun_with=manifest.pages(folder)) if rehearse else None
-    trusted = (lambda _: True) if trust else partial(_agreed, file)
-    planned = plan(
-        file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted, until=until
-    )
-    for note in planned.notes:
-        say(note)
-    if any(len(one.users) > 1 for one in planned.runs):
-        at_once.check(planned.runs)
-    with Keeper(folder) as keeper:
-        tally = pool.carry_out(
-            planned,
-            folder,
-            backends.named(
-                planned.resolved["backend"],
-                captures=planned.resolved["capture"] is not None,
-                iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
-            ),
-            on_stderr(),
-            _narrow_enough(),
-            cannot_count=planned.cannot_count,
-            ended=keeper.add,
-            decided=_decided(planned.resolved["primary"]),
-        )
-    if json:
-        print_json({"results": str(folder), **vars(tally)})
-    elif planned.resolved["backend"] == "both":
-        from wirepaint.statistics import agreement
-
-        try:
-            agreement.command(folder)
-        except UsageError as error:
-            say(f"No agreement of the back ends can be told: {error}")
-    for name, why in tally.cannot_count.items():
-        say(f"{name} cannot count: {why}")
-    if tally.repeats:
-        say(f"{_number(tally.repeats, 'repeat')}, {tally.repeats_in_vain} in vain")
-    say(f"{_in_words(tally)}. Results: {folder}")
-    said = []
-    if tally.cannot_count:
-        said.append(f"{_number(len(tally.cannot_count), 'page')} cannot count")
-    for how, runs in {"timed out": tally.timeouts, "failed": tally.failures}.items():
-        if runs:
-            key, cause = next(iter(runs.items()))
-            said.append(f"{_number(len(runs), 'run')} {how}; {key}: {cause}")
-    if said:
-        but = ", but not those that timed out" if tally.timeouts else ""
-        raise RunFailed(f"{', '.join(said)}. The same command tries failed runs again{but}.")
-
-
-@app.command
-def repeat(
-    description: Path,
-    /,
-    *,
-    output: Output = None,
-    trust: Annotated[bool, Parameter(negative="")] = False,
-    json: Json = False,
-) -> None:
-    """Carry one run out again, from the run.json in its folder.
-
-    Parameters
-    ----------
-    description
-        The run.json of a run, of either back end.
-    output
-        Folder of the new trace; repeated/<name of the run> when left out.
-    trust
-        Compile and run the C files that it names.
-    json
-        Print how it ended as JSON.
-    """
-    from wirepaint.runners.repeat import repeat as carried_out_again
-
-    folder = output or Path("repeated") / description.absolute().parent.name
-    ended = carried_out_again(description, folder, trust=trust)
-    if json:
-        print_json(vars(ended) | {"folder": str(folder)})
-        return
-    for reason in ended.reasons:
-        severity = reason.get("severity", "invalid")
-        say(f"{severity}: {reason['check']}: found {reason['found']}, expected {reason['expected']}")
-    if ended.load_ms is not None:
-        before = "" if ended.before_ms is None else f"; {ended.before_ms:.1f} ms before"
-        print(f"page load time {ended.load_ms:.1f} ms{before}")
-    print(f"{ended.backend}: {ended.verdict}. Trace: {folder}")
+_MOST_LINES = 20
+"""Errors of one input that are shown."""
 
 
 @app.command
@@ -429,13 +294,13 @@ def _browsers_at_once(json: bool) -> None:
     from wirepaint.runners.testbed import at_once
 
     def said(step: at_once.Step) -> None:
-        say(f"{_number(step.browsers, 'browser')}: {step.load_ms:,.0f} ms a page, {step.slower:+.0%}")
+        say(f"{counted(step.browsers, 'browser')}: {step.load_ms:,.0f} ms a page, {step.slower:+.0%}")
 
     borne = at_once.measure(said)
     if json:
         print_json({"browsers": borne})
     else:
-        print(f"This machine bears {_number(borne, 'browser')} at once.")
+        print(f"This machine bears {counted(borne, 'browser')} at once.")
 
 
 @app.command
@@ -446,61 +311,6 @@ def version() -> None:
 
     for name, found in (provenance.versions() | {"browser": program.version()}).items():
         print(f"{name} {found}")
-
-
-@network.command(name="list")
-def network_list(*, json: Json = False) -> None:
-    """List the networks that ship with wirepaint."""
-    from wirepaint import catalogue
-    from wirepaint.evaluation import network
-
-    loaded = [network.load(name) for name in catalogue.names("network")]
-    rows = [
-        {
-            "name": path.name,
-            "down": _rate(path.rate("down")),
-            "up": _rate(path.rate("up")),
-            "rtt": f"{path.rtt_ns / 1e6:g} ms",
-            "title": path.title,
-        }
-        for path in loaded
-    ]
-    print_rows(rows, json)
-
-
-@network.command(name="show")
-def network_show(name: str, /, *, full: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Print a network, resolved, as JSON.
-
-    Parameters
-    ----------
-    name
-        Name in the catalogue or path of a file.
-    full
-        Print capacity traces whole, not their name, length and mean rate.
-    """
-    from wirepaint.evaluation import network
-
-    print_json(network.load(name).model_dump() if full else network.abridged(name))
-
-
-@network.command(name="calibrate")
-def network_calibrate(name: str, /, *, json: Json = False) -> None:
-    """Measure what the emulated path really gives, against what was asked.
-
-    Parameters
-    ----------
-    name
-        Name in the catalogue or path of a file.
-    json
-        Print JSON.
-    """
-    from wirepaint.evaluation import network
-
-    path = network.load(name)
-    from wirepaint.runners.testbed import calibrate
-
-    calibrate.command(path, json)
 
 
 @app.command
@@ -541,7 +351,9 @@ def invoke(arguments: list[str]) -> int:
     except CycloptsError as error:
         return _fail(str(error), UsageError.exit_code)
     except NotTrusted as error:
-        return _fail(f"{error}. Then: {_again(arguments)} --trust", error.exit_code)
+        return _fail(f"{error}. Then: {command_line(*arguments)} --trust", error.exit_code)
+    except UsageErrors as error:
+        return _fail_for_each(error)
     except WirepaintError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -564,54 +376,14 @@ def _nobody_reads(pipe: int) -> bool:
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
+def _fail_for_each(error: UsageErrors) -> int:
+    for each in error.errors[:_MOST_LINES]:
+        _fail(str(each), error.exit_code)
+    if (more := len(error.errors) - _MOST_LINES) > 0:
+        _fail(f"and {counted(more, 'more error')}", error.exit_code)
+    return error.exit_code
+
+
 def _fail(text: str, code: int) -> int:
     print(f"wirepaint: {cut(text)}", file=sys.stderr)
     return code
-
-
-def _again(arguments: list[str]) -> str:
-    """The command line as a shell takes it."""
-    program = sys.argv[0] if Path(sys.argv[0]).name == app.name[0] else app.name[0]
-    sudo = ["sudo", "-E"] if os.geteuid() == 0 and "SUDO_UID" in os.environ else []
-    return shlex.join([*sudo, program, *arguments])
-
-
-def _agreed(file: Path, named: Sequence[Path]) -> bool:
-    """Asks at the terminal whether C files that an evaluation names may be compiled and run."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    say(f"{file} names C files. They are compiled and run with your rights, and in the kernel as root:")
-    for path in named:
-        say(f"  {cut(str(path))}")
-    print("Do you trust them? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _rate(bit_per_s: float | None) -> str:
-    if bit_per_s is None:
-        return "unlimited"
-    return f"{bit_per_s / 1e6:.4g} Mbit/s" if bit_per_s >= 1e6 else f"{bit_per_s / 1e3:.4g} kbit/s"
-
-
-def _in_words(tally: Tally) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(tally.counts.items())) or "no runs"
-
-
-def _number(count: int, of: str) -> str:
-    return f"{count} {of}" if count == 1 else f"{count} {of}s"
-
-
-def _decided(primary: Sequence[str] | None) -> Any:
-    """How results are judged; raises UsageError if a primary metric is none."""
-    from wirepaint import metrics
-    from wirepaint.statistics.compare import all_decided
-
-    for name in primary or ():
-        metrics.get(name)
-    return all_decided
-
-
-def _narrow_enough() -> Any:
-    from wirepaint.statistics.intervals import narrow_enough
-
-    return narrow_enough

@@ -2,6 +2,7 @@
 
 WirepaintError
 ├── UsageError          2   the input is wrong: names file, key, found and accepted values
+│   ├── UsageErrors         several inputs are wrong: a line for each
 │   └── NotTrusted          the input contains code that nobody has agreed to run
 ├── MachineLacks        2   the machine lacks something: names it and the remedy
 ├── Refused             2   the data plane refuses a request, and would again: names the reason
@@ -14,6 +15,8 @@ WirepaintError
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, time
 from typing import Any
 
@@ -73,6 +76,48 @@ class UsageError(WirepaintError):
         self.found = cut(found, _LONGEST_FOUND)
         self.accepted = cut(accepted, _LONGEST_ACCEPTED)
         super().__init__(f"{self.place}: found {self.found}; accepted: {self.accepted}")
+
+
+class UsageErrors(UsageError):
+    """Several inputs are wrong: ``errors``, and in the message a line for each."""
+
+    def __init__(self, errors: Sequence[UsageError]) -> None:
+        self.errors = tuple(errors)
+        first = self.errors[0]
+        self.place, self.found, self.accepted = first.place, first.found, first.accepted
+        Exception.__init__(self, "\n".join(map(str, self.errors)))
+
+
+class Faults:
+    """Collects usage errors, so that they are raised together."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, UsageError] = {}
+
+    def add(self, error: UsageError) -> None:
+        """Adds an error, or several; each counts once."""
+        for each in error.errors if isinstance(error, UsageErrors) else (error,):
+            self._errors.setdefault(str(each), each)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Adds the usage error of its block, which ends there; code that is not trusted stops everything."""
+        try:
+            yield
+        except NotTrusted:
+            raise
+        except UsageError as error:
+            self.add(error)
+
+    def error(self) -> UsageError:
+        """What to raise; there must be one."""
+        errors = list(self._errors.values())
+        return errors[0] if len(errors) == 1 else UsageErrors(errors)
+
+    def end(self) -> None:
+        """Raises what was collected, if anything was."""
+        if self._errors:
+            raise self.error()
 
 
 class NotTrusted(UsageError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +19,19 @@ Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 
 def say(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things: "1 run", "2 runs"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def command_line(*arguments: str, root: bool = False) -> str:
+    """A command of this program as a shell takes it, as ``root`` or as it was begun."""
+    name = "wirepaint"
+    program = sys.argv[0] if Path(sys.argv[0]).name == name else name
+    sudo = "SUDO_UID" in os.environ if os.geteuid() == 0 else root
+    return shlex.join([*(["sudo", "-E"] if sudo else []), program, *arguments])
 
 
 def print_json(value: Any) -> None:

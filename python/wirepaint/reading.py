@@ -7,16 +7,28 @@ import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, LiteralString, Self, TypeVar, cast, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import ErrorType
 
 from wirepaint import files
-from wirepaint.errors import UsageError, show
+from wirepaint.errors import Faults, UsageError, show
 
 LARGEST_FILE = 2**20
 """Bytes; a hand-written file is far smaller."""
+_KNOWN_TYPES = frozenset(get_args(ErrorType))
+_JSON = re.compile(r"\s*(\{|\[\s*\{)")
+"""How JSON of a recording begins; no TOML file does."""
 _PARTS = 16  # also in the expression
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]{0,200}+"|'[^'\n]{0,200}+')[ \t]*+\.[ \t]*+){16}""")
 """A dotted key of more parts: tomllib takes quadratic time in their number."""
@@ -42,15 +54,36 @@ class Table(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _known_keys_only(cls, value: Any) -> Any:
+    def _known_keys_only(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         names = [field.alias or name for name, field in cls.model_fields.items()]
-        if isinstance(value, dict) and cls.model_config.get("extra") == "forbid":
-            for key in value:
-                if key not in names:
-                    raise unknown_key(key, names)
-        return value
+        if not isinstance(value, dict) or cls.model_config.get("extra") != "forbid":
+            return handler(value)
+        known = {key: value[key] for key in value if key in names}
+        unknown = [unknown_key(key, names) for key in value if key not in names]
+        if not unknown:
+            return handler(value)
+        faults = [InitErrorDetails(type=each, loc=(), input=value) for each in unknown]
+        try:
+            handler(known)
+        except ValidationError as error:
+            faults += map(_again, error.errors(include_url=False))
+        raise ValidationError.from_exception_data(cls.__name__, faults)
+
+
+def _again(error: ErrorDetails) -> InitErrorDetails:
+    """An error of pydantic as it takes it back."""
+    context = error.get("ctx", {})
+    known = error["type"] in _KNOWN_TYPES
+    kind = (
+        error["type"]
+        if known
+        else PydanticCustomError(
+            cast(LiteralString, error["type"]), cast(LiteralString, error["msg"]), context
+        )
+    )
+    return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)
 
 
 def unknown_key(key: str, names: Iterable[str]) -> PydanticCustomError:
@@ -64,16 +97,17 @@ def refused(accepted: str, found: str | None = None, key: str | None = None) -> 
     return PydanticCustomError("refused", "refused", context)
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """``names`` as text, with the one most similar to ``name``."""
+def nearest(name: str, names: Iterable[str], aliases: Iterable[str] = ()) -> str:
+    """``names`` as text, with the one of them or their ``aliases`` that is most similar to ``name``."""
     names = list(names)
-    return f"one of {', '.join(names)}{hint(name, names)}" if names else "nothing"
+    return f"one of {', '.join(names)}{hint(name, [*names, *aliases])}" if names else "nothing"
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """A question for the one of ``names`` most similar to ``name``; empty if none is similar."""
-    close = difflib.get_close_matches(name[:80], list(names), n=1)
-    return f' (did you mean "{close[0]}"?)' if close else ""
+    """A question for the one of ``names`` most similar to ``name`` in any case; empty if none is similar."""
+    by_key = {each.casefold(): each for each in names}
+    close = difflib.get_close_matches(name[:80].casefold(), by_key, n=1)
+    return f' (did you mean "{by_key[close[0]]}"?)' if close else ""
 
 
 def within(place: str, key: str) -> str:
@@ -99,6 +133,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def parsed(text: str, path: Path) -> dict[str, Any]:
     """The content of ``text`` from the file ``path``; raises UsageError."""
+    if _JSON.match(text):
+        accepted = "TOML 1.0 (https://toml.io); a HAR is named as a page: `wirepaint run page.har`"
+        raise UsageError(str(path), "JSON", accepted)
     if deep := _DEEP_KEY.search(text):
         found = f"a key of more than {_PARTS} parts, {show(deep[0])}"
         raise UsageError(str(path), found, "keys as docs/guide/evaluation.md has them")
@@ -113,8 +150,12 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validate(model: type[Model], data: Any, place: str, prefix: str = "", **context: Any) -> Model:
-    """``data`` as ``model``; raises UsageError for the first fault, with the file's own names.
+def validate(
+    model: type[Model], data: Any, place: str, prefix: str = "", *, every: bool = False, **context: Any
+) -> Model:
+    """``data`` as ``model``; raises UsageError for the first fault, or for ``every`` one.
+
+    Errors have the file's own names.
 
     ``prefix`` is the key path of ``data`` within the file; ``context`` reaches the validators.
     """
@@ -122,7 +163,20 @@ def validate(model: type[Model], data: Any, place: str, prefix: str = "", **cont
         return model.model_validate(data, context=context)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        raise _usage_error(details[0], data, place, prefix, len(details) - 1) from None
+        if not every:
+            raise _usage_error(details[0], data, place, prefix, len(details) - 1) from None
+    # A value that fits no form of a union has an error for each of them, at one place.
+    by_place: dict[str, UsageError] = {}
+    for each in details:
+        fault = _usage_error(each, data, place, prefix, 0)
+        before = by_place.setdefault(fault.place, fault)
+        if fault.accepted not in before.accepted:
+            accepted = f"{before.accepted} or {fault.accepted}"
+            by_place[fault.place] = UsageError(fault.place, before.found, accepted)
+    faults = Faults()
+    for fault in by_place.values():
+        faults.add(fault)
+    raise faults.error()
 
 
 def _usage_error(error: ErrorDetails, data: Any, place: str, prefix: str, others: int) -> UsageError:
@@ -187,6 +241,8 @@ def _accepted(error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     if "accepted" in context:
         return context["accepted"]
+    if error["type"] == "literal_error" and isinstance(error["input"], str):
+        return context["expected"] + hint(error["input"], re.findall(r"'([^']+)'", context["expected"]))
     phrase = _PHRASES.get(error["type"])
     return phrase.format(**context) if phrase else error["msg"]
 

@@ -55,7 +55,7 @@ def refusal(folder: Path, text: str | bytes) -> str:
         ('pages = ["' + '", "'.join(f"./p{n}" for n in range(1_001)) + '"]', "at most 1000 in the list"),
         ('pages = ["./a", "./b", "./a"]', 'pages[2]: found a second "./a"'),
         ('name = "\\u001b[2J"', 'user_agents[0].name: found "\\u001b[2J"'),
-        ("viewport = [0x" + "9" * 9_000 + ", 1]", "user_agents[0].viewport[0]: found a int too large"),
+        ("viewport = [0x" + "9" * 9_000 + ", 800]", "user_agents[0].viewport[0]: found a int too large"),
     ],
 )  # fmt: skip
 def test_nothing_in_it_takes_long_or_is_told_at_length(tmp_path: Path, line: str, said: str) -> None:

@@ -27,12 +27,17 @@ visits = 1
 """
 
 
+def page(name: str, base: Path, _: str) -> PageRef:
+    """A page that nobody loads."""
+    return PageRef(name=name, folder=base, sha256="0" * 64)
+
+
 def planned(
     folder: Path, scenarios: str = "", tables: str = "", backend: str = "testbed", user: str = USER
 ) -> Plan:
     file = folder / "evaluation.toml"
     file.write_text(EVALUATION.format(backend=backend, scenarios=scenarios, tables=tables + user))
-    return plan(file, page_resolver=lambda page, base, _: PageRef(name=page, folder=base, sha256="0" * 64))
+    return plan(file, page_resolver=page)
 
 
 def test_squid_needs_no_table_and_has_a_cold_memory_cache(tmp_path: Path) -> None:
@@ -121,7 +126,7 @@ def test_a_proxy_that_ends_tls_needs_http_1(tmp_path: Path) -> None:
         (tmp_path / "evaluation.toml").read_text().replace('http = ["h1"]', 'http = ["h1", "h2"]')
     )
     with pytest.raises(UsageError, match=r"scenarios.http: .*speaks HTTP/1.1 to browsers"):
-        plan(tmp_path / "evaluation.toml")
+        plan(tmp_path / "evaluation.toml", page_resolver=page)
 
 
 def test_flows_alone_refuse_proxies(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wirepaint.results import trace
-from wirepaint.runners.testbed import host
+from wirepaint.runners.testbed import host, others
 from wirepaint.runners.testbed.browser import processes
 
 from . import visits as v
@@ -117,3 +118,44 @@ def test_the_row_has_the_columns_of_the_table() -> None:
     row = v.counters().row(v.emulator_summary())
     assert set(row) == set(trace.polars_schema("host"))
     assert (row["cpu_server"], row["lateness_p99"], row["cpu_total"]) == (0.1, 20_000, 2.0)
+
+
+def test_those_who_used_the_cpu_are_named_without_the_run_itself(tmp_path: Path) -> None:
+    busy = tmp_path / "busy (one"
+    busy.symlink_to(sys.executable)
+    spin = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    proc = os.open("/proc", os.O_RDONLY)
+    own = subprocess.Popen([sys.executable, "-c", f"{spin}\ntime.sleep(60)"])
+    other = None
+    try:
+        seen = others.Others(proc, own.pid)
+        other = subprocess.Popen([str(busy), "-c", f"{spin}\ntime.sleep(60)"])
+        while processes.cpu(other.pid) < 0.5 or processes.cpu(own.pid) < 0.5:
+            time.sleep(0.05)
+        used = {pid: each.name for pid, each in others.processes(proc, own.pid).items()}
+        assert own.pid not in used
+        assert used[other.pid] == "busy (one"
+        named = dict(seen.most())
+        # Others on this machine may use more than it.
+        assert named.get("busy (one", 0.5) >= 0.45
+        assert len(named) <= others.MOST
+    finally:
+        for process in filter(None, (own, other)):
+            process.kill()
+            process.wait()
+        os.close(proc)
+
+
+def test_a_child_that_ended_counts_for_the_parent_that_waited_for_it() -> None:
+    shell = (
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]); "
+        "print(flush=True); input()"
+    )
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    pipe = subprocess.PIPE
+    proc = os.open("/proc", os.O_RDONLY)
+    with subprocess.Popen([sys.executable, "-c", shell, spin], stdin=pipe, stdout=pipe) as parent:
+        parent.stdout.readline()
+        assert others.processes(proc, parent.pid + 1)[parent.pid].cpu_s >= 0.25
+        parent.communicate(b"\n")
+    os.close(proc)

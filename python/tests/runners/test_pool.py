@@ -20,6 +20,7 @@ from wirepaint.errors import Incomplete, PageTimeout, RunFailed, UsageError
 from wirepaint.results import Results
 from wirepaint.results.journal import Journal, _seal
 from wirepaint.results.outcome import Outcome
+from wirepaint.runners import disturbances
 
 from . import plans
 from .plans import EVALUATION, KEYS, Fake, Flaky, carry_out
@@ -218,20 +219,50 @@ def _suspect(check: str) -> Outcome:
     return Outcome("suspect", [reason], 1000)
 
 
-def test_a_run_that_the_machine_disturbed_is_repeated_and_kept_as_it_is_in_the_end(tmp_path: Path):
-    class Disturbed(Fake):
-        def outcome(self, run):
-            return _suspect("lateness")
+class Disturbed(Fake):
+    """The machine disturbs the runs of some conditions, or all."""
 
-    fake = Disturbed()
-    assert carry_out(tmp_path, tmp_path / "r", fake).counts == {"suspect": KEYS}
+    def __init__(self, congestion: str = "", page: str = "") -> None:
+        super().__init__()
+        self.congestion, self.page = congestion, page
+
+    def outcome(self, run):
+        of_it = self.congestion in ("", run.congestion.label) and self.page in ("", run.page_name)
+        return _suspect("lateness") if of_it else super().outcome(run)
+
+
+def test_a_run_that_the_machine_disturbed_is_repeated_and_kept_as_it_is_in_the_end(tmp_path: Path):
+    fake = Disturbed("reno", "two")
+    assert carry_out(tmp_path, tmp_path / "r", fake).counts["suspect"] >= 3
     runs = Results.open(tmp_path / "r").runs()
     counted, warm = runs.filter(~runs["warmup"]), runs.filter(runs["warmup"])
-    assert counted["attempts"].unique().to_list() == [3]
+    assert dict(counted.select("verdict", "attempts").unique().rows()) == {"valid": 1, "suspect": 3}
     assert warm["attempts"].unique().to_list() == [1]
     keys = [key for key, _ in fake.asked]
-    assert keys == keys[:KEYS] + 2 * keys[warm.height : KEYS], "again after all others"
-    assert json.loads(runs["reasons"][0])[0]["check"] == "lateness"
+    again = [key for key in keys[warm.height : KEYS] if key.startswith("fast-reno-h2.user.two")]
+    assert keys == keys[:KEYS] + 2 * again, "again after all others"
+    assert json.loads(runs.filter(runs["verdict"] == "suspect")["reasons"][0])[0]["check"] == "lateness"
+
+
+def test_runs_are_not_repeated_while_the_machine_stays_disturbed(tmp_path: Path, capsys):
+    fake = Disturbed()
+    tally = carry_out(tmp_path, tmp_path / "r", fake)
+    assert tally.counts == {"suspect": KEYS}
+    first = disturbances.STAYS - 1
+    assert tally.repeats == first - 2, "those before it was known to stay, without the two warm-ups"
+    assert len(fake.asked) == KEYS + first - 2
+    err = capsys.readouterr().err
+    assert err.count("The machine stays disturbed, so runs are not repeated: lateness: 1.4 ms") == 1
+
+
+def test_a_calm_run_shows_that_a_disturbance_has_passed():
+    seen = disturbances.Disturbances()
+    for _ in range(disturbances.STAYS):
+        assert seen.stays is None
+        seen.learn(_suspect("foreign_cpu"))
+    assert seen.stays == "foreign_cpu: 1.4 ms (expected at most 1 ms)"
+    seen.learn(Outcome("valid", [], 1000))
+    assert seen.stays is None
 
 
 def test_a_run_that_is_wrong_by_itself_is_not_repeated_and_says_nothing_of_its_page(tmp_path: Path):

@@ -260,6 +260,12 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (lambda o: o.summaries["probe"].update(lost=7), "probe", "suspect", "7 samples"),
     (lambda o: setattr(o, "counters", v.counters(steal=0.03)), "steal", "suspect", "1.5%"),
     (lambda o: setattr(o, "counters", v.counters(tasks=1.6)), "foreign_cpu", "suspect", "50%"),
+    (
+        lambda o: setattr(o, "counters", v.counters(tasks=1.6, others=(("cargo", 0.8), ("node", 0.1)))),
+        "foreign_cpu",
+        "suspect",
+        "used by others: cargo 40 %, node 5 %",
+    ),
 ]
 
 

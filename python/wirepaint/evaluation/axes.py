@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from wirepaint import catalogue
 from wirepaint.evaluation import proxies
 from wirepaint.evaluation.background import NONE, Background
 from wirepaint.evaluation.congestion import WORDS as CONGESTION_WORDS
@@ -25,6 +26,9 @@ from wirepaint.reading import ShortName, Table, Text
 HTTP_VERSIONS = {"h1": "http/1.1", "h2": "h2"}
 """The HTTP versions and their names in ALPN (RFC 7301)."""
 HTTP_WORDS = {"h1": "HTTP/1.1", "h2": "HTTP/2"}
+
+
+HttpVersion = Annotated[Literal[*HTTP_VERSIONS], catalogue.meant("http", HTTP_VERSIONS)]
 
 
 def _form(value: Any) -> str:
@@ -88,7 +92,7 @@ class Levels(BaseModel):
         str,
         Axis(
             "HTTP version",
-            Literal[*HTTP_VERSIONS],
+            HttpVersion,
             ("h2",),
             most=2,
             words=lambda version: HTTP_WORDS.get(version, version),

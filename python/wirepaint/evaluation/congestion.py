@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wirepaint import dataplane, files
+from wirepaint import catalogue, dataplane, files
 from wirepaint.errors import RunFailed, UsageError
 from wirepaint.evaluation import sysctls as kernel_settings
 from wirepaint.reading import Table, Text, located, nearest, show
@@ -145,22 +145,13 @@ def resolve(
     A name that ends in ``.c`` is a C file of the user's own, relative to ``base``.
     """
     table = CongestionTable.model_construct(name=value) if isinstance(value, str) else value
-    name, parameters = table.name, dict(table.__pydantic_extra__ or {})
-    if name.endswith(".c"):
-        where = place if isinstance(value, str) else f"{place}.name"
-        path = located(name, base or Path(), where)
-        return _of_file(path, table, place, where, backends)
-    of_linux = of_kernel() if "testbed" in backends else tuple(NATIVE)
-    own = name not in of_linux
+    parameters = dict(table.__pydantic_extra__ or {})
     where = place if isinstance(value, str) else f"{place}.name"
-    if "simulator" in backends and name not in NATIVE and name not in ours():
-        accepted = f"for the simulator {nearest(name, [*NATIVE, *ours()])}"
-        raise UsageError(where, show(name), accepted)
-    if own and name not in ours():
-        accepted = nearest(name, [*of_linux, *ours()])
-        if name in _LINUX:
-            accepted += f" ({name} after: sudo modprobe tcp_{name})"
-        raise UsageError(where, show(name), accepted)
+    if table.name.endswith(".c"):
+        path = located(table.name, base or Path(), where)
+        return _of_file(path, table, place, where, backends)
+    name = find(table.name, where, backends)
+    own = name not in _of_linux(backends)
     _check_parameters(name, parameters, ours()[name] if own else {}, place, backends)
     kernel_settings.check(table.sysctls, f"{place}.sysctls", backends)
     sysctls = (needs(name) if own else {}) | table.sysctls
@@ -172,6 +163,30 @@ def resolve(
         sysctls=sysctls,
         own_initial_window=own and _catalogue()[name]["own_initial_window"],
     )
+
+
+def known() -> list[str]:
+    """Every name of this kernel's and ours."""
+    return [*dict.fromkeys([*of_kernel(), *NATIVE, *ours()])]
+
+
+def find(written: str, place: str, backends: Sequence[str]) -> str:
+    """The congestion control that a name means; raises UsageError at ``place`` if a back end has none."""
+    of_linux = _of_linux(backends)
+    name = catalogue.called("congestion", written, [*of_linux, *ours()])
+    if "simulator" in backends and name not in NATIVE and name not in ours():
+        accepted = f"for the simulator {catalogue.nearest('congestion', written, [*NATIVE, *ours()])}"
+        raise UsageError(place, show(written), accepted)
+    if name not in of_linux and name not in ours():
+        accepted = catalogue.nearest("congestion", written, [*of_linux, *ours()])
+        if name in _LINUX:
+            accepted += f" ({name} after: sudo modprobe tcp_{name})"
+        raise UsageError(place, show(written), accepted)
+    return name
+
+
+def _of_linux(backends: Sequence[str]) -> tuple[str, ...]:
+    return of_kernel() if "testbed" in backends else tuple(NATIVE)
 
 
 def _of_file(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
+from wirepaint import catalogue
 from wirepaint.evaluation.axes import Axis, axes
 from wirepaint.evaluation.background import BackgroundTable
 from wirepaint.evaluation.browsers import Browser, BrowserCache, BrowserTable
@@ -24,7 +25,8 @@ MOST_TOGETHER = 1_000
 """Users of one run."""
 THINK_NS = 5_000_000_000
 """Time between a load event and the user's next navigation, where none is given."""
-BackEnd = Literal["testbed", "simulator", "both"]
+BACKENDS = ("testbed", "simulator", "both")
+BackEnd = Annotated[Literal["testbed", "simulator", "both"], catalogue.meant("backend", BACKENDS)]
 
 
 class Written(Table):

@@ -378,7 +378,7 @@ class Network(BaseModel):
 def load(reference: str, base: Path = Path(), place: str = "") -> Network:
     """The network of a catalogue name or of a path (relative to ``base``); raises UsageError at ``place``."""
     path = catalogue.find("network", reference, base, place)
-    table = validate(NetworkTable, read_toml(path), str(path))
+    table = validate(NetworkTable, read_toml(path), str(path), every=True)
     return resolve(table, catalogue.name_of(path), path.parent, str(path))
 
 

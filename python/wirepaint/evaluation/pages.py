@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
-from wirepaint import files
+from wirepaint import catalogue, files
 from wirepaint.errors import UsageError
 from wirepaint.pages.model import DESKTOP, INDEX, parsed, read_index
 from wirepaint.reading import located, nearest, show
@@ -71,27 +71,55 @@ def of_folder(folder: Path) -> PageRef:
     )
 
 
-def resolve(reference: str, base: Path, place: str) -> PageRef:
-    """The page of a catalogue name, a page folder, a HAR or a static site; raises UsageError at ``place``.
+def find(reference: str, base: Path, place: str) -> Path:
+    """The path of a catalogue name, a page folder, a recording or a static site.
 
-    A HAR or site is imported once into the cache, under the hash of its content.
+    Raises UsageError at ``place``.
     """
     from wirepaint import pages
 
     shipped = pages.shipped()
     if reference in shipped:
-        return of_folder(Path(shipped[reference]))
+        return Path(shipped[reference])
+    if "://" in reference:
+        accepted = "a page on this machine; `wirepaint page record URL -o PAGE` makes one of an address"
+        raise UsageError(place, show(reference), accepted)
     path = files.real(located(reference, base, place))
-    if (path / INDEX).is_file():
-        return of_folder(path)
-    if (path / "index.html").is_file():
-        return of_folder(_imported(path, pages.import_folder))
+    if path.is_file() or (path / INDEX).is_file() or (path / "index.html").is_file():
+        return path
+    if (meant := catalogue.called("page", reference, shipped)) in shipped:
+        return Path(shipped[meant])
     if path.is_dir():
         raise UsageError(place, show(reference), f"a folder with {INDEX} or index.html")
-    if path.is_file():
-        return of_folder(_imported(path, pages.import_har))
     accepted = f"{nearest(reference, shipped)}, or the path of a page, a HAR or a folder"
     raise UsageError(place, show(reference), accepted)
+
+
+def shipped_name(folder: Path) -> str | None:
+    """The name of a page of the catalogue; None for any other place."""
+    from wirepaint import pages
+
+    return next((name for name, shipped in pages.shipped().items() if Path(shipped) == folder), None)
+
+
+def name_of(reference: str) -> str:
+    """A name for the page of a reference, from its file name, without reading it."""
+    from wirepaint.pages.import_har import name_from
+
+    return name_from(Path(reference))
+
+
+def resolve(reference: str, base: Path, place: str) -> PageRef:
+    """The page at the place that :func:`find` gives.
+
+    A recording or site is imported once into the cache, under the hash of its content.
+    """
+    from wirepaint import pages
+
+    path = find(reference, base, place)
+    if (path / INDEX).is_file():
+        return of_folder(path)
+    return of_folder(_imported(path, pages.import_har if path.is_file() else pages.import_folder))
 
 
 def _imported(path: Path, importer: Importer) -> Path:

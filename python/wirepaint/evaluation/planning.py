@@ -24,32 +24,33 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from wirepaint import files
+from wirepaint import catalogue, files
 from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import background as backgrounds
+from wirepaint.evaluation import checking, pages, proxies, sysctls
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
-from wirepaint.evaluation import pages, proxies, sysctls
 from wirepaint.evaluation import users as of_users
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.background import Background
 from wirepaint.evaluation.capture import CaptureTable
+from wirepaint.evaluation.checking import BackendName
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
-from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop
+from wirepaint.evaluation.model import BACKENDS, EvaluationFile, Stop
 from wirepaint.evaluation.network import Network
+from wirepaint.evaluation.options import Setting, applied
 from wirepaint.evaluation.proxies import Proxy
 from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, Rehearse, Visitor
 from wirepaint.evaluation.visits import ENOUGH, Question, enough, prospects, questions
-from wirepaint.reading import LARGEST_FILE, differ, located, nearest, parsed, show, validate
+from wirepaint.reading import LARGEST_FILE, differ, located, parsed, show
 
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
 NOT_CAPTURED = (
@@ -58,7 +59,6 @@ NOT_CAPTURED = (
 )
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
-BackendName = Literal["testbed", "simulator"]
 Trust = Callable[[Sequence[Path]], bool]
 """Whether these C files of an evaluation may be compiled and run."""
 
@@ -143,27 +143,30 @@ def plan(
     rehearse: Rehearse | None = None,
     trust: Trust | None = None,
     until: str | None = None,
+    settings: Sequence[Setting] = (),
+    text: str | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
     the file's; ``until`` (``decided``) adds the table; errors name the options of the command line.
     ``rehearse`` gets every page that a run may load. ``trust`` decides whether C files named in the file are
-    compiled and run; without its consent they are refused (NotTrusted).
+    compiled and run; without its consent they are refused (NotTrusted). ``settings`` replace values of the
+    file. ``text`` is the content of a file that is yet to be written to ``path``.
     """
-    text = files.text(path, LARGEST_FILE, "a TOML file")
-    data = parsed(text, path)
+    text = files.text(path, LARGEST_FILE, "a TOML file") if text is None else text
+    data = applied(parsed(text, path), settings)
     if backend is not None:
-        if backend not in get_args(BackEnd):
-            raise UsageError("--backend", show(backend), nearest(backend, get_args(BackEnd)))
+        if catalogue.called("backend", backend, BACKENDS) not in BACKENDS:
+            raise UsageError("--backend", show(backend), catalogue.nearest("backend", backend, BACKENDS))
         data["backend"] = backend
     if congestion and isinstance(data.get("scenarios"), dict):
         data["scenarios"].pop("congestion", None)
     if until is not None:
         data.setdefault("until", {"verdict": until})
-    file = validate(EvaluationFile, data, str(path))
-    backends = _backends(file)
     base, place = path.absolute().parent, str(path)
+    file = checking.read(data, base, place, page_resolver is pages.resolve, own_controls=not congestion)
+    backends = checking.backends(file.backend)
     if not congestion:
         _trusted(file, base, place, trust)
     asked = _questions(file, congestion)
@@ -265,14 +268,6 @@ def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Seque
     count = scenarios * (visits or file.repeats or enough(_questions(file, asked)))
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
-
-
-def _backends(file: EvaluationFile) -> list[BackendName]:
-    if file.backend == "both":
-        return ["testbed", "simulator"]
-    if file.backend is None:
-        return ["testbed" if os.geteuid() == 0 else "simulator"]
-    return [file.backend]
 
 
 def _scenarios(

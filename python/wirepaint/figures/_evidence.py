@@ -8,8 +8,9 @@ from functools import cached_property
 import polars as pl
 
 from wirepaint import metrics
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import axes
+from wirepaint.reading import nearest
 from wirepaint.results import Results
 
 
@@ -26,7 +27,7 @@ class Evidence:
     ) -> None:
         factors = axes.factors()
         if factor is not None and factor not in factors:
-            raise UsageError("factor", repr(factor), ", ".join(factors))
+            raise UsageError("factor", show(factor), nearest(factor, factors))
         self.results, self.verdicts = results, tuple(verdicts)
         self.levels = {axis: metrics.levels(results, axis) for axis in factors}
         varying = [axis for axis in factors if len(self.levels[axis]) > 1]

@@ -15,9 +15,10 @@ from typing import Any
 import polars as pl
 import vl_convert
 
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style, finish
+from wirepaint.reading import nearest
 from wirepaint.results import Results
 
 SUFFIXES = (".svg", ".pdf", ".png", ".csv", ".json")
@@ -86,7 +87,7 @@ def get(name: str) -> Figure:
     try:
         return registry()[name.replace("_", "-")]
     except KeyError:
-        raise UsageError("figure", repr(name), ", ".join(registry())) from None
+        raise UsageError("figure", show(name), nearest(name, registry())) from None
 
 
 def draw(evidence: Evidence, name: str, **options: Any) -> Drawing | None:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.metrics._metric import Metric, Reading, Trace, of_flows, of_visit
+from wirepaint.reading import nearest
 
 
 @cache
@@ -29,7 +30,7 @@ def get(name: str) -> Metric:
     try:
         return registry()[name.replace("_", "-")]
     except KeyError:
-        raise UsageError("metric", repr(name), ", ".join(registry())) from None
+        raise UsageError("metric", show(name), nearest(name, registry())) from None
 
 
 def measure(

@@ -43,6 +43,9 @@ _GUESSED_MS = 10.0
 Chromium asks for resources in markup 8 to 11 ms after the document, measured with ten pages.
 """
 
+_LATE_SHARE = 0.1
+"""Share of the requests from which on it is said that they begin after the load event."""
+
 _SUFFIXES = re.compile(r"(\.harp?|\.warc|\.wacz|\.jsonl?)?(\.gz|\.zip)?$", re.I)
 _TEXT = {"html", "css", "js", "data"}
 
@@ -124,7 +127,7 @@ def import_log(
             mobile=mobile,
             url=resources[0].url,
             seed=seed,
-            notes=[*notes, *selection.notes],
+            notes=[*notes, *selection.notes, *_late(resources)],
             resources=resources,
         )
         save_index(result, folder)
@@ -263,6 +266,14 @@ def _resources(selection: Selection, path: Path, folder: Path) -> list[Resource]
     if blanker.count:
         selection.notes.append(f"{blanker.count} references to what was not recorded blanked in bodies")
     return resources
+
+
+def _late(resources: Sequence[Resource]) -> list[str]:
+    """A note if page load time leaves out a good part of the page."""
+    late = sum(resource.recorded.after_load for resource in resources)
+    if late < _LATE_SHARE * len(resources):
+        return []
+    return [f"{late} of {len(resources)} requests begin after the load event; page load time leaves them out"]
 
 
 def timed(selection: Selection) -> bool:

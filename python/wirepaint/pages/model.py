@@ -391,7 +391,8 @@ def describe(error: ValidationError) -> tuple[str, str, str]:
         found = "a contradiction"
     else:
         found = show(given, 80)
-    return key, found, first["msg"].removeprefix("Value error, ")
+    accepted = "this key, it must be there" if first["type"] == "missing" else first["msg"]
+    return key, found, accepted.removeprefix("Value error, ")
 
 
 @contextmanager

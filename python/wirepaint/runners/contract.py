@@ -82,7 +82,8 @@ class Tally:
 
     ``counts`` are numbers of runs by standing (``journal.standing``), ``failures`` the causes by run,
     ``timeouts`` the causes of runs that timed out, ``cannot_count`` the reasons by page. ``repeats`` counts
-    attempts after the first, ``repeats_in_vain`` those that ended no better than the one before.
+    attempts after the first, ``repeats_in_vain`` those that ended no better than the one before. ``seconds``
+    gives, by back end, how long a run took: the time of this command over the runs that it carried out.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -91,3 +92,4 @@ class Tally:
     cannot_count: dict[str, str] = field(default_factory=dict)
     repeats: int = 0
     repeats_in_vain: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)

@@ -3,8 +3,9 @@
 A back end carries out its runs one by one or side by side (``contract.Backend``). Simulated runs come first,
 side by side; nothing disturbs them, so none is tried again. A testbed run has the machine for itself. If a
 part of it crashed, it is tried again at once. If the machine disturbed it, it is tried again after all
-others, when the machine may be calm. A visit that timed out is never tried again, not even by a later
-command. The visits of a page that cannot count are skipped (``bad_pages``).
+others, when the machine may be calm; if the machine stays disturbed (``disturbances``), it is not. A visit
+that timed out is never tried again, not even by a later command. The visits of a page that cannot count are
+skipped (``bad_pages``).
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
 resumes: ``results.store`` has every finished run on the disk before the next begins.
@@ -31,6 +32,7 @@ from wirepaint.results.store import Store
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
 from wirepaint.runners.contract import Backend, Decided, Ended, Job, NarrowEnough, Progress, Session, Tally
+from wirepaint.runners.disturbances import Disturbances
 from wirepaint.runners.signals import Signals
 
 RETRIES = 2
@@ -93,6 +95,7 @@ class _Pool:
         self._plan, self._store = plan, store
         self._progress, self._narrow_enough, self._decided = progress, narrow_enough, decided
         self._bad_pages, self._told = bad_pages, told
+        self._disturbances, self._said_stays = Disturbances(), False
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
         self._calibrations: dict[str, dict[str, Any]] = {}
@@ -214,6 +217,8 @@ class _Pool:
             if isinstance(cause, KeyboardInterrupt):
                 raise Incomplete(self._stopped()) from None
             raise
+        if ended:
+            self._tally.seconds[backend.name] = (time.monotonic() - since) / ended
 
     def _ended(
         self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int, tries_left: int
@@ -223,7 +228,8 @@ class _Pool:
             again = tries_left > 0 and worth_a_repeat(end)
             self._failed(run, attempt, end, again)
             return Again.NOW if again else _failed(end)
-        if tries_left and not run.warmup and worth_a_repeat(end):
+        self._disturbances.learn(end)
+        if tries_left and not run.warmup and worth_a_repeat(end) and not self._stays():
             self._learn(run, end, repeated=True)
             if self._bad_pages.why_skipped(run) is None:
                 self._store.repeat(run.key, attempt, end.verdict, end.to_json())
@@ -231,6 +237,14 @@ class _Pool:
                 return Again.LATER
         self._done(run, attempt, end)
         return end.verdict
+
+    def _stays(self) -> bool:
+        """Whether the machine stays disturbed, which is said once."""
+        why = self._disturbances.stays
+        if why and not self._said_stays:
+            self._said_stays = True
+            self._progress.note(f"The machine stays disturbed, so runs are not repeated: {why}")
+        return why is not None
 
     def _finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
         self._left -= 1

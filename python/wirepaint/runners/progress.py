@@ -58,6 +58,19 @@ class Lines:
         pass
 
 
+class Silent(Lines):
+    """Only lines on problems."""
+
+    def began(self, title: str, total: int, done: int) -> None:
+        pass
+
+    def calibrating(self, network: str) -> None:
+        pass
+
+    def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
+        pass
+
+
 class Bar:
     """A bar, and above it a line for each run with a problem.
 

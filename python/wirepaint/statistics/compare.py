@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from wirepaint import metrics as measured
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.visits import questions
+from wirepaint.reading import nearest
 from wirepaint.results import Results
 from wirepaint.statistics import folders, losses, ranks
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
@@ -52,7 +53,7 @@ def compare(
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
     axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in axes or factor == "page":
-        raise UsageError("factor", repr(factor), ", ".join(axis for axis in axes if axis != "page"))
+        raise UsageError("factor", show(factor), nearest(factor, [axis for axis in axes if axis != "page"]))
     frame = frame.with_columns(pl.col(axes).cast(pl.String))
     levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
     if len(levels) < 2:

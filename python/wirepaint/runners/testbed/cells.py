@@ -32,6 +32,7 @@ from wirepaint import linux
 from wirepaint.errors import MachineLacks, PageFailed, PageTimeout, Refused, RunFailed, WirepaintError
 from wirepaint.results.lock import Lock
 from wirepaint.runners import ownership
+from wirepaint.runners.testbed.others import Others
 
 SCRATCH = Path("/dev/shm")
 """Inside a cell: a tmpfs of its own."""
@@ -40,7 +41,8 @@ LOCK = Path("/run/wirepaint.lock")
 
 _REALTIME_PRIORITY = 40
 """Priority of kernel threads that do a host's work: below the emulator's."""
-_MOST_BYTES = 64
+_MOST_BYTES = 1024
+"""Of a question to the middle and of its answer."""
 _outside: socket.socket | None = None
 """In a cell: the socket to its middle process, which is outside."""
 
@@ -52,11 +54,15 @@ _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 class Cells:
     """Runs functions in cells; one per machine at a time. A context manager."""
 
-    def __init__(self) -> None:
-        """Raises MachineLacks without root, UsageError while another command uses the testbed."""
+    def __init__(self, wait_s: float = 0.0) -> None:
+        """Waits for a testbed that another command uses; raises UsageError after ``wait_s``.
+
+        Raises MachineLacks without root.
+        """
         if os.geteuid() != 0:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
-        self._lock = Lock(LOCK, "the testbed", "one command at a time: two would disturb each other's runs")
+        accepted = "one command at a time: two would disturb each other's runs (--wait 30min waits for it)"
+        self._lock = Lock(LOCK, "the testbed", accepted, wait_s)
         ownership.claim()
         parent = os.getpid()
         self._process = subprocess.Popen(
@@ -191,9 +197,16 @@ def _middle(request: dict[str, Any], launcher: int, writer: int) -> None:
         far.close()
         os.close(writer)
         near.send(b"go")
+        others = None
         while asked := near.recv(_MOST_BYTES):
-            thread, cpus = asked.decode().split()
-            near.send(b"y" if _make_realtime(proc, thread, int(cpus)) else b"n")
+            match asked.decode().split():
+                case ["realtime", thread, cpus]:
+                    near.send(b"y" if _make_realtime(proc, thread, int(cpus)) else b"n")
+                case ["watch"]:
+                    others = Others(proc, os.getpid())
+                    near.send(b"y")
+                case _:
+                    near.send(json.dumps(others.most() if others else []).encode())
         _, status = os.waitpid(cell, 0)
         if os.WIFSIGNALED(status):
             os.kill(os.getpid(), os.WTERMSIG(status))
@@ -210,13 +223,31 @@ def make_realtime(thread: str, cpus: int) -> bool:
     False if that fails. Only the first PID namespace shows kernel threads, so a cell asks its middle.
     """
     if _outside is not None:
-        _outside.send(f"{thread} {cpus}".encode())
+        _outside.send(f"realtime {thread} {cpus}".encode())
         return _outside.recv(_MOST_BYTES) == b"y"
     proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return _make_realtime(proc, thread, cpus)
     finally:
         os.close(proc)
+
+
+def watch_others() -> None:
+    """Begins to watch the processes that are outside; see ``others``."""
+    if _outside is not None:
+        _outside.send(b"watch")
+        _outside.recv(_MOST_BYTES)
+
+
+def others() -> list[tuple[str, float]]:
+    """Names and CPU seconds of the processes outside that used most since ``watch_others``.
+
+    Empty outside of a cell. A cell sees only its own processes, so it asks its middle.
+    """
+    if _outside is None:
+        return []
+    _outside.send(b"others")
+    return [(name, seconds) for name, seconds in json.loads(_outside.recv(_MOST_BYTES))]
 
 
 def _make_realtime(proc: int, thread: str, cpus: int) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wirepaint.runners.testbed import cells
 from wirepaint.runners.testbed.browser import processes
 
 USER, NICE, SYSTEM, STEAL = 0, 1, 2, 7  # fields of the line "cpu" of /proc/stat
@@ -52,6 +53,8 @@ class Counters:
     pressure: float | None
     browser_stopped: float = 0.0
     """Time in which a process of the browser was stopped."""
+    others: tuple[tuple[str, float], ...] = ()
+    """Names and CPU time of the processes that are not part of the run and used most."""
 
     @property
     def total(self) -> float:
@@ -86,6 +89,7 @@ class Witness:
     def __init__(self, pids: Mapping[str, int], visits_cpu_s: Callable[[], float] = lambda: 0.0) -> None:
         """``visits_cpu_s`` gives the CPU time so far of the processes of visits, browsers included."""
         self._pids, self._visits_cpu_s = dict(pids), visits_cpu_s
+        cells.watch_others()
         self.begin()
 
     def begin(self) -> None:
@@ -113,6 +117,7 @@ class Witness:
             steal=after.steal - before.steal,
             pressure=pressure,
             browser_stopped=browser_stopped_s,
+            others=tuple(cells.others()),
         )
 
 

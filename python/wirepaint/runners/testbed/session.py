@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 class Session:
     """A testbed at work (:class:`wirepaint.runners.contract.Session`)."""
 
-    def __init__(self, interruptible: Interruptible) -> None:
-        self._interruptible = interruptible
+    def __init__(self, interruptible: Interruptible, wait_s: float = 0.0) -> None:
+        """``wait_s``: how long to wait for a testbed that another command uses."""
+        self._interruptible, self._wait_s = interruptible, wait_s
         self._stack = ExitStack()
 
     def __enter__(self) -> Session:
-        self._renew()
+        with self._interruptible():
+            self._renew()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,4 +61,4 @@ class Session:
 
     def _renew(self) -> None:
         self._stack.close()
-        self._cells = self._stack.enter_context(Cells())
+        self._cells = self._stack.enter_context(Cells(self._wait_s))

@@ -500,6 +500,12 @@ def _machine(counters: Counters) -> Iterator[Reason]:
         yield Reason(
             "foreign_cpu",
             "suspect",
-            f"{foreign:.0%} of the CPU time used by others",
+            f"{foreign:.0%} of the CPU time used by others{_named(counters)}",
             f"at most {FOREIGN_SHARE:.0%}",
         )
+
+
+def _named(counters: Counters) -> str:
+    """The processes that used it, such as ": cargo 31 %, node 4 %"."""
+    named = [f"{name} {seconds / counters.total:.0%}" for name, seconds in counters.others]
+    return f": {', '.join(named)}".replace("%", " %") if named else ""

@@ -1,0 +1,43 @@
+"""What is known of the time that runs will take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wirepaint.runners import pace
+
+from .plans import Fake, carry_out, planned
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "wirepaint" / "pace.json"
+
+
+def test_without_any_run_it_is_a_guess_and_called_so(tmp_path: Path):
+    [expected] = pace.expected(planned(tmp_path).runs, tmp_path / "r")
+    assert expected.seconds == 14 * pace.USUAL_S["testbed"]
+    assert "for 14 runs, 6 s each (a guess: none has run on this machine yet)" in expected.sentence
+
+
+def test_the_pace_of_the_last_runs_is_kept_and_done_runs_need_no_time(tmp_path: Path):
+    tally = carry_out(tmp_path, tmp_path / "r", Fake(seconds=0.02))
+    assert 0.02 <= tally.seconds["testbed"] < 10
+    pace.keep(tally.seconds)
+    pace.keep({"simulator": 0.5})
+    [expected] = pace.expected(planned(tmp_path).runs, tmp_path / "new")
+    assert expected.seconds == pytest.approx(14 * tally.seconds["testbed"])
+    assert expected.because == "as the last ones on this machine"
+    [expected] = pace.expected(planned(tmp_path).runs, tmp_path / "r")
+    assert (expected.runs, expected.sentence) == (0, "testbed: all runs are done")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"testbed": "fast"}', '{"testbed": -1}'])
+def test_a_damaged_cache_is_no_knowledge(tmp_path: Path, cache: Path, text: str):
+    cache.parent.mkdir(parents=True)
+    cache.write_text(text)
+    [expected] = pace.expected(planned(tmp_path).runs, tmp_path / "r")
+    assert "a guess" in expected.sentence

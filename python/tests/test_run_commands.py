@@ -1,0 +1,73 @@
+"""How `run` begins and ends; tests/system/test_one_line.py has whole commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from wirepaint import cli, run_commands
+from wirepaint.errors import RunFailed
+from wirepaint.results.outcome import Outcome
+from wirepaint.runners.contract import Tally
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("site").mkdir()
+    Path("site/index.html").write_text('<title>A page</title><img src="a.png">')
+    Path("site/a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(9_000))
+    return tmp_path
+
+
+def test_without_root_a_page_alone_is_simulated_and_the_command_of_the_testbed_is_told(capsys, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    assert cli.invoke(["run", "site", "--no-rehearse", "--visits", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("simulator: Page load time, lte, 1 page: h2 ")
+    assert "No --network was given: lte." in err
+    assert "Nothing was given to compare: HTTP/1.1 and HTTP/2 are." in err
+    again = "sudo -E wirepaint run results/site-http-simulator/evaluation.toml --backend testbed"
+    assert f"{again} -o results/site-http-testbed\n" in err
+
+
+def test_a_level_without_a_valid_run_is_no_success(results_folder, capsys):
+    folder = results_folder(
+        lambda run: 1 + run.visit / 1000,
+        outcome=lambda run: Outcome("suspect" if run.network == "3g" else "valid"),
+    )
+    order = run_commands._Order(folder / "evaluation.toml", folder)
+    tally = Tally(counts=Counter(valid=22, suspect=22))
+    with pytest.raises(
+        RunFailed, match=r"^network 3g on the testbed: none of 20 runs is valid, 20 suspect\.$"
+    ):
+        run_commands._end(order, tally, False, print)
+    out = capsys.readouterr().out
+    assert out.startswith("testbed: Page load time, lte, 2 pages: ")
+    assert "22 suspect, 22 valid. Results: " in out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_evaluation"),
+    [
+        ("e.toml", "title = 'x'", True),
+        ("E.TOML", "", True),
+        ("gone.toml", None, True),
+        ("e.txt", "title = 'x'\n[scenarios]\n", True),
+        ("e", " [[user_agents]]\n", True),
+        ("har.toml", '\n {"log": {}}', False),
+        ("warc.toml", "WARC/1.0\r\n", False),
+        ("notes.txt", "scenarios and flows", False),
+        ("gone.har", None, False),
+    ],
+)
+def test_an_evaluation_is_told_from_a_recording_by_its_content(
+    name: str, text: str | None, is_evaluation: bool
+):
+    if text is not None:
+        Path(name).write_text(text)
+    assert run_commands._is_evaluation(Path(name)) == is_evaluation

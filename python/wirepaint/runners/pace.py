@@ -1,0 +1,79 @@
+"""How long runs will take: what is known from earlier ones.
+
+``run`` keeps the seconds of a run for each back end in the cache of the user; a results folder has the time
+of its own finished runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from wirepaint.evaluation import ResolvedRun
+from wirepaint.pages import cache
+from wirepaint.printing import counted
+from wirepaint.results import Results, durable, manifest
+from wirepaint.runners.progress import duration
+
+USUAL_S = {"testbed": 6.0, "simulator": 0.1}
+"""Seconds of a run on a machine that has carried out none; pages of 30 to 130 requests on two cores."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The time that the open runs of a back end will take, and how that is known."""
+
+    backend: str
+    runs: int
+    seconds: float
+    because: str
+
+    @property
+    def sentence(self) -> str:
+        if not self.runs:
+            return f"{self.backend}: all runs are done"
+        about = f"{self.backend}: about {duration(self.seconds)} for {counted(self.runs, 'run')}"
+        return f"{about}, {self.seconds / self.runs:.2g} s each ({self.because})"
+
+
+def keep(seconds: Mapping[str, float]) -> None:
+    """Keeps the seconds of a run by back end; a cache that cannot be written is no error."""
+    with suppress(OSError):
+        known = _kept() | dict(seconds)
+        cache.make_folder(_file().parent)
+        durable.write(_file(), json.dumps(known).encode())
+        cache.hand_over(_file())
+
+
+def expected(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
+    """The time of the runs that are still open in a results folder, which need not exist."""
+    wanted = list(runs)
+    done: set[str] = set()
+    if (folder / manifest.NAME).is_file():
+        done = set(Results.open(folder).runs("done")["run_key"])
+    kept = _kept()
+    left = Counter(run.backend for run in wanted if run.key not in done)
+    found = []
+    for backend in dict.fromkeys(run.backend for run in wanted):
+        known = kept.get(backend)
+        because = "as the last ones on this machine" if known else "a guess: none has run on this machine yet"
+        seconds = left[backend] * (known or USUAL_S[backend])
+        found.append(Expected(backend, left[backend], seconds, because))
+    return found
+
+
+def _file() -> Path:
+    return cache.cache_dir().parent / "pace.json"
+
+
+def _kept() -> dict[str, float]:
+    try:
+        known = json.loads(_file().read_bytes())
+    except (OSError, ValueError):
+        return {}
+    pairs = known.items() if isinstance(known, dict) else ()
+    return {name: float(value) for name, value in pairs if isinstance(value, int | float) and value > 0}
