@@ -48,6 +48,11 @@ def unmount(target: str) -> None:
     _check(_libc.umount2(target.encode(), 0), f"umount {target}")
 
 
+def sync_filesystem(descriptor: int) -> None:
+    """Writes all changed files of the file system of a descriptor to the disk (syncfs(2))."""
+    _check(_libc.syncfs(descriptor), "syncfs")
+
+
 def become_subreaper() -> None:
     """Makes this process the parent of descendants whose own parent dies (prctl(2))."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")

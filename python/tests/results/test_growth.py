@@ -96,7 +96,7 @@ def test_only_what_is_new_is_carried_out(begun: Path, change: tuple[str, str], n
     assert (
         kept.select("run_key", "seed")
         .sort("run_key")
-        .equals(counted.select("run_key", "seed").sort("run_key"))
+        .equals(visits.select("run_key", "seed").sort("run_key"))
     )
     assert grown(begun, change) == []
 
@@ -112,10 +112,9 @@ def test_a_level_of_a_new_axis_keeps_the_key_of_its_runs_and_takes_the_new_name(
 def test_runs_that_are_no_longer_asked_for_stay_and_are_not_counted(begun: Path, capsys):
     fewer = ('["cubic", "reno"]', '["cubic"]'), ("visits = 3", "visits = 2")
     assert counted(grown(begun, *fewer)) == []
-    assert (
-        "9 runs that the evaluation no longer asks for stay, and are not counted" in capsys.readouterr().err
-    )
+    assert "no longer asked for: 9 runs stay in the folder, not counted" in capsys.readouterr().err
     assert counts(begun) == {("fast", "cubic", "one"): 2, ("fast", "cubic", "two"): 2}
+    assert Results.open(begun).unasked == 9
     assert len(list((begun / "runs").glob("*.v0[1-9]"))) == 2 * 2 * 3
     assert counted(grown(begun)) == [], "asked for again, they count again"
     assert sum(counts(begun).values()) == 2 * 2 * 3
@@ -127,6 +126,12 @@ def test_an_edit_that_would_change_finished_runs_is_refused_by_its_key(begun: Pa
     with pytest.raises(UsageError, match=r"found seed was 1 and is 2; accepted: what the finished runs of "):
         grown(begun, ("[scenarios]", "seed = 2\n[scenarios]"))
     assert grown(begun) == []
+
+
+def test_what_no_single_run_depends_on_may_change(begun: Path):
+    asked = 'title = "Again"\norder = "sequential"\nprimary = ["speed-index"]'
+    assert grown(begun, ('title = "Two controls"', asked)) == []
+    assert Results.open(begun).title == "Again"
 
 
 def test_what_an_earlier_version_ran_is_not_changed_by_a_later_one(begun: Path):

@@ -295,7 +295,7 @@ def test_another_evaluation_in_the_folder_is_refused_with_what_differs(tmp_path:
     with pytest.raises(UsageError) as refused:
         carry_out(tmp_path, tmp_path / "r", Fake(), changed)
     assert "networks.fast.down.capacity.bit_per_s was 25000000 and is 2000000" in refused.value.found
-    assert "user_agents[0].visits was 3 and is 4" in refused.value.found
+    assert "visits" not in refused.value.found, "more visits are no difference"
 
 
 def test_a_comment_in_the_evaluation_does_not_matter(tmp_path: Path):
@@ -413,7 +413,7 @@ def test_another_run_than_those_of_the_evaluation_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "name", ["runs", "set-aside", "calibration", ".lock", "journal.sqlite", "manifest.json"]
+    "name", ["runs", "set-aside", "calibration", "metrics", ".lock", "journal.sqlite", "manifest.json"]
 )
 def test_a_link_in_the_folder_that_may_lead_elsewhere_is_refused(tmp_path: Path, name: str):
     results = tmp_path / "r"

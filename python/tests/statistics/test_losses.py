@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from wirepaint import report
+from wirepaint import cli, report
 from wirepaint.results import Results
 from wirepaint.results.journal import CANNOT_COUNT, Journal, _change
 from wirepaint.results.outcome import Outcome
@@ -256,3 +256,17 @@ def test_the_limit_is_that_of_the_evaluation(folder):
     found = losses.with_timeouts(Results.open(folder), table)
     assert found.columns == ["run_key", "congestion", losses.LIMIT]
     assert found[losses.LIMIT].to_list() == [60_000.0, 60_000.0]
+
+
+def test_a_back_end_without_a_counted_visit_is_named_and_the_other_labelled(results_folder, capsys):
+    folder = results_folder(
+        lambda run: 1 + 0.01 * run.visit,
+        backend="both",
+        outcome=lambda run: Outcome("suspect" if run.backend == "testbed" else "valid"),
+    )
+    rows = compare_results(Results.open(folder), "congestion", ["page-load-time"], by_page=False)
+    assert {row.conditions["backend"] for row in rows} == {"simulator"}
+    assert cli.invoke(["compare", str(folder), "--metric", "page-load-time"]) == 0
+    said = capsys.readouterr().out
+    assert "testbed: 0 of 40 visits count; 40 suspect.\n" in said
+    assert "simulator: 40 of 40 visits count.\n" in said

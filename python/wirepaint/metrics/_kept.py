@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from wirepaint.errors import UsageError
 from wirepaint.metrics._computing import BATCH, WHOSE, Run, computed, frame, why
 from wirepaint.metrics._metric import Frame, Metric
 from wirepaint.metrics._registry import registry
@@ -96,7 +97,7 @@ class Keeper:
     def __exit__(self, *_: object) -> None:
         self._write()
         for definition in _tables():
-            with suppress(OSError):
+            with suppress(OSError, UsageError):
                 _join(self._results, definition)
 
     def add(self, key: str, files: Mapping[str, str], folder: Path) -> None:
@@ -109,7 +110,8 @@ class Keeper:
         runs, self._runs = self._runs, []
         for table in _tables().values():
             if runs:
-                with suppress(OSError):  # a full disk: the next reader computes them again
+                # A full disk, or a folder that is gone: the next reader computes them, or says what is wrong.
+                with suppress(OSError, UsageError):
                     _write(self._results, table.definition, table.compute(runs))
 
 
@@ -143,6 +145,10 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
         found.append(part.join(asked, on=_OF_RUN, how="semi", maintain_order="left"))
         asked = asked.join(part, on=_OF_RUN, how="anti", maintain_order="left")
     if asked.height or not found:
+        for key in asked["run_key"]:
+            results.file(
+                key, "page.parquet"
+            )  # finds files that are missing or added, even if no table is left
         new = [_run(key, results.digests(key), partial(results.file, key)) for key in asked["run_key"]]
         missing = table.compute(new)
         if new:

@@ -12,7 +12,9 @@ from typing import Any
 
 from wirepaint.results.journal import AXES
 
-FREE = frozenset({"title", "summary", "order", "warmup", "stop", "repeats", "backend"})
+FREE = frozenset(
+    {"title", "summary", "order", "warmup", "stop", "until", "repeats", "backend", "primary", "metrics"}
+)
 """Keys of an evaluation that no single run depends on."""
 IDENTITY = (*(axis for axis in AXES if axis != "scenario"), "visit")
 """Columns that tell runs apart. The name of a scenario does not: it depends on which axes vary."""

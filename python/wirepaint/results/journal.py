@@ -273,16 +273,30 @@ class Journal:
             (time.time_ns(), outcome, detail, key, number),
         )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def hold(self) -> None:
+        """Begins a batch: changes are on the disk when :meth:`commit` returns, all or none."""
         with self._guarded():
             self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Ends a batch."""
+        with self._guarded():
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One step: a transaction of its own, or a part of a batch; undone if the body fails."""
+        begin, end, undo = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
+        with self._guarded():
+            if self._db.in_transaction:
+                begin, end, undo = "SAVEPOINT step", "RELEASE step", "ROLLBACK TO step"
+            self._db.execute(begin)
             try:
                 yield self._db
-                self._db.execute("COMMIT")
+                self._db.execute(end)
             except BaseException:
                 if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                    self._db.execute(undo)
                 raise
 
     @contextmanager

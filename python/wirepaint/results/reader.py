@@ -56,16 +56,27 @@ class Results:
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
         """The journal's rows of the evaluation's runs; raises UsageError if one is missing."""
-        with journal.reading(self.folder) as (db, path):
-            rows = {row["key"]: row for row in journal.runs(db, path)}
         planned = self.manifest["runs"]
-        if odd := set(planned) - rows.keys():
+        if odd := set(planned) - self._journalled.keys():
             found = f"other runs than the manifest names, such as {min(odd)}"
-            raise UsageError(str(path), found, "the journal of this results folder")
-        return [rows[key] for key in planned]
+            raise UsageError(str(self.folder / journal.NAME), found, "the journal of this results folder")
+        return [self._journalled[key] for key in planned]
+
+    @cached_property
+    def _journalled(self) -> dict[str, dict[str, Any]]:
+        with journal.reading(self.folder) as (db, path):
+            return {row["key"]: row for row in journal.runs(db, path)}
+
+    @property
+    def unasked(self) -> int:
+        """Number of runs that ended and that the evaluation no longer asks for: no reader counts them."""
+        asked = set(self.manifest["runs"])
+        ended = (key for key, row in self._journalled.items() if row["state"] in ("done", "failed"))
+        return sum(key not in asked for key in ended)
 
     @cached_property
     def _by_key(self) -> dict[str, dict[str, Any]]:
+        """The rows of the evaluation's runs by key."""
         return {row["key"]: row for row in self._rows}
 
     @cached_property
@@ -153,7 +164,10 @@ class Results:
 
     def digests(self, run_key: str) -> dict[str, str]:
         """Digests of all files of a done run by their relative paths, as they were when it ended."""
-        return self._by_key[run_key]["files"] or {}
+        found = self._by_key[run_key]["files"] or {}
+        for name in found:
+            names.file(name, str(self.folder / "runs" / run_key))
+        return found
 
     def file(self, run_key: str, name: str) -> Path | None:
         """Path of an unchanged file of a run; None if the run had no such file.

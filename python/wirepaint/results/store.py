@@ -12,8 +12,8 @@ RESULTS/
 └── set-aside/           attempts that failed or were repeated, for a look at their logs
 ```
 A run's folder is filled under another name, synced, renamed, and only then journalled, with the digests of
-its files. If a command is killed between the last two steps, the next one completes them: the folder holds
-the outcome.
+its files; simulated runs many at once (``batches``). If a command is killed between the last two steps, the
+next one completes them: the folder holds the outcome.
 
 ``names`` checks each name from the folder before it becomes a path.
 """
@@ -23,14 +23,25 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepaint.errors import Incomplete, RunFailed, UsageError
-from wirepaint.results import calibration, contents, durable, growth, journal, manifest, names, trace
+from wirepaint.errors import Incomplete, RunFailed, UsageError, WirepaintError
+from wirepaint.results import (
+    calibration,
+    contents,
+    durable,
+    growth,
+    journal,
+    manifest,
+    measured,
+    names,
+    trace,
+)
 from wirepaint.results.contents import Contents
 from wirepaint.results.journal import NAME as JOURNAL
 from wirepaint.results.journal import Journal, Row
@@ -46,6 +57,7 @@ _OUTCOME = "outcome.json"
 _LOCK = ".lock"
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _RUNS, _ASIDE = "runs", "set-aside"
+_BATCH_S = 1.0
 _BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
     manifest.EVALUATION,
     f".{manifest.EVALUATION}.new",
@@ -68,13 +80,15 @@ class Store:
         self.notes: list[str] = []
         """Messages for the user about the resumed folder."""
         self._contents: dict[str, Contents] = {}
+        self._batch: float | None = None
+        """When the batch of runs began; None if each run is stored by itself."""
         for run in plan.runs:
             names.run_key(run.key, str(plan.path))
             names.network(run.network.name, str(plan.path))
         with disk_errors(folder):
             _refuse_foreign(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            for name in (_LOCK, _RUNS, _ASIDE, calibration.FOLDER):
+            for name in (_LOCK, _RUNS, _ASIDE, calibration.FOLDER, measured.FOLDER):
                 names.inside(folder, name)
             self._lock = Lock(folder / _LOCK, str(folder), "a folder that no other command is working on")
             try:
@@ -138,18 +152,53 @@ class Store:
         return number, folder
 
     def done(self, key: str, number: int, outcome: Outcome) -> Contents:
-        """Stores the run and returns its files; on return it is on the disk and in the journal."""
+        """Stores the run and returns its files; on return it is on the disk and in the journal.
+
+        In :meth:`batches` it is so when its batch ends.
+        """
         self.check_place()
         folder = self._partial(key, number)
+        alone = self._batch is None
         with disk_errors(folder):
             (folder / _OUTCOME).write_text(outcome.to_json())
-            durable.sync_tree(folder)
+            if alone:
+                durable.sync_tree(folder)
             files = contents.record(folder)
             folder.rename(self._run(key))
-            durable.sync(self._runs)
+            if alone:
+                durable.sync(self._runs)
         self._journal.done(key, number, outcome, files)
         self._contents[key] = Contents(self._run(key), files)
+        if self._batch is not None and time.monotonic() > self._batch + _BATCH_S:
+            self._end_batch()
+            self._begin_batch()
         return self._contents[key]
+
+    @contextmanager
+    def batches(self) -> Iterator[None]:
+        """In the body, runs are stored in batches: those of a second are on the disk, or none of them.
+
+        To sync each file of many short runs takes longer than to simulate them. What is lost with a batch is
+        carried out again.
+        """
+        self._begin_batch()
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError, WirepaintError):  # the cause is what the user must hear of
+                self._end_batch()
+            raise
+        self._end_batch()
+
+    def _begin_batch(self) -> None:
+        self._journal.hold()
+        self._batch = time.monotonic()
+
+    def _end_batch(self) -> None:
+        self._batch = None
+        with disk_errors(self._runs):
+            durable.sync_filesystem(self._runs)
+        self._journal.commit()
 
     def table(self, key: str, name: str) -> pl.DataFrame:
         """One table of a done run; raises UsageError if it has changed."""
@@ -237,7 +286,8 @@ class Store:
         if edited or [run.key for run in runs] != planned:
             self._journal.plan(runs)
         if stay := len(self._journal.rows()) - len(runs):
-            self.notes.append(f"{stay} runs that the evaluation no longer asks for stay, and are not counted")
+            runs_stay = f"{stay} runs stay" if stay > 1 else "1 run stays"
+            self.notes.append(f"no longer asked for: {runs_stay} in the folder, not counted")
         return replace(plan, runs=runs)
 
     def _recover(self) -> None:

@@ -57,9 +57,11 @@ def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> P
 def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     """Writes a frame with the columns of the table, in any order."""
     path = folder / f"{name}.parquet"
-    columns = [pl.col(column).cast(dtype) for column, dtype in polars_schema(name).items()]
+    schema = polars_schema(name)
+    if frame.schema != schema:
+        frame = frame.select(pl.col(column).cast(dtype) for column, dtype in schema.items())
     try:
-        frame.select(columns).write_parquet(path)
+        frame.write_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise durable.of_system(str(error), path) or error from None
     with path.open("rb") as file:

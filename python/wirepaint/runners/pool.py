@@ -17,7 +17,7 @@ import shutil
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
@@ -142,7 +142,8 @@ class _Pool:
             if decided:
                 self._not_needed_any_more(stage, looked_at)
             else:
-                self._carry_out(backend, session, stage, others)
+                with self._store.batches() if backend.many else nullcontext():
+                    self._carry_out(backend, session, stage, others)
                 looked_at = look
 
     def _stages(self, runs: list[ResolvedRun]) -> Iterator[tuple[int, list[ResolvedRun]]]:

@@ -57,6 +57,7 @@ HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
+_OF_CONNECTIONS = ("connection", "congestion", "initial_window", "retransmitted_segments", "protocol")
 TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
@@ -209,9 +210,9 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
             found = f"{visit['loaded']} of {visit['objects']} objects"
             what = f"{asked.page_name} of {run.users[asked.user].name}" if len(run.visits) > 1 else "the page"
             return PageTimeout(f"{what} did not load within {run.timeout_s:g} s: {found}")
-    connections = trace.read_table(folder, "connection")
+    connections = trace.read_table(folder, "connection", _OF_CONNECTIONS)
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
-    reasons += _differing(run, connections, trace.read_table(folder, "flow"))
+    reasons += _differing(run, connections, trace.read_table(folder, "flow", ("connection", "flow")))
     reasons += unfinished(run, [flow["name"] for flow in said["flows"] if flow["ended"] is None])
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
     outcome = Outcome(verdict, reasons, said["duration"])

@@ -21,6 +21,7 @@ from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
 from wirepaint.statistics.intervals import Interval, mean, median
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.verdicts import Draft, judged
+from wirepaint.statistics.wording import count
 
 MARGIN = 0.02
 PRIMARY = ("page-load-time",)
@@ -381,14 +382,19 @@ def command(
         rows, pair = compare_folders(
             results, Results.open(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
         )
-        factor, notes = folders.FOLDER, pair.notes
-        lost = losses.by_level(pair.visits, factor, (pair.base, pair.candidate))
+        factor, notes, ends = folders.FOLDER, pair.notes, pair.visits
+        lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
     else:
         rows = compare_results(
             results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
         )
         verdicts = ("valid", "suspect") if suspect else ("valid",)
-        lost = losses.by_level(losses.visits(results, verdicts), factor, measured.levels(results, factor))
+        ends = losses.visits(results, verdicts)
+        lost = losses.by_level(ends, factor, measured.levels(results, factor))
+    if factor != "backend":
+        lost = [*losses.by_level(ends, "backend", ("testbed", "simulator")), *lost]
+    if results.unasked:
+        notes.append(f"{count(results.unasked, 'run')} of earlier versions of the evaluation: not counted.")
     compared = {row.metric for row in rows}
     without = [
         name
