@@ -391,8 +391,7 @@ def command(
         verdicts = ("valid", "suspect") if suspect else ("valid",)
         ends = losses.visits(results, verdicts)
         lost = losses.by_level(ends, factor, measured.levels(results, factor))
-    if factor != "backend":
-        lost = [*losses.by_level(ends, "backend", ("testbed", "simulator")), *lost]
+    backends = losses.by_level(ends, "backend", ("testbed", "simulator")) if factor != "backend" else []
     if results.unasked:
         notes.append(f"{count(results.unasked, 'run')} of earlier versions of the evaluation: not counted.")
     compared = {row.metric for row in rows}
@@ -409,6 +408,7 @@ def command(
             "looks": looks(results),
             "comparisons": [row.as_dict() for row in rows],
             "losses": [level.as_dict() for level in lost],
+            "backends": [backend.as_dict() for backend in backends],
             "without_values": without,
             "cannot_count": results.cannot_count(),
             "notes": notes,
@@ -416,4 +416,4 @@ def command(
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        terminal.show(rows, without, results.cannot_count(), results.fidelity(), lost, notes)
+        terminal.show(rows, without, results.cannot_count(), results.fidelity(), [*backends, *lost], notes)
