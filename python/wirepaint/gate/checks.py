@@ -84,8 +84,8 @@ class Check:
 def check(frame: pl.DataFrame, budget: Budget, base: str | None = None) -> list[Check]:
     """All checks of a budget over :func:`wirepaint.metrics.table`, or over that of two folders.
 
-    ``base`` is then the name of the first (:class:`wirepaint.statistics.folders.Pair`); absolute rules are for
-    the candidate. Warm-up visits are left out. Raises UsageError for a rule that applies to nothing.
+    ``base`` is then the name of the first (``folders.Pair``); absolute rules are for the candidate. Warm-up
+    visits are left out. Raises UsageError for a rule that applies to nothing.
     """
     frame = frame.filter(~pl.col("warmup"))
     found: list[_Open] = []
