@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from wirepaint.errors import Incomplete, PageTimeout, RunFailed, UsageError
