@@ -1,8 +1,8 @@
 """The command line: reads arguments, calls the rooms, words the ends.
 
 Data goes to stdout, progress and warnings to stderr. Exit codes: 0 done, 1 a run failed, 2 bad
-usage or configuration, 3 incomplete (the same command again resumes). Every command imports what
-it needs when it is called, so that the program starts quickly.
+usage or configuration, 3 incomplete (the same command again resumes), 99 a gate is breached. Every
+command imports what it needs when it is called, so that the program starts quickly.
 """
 
 from __future__ import annotations
@@ -98,6 +98,66 @@ def compare(
         by_page=by_page,
         suspect=suspect,
         candidate=candidate,
+    )
+
+
+@app.command
+def check(
+    results: Path,
+    candidate: Path | None = None,
+    /,
+    *,
+    budget: Path | None = None,
+    margin: str | None = None,
+    metric: Annotated[list[str] | None, Parameter(negative="")] = None,
+    on_undecided: Literal["pass", "fail", "more"] = "pass",
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+    junit: Path | None = None,
+    markdown: Path | None = None,
+    github: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """A gate for CI: results against a budget, or a candidate against its base; exit code 99 on a breach.
+
+    Parameters
+    ----------
+    results
+        Results folder; the base if there is a candidate.
+    candidate
+        Results folder that is compared with the base.
+    budget
+        File with rules (TOML).
+    margin
+        Share by which the candidate may be worse: 3% or 0.03.
+    metric
+        Metric of --margin; may be given again. The primary ones when left out.
+    on_undecided
+        What undecided checks do: pass, fail (99), or more (exit code 3: more visits are needed).
+    suspect
+        Count runs with the verdict suspect as well.
+    json
+        Print JSON, the verdict first.
+    junit
+        File to write as JUnit's XML.
+    markdown
+        File to write as Markdown, such as $GITHUB_STEP_SUMMARY.
+    github
+        Print annotations for a workflow of GitHub too.
+    """
+    from wirepaint.gate.command import command
+
+    command(
+        results,
+        candidate,
+        budget=budget,
+        margin=margin,
+        metric=metric,
+        on_undecided=on_undecided,
+        suspect=suspect,
+        json=json,
+        junit=junit,
+        markdown=markdown,
+        github=github,
     )
 
 

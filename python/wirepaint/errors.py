@@ -9,6 +9,7 @@ WirepaintError
 ├── RunFailed           1   a run could not be carried out: names the cause
 │   ├── PageTimeout         the page did not load within its timeout
 │   └── PageFailed          the page cannot be loaded, now or later
+├── Breach             99   results break a rule of a gate
 └── Incomplete          3   not all runs are done: the same command again resumes
 """
 
@@ -152,6 +153,12 @@ class PageTimeout(RunFailed):
 
 class PageFailed(RunFailed):
     """The page cannot be loaded, now or later: damaged, refused, or answered with an error."""
+
+
+class Breach(WirepaintError):
+    """Results break a rule of a gate; an exit code that nothing else has."""
+
+    exit_code = 99
 
 
 class Incomplete(WirepaintError):

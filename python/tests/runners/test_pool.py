@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from wirepaint.errors import Incomplete, PageTimeout, RunFailed, UsageError
@@ -650,3 +651,48 @@ def test_a_calibration_that_a_crash_kept_from_its_file_is_written_by_the_next_co
     calibrated(tmp_path, None)
     assert file.read_text() == text
     assert Results.open(tmp_path / "r").calibrations() == {"fast": GOOD}
+
+
+def until(tmp_path: Path, answers: list[bool], fake: Fake | None = None):
+    """Carries out visits 1 to 8 with looks after 2, 4 and 8; ``answers`` are those of the looks."""
+    text = EVALUATION.replace("visits = 3", "visits = 2").replace(
+        "[scenarios]", "[until]\nmost = 8\n[scenarios]"
+    )
+    plan = plans.planned(tmp_path, text)
+    fake = fake or Fake()
+    asked = []
+
+    def decided(folder: Path, backend: str) -> bool:
+        asked.append(Results.open(folder).runs("done").filter(~pl.col("warmup"))["visit"].max())
+        return answers[len(asked) - 1]
+
+    folder = tmp_path / "r"
+    tally = plans.pool.carry_out(plan, folder, [fake.backend()], plans.Lines(), decided=decided)
+    return tally, asked, Results.open(folder)
+
+
+def test_visits_go_on_until_all_is_decided(tmp_path: Path):
+    tally, asked, results = until(tmp_path, [False, True])
+    assert asked == [2, 4], "the looks are those of the plan"
+    assert tally.counts["skipped"] == 2 * 2 * 4, "two scenarios and two pages"
+    skipped = results.runs("skipped")
+    assert (skipped["visit"].min(), skipped["visit"].max()) == (5, 8)
+    assert skipped["cause"].unique().to_list() == ["not needed: decided after 4 visits"]
+
+
+def test_all_visits_are_made_if_nothing_is_decided(tmp_path: Path):
+    tally, asked, _ = until(tmp_path, [False, False])
+    assert asked == [2, 4] and set(tally.counts) == {"valid"}
+
+
+def test_disturbed_visits_are_repeated_before_the_look(tmp_path: Path):
+    """A look must not see fewer visits because the machine was busy."""
+
+    class Disturbed(Fake):
+        def outcome(self, run):
+            disturbed = run.visit == 2 and run.attempt == 1
+            return _suspect("steal") if disturbed else super().outcome(run)
+
+    _, asked, results = until(tmp_path, [True], Disturbed())
+    assert asked == [2]
+    assert results.runs("done").filter(pl.col("visit") == 2)["verdict"].unique().to_list() == ["valid"]

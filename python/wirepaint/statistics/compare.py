@@ -51,6 +51,24 @@ def compare(
     The ``primary`` metrics are corrected among themselves, all others among themselves
     (:mod:`wirepaint.statistics.verdicts`). ``looks`` is how often the evaluation was to be judged.
     """
+    rows = drafts(
+        frame, factor, metrics, baseline, primary=primary, margin=margin, by_page=by_page, visits=visits
+    )
+    return judged(rows, looks)
+
+
+def drafts(
+    frame: pl.DataFrame,
+    factor: str,
+    metrics: Sequence[str],
+    baseline: str | None = None,
+    *,
+    primary: Sequence[str] = PRIMARY,
+    margin: float = MARGIN,
+    by_page: bool = True,
+    visits: pl.DataFrame | None = None,
+) -> list[Draft]:
+    """The rows of :func:`compare`, still without intervals and verdicts."""
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
     axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in axes or factor == "page":
@@ -58,8 +76,8 @@ def compare(
     frame = frame.with_columns(pl.col(axes).cast(pl.String))
     levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
     if len(levels) < 2:
-        found = f"the one level {levels[0]!r}" if levels else "no run"
-        raise UsageError(f"factor {factor}", found, "results with two levels or more that have usable runs")
+        only = f"the one level {levels[0]!r}" if levels else "no run"
+        raise UsageError(f"factor {factor}", only, "results with two levels or more that have usable runs")
     if baseline is not None and baseline not in levels:
         raise UsageError(f"baseline of {factor}", f"{baseline!r} with no usable run", ", ".join(levels))
     if not 0 <= margin < 1:
@@ -76,16 +94,16 @@ def compare(
     others.sort(key=lambda axis: axis != "network")
     ends = _ends(visits, factor, others) if visits is not None else None
     primary = [name.replace("_", "-") for name in primary]
-    drafts: list[Draft] = []
-    for name in metrics:
-        metric = measured.get(name)
+    found: list[Draft] = []
+    for each in metrics:
+        metric = measured.get(each)
         if metric.label:
-            raise UsageError("metric", repr(name), "a metric that is a number")
+            raise UsageError("metric", repr(each), "a metric that is a number")
         for candidate in levels:
             if candidate != first:
                 pair = _Pair(metric, factor, first, candidate, others, frame, margin, ends)
-                drafts += pair.drafts(by_page, is_primary=metric.name in primary)
-    return judged(drafts, looks)
+                found += pair.drafts(by_page, is_primary=metric.name in primary)
+    return found
 
 
 _Key = tuple[str, ...]

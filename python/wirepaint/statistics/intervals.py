@@ -37,14 +37,14 @@ class Interval:
         return self.low is not None and self.high is not None and (self.high < -limit or limit < self.low)
 
 
-def median(*strata: Sequence[float]) -> Interval:
+def median(*strata: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """Median of the values; for several strata (pages) the mean of their medians, with equal weights."""
     samples = [np.sort(np.asarray(values, dtype=float)) for values in strata]
     value = float(np.mean([np.median(sample) for sample in samples]))
     if any(sample.size < FEWEST for sample in samples):
         return Interval(value)
     variance = sum(_error_of_median(sample) ** 2 for sample in samples) / len(samples) ** 2
-    half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * math.sqrt(variance)
+    half = float(stats.norm.ppf((1 + confidence) / 2)) * math.sqrt(variance)
     return Interval(value, value - half, value + half)
 
 

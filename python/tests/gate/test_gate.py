@@ -1,0 +1,158 @@
+"""The gate: rules, outcomes with their evidence, exit codes, and what CI systems read."""
+
+import json
+from xml.etree import ElementTree
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from wirepaint import metrics
+from wirepaint.cli import invoke
+from wirepaint.errors import UsageError
+from wirepaint.gate import budget, outputs
+from wirepaint.gate.checks import check
+from wirepaint.results import Results
+from wirepaint.results.outcome import Outcome
+from wirepaint.statistics import folders
+
+PAGES = 2 * 2 * 2
+"""Networks, congestion controls, pages of ``results_folder``; each visit takes 300 ms."""
+
+
+@pytest.fixture
+def made(results_folder):
+    """Makes a results folder whose load times are ``factor`` times 300 ms, with some spread."""
+
+    def make(name, factor=lambda run: 1.0, visits=8, spread=0.002, outcome=lambda run: Outcome("valid")):
+        def stretch(run):
+            random = np.random.default_rng(crc32(f"{name}{run}".encode()))
+            return factor(run) * random.lognormal(0, spread)
+
+        return results_folder(stretch, visits, outcome, name)
+
+    return make
+
+
+def checked(base, candidate=None, **rule):
+    rules = budget.Budget.model_validate({"rules": [rule]})
+    if candidate is None:
+        return check(metrics.table(Results.open(base), ("valid",), [rule["metric"]]), rules)
+    pair = folders.read(Results.open(base), Results.open(candidate), [rule["metric"]])
+    return check(pair.table, rules, pair.base)
+
+
+def outcomes(checks):
+    return {(one.page, one.conditions): one.outcome for one in checks}
+
+
+def test_what_is_no_slower_passes(made):
+    found = checked(made("base"), made("again"), metric="page-load-time", worse_by="3 %")
+    assert len(found) == PAGES and set(outcomes(found).values()) == {"pass"}
+    assert outputs.summary(found) == "pass: 8 pass of 8 checks"
+
+
+def test_a_slow_down_of_one_page_on_one_network_is_found_there(made):
+    slow = made("slow", lambda run: 1.05 if (run.page, run.network) == ("small", "3g") else 1.0)
+    found = outcomes(checked(made("base"), slow, metric="page-load-time", worse_by="3 %"))
+    breached = {key for key, outcome in found.items() if outcome == "breach"}
+    assert breached == {("small", "3g / cubic"), ("small", "3g / fld")}
+
+
+def test_a_difference_that_may_lie_on_either_side_is_undecided_and_says_how_many_visits_decide(made):
+    base, slow = made("base", spread=0.05), made("slow", lambda run: 1.05, spread=0.05)
+    few = checked(base, slow, metric="page-load-time", worse_by="3 %", page="small", network="lte")
+    assert {one.outcome for one in few} == {"undecided"}
+    needed = outputs.visits_needed(few)
+    assert needed == max(one.visits_needed for one in few) and needed > 8
+    assert f"about {needed} visits of each page decide" in outputs.summary(few)
+
+
+def test_a_limit_is_for_the_median_of_a_page(made):
+    base = made("base", lambda run: 2.0 if run.page == "large" else 1.0)
+    found = outcomes(checked(base, metric="page-load-time", at_most=450))
+    assert {outcome for (page, _), outcome in found.items() if page == "large"} == {"breach"}
+    assert {outcome for (page, _), outcome in found.items() if page == "small"} == {"pass"}
+
+
+def test_a_limit_of_a_candidate_is_not_for_its_base(made):
+    base, fast = made("base", lambda run: 2.0), made("fast")
+    assert set(outcomes(checked(base, fast, metric="page-load-time", at_most=450)).values()) == {"pass"}
+
+
+def test_two_visits_decide_nothing(made):
+    found = checked(made("base", visits=2), metric="page-load-time", at_most=450)
+    assert {(one.outcome, one.visits_needed) for one in found} == {("undecided", 3)}
+
+
+def test_the_checks_share_the_error(made):
+    found = checked(made("base"), metric="page-load-time", at_most=450)
+    assert {one.confidence for one in found} == {1 - 0.05 / PAGES}
+
+
+def test_a_rule_that_applies_to_nothing_is_refused(made):
+    with pytest.raises(UsageError, match=r"rules\[0\]: found page-load-time, smal; accepted: .*small, large"):
+        checked(made("base"), metric="page-load-time", at_most=450, page="smal")
+
+
+def test_a_relative_rule_needs_a_base(made):
+    with pytest.raises(UsageError, match="worse_by: found one results folder; accepted: a base and"):
+        checked(made("base"), metric="page-load-time", worse_by=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[[rules]]\nmetric = "page-load-time"\n',
+            "found none; accepted: one of at_most, at_least, worse_by",
+        ),
+        ('[[rules]]\nmetric = "plt"\nat_most = 1\n', "metric: found 'plt'"),
+        ("rules = []\n", "rules: "),
+    ],
+)
+def test_a_wrong_budget_is_refused(text, message, made, tmp_path, capsys):
+    file = tmp_path / "budget.toml"
+    file.write_text(text)
+    assert invoke(["check", str(made("base")), "--budget", str(file)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_exit_code_is_99_on_a_breach_and_on_nothing_else(made, capsys):
+    base, slow, vague = made("base"), made("slow", lambda run: 1.1), made("vague", spread=0.2)
+    arguments = ["check", str(base)]
+    assert invoke([*arguments, str(slow), "--margin", "3%"]) == 99
+    assert capsys.readouterr().err == "wirepaint: breach: 8 breach of 8 checks\n"
+    assert invoke([*arguments, str(made("again")), "--margin", "0.03"]) == 0
+    codes = [
+        invoke([*arguments, str(vague), "--margin", "3%", "--on-undecided", word])
+        for word in ("pass", "fail", "more")
+    ]
+    assert codes == [0, 99, 3]
+    assert invoke(arguments) == 2 and invoke([*arguments, "--margin", "3%"]) == 2
+
+
+def test_what_ci_systems_read(made, tmp_path, capsys):
+    slow = made("slow", lambda run: 1.1 if run.page == "small" else 1.0)
+    arguments = ["check", str(made("base")), str(slow), "--margin", "3%"]
+    junit, markdown = tmp_path / "junit.xml", tmp_path / "summary.md"
+    assert invoke([*arguments, "--junit", str(junit), "--markdown", str(markdown), "--github"]) == 99
+    out = capsys.readouterr().out
+    assert out.count("::error title=Page load time::Page load time, small, ") == 4
+    suite = ElementTree.fromstring(junit.read_text())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("8", "4", "0")
+    assert len(suite.findall("testcase/failure")) == 4
+    assert markdown.read_text().count("| breach | Page load time, small") == 4
+    assert invoke([*arguments, "--json"]) == 99
+    document = json.loads(capsys.readouterr().out)
+    assert next(iter(document)) == "verdict" and document["verdict"] == "breach"
+    assert [one["outcome"] for one in document["checks"]] == ["breach"] * 4 + ["pass"] * 4
+
+
+def test_only_valid_runs_count_unless_asked(made, tmp_path, capsys):
+    folder = made("base", outcome=lambda run: Outcome("suspect"))
+    file = tmp_path / "budget.toml"
+    file.write_text('[[rules]]\nmetric = "page-load-time"\nat_most = 450\n')
+    assert invoke(["check", str(folder), "--budget", str(file)]) == 2
+    assert "no visit that counts" in capsys.readouterr().err
+    assert invoke(["check", str(folder), "--budget", str(file), "--suspect"]) == 0

@@ -1,0 +1,87 @@
+"""What a gate found, for people and for CI systems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+from wirepaint.gate.checks import OUTCOMES, Check, Outcome
+
+
+def outcome(checks: Sequence[Check]) -> Outcome:
+    """A breach if there is one; else undecided if a check is; else pass."""
+    return next(each for each in OUTCOMES if any(check.outcome == each for check in checks))
+
+
+def visits_needed(checks: Sequence[Check]) -> int | None:
+    """About how many visits decide all undecided checks; None if there are none, or no number does."""
+    needed = [check.visits_needed for check in checks if check.outcome == "undecided"]
+    known = [number for number in needed if number is not None]
+    return max(known) if known and len(known) == len(needed) else None
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """One sentence: the outcome and the numbers of checks."""
+    numbers = Counter(check.outcome for check in checks)
+    said = ", ".join(f"{numbers[each]} {each}" for each in OUTCOMES if numbers[each])
+    text = f"{outcome(checks)}: {said} of {len(checks)} checks"
+    if outcome(checks) == "undecided" and (needed := visits_needed(checks)):
+        text += f"; about {needed} visits of each page decide"
+    return text
+
+
+def text(checks: Sequence[Check]) -> str:
+    """A line for each check, breaches first, and the summary."""
+    return "\n".join([*(check.sentence for check in _ordered(checks)), summary(checks)])
+
+
+def as_json(checks: Sequence[Check]) -> dict[str, Any]:
+    """The verdict on top, then all checks."""
+    return {
+        "verdict": outcome(checks),
+        "summary": summary(checks),
+        "visits_needed": visits_needed(checks),
+        "checks": [asdict(check) | {"sentence": check.sentence} for check in _ordered(checks)],
+    }
+
+
+def junit(checks: Sequence[Check]) -> str:
+    """JUnit's XML: a breach is a failure, an undecided check is skipped."""
+    numbers = Counter(check.outcome for check in checks)
+    counts = {"tests": len(checks), "failures": numbers["breach"], "skipped": numbers["undecided"]}
+    suite = ElementTree.Element(
+        "testsuite", {"name": "wirepaint check"} | {key: str(number) for key, number in counts.items()}
+    )
+    for check in checks:
+        case = ElementTree.SubElement(
+            suite, "testcase", name=check.name, classname=f"wirepaint.{check.metric}"
+        )
+        if check.outcome != "pass":
+            tag = "failure" if check.outcome == "breach" else "skipped"
+            ElementTree.SubElement(case, tag, message=check.sentence)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def of_github(checks: Sequence[Check]) -> Iterator[str]:
+    """Workflow commands of GitHub: an error for each breach, a warning for each undecided check."""
+    for check in _ordered(checks):
+        if check.outcome != "pass":
+            level = "error" if check.outcome == "breach" else "warning"
+            yield f"::{level} title={check.title}::{check.sentence.replace('%', '%25')}"
+
+
+def markdown(checks: Sequence[Check]) -> str:
+    """A table for the summary of a job or a comment."""
+    lines = [f"**wirepaint check**: {summary(checks)}", "", "| outcome | check |", "|---|---|"]
+    lines += [
+        f"| {check.outcome} | {check.sentence.replace('|', chr(92) + '|')} |" for check in _ordered(checks)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _ordered(checks: Sequence[Check]) -> list[Check]:
+    return sorted(checks, key=lambda check: OUTCOMES.index(check.outcome))
