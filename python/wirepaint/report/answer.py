@@ -37,14 +37,16 @@ class Clause:
 
 
 def clauses(comparisons: Sequence[Comparison]) -> list[Clause]:
-    """One clause per condition, differences first; for many conditions one per verdict.
+    """One clause per condition, differences first, one for all that are the same; of many one per verdict.
 
     ``comparisons`` are all rows of one metric and candidate.
     """
     over_pages = [row for row in comparisons if row.page is None]
     rows = [row for row in over_pages if row.conditions] or over_pages
     if len(rows) <= MOST_CLAUSES:
-        made = [clause(row) for row in rows]
+        same = [row for row in rows if row.verdict == "same"]
+        made = [clause(row) for row in rows if row.verdict != "same"]
+        made += [together(same)] if len(same) > 1 else [clause(row) for row in same]
     else:
         verdicts = dict.fromkeys(row.verdict for row in rows)
         made = [together([row for row in rows if row.verdict == verdict]) for verdict in verdicts]
@@ -66,8 +68,10 @@ def clause(row: Comparison) -> Clause:
 def together(rows: Sequence[Comparison]) -> Clause:
     """Several conditions with the same verdict."""
     verdict, where = rows[0].verdict, place(rows)
-    if verdict in ("same", MIXED, TOO_FEW):
-        return Clause(verdict, "no different" if verdict == "same" else "not told apart", where, "")
+    if verdict == "same":
+        return Clause(verdict, "no different", where, f"interval within ±{100 * rows[0].margin:g} %")
+    if verdict in (MIXED, TOO_FEW):
+        return Clause(verdict, "not told apart", where, "")
     known = sorted((row.shift_rel for row in rows if row.shift_rel), key=lambda shift: abs(shift.value))
     # Equal texts only once.
     ends = dict.fromkeys(percent(shift) for shift in known[:1] + known[-1:])
