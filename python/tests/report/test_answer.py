@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from wirepaint.report.answer import together
+from wirepaint.report.answer import clauses, together
 from wirepaint.statistics import Interval
 
 
@@ -30,3 +30,14 @@ def test_a_span_whose_ends_read_alike_is_told_once(shares: list[float | None], t
         for number, share in enumerate(shares)
     ]
     assert together(rows).short == told  # pyright: ignore[reportArgumentType]
+
+
+def test_conditions_without_a_difference_are_told_together() -> None:
+    rows = [
+        SimpleNamespace(
+            verdict="same", conditions={"network": name}, stratum=name, page=None, margin=0.02, shift_rel=None
+        )
+        for name in ("lte", "3g", "dsl")
+    ]
+    told = clauses(rows)  # pyright: ignore[reportArgumentType]
+    assert [(one.place, one.evidence) for one in told] == [(" on lte, 3g and dsl", "interval within ±2 %")]

@@ -8,15 +8,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
-import conftest
 import pytest
 
 from wirepaint import report
 from wirepaint.results.outcome import Outcome
 
-FACTORS = conftest.EVALUATION.replace('congestion = ["cubic", "fld"]', (
-    'congestion = ["cubic", "fld"]\nhttp = ["h1", "h2"]\ninitial_window = [10, 30]'
-))  # fmt: skip
+FACTORS = """
+http = ["h1", "h2"]
+initial_window = [10, 30]
+"""
 INTERNAL = re.compile(r"\b(h1|h2|initial_window|iw10|iw30|cubic|fld)\b")
 
 
@@ -65,15 +65,14 @@ class Tables(HTMLParser):
 
 
 @pytest.fixture
-def several(results_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tables:
+def several(results_folder: Callable[..., Path], tmp_path: Path) -> Tables:
     """h2 is 20 % faster everywhere, IW 30 changes nothing, fld helps on 3g only."""
-    monkeypatch.setattr(conftest, "EVALUATION", FACTORS)
 
     def stretch(run: SimpleNamespace) -> float:
         helped = 0.9 if run.congestion == "fld" and run.network == "3g" else 1.0
         return (0.8 if run.http == "h2" else 1.0) * helped * (1 + 0.002 * run.visit)
 
-    folder = results_folder(stretch, 6)
+    folder = results_folder(stretch, 6, more_axes=FACTORS)
     return Tables(report.build(folder, tmp_path / "report.html").read_text("utf-8"))
 
 

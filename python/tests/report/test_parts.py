@@ -43,6 +43,15 @@ def test_visits_that_do_not_tell_are_said_so() -> None:
     assert text(SAME, UNDECIDED).endswith(f"±2 %). The visits do not tell on sat {numbers}.")
 
 
+def test_pages_that_disagree_are_said_so() -> None:
+    mixed = Clause("mixed", "not told apart", " on dsl", "+1 %, interval −9 … +9")
+    assert text(FASTER, mixed, UNDECIDED).endswith(
+        f". The pages disagree on dsl ({mixed.evidence})."
+        f" The visits do not tell on sat ({UNDECIDED.evidence})."
+    )
+    assert text(mixed).startswith("The pages disagree whether fld loads these pages faster than cubic on dsl")
+
+
 def test_a_series_alone_is_told_with_its_times() -> None:
     times = {"lte": Interval(824.0, 801.0, 850.0), "3g": Interval(3070.0)}
     told = "".join(part.text for part in plain("cubic", times)).replace(words.THIN, " ")

@@ -10,8 +10,6 @@ from wirepaint.report import words
 from wirepaint.statistics import Comparison, Interval
 from wirepaint.statistics.comparison import MIXED, TOO_FEW
 
-OPEN = (MIXED, TOO_FEW)
-"""Verdicts that leave the question open."""
 MOST_CLAUSES = 4
 """With more conditions, those with the same verdict share a clause."""
 
@@ -39,18 +37,20 @@ class Clause:
 
 
 def clauses(comparisons: Sequence[Comparison]) -> list[Clause]:
-    """One clause per condition, differences first; for many conditions one per verdict.
+    """One clause per condition, differences first, one for all that are the same; of many one per verdict.
 
     ``comparisons`` are all rows of one metric and candidate.
     """
     over_pages = [row for row in comparisons if row.page is None]
     rows = [row for row in over_pages if row.conditions] or over_pages
     if len(rows) <= MOST_CLAUSES:
-        made = [clause(row) for row in rows]
+        same = [row for row in rows if row.verdict == "same"]
+        made = [clause(row) for row in rows if row.verdict != "same"]
+        made += [together(same)] if len(same) > 1 else [clause(row) for row in same]
     else:
         verdicts = dict.fromkeys(row.verdict for row in rows)
         made = [together([row for row in rows if row.verdict == verdict]) for verdict in verdicts]
-    order = {"same": 1} | dict.fromkeys(OPEN, 2)
+    order = {"same": 1, MIXED: 2, TOO_FEW: 3}
     return sorted(made, key=lambda one: order.get(one.verdict, 0))
 
 
@@ -59,7 +59,7 @@ def clause(row: Comparison) -> Clause:
     if row.verdict == "same":
         return Clause(row.verdict, "no different", where, f"interval within ±{100 * row.margin:g} %")
     relative = evidence(row.shift_rel, "share") if row.shift_rel else evidence(row.shift, row.unit)
-    if row.verdict in OPEN:
+    if not row.is_decided:
         return Clause(row.verdict, "not told apart", where, relative)
     amount = f"{percent(row.shift_rel)} {row.verdict}" if row.shift_rel else row.verdict
     return Clause(row.verdict, amount, where, evidence(row.shift, row.unit))
@@ -68,8 +68,10 @@ def clause(row: Comparison) -> Clause:
 def together(rows: Sequence[Comparison]) -> Clause:
     """Several conditions with the same verdict."""
     verdict, where = rows[0].verdict, place(rows)
-    if verdict in ("same", *OPEN):
-        return Clause(verdict, "no different" if verdict == "same" else "not told apart", where, "")
+    if verdict == "same":
+        return Clause(verdict, "no different", where, f"interval within ±{100 * rows[0].margin:g} %")
+    if verdict in (MIXED, TOO_FEW):
+        return Clause(verdict, "not told apart", where, "")
     known = sorted((row.shift_rel for row in rows if row.shift_rel), key=lambda shift: abs(shift.value))
     # Equal texts only once.
     ends = dict.fromkeys(percent(shift) for shift in known[:1] + known[-1:])
@@ -90,11 +92,11 @@ SERVES = Deed("serves these flows", "serves these flows better", "goodputs")
 
 
 def sentence(candidate: str, baseline: str, said: Sequence[Clause], deed: Deed = LOADS) -> list[Part]:
-    """The clauses of the main metric as a sentence, and a second one for undecided conditions."""
+    """The decided clauses as a sentence, then one for mixed conditions, one for too few visits."""
     if not said:
         return [Part("text", f"The {deed.numbers} cannot be compared.")]
     parts: list[Part] = []
-    decided = [one for one in said if one.verdict not in OPEN]
+    decided = [one for one in said if one.verdict not in (MIXED, TOO_FEW)]
     for one in decided:
         parts += (
             [Part("text", ", and ")] if parts else [Part("level", candidate), Part("text", f" {deed.does} ")]
@@ -103,19 +105,17 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause], deed: Deed =
         if one is decided[0]:
             parts += [Part("text", " than "), Part("level", baseline)]
         parts += _where(one)
-    open_ = [one for one in said if one.verdict in OPEN]
-    for one in open_:
-        if one is not open_[0]:
-            parts.append(Part("text", " and"))
-        else:
-            parts += [
-                Part("text", ". The visits " if decided else "The visits "),
-                Part("strong", "do not tell"),
-            ]
-            if not decided:
-                parts += [Part("text", " whether "), Part("level", candidate)]
-                parts += [Part("text", f" {deed.does_more} than "), Part("level", baseline)]
-        parts += _where(one)
+    for verdict, who, what in ((MIXED, "The pages ", "disagree"), (TOO_FEW, "The visits ", "do not tell")):
+        for number, one in enumerate(one for one in said if one.verdict == verdict):
+            if number:
+                parts.append(Part("text", " and"))
+            else:
+                about_both = not parts
+                parts += [Part("text", f". {who}" if parts else who), Part("strong", what)]
+                if about_both:
+                    parts += [Part("text", " whether "), Part("level", candidate)]
+                    parts += [Part("text", f" {deed.does_more} than "), Part("level", baseline)]
+            parts += _where(one)
     return [*parts, Part("text", ".")]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import polars as pl
 
@@ -16,21 +17,21 @@ from wirepaint import metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import words
-from wirepaint.report.answer import LOADS, OPEN, SERVES, Part, clauses, sentence
+from wirepaint.report.answer import LOADS, SERVES, Part, clauses, sentence
 from wirepaint.statistics import Comparison, compare, losses, shared
-from wirepaint.statistics.compare import MARGIN, headline
+from wirepaint.statistics.compare import MARGIN, OF_FLOWS, headline, looks, primary
+from wirepaint.statistics.comparison import MIXED, TOO_FEW
 from wirepaint.statistics.losses import Losses
 
-PRIMARY, PRIMARY_OF_FLOWS = "page-load-time", "goodput"
 MAIN = (
-    PRIMARY,
+    "page-load-time",
     "fully-loaded",
     "first-contentful-paint",
     "largest-contentful-paint",
     "speed-index",
     "time-to-first-byte",
 )
-"""Metrics that stand first; the others are folded."""
+"""Metrics that stand first, after the primary ones; the others are folded."""
 APART = ("network", "user_agent")
 """Axes whose levels a row never puts together: other users are other people."""
 MOST_ROWS = 240
@@ -179,14 +180,21 @@ def side(
         )
     names = [name for name in measures(evidence) if known[metrics.get(name).column].count()]
     pooled, pooled_visits = together(known, rest), together(visits, rest)
-    rows = compare(pooled, factor, names, counted[0], by_page=False, visits=pooled_visits)
+    judged = partial(
+        compare,
+        factor=factor,
+        baseline=counted[0],
+        primary=primary(evidence.results),
+        looks=looks(evidence.results),
+    )
+    rows = judged(pooled, metrics=names, by_page=False, visits=pooled_visits)
     if not rows:
         return Side(
             backend, lost, [], "No page has counted visits on both sides, so nothing can be compared."
         )
-    primary = [primary_of(rows)]
-    pages = [row for row in compare(pooled, factor, primary, counted[0], visits=pooled_visits) if row.page]
-    each = compare(known, factor, primary, counted[0], by_page=False, visits=visits) if rest else []
+    first = [name for name in names if name in primary(evidence.results)] or names[:1]
+    pages = [row for row in judged(pooled, metrics=first, visits=pooled_visits) if row.page]
+    each = judged(known, metrics=first[:1], by_page=False, visits=visits) if rest else []
     each = [row for row in each if row.conditions]
     levels = dict.fromkeys(row.candidate.level for row in rows)
     said = [candidate(*(of_level(group, level) for group in (rows, pages, each))) for level in levels]
@@ -204,22 +212,10 @@ def together(frame: pl.DataFrame, rest: Sequence[str]) -> pl.DataFrame:
 
 
 def measures(evidence: Evidence) -> list[str]:
-    """The metrics of the report: the main ones, then the others that are compared by default."""
+    """The metrics of the report: primary, main, then the others that are compared by default."""
     default = headline(evidence.results)
     main = MAIN if evidence.results.manifest["evaluation"]["user_agents"] else ()
-    return list(dict.fromkeys((*main, *default)))
-
-
-def primary_of(rows: Sequence[Comparison]) -> str:
-    """The metric that decides."""
-    compared = {row.metric for row in rows}
-    return (
-        PRIMARY
-        if PRIMARY in compared
-        else PRIMARY_OF_FLOWS
-        if PRIMARY_OF_FLOWS in compared
-        else rows[0].metric
-    )
+    return list(dict.fromkeys((*primary(evidence.results), *main, *default)))
 
 
 def nothing_counted(evidence: Evidence, backend: str = "both") -> str:
@@ -239,21 +235,21 @@ def candidate(rows: list[Comparison], pages: list[Comparison], each: list[Compar
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
-    primary = primary_of(rows)
-    shifts = [row.shift_rel for row in by_metric[primary] if row.shift_rel]
+    decides = rows[0].metric
+    shifts = [row.shift_rel for row in by_metric[decides] if row.shift_rel]
     bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
     reach = min(max([1.5 * x for x in bounds] + [2.5 * MARGIN]), 1.0)
     first = rows[0]
     levels = (first.candidate.level, first.baseline.level)
-    said = sentence(*levels, clauses(by_metric[primary]), LOADS if primary in MAIN else SERVES)
+    said = sentence(*levels, clauses(by_metric[decides]), SERVES if decides in OF_FLOWS else LOADS)
     main, others = [], []
-    for name in sorted(by_metric, key=lambda name: name != primary):
-        drawn = [(row, Bar.of(row, reach)) for row in by_metric[name]]
-        if name != primary:
-            (main if name in MAIN else others).append(Verdicts(metrics.get(name), drawn))
-            continue
-        shown = [(row, Bar.of(row, reach)) for row in pages[:MOST_ROWS]]
-        main.append(Verdicts(metrics.get(name), drawn, shown, len(pages) - len(shown)))
+    for name, group in by_metric.items():
+        drawn = [(row, Bar.of(row, reach)) for row in group]
+        of_pages = [row for row in pages if row.metric == name]
+        shown = [(row, Bar.of(row, reach)) for row in of_pages[:MOST_ROWS]]
+        stands_first = name in MAIN or group[0].metric_is_primary
+        table = Verdicts(metrics.get(name), drawn, shown, len(of_pages) - len(shown))
+        (main if stands_first else others).append(table)
     rows_each = [(row, Bar.of(row, reach)) for row in each[:MOST_ROWS]]
     told = shared.sentences([*rows, *pages])
     return Candidate(*levels, said, main, others, rows_each, len(each) - len(rows_each), told)
@@ -271,16 +267,25 @@ class Cell:
     span: str
     strength: int
     """0 to 3: how large a decided difference is."""
-    against: str
+    note: str
 
     @classmethod
     def of(cls, row: Comparison) -> Cell:
         shift, unit = (row.shift_rel, "share") if row.shift_rel else (row.shift, row.unit)
-        decided = row.verdict not in ("same", *OPEN)
+        decided = row.is_decided and row.verdict != "same"
         size = abs(row.shift_rel.value) if row.shift_rel else 0.0
         strength = 1 + (size >= 0.05) + (size >= 0.15) if decided else 0
-        against = f"{len(row.dissent)} of {len(row.by_stratum)} against it" if row.dissent else ""
-        return cls(row.verdict, words.change(shift, unit), words.span(shift, unit), strength, against)
+        return cls(row.verdict, words.change(shift, unit), words.span(shift, unit), strength, note(row))
+
+
+def note(row: Comparison) -> str:
+    """What else a reader must know of a verdict: pages that contradict it, or visits that it needs."""
+    if row.verdict == TOO_FEW:
+        return f"needs about {row.visits_needed} visits" if row.visits_needed else "as large as the margin"
+    if not row.dissent:
+        return ""
+    share = f"{len(row.dissent)} of {len(row.by_stratum)}"
+    return f"{share} apart" if row.verdict == MIXED else f"{share} against it"
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,8 @@ class Report:
     """How the visits of each back end ended."""
     overviews: list[Overview]
     sections: list[Section]
-    series: list[str]
-    """Levels of the first factor."""
     numbers: dict[str, int]
     """Number of a level's colour and mark, from 1."""
-    conditions: list[str]
     pages: list[str]
     flow_names: list[str]
     margin: float
@@ -165,9 +162,7 @@ def gather(evidence: Evidence) -> Report:
         standings=standings,
         overviews=factors.overviews(evidence, sections),
         sections=sections,
-        series=evidence.series,
         numbers=numbered(evidence),
-        conditions=evidence.conditions,
         pages=list(dict.fromkeys(agent["page"] for agent in results.manifest["evaluation"]["user_agents"])),
         flow_names=list(dict.fromkeys(row.flow for row in of_table(evidence.table))),
         margin=MARGIN,

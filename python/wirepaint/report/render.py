@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
-from wirepaint.report import words
+from wirepaint.report import factors, words
 from wirepaint.report.gather import drawings, gather, of_metrics
 from wirepaint.results import Results, names
 
@@ -83,6 +83,7 @@ def _environment() -> Environment:
         "style": Markup("\n").join(_static(name) for name in STYLES),
         "scripts": [_static(name) for name in SCRIPTS],
         "words": words,
+        "note": factors.note,
     }
     return environment
 
