@@ -13,7 +13,8 @@ import pytest
 from wirepaint.results import Results
 
 WIREPAINT = [sys.executable, "-c", "import sys; from wirepaint.cli import main; sys.exit(main())"]
-LINE = ["--network", "LTE,cable", "--http", "h1,HTTP/2", "--backend", "sim", "--visits", "4", "--no-rehearse"]
+QUESTION = ["--network", "LTE,cable", "--http", "h1,HTTP/2", "--backend", "sim", "--no-rehearse"]
+LINE = [*QUESTION, "--visits", "4"]
 SCENARIOS = ["lte-cubic-h1", "lte-cubic-h2", "wpt-cable-cubic-h1", "wpt-cable-cubic-h2"]
 
 
@@ -58,17 +59,18 @@ def wirepaint(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str
 
 
 def test_a_line_gives_an_answer_a_file_and_the_next_commands_and_resumes(place: Path):
-    first = wirepaint("run", "shop.har", *LINE)
+    first = wirepaint("run", "shop.har", *QUESTION)
     answers = first.stdout.splitlines()
     assert len(answers) == 3 and all(line.startswith("simulator: Page load time, ") for line in answers)
-    assert sum(f"Page load time, {on}, 1 page: h2 is faster than h1" in first.stdout for on in ("lte",)) == 1
+    assert all("h2 is faster than h1" in line for line in answers)
     folder = place / "results" / "shop-http-simulator"
     for said in ("wirepaint report results/shop", "wirepaint compare results/shop", "--backend testbed -o"):
         assert said in first.stderr
-    assert tomllib.loads((folder / "evaluation.toml").read_text())["user_agents"][0]["visits"] == 4
+    [agent] = tomllib.loads((folder / "evaluation.toml").read_text())["user_agents"]
+    assert agent == {"pages": [str(place / "shop.har")]}
     runs = Results.open(folder).runs("done")
     assert sorted(runs["scenario"].unique()) == SCENARIOS
-    for again in (["shop.har", *LINE], [f"{folder}/evaluation.toml", "--no-rehearse"], [str(folder)]):
+    for again in (["shop.har", *QUESTION], [f"{folder}/evaluation.toml", "--no-rehearse"], [str(folder)]):
         assert wirepaint("run", *again).stdout == first.stdout
         assert Results.open(folder).runs("done")["attempts"].to_list() == [1] * runs.height
 

@@ -62,5 +62,5 @@ def test_a_distribution_joins_the_items_with_their_runs(results):
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones():
-    with pytest.raises(UsageError, match="metric: found 'plt'; accepted: ahead-share, "):
+    with pytest.raises(UsageError, match='metric: found "plt"; accepted: one of ahead-share, '):
         metrics.get("plt")

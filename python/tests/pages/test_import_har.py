@@ -347,3 +347,18 @@ def test_a_post_and_what_it_redirects_to_are_data(tmp_path: Path) -> None:
     )
     assert [r.type for r in page.resources] == ["html", "data", "data"]
     assert page.resources[2].cause.kind == "redirect"
+
+
+@pytest.mark.parametrize(("load_ms", "late"), [(70, 9), (155, 1), (400, 0)])
+def test_requests_after_the_load_event_are_counted_where_they_are_many(
+    tmp_path: Path, load_ms: int, late: int
+) -> None:
+    entries = [entry(BASE), *(entry(f"{BASE}{n}.png", at=60 + 10 * n, mime="image/png") for n in range(11))]
+    started = "2026-01-02T03:04:05Z"
+    pages = [{"id": "p", "startedDateTime": started, "pageTimings": {"onLoad": load_ms}}]
+    for one in entries:
+        one["pageref"] = "p"
+    page = import_har(write(tmp_path, *entries, pages=pages), tmp_path / "page")
+    assert sum(resource.recorded.after_load for resource in page.resources) == late
+    said = f"{late} of 12 requests begin after the load event; page load time leaves them out"
+    assert (said in page.notes) == (late == 9), "less than a tenth is not worth a word"

@@ -205,11 +205,15 @@ def test_by_simulation_a_verdict_without_an_effect_is_rare():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("colour", ["page-load-time"]), "factor: found 'colour'; accepted: network, congestion"),
-        (("page", ["page-load-time"]), "factor: found 'page'; accepted: network, congestion"),
-        (("congestion", ["plt"]), "metric: found 'plt'; accepted: ahead-share"),
+        (("colour", ["page-load-time"]), 'factor: found "colour"; accepted: one of network, congestion'),
+        (("page", ["page-load-time"]), 'factor: found "page"; accepted: one of network, congestion'),
+        (("congestion", ["plt"]), 'metric: found "plt"; accepted: one of ahead-share'),
+        (("congestion", ["page-load-tiem"]), r'\(did you mean "page-load-time"\?\)'),
         (("congestion", ["page-type"]), "metric: found 'page-type'; accepted: a metric that is a number"),
-        (("congestion", ["page-load-time"], "bbr"), "found 'bbr' with no usable run; accepted: cubic, fld"),
+        (
+            ("congestion", ["page-load-time"], "bbr"),
+            "found 'bbr' with no usable run; accepted: one of cubic, fld",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_by_name(arguments, message):

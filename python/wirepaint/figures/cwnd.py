@@ -8,10 +8,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
 from wirepaint.figures._values import by_condition
+from wirepaint.reading import nearest
 
 TITLE = "Congestion window over time"
 SOURCE = "RFC 5681 section 2"
@@ -25,7 +26,7 @@ def data(evidence: Evidence, page: str | None = None, host: str | None = None) -
     """
     page = page or next(iter(evidence.pages), None)
     if page not in evidence.pages:
-        raise UsageError("page", repr(page), ", ".join(evidence.pages))
+        raise UsageError("page", show(page), nearest(str(page), evidence.pages))
     first = evidence.table.filter(pl.col("page") == page).unique(["condition", "series"], maintain_order=True)
     frames = [
         _samples(evidence, run["run_key"], host).with_columns(

@@ -92,4 +92,4 @@ class Tally:
     cannot_count: dict[str, str] = field(default_factory=dict)
     repeats: int = 0
     repeats_in_vain: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)

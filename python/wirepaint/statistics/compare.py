@@ -79,7 +79,9 @@ def drafts(
         only = f"the one level {levels[0]!r}" if levels else "no run"
         raise UsageError(f"factor {factor}", only, "results with two levels or more that have usable runs")
     if baseline is not None and baseline not in levels:
-        raise UsageError(f"baseline of {factor}", f"{baseline!r} with no usable run", ", ".join(levels))
+        raise UsageError(
+            f"baseline of {factor}", f"{baseline!r} with no usable run", nearest(baseline, levels)
+        )
     if not 0 <= margin < 1:
         raise UsageError("margin", f"{margin:g}", "a share from 0 to less than 1")
     first = baseline or levels[0]
