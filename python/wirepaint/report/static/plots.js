@@ -95,13 +95,13 @@ class Strip {
 
   line(times, values, kind, { filled = false } = {}) {
     const { pane, bottom } = this;
-    const [time, value] = within(pane.board.timeline, times, values);
-    const first = value.findIndex((one) => one !== null);
-    if (first < 0) return;
+    const known = filled ? values.map((value) => value ?? 0) : values;
+    const [time, value] = within(pane.board.timeline, times, known);
     const end = Math.min(pane.visit.end, pane.board.timeline.until);
-    let path = steps(time, value, (t) => pane.x(t), this.y, end);
-    if (filled) path = `${path.replace(/M/g, (_, at) => (at ? `V${bottom}M` : "M"))}V${bottom}H${pane.x(time[first])}Z`;
-    this.area.append(svg("path", { d: path, class: kind }));
+    const path = steps(time, value, (t) => pane.x(t), this.y, end);
+    if (!path) return;
+    const closed = `V${bottom}H${pane.x(time[0]).toFixed(1)}Z`;
+    this.area.append(svg("path", { d: filled ? path + closed : path, class: kind }));
   }
 
   close() {
