@@ -107,7 +107,7 @@ def test_only_median_visits_have_a_film_of_what_the_run_kept(results: Results) -
     film = json.loads(gzip.decompress(base64.b64decode(shown.packed[shown.index[0]["film"]])))
     assert film["picture"] == [picture(0), None, picture(2), picture(3), picture(4)]
     assert film["progress"] == [0, 0.25, 0.5, 0.75, 1]
-    assert film["time"][-1] * visits.TICK / MS == pytest.approx(shown.index[0]["marks"]["load"], abs=0.1)
+    assert film["time"][-1] * visits.TICK / MS == pytest.approx(shown.index[0]["marks"]["FP"] + 200, abs=0.1)
 
 
 def test_what_does_not_fit_is_counted(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:

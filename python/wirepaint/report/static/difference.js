@@ -15,7 +15,8 @@ class Difference {
     this.scroll = part("difference-rows");
     this.details = part("pair");
     this.selected = null;
-    this.rows = new Rows(this.scroll, (...sight) => this.draw(...sight));
+    const look = () => [...board.panes.map((pane) => pane.entry.id), board.search.value, this.order.value, this.listed.indexOf(this.selected), this.width].join(" ");
+    this.rows = new Rows(this.scroll, (...sight) => this.draw(...sight), look);
     this.order.addEventListener("change", () => board.render());
     this.scroll.addEventListener("keydown", (event) => this.key(event));
     listen(this.axis, this);
@@ -41,7 +42,7 @@ class Difference {
     const [a, b] = this.board.panes;
     this.element.classList.toggle("missing", !(a.visit && b.visit));
     if (!(a.visit && b.visit)) return;
-    const pairs = matched(a.visit, b.visit);
+    const pairs = this.pairsOf(a.visit, b.visit);
     this.summary.textContent = this.describe(pairs);
     const wanted = new Set(this.board.matching(pairs.map((pair) => pair.a ?? pair.b)));
     this.listed = pairs.filter((pair) => wanted.has(pair.a ?? pair.b));
@@ -49,6 +50,15 @@ class Difference {
     if (this.order.value === "change") this.listed.sort((m, n) => change(n) - change(m));
     drawAxis(this.axis, this, 22);
     this.rows.render(this.listed.length, PAIR);
+  }
+
+  /** The pairs of two visits; the same objects each time, so that a chosen one stays chosen. */
+  pairsOf(a, b) {
+    if (this.of?.[0] !== a || this.of?.[1] !== b) {
+      this.of = [a, b];
+      this.pairs = matched(a, b);
+    }
+    return this.pairs;
   }
 
   describe(pairs) {
@@ -67,26 +77,36 @@ class Difference {
     return `${parts.join("; ")}.`;
   }
 
-  draw(root, from, until, height) {
-    const { backs, names, area } = rowParts(root, this, height);
-    this.listed.slice(from, until).forEach((pair, n) => {
-      const y = n * PAIR;
-      backs.append(rowBack(from + n, y, PAIR, pair === this.selected));
-      drawName(names, pair.a ?? pair.b, y + 3, this.roomy);
-      this.drawSide(area, pair.a, y + 2, 0);
-      this.drawSide(area, pair.b, y + 11, 1);
-      root.append(this.change(pair, y));
-    });
+  draw(root, from, until, height, fresh) {
+    const pairs = this.listed.slice(from, until);
+    if (fresh) this.name(root, pairs, from, height);
+    const area = rowPlot(root, this, height);
+    this.drawSide(area, pairs.map((pair) => pair.a), 2, 0);
+    this.drawSide(area, pairs.map((pair) => pair.b), 11, 1);
     drawCross(area, height);
   }
 
-  drawSide(area, object, y, side) {
-    if (!object) return;
+  name(root, pairs, from, height) {
+    const { backs, names } = rowParts(root, this, height);
+    pairs.forEach((pair, n) => {
+      const y = n * PAIR;
+      backs.append(rowBack(from + n, y, PAIR, pair === this.selected));
+      drawName(names, pair.a ?? pair.b, y + 3, this.roomy);
+      root.append(this.change(pair, y));
+    });
+  }
+
+  /** The bars of one visit: one path for each kind. */
+  drawSide(area, objects, top, side) {
     const group = svg("g", { class: "bar pair" });
     group.style.setProperty("--c", `var(--series-${this.board.panes[side].entry.series})`);
-    span(group, this, object.queued, object.sent, "queued", y + 3, 2);
-    span(group, this, object.sent, object.first_byte, "wait", y + 1, 6);
-    span(group, this, object.first_byte, object.last_byte, "whole", y, 8);
+    const path = (kind, from, until, inset, height) => {
+      const parts = objects.map((object, n) => (object ? stretch(this, object[from], object[until], n * PAIR + top + inset, height) : ""));
+      group.append(svg("path", { d: parts.join(""), class: kind }));
+    };
+    path("queued", "queued", "sent", 3, 2);
+    path("wait", "sent", "first_byte", 1, 6);
+    path("whole", "first_byte", "last_byte", 0, 8);
     area.append(group);
   }
 

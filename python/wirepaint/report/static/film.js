@@ -131,7 +131,7 @@ class Film {
     this.reels.forEach((reel, n) => {
       const [image, caption] = this.screens[n].children;
       const picture = reel.at(time);
-      image.src = picture ?? BLANK;
+      image.setAttribute("src", picture ?? BLANK);
       image.alt = `${reel.entry.name} after ${duration(time)}: ${picture === null ? "nothing yet" : `${percent(reel.share(time))} of the final picture`}`;
       caption.replaceChildren(html("b", {}, reel.entry.name), ` ${percent(reel.share(time))} at ${duration(time)}, complete at ${duration(reel.complete)}`);
     });

@@ -19,7 +19,8 @@ class Pane {
     this.details = part("details");
     this.multiples = part("multiples");
     this.selected = null;
-    this.rows = new Rows(this.scroll, (...sight) => this.drawRows(...sight));
+    const look = () => [board.view, board.search.value, this.entry.id, this.selected, this.connection.value, this.gutter, this.width].join(" ");
+    this.rows = new Rows(this.scroll, (...sight) => this.drawRows(...sight), look);
     this.scenario.addEventListener("change", () => this.load());
     this.role.addEventListener("change", () => this.load());
     this.connection.addEventListener("change", () => board.follow(this));
@@ -131,9 +132,9 @@ class Pane {
     return this.board.search.value ? all.filter((c) => carried.has(c.connection)) : all;
   }
 
-  drawRows(root, from, until, height) {
+  drawRows(root, from, until, height, fresh) {
     const draw = this.board.view === "connections" ? drawConnections : drawRequests;
-    draw(root, this, this.listed, from, until, height);
+    draw(root, this, this.listed.slice(from, until), height, fresh);
   }
 
   renderMultiples() {

@@ -2,14 +2,19 @@
 // Rows over time. Only those in sight are in the document, so that thousands stay fluid.
 
 const ROW = 15;
-const OUT_OF_SIGHT = 6; // rows drawn above and below what is in sight
+const OUT_OF_SIGHT = 3; // rows drawn above and below what is in sight
 const LETTERS = { html: "H", css: "C", js: "J", image: "I", font: "F", media: "M", data: "D", other: "O" };
 
-/** A scrolled list that asks `draw(root, first, last)` for the rows in sight; y counts from row `first`. */
+/**
+ * A scrolled list that asks `draw(root, first, last, height, fresh)` for the rows in sight; y counts from row
+ * `first`. The root stays while the same rows are in sight and `look()`, a text, is the same: then `fresh` is
+ * false, and only the plot is to be drawn again. Text costs most of the time of a frame.
+ */
 class Rows {
-  constructor(box, draw) {
+  constructor(box, draw, look) {
     this.box = box;
     this.draw = draw;
+    this.look = look;
     this.space = html("div", { class: "space" });
     this.count = 0;
     this.all = false; // on paper nothing scrolls
@@ -49,10 +54,15 @@ class Rows {
     const inSight = Math.ceil((clientHeight || 400) / this.height) + 2 * OUT_OF_SIGHT;
     const until = this.all ? this.count : Math.min(from + inSight, this.count);
     const height = (until - from) * this.height + 4;
-    const root = svg("svg", { height, width: "100%", class: "objects", "aria-hidden": "true" });
-    root.style.top = `${from * this.height}px`;
-    this.draw(root, from, until, height);
-    this.space.replaceChildren(root);
+    const looks = `${from} ${until} ${this.look()}`;
+    const fresh = looks !== this.looks;
+    if (fresh) {
+      this.looks = looks;
+      this.root = svg("svg", { height, width: "100%", class: "objects", "aria-hidden": "true" });
+      this.root.style.top = `${from * this.height}px`;
+    }
+    this.draw(this.root, from, until, height, fresh);
+    if (fresh) this.space.replaceChildren(this.root);
   }
 
   /** The row at a height of the window; may be outside of the list. */
@@ -70,14 +80,20 @@ class Rows {
   }
 }
 
-/** The parts of a list of rows: backs over the whole width, names left of the plot, and the plot. */
+/** The parts of a list of rows: backs over the whole width, and names left of the plot. */
 function rowParts(root, pane, height) {
   const backs = svg("g");
   const names = svg("svg", { x: 0, y: 0, width: pane.gutter - 8, height, class: "clip" });
   root.append(backs, names);
+  return { backs, names };
+}
+
+/** The plot of a list of rows, with its grid, in place of an earlier one. */
+function rowPlot(root, pane, height) {
+  root.querySelector(":scope > .plot")?.remove();
   const area = pane.plot(root, height);
   drawGrid(area, pane, height);
-  return { backs, names, area };
+  return area;
 }
 
 function rowBack(number, y, height, selected) {
@@ -87,19 +103,25 @@ function rowBack(number, y, height, selected) {
 }
 
 /** One row for each request. */
-function drawRequests(root, pane, objects, from, until, height) {
-  const { backs, names, area } = rowParts(root, pane, height);
-  objects.slice(from, until).forEach((object, n) => {
+function drawRequests(root, pane, objects, height, fresh) {
+  if (fresh) nameRequests(rowParts(root, pane, height), pane, objects);
+  const area = rowPlot(root, pane, height);
+  const bars = new Bars(pane);
+  objects.forEach((object, n) => addRequest(bars, object, n * ROW, pane));
+  bars.draw(area);
+  drawCross(area, height);
+}
+
+function nameRequests({ backs, names }, pane, objects) {
+  objects.forEach((object, n) => {
     const y = n * ROW;
     backs.append(rowBack(object.number, y, ROW, object.number === pane.selected));
     if (object.connection === pane.chosen?.connection) {
       names.append(svg("rect", { x: 0, y, width: "100%", height: ROW, class: "own" }));
       names.append(svg("rect", { x: 0, y, width: 3, height: ROW, class: "tab" }));
     }
-    drawName(names, object, y, pane.gutter > 150);
-    drawBar(area, object, y, pane);
+    drawName(names, object, y, pane.roomy);
   });
-  drawCross(area, height);
 }
 
 function drawName(names, object, y, roomy) {
@@ -112,25 +134,53 @@ function drawName(names, object, y, roomy) {
   names.append(text);
 }
 
-function drawBar(area, object, y, pane) {
-  const group = svg("g", { class: `bar ${pane.board.barClass(object, pane.visit)}` });
+const KINDS = ["open", "queued", "connect", "tls", "wait", "receive", "arrival"]; // later ones lie above
+
+/** Bars of many rows as one path for each colour and kind: few elements are drawn fast. */
+class Bars {
+  constructor(pane) {
+    this.pane = pane;
+    this.paths = new Map();
+  }
+
+  add(colour, kind, path) {
+    if (!path) return;
+    if (!this.paths.has(colour)) this.paths.set(colour, Object.fromEntries(KINDS.map((one) => [one, ""])));
+    this.paths.get(colour)[kind] += path;
+  }
+
+  /** A stretch of time in a row. */
+  span(colour, kind, from, until, y, height) {
+    this.add(colour, kind, stretch(this.pane, from, until, y, height));
+  }
+
+  handshake(connection, y) {
+    this.span("by-phase", "connect", connection.opened, connection.connected, y + 4, 7);
+    this.span("by-phase", "tls", connection.connected, connection.tls_done, y + 4, 7);
+  }
+
+  /** What was received of an object, with its arrivals. */
+  received(colour, object, y) {
+    this.span(colour, "receive", object.first_byte, object.last_byte, y + 2, 11);
+    this.add(colour, "arrival", arrivals(this.pane, object, y));
+  }
+
+  draw(area) {
+    for (const [colour, paths] of this.paths) {
+      const group = svg("g", { class: `bar ${colour}` });
+      for (const kind of KINDS) if (paths[kind]) group.append(svg("path", { d: paths[kind], class: kind }));
+      area.append(group);
+    }
+  }
+}
+
+function addRequest(bars, object, y, pane) {
+  const colour = pane.board.barClass(object, pane.visit);
   const connection = pane.visit.connections.get(object.connection);
-  span(group, pane, object.queued, object.sent, "queued", y + 6, 3);
-  if (object.first_on_connection && connection) drawHandshake(group, pane, connection, y);
-  span(group, pane, object.sent, object.first_byte, "wait", y + 3, 9);
-  drawReceived(group, pane, object, y);
-  area.append(group);
-}
-
-function drawHandshake(group, pane, connection, y) {
-  span(group, pane, connection.opened, connection.connected, "connect", y + 4, 7);
-  span(group, pane, connection.connected, connection.tls_done, "tls", y + 4, 7);
-}
-
-function drawReceived(group, pane, object, y) {
-  span(group, pane, object.first_byte, object.last_byte, "receive", y + 2, 11);
-  const path = arrivals(pane, object, y);
-  if (path) group.append(svg("path", { d: path, class: "arrival" }));
+  bars.span(colour, "queued", object.queued, object.sent, y + 6, 3);
+  if (object.first_on_connection && connection) bars.handshake(connection, y);
+  bars.span(colour, "wait", object.sent, object.first_byte, y + 3, 9);
+  bars.received(colour, object, y);
 }
 
 /** The part of a path with a stroke for each arrival of bytes in sight. */
@@ -140,47 +190,37 @@ function arrivals(pane, object, y) {
   return strokes(seen, (time) => pane.x(time), y + 2, 11);
 }
 
-/** A bar from one time to another. */
-function span(group, pane, from, until, kind, y, height) {
-  const d = stretch(pane, from, until, y, height);
-  if (d) group.append(svg("path", { d, class: kind }));
+/** One row for each connection: its handshake, and all that it carried. */
+function drawConnections(root, pane, connections, height, fresh) {
+  if (fresh) nameConnections(rowParts(root, pane, height), pane, connections);
+  const area = rowPlot(root, pane, height);
+  const bars = new Bars(pane);
+  connections.forEach((connection, n) => addConnection(bars, pane, connection, n * ROW));
+  bars.draw(area);
+  drawCross(area, height);
 }
 
-/** One row for each connection: its handshake, and all that it carried. */
-function drawConnections(root, pane, connections, from, until, height) {
-  const { backs, names, area } = rowParts(root, pane, height);
-  connections.slice(from, until).forEach((connection, n) => {
+function nameConnections({ backs, names }, pane, connections) {
+  connections.forEach((connection, n) => {
     const y = n * ROW;
     const chosen = connection.connection === pane.chosen?.connection;
     backs.append(rowBack(connection.connection, y, ROW, chosen));
     if (chosen) names.append(svg("rect", { x: 0, y, width: 3, height: ROW, class: "tab" }));
-    const text = svg("text", { x: 8, y: y + 11.5, class: "name" }, `#${connection.connection} ${elided(connection.host ?? "?", pane.gutter > 150 ? 26 : 11)}`);
-    if (pane.gutter > 150) text.append(svg("tspan", { dx: 6, class: "host" }, `${connection.objects ?? 0} · ${size(connection.bytes_received)}`));
+    const text = svg("text", { x: 8, y: y + 11.5, class: "name" }, `#${connection.connection} ${elided(connection.host ?? "?", pane.roomy ? 26 : 11)}`);
+    if (pane.roomy) text.append(svg("tspan", { dx: 6, class: "host" }, `${connection.objects ?? 0} · ${size(connection.bytes_received)}`));
     names.append(text);
-    area.append(drawLane(pane, connection, y));
   });
-  drawCross(area, height);
 }
 
-/** A connection's lane: one path for each kind of stretch, however many requests it carried. */
-function drawLane(pane, connection, y) {
-  const group = svg("g", { class: "bar by-phase" });
+function addConnection(bars, pane, connection, y) {
   const open = connection.closed ?? connection.last_byte ?? connection.tls_done ?? connection.connected;
-  span(group, pane, connection.opened, open, "open", y + 7, 1);
-  drawHandshake(group, pane, connection, y);
-  const paths = new Map();
-  const add = (colour, kind, path) => path && paths.set(`${colour}|${kind}`, (paths.get(`${colour}|${kind}`) ?? "") + path);
+  bars.span("by-phase", "open", connection.opened, open, y + 7, 1);
+  bars.handshake(connection, y);
   for (const object of pane.visit.carried.get(connection.connection) ?? []) {
     const colour = pane.board.barClass(object, pane.visit);
-    add(colour, "wait", stretch(pane, object.sent, object.first_byte, y + 5, 5));
-    add(colour, "receive", stretch(pane, object.first_byte, object.last_byte, y + 2, 11));
-    add(colour, "arrival", arrivals(pane, object, y));
+    bars.span(colour, "wait", object.sent, object.first_byte, y + 5, 5);
+    bars.received(colour, object, y);
   }
-  for (const [kinds, d] of paths) {
-    const [colour, kind] = kinds.split("|");
-    group.append(svg("g", { class: colour }, svg("path", { d, class: kind })));
-  }
-  return group;
 }
 
 /** The part of a path that fills a stretch of time; empty where one end is unknown or all is out of sight. */
