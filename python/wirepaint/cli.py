@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from wirepaint import __version__
+from wirepaint import __version__, analysis_commands
 from wirepaint.cc.commands import cc
 from wirepaint.errors import (
     Incomplete,
@@ -29,6 +29,7 @@ from wirepaint.errors import (
     WirepaintError,
     cut,
 )
+from wirepaint.metric_commands import metric
 from wirepaint.page_commands import page
 from wirepaint.printing import Json, Output, print_json, print_rows, say
 from wirepaint.studies.commands import study
@@ -43,7 +44,7 @@ app = App(
     help_format="plaintext",
 )
 network = App(name="network", help="Networks: list, show and calibrate them.")
-for part in (page, network, cc, study):
+for part in (page, network, cc, metric, study, analysis_commands.explain, analysis_commands.figure):
     app.command(part)
 
 _STDOUT = 1
@@ -77,11 +78,11 @@ def run(
     rehearse
         Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
     trust
-        Compile and run the C files that the evaluation file names, without asking.
+        Run the code that the evaluation file names, C files and files of metrics, without asking.
     json
         Print how the runs stand as JSON.
     """
-    from wirepaint import rehearsal
+    from wirepaint import metric_commands, rehearsal
     from wirepaint.evaluation import plan
     from wirepaint.results import manifest
     from wirepaint.runners import backends, pool
@@ -91,7 +92,14 @@ def run(
     folder = output or Path("results") / file.name.removesuffix(".toml")
     rehearsing = partial(rehearsal.ensure, say=say, begun_with=manifest.pages(folder)) if rehearse else None
     trusted = (lambda _: True) if trust else partial(_agreed, file)
-    planned = plan(file, backend, congestion=congestion or (), rehearse=rehearsing, trust=trusted)
+    planned = plan(
+        file,
+        backend,
+        congestion=congestion or (),
+        rehearse=rehearsing,
+        trust=trusted,
+        read_metrics=metric_commands.read,
+    )
     for note in planned.notes:
         say(note)
     if any(len(one.users) > 1 for one in planned.runs):
@@ -561,10 +569,10 @@ def _again(arguments: list[str]) -> str:
 
 
 def _agreed(file: Path, named: Sequence[Path]) -> bool:
-    """Asks at the terminal whether C files that an evaluation names may be compiled and run."""
+    """Asks at the terminal whether C files and files of metrics that an evaluation names may be run."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    say(f"{file} names C files. They are compiled and run with your rights, and in the kernel as root:")
+    say(f"{file} names code. It runs with your rights; C files also run in the kernel, as root:")
     for path in named:
         say(f"  {cut(str(path))}")
     print("Do you trust them? [y/N] ", end="", file=sys.stderr, flush=True)

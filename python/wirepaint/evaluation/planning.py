@@ -37,7 +37,7 @@ from wirepaint.evaluation import background as backgrounds
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
-from wirepaint.evaluation import pages, proxies, sysctls
+from wirepaint.evaluation import own_metrics, pages, proxies, sysctls
 from wirepaint.evaluation import users as of_users
 from wirepaint.evaluation.axes import Levels, axes, levels
 from wirepaint.evaluation.background import Background
@@ -57,11 +57,12 @@ NOT_CAPTURED = (
     "Simulated runs have no captures. packet_trace = true keeps their packets; "
     "`export --to pcapng` makes files of them."
 )
+TRUSTED_METRICS = "files of metrics that you trust: Python that runs with your rights"
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
 BackendName = Literal["testbed", "simulator"]
 Trust = Callable[[Sequence[Path]], bool]
-"""Whether these C files of an evaluation may be compiled and run."""
+"""Whether these files of an evaluation, in C or Python, may be run."""
 
 
 class Scenario(Levels):
@@ -141,13 +142,14 @@ def plan(
     congestion: Sequence[str] = (),
     rehearse: Rehearse | None = None,
     trust: Trust | None = None,
+    read_metrics: own_metrics.Read | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
     the file's; errors name the options of the command line. ``rehearse`` gets every page that
     a run may load. ``trust`` decides whether C files named in the file are compiled and run; without its
-    consent they are refused (NotTrusted).
+    consent they are refused (NotTrusted); so are its files of metrics, which ``read_metrics`` reads.
     """
     text = files.text(path, LARGEST_FILE, "a TOML file")
     data = parsed(text, path)
@@ -160,8 +162,8 @@ def plan(
     file = validate(EvaluationFile, data, str(path))
     backends = _backends(file)
     base, place = path.absolute().parent, str(path)
-    if not congestion:
-        _trusted(file, base, place, trust)
+    of_metrics = own_metrics.paths(file.metrics, base, place)
+    _trusted(file, base, place, trust, of_metrics, c_files=not congestion)
     _check_count(file, backends, congestion, place)
     sysctls.check(file.sysctls, f"{place}: sysctls", backends)
     scenarios = list(_scenarios(file, backends, base, place, congestion))
@@ -185,7 +187,7 @@ def plan(
         title=file.title,
         runs=_runs(file, scenarios, visitors or [Alone(file.repeats or REPEATS)], flows),
         stop=file.stop,
-        resolved=_resolved(file, scenarios, visitors, flows),
+        resolved=_resolved(file, scenarios, visitors, flows) | own_metrics.resolve(of_metrics, read_metrics),
         cannot_count={
             visitor.page: why
             for visitor in visitors
@@ -203,18 +205,28 @@ def plan(
     )
 
 
-def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) -> None:
-    """Raises NotTrusted unless ``trust`` agrees to compile and run the file's own C files."""
-    controls = enumerate(file.scenarios.values("congestion"))
+def _trusted(
+    file: EvaluationFile,
+    base: Path,
+    place: str,
+    trust: Trust | None,
+    of_metrics: Mapping[str, Path],
+    *,
+    c_files: bool,
+) -> None:
+    """Raises NotTrusted unless ``trust`` agrees to run the file's own C files and files of metrics."""
+    controls = enumerate(file.scenarios.values("congestion") if c_files else ())
     named = {
         f"{place}: scenarios.congestion[{i}]": name for i, c in controls if (name := congestions.own_file(c))
     }
-    paths = dict.fromkeys(located(name, base, where) for where, name in named.items())
-    if paths and not (trust and trust(list(paths))):
-        accepted = (
+    paths = {where: located(name, base, where) for where, name in named.items()} | dict(of_metrics)
+    written = [*named.values(), *file.metrics]
+    if paths and not (trust and trust(list(dict.fromkeys(paths.values())))):
+        kinds = [
             "C files that you trust: they are compiled and run with your rights, and in the kernel as root"
-        )
-        raise NotTrusted(next(iter(named)), ", ".join(map(show, dict.fromkeys(named.values()))), accepted)
+        ]
+        kinds = [*(kinds if named else []), *([TRUSTED_METRICS] if of_metrics else [])]
+        raise NotTrusted(next(iter(paths)), ", ".join(map(show, dict.fromkeys(written))), "; ".join(kinds))
 
 
 def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Sequence[str], place: str) -> None:
@@ -480,7 +492,9 @@ def _seed(*parts: object) -> int:
 def _resolved(
     file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor], flows: tuple[PlannedFlow, ...]
 ) -> dict[str, Any]:
-    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows", "background", "proxies"})
+    as_written = file.model_dump(
+        exclude={"scenarios", "user_agents", "flows", "background", "proxies", "metrics"}
+    )
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
     backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
     return as_written | {

@@ -18,11 +18,16 @@ class Evidence:
 
     ``series`` is the level of the compared factor (``cubic``, ``fld``), ``condition`` the levels of
     all other axes that vary, except the page (``lte``, or ``lte · h2``). Warm-up visits and runs with
-    other verdicts than ``verdicts`` are left out. Tables are computed once.
+    other verdicts than ``verdicts`` are left out, and with ``page`` those of other pages. Tables are
+    computed once.
     """
 
     def __init__(
-        self, results: Results, factor: str | None = None, verdicts: Sequence[str] = ("valid",)
+        self,
+        results: Results,
+        factor: str | None = None,
+        verdicts: Sequence[str] = ("valid",),
+        page: str | None = None,
     ) -> None:
         factors = axes.factors()
         if factor is not None and factor not in factors:
@@ -38,6 +43,10 @@ class Evidence:
         self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
         self.series = self.levels[self.factor]
         self.pages = metrics.levels(results, "page")
+        if page is not None:
+            if page not in self.pages:
+                raise UsageError("page", repr(page), ", ".join(self.pages))
+            self.pages = [page]
 
     @cached_property
     def every_run(self) -> pl.DataFrame:
@@ -63,6 +72,7 @@ class Evidence:
         """Counted rows with ``series`` and ``condition``."""
         axes = [pl.col(axis).cast(pl.String) for axis in self.condition_axes]
         condition = pl.concat_str(axes, separator=" / ") if axes else pl.lit("all visits")
-        return frame.filter(~pl.col("warmup")).with_columns(
+        counted = ~pl.col("warmup") & pl.col("page").is_in(self.pages)
+        return frame.filter(counted).with_columns(
             pl.col(self.factor).cast(pl.String).alias("series"), condition.alias("condition")
         )

@@ -6,12 +6,17 @@ machinery:
 
 ``_metric``     what a metric declares, and the decorator
 ``_registry``   finds the files; computes all of them for one run
+``_own``        metrics of a user's own, in a file that an evaluation names
+``_explain``    the rows of a trace behind one number
 ``_table``      one row per run of a whole evaluation; distributions over all of its runs
 ``_page``, ``_receiving``, ``_bottleneck``   readings that several metrics share
+
+A file of one's own imports what it needs from here.
 
 Start with :func:`table`. If a trace does not determine a metric, it is null with a reason, never a guess.
 """
 
+from wirepaint.metrics._explain import Explanation, Used, explain
 from wirepaint.metrics._flow import group
 from wirepaint.metrics._metric import (
     OF_VISITS,
@@ -24,29 +29,42 @@ from wirepaint.metrics._metric import (
     metric,
     of_visit,
 )
-from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, all_flows, apart, distribution, hosts, levels, table
+from wirepaint.metrics._own import read, trust
+from wirepaint.metrics._page import known, since_navigation, used_connections, visit
+from wirepaint.metrics._registry import compute, enrol, get, measure, registry
+from wirepaint.metrics._table import AXES, all_flows, apart, distribution, hosts, levels, own, table
 
 __all__ = [
     "AXES",
     "OF_VISITS",
+    "Explanation",
     "Frame",
     "Metric",
     "Missing",
     "Reading",
     "Trace",
+    "Used",
     "all_flows",
     "apart",
     "compute",
     "distribution",
+    "enrol",
+    "explain",
     "get",
     "group",
     "group_of",
     "hosts",
+    "known",
     "levels",
     "measure",
     "metric",
     "of_visit",
+    "own",
+    "read",
     "registry",
+    "since_navigation",
     "table",
+    "trust",
+    "used_connections",
+    "visit",
 ]

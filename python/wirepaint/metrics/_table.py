@@ -12,13 +12,19 @@ import polars as pl
 
 from wirepaint.metrics import _flow
 from wirepaint.metrics._metric import Frame, Missing, Reading, Trace, group_of, of_visit
-from wirepaint.metrics._registry import get, measure, over_run, registry
-from wirepaint.results import Results, journal
+from wirepaint.metrics._registry import enrol, get, measure, over_run, registry
+from wirepaint.results import Results, journal, manifest
 
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
 """Columns with the conditions of a run; runs with equal conditions are repetitions."""
 
 IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict", "reasons", "cause")
+
+
+def own(results: Results) -> list[str]:
+    """Makes the metrics of the evaluation's own files known to :func:`get`; returns their names."""
+    place = str(results.folder / manifest.NAME)
+    return enrol(results.manifest["evaluation"].get("metrics", ()), f"{place}: metrics")
 
 
 def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
@@ -31,6 +37,7 @@ def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Fram
     marked; :mod:`wirepaint.statistics` leaves them out. ``verdicts`` None takes every run that
     ended; a failed run has its ``cause`` and no numbers.
     """
+    own(results)
     runs = _ended(results, verdicts)
     schema = {m.column: pl.String() if m.label else pl.Float64() for m in registry().values()}
     found: list[tuple[int, str, str, bool, dict[str, Any]]] = []
@@ -128,6 +135,7 @@ def distribution(name: str, results: Results, verdicts: Sequence[str] | None = (
     The first columns identify the run, with the visit's user agent and page, then come the metric's own and
     ``value``. A visit whose trace lacks the values has no row. Empty for a metric without a distribution.
     """
+    own(results)
     by_item = get(name).by_item
     if by_item is None:
         return pl.DataFrame()

@@ -77,12 +77,34 @@ class _Network(_Read):
     up: _Direction
 
 
+class _Metric(_Read):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["lower", "higher"] | None
+    source: str
+    needs: list[str]
+    summary: str
+    label: bool
+    over: Literal["visit", "run", "flow"]
+
+
+class _MetricFile(_Read):
+    file: str
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    text: str
+    declares: list[_Metric]
+
+
 class _Evaluation(_Read):
     timeout: int = Field(gt=0)
     networks: dict[str, _Network]
     scenarios: dict[str, _Scenario] = Field(min_length=1)
     user_agents: list[_Agent]
     flows: list[_Flow]
+    metrics: list[_MetricFile] = Field(default_factory=list)
 
 
 class _Session(_Read):
@@ -162,7 +184,11 @@ def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
 def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
     """Adds a session; raises UsageError if the evaluation or a version differs from the folder's."""
     manifest = read(folder)
-    differences = list(_differences(manifest["evaluation"], json.loads(json.dumps(plan.resolved))))
+    now = json.loads(json.dumps(plan.resolved))
+    # Metrics are read from traces: other ones change no run.
+    before = {key: value for key, value in manifest["evaluation"].items() if key != "metrics"}
+    metrics = {"metrics": now.pop("metrics")} if "metrics" in now else {}
+    differences = list(_differences(before, now))
     if differences:
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         raise UsageError(
@@ -175,6 +201,7 @@ def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None
         if now != was:
             accepted = f"{name} {was}, with which its runs were made, or another folder (-o)"
             raise UsageError(str(folder), f"{name} {now}", accepted)
+    manifest["evaluation"] = before | metrics
     manifest["sessions"].append({"began": provenance.now(), "command": provenance.command_line()})
     _write(folder, manifest)
 

@@ -288,10 +288,11 @@ OF_LINK = ("jain-index", "link-utilisation", "queueing-delay-p50", "drop-rate")
 
 
 def headline(results: Results) -> tuple[str, ...]:
-    """The metrics that are compared by default: of what the evaluation has, visits, flows or both."""
+    """The metrics that are compared by default: of the visits, flows or both, and the evaluation's own."""
     evaluation = results.manifest["evaluation"]
     of_flows = OF_FLOWS if measured.all_flows(results) else ()
-    return (*HEADLINE, *of_flows) if evaluation["user_agents"] else (*of_flows, *OF_LINK)
+    usual = (*HEADLINE, *of_flows) if evaluation["user_agents"] else (*of_flows, *OF_LINK)
+    return (*usual, *(name for name in measured.own(results) if not measured.get(name).label))
 
 
 def compare_results(
@@ -309,6 +310,7 @@ def compare_results(
     The default baseline is the first level in the evaluation file. ``metrics`` are names,
     ``["all"]`` for all numeric metrics, None for :func:`headline`.
     """
+    measured.own(results)
     if metrics and "all" in metrics:
         metrics = [name for name, metric in measured.registry().items() if not metric.label]
     if baseline is None and factor in measured.AXES:
