@@ -154,7 +154,7 @@ def _of_file(path: Path) -> Figure:
     return Figure(path.stem.replace("_", "-"), title, caption, module.get("SOURCE", ""), data, chart)
 
 
-def draw(evidence: Evidence, name: str, width_mm: float | None = None, **options: Any) -> Drawing | None:
+def draw(evidence: Evidence, name: str, width_mm: float | None = None, /, **options: Any) -> Drawing | None:
     """Draws a figure; None if the evidence has nothing to draw.
 
     With ``width_mm`` it is laid out anew for that width on paper, with type of about 8 points.
