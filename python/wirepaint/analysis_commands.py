@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as jsonlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,11 @@ from cyclopts import Parameter
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError, show
 from wirepaint.printing import Json, print_json
+from wirepaint.reading import hint
 
 if TYPE_CHECKING:
     from wirepaint.metrics import Explanation, Used
+    from wirepaint.results import Results
 
 MOST_ROWS = 20
 MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
@@ -33,14 +36,14 @@ def explain(
     all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
     json: Json = False,
 ) -> None:
-    """Print the rows of the trace from which a number was computed, and its definition.
+    """Print the rows of the trace from which a number was computed, or why a run does not count.
 
     Parameters
     ----------
     results
         Results folder.
     metric
-        Name of the metric.
+        Name of the metric; verdict for the reasons of the run's verdict.
     run
         Key of the run, as `wirepaint export` and the folder runs/ have it.
     visit
@@ -55,7 +58,11 @@ def explain(
     from wirepaint import metrics
     from wirepaint.results import Results
 
-    found = metrics.explain(Results.open(results), metric, run, visit, flows)
+    opened = Results.open(results)
+    if metric == "verdict":
+        _explain_verdict(opened, run, json)
+        return
+    found = metrics.explain(opened, metric, run, visit, flows)
     if json:
         print_json(_as_dict(found))
         return
@@ -74,6 +81,27 @@ def explain(
             print(f"  {line}")
         if used.counted.height > shown.height:
             print(f"  and {used.counted.height - shown.height} more (--all)")
+
+
+def _explain_verdict(results: Results, run: str, json: bool) -> None:
+    """Prints the verdict of a run, or its cause if it has none, with the reasons in words."""
+    from wirepaint.report.words import CHECKS
+
+    rows = {row["run_key"]: row for row in results.runs().iter_rows(named=True)}
+    if (row := rows.get(run)) is None:
+        raise UsageError(str(results.folder), f"no run {run}", f"a run key{hint(run, rows)}")
+    said = {key: row[key] for key in ("run_key", "state", "verdict", "cause", "attempts")}
+    said["reasons"] = jsonlib.loads(row["reasons"])
+    if json:
+        print_json(said)
+        return
+    ended = row["verdict"] or ": ".join(filter(None, (row["state"], row["cause"])))
+    attempts = f" after {row['attempts']} attempts" if row["attempts"] > 1 else ""
+    print(f"verdict of {run}: {ended}{attempts}")
+    for reason in said["reasons"]:
+        severity, check = reason.get("severity", "invalid"), reason["check"]
+        print(f"\n{severity}: {CHECKS.get(check, check)}")
+        print(f"  {check}: found {reason['found']}, expected {reason['expected']}")
 
 
 def figure(

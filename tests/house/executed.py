@@ -2,7 +2,7 @@
 
 - A block after a comment ``<!-- file: NAME -->`` is written to that file.
 - In a block ``console``, each line ``$ COMMAND`` is run by a shell; the lines below it are what it must
-  print. A line ``...`` stands for any lines.
+  print. A line ``...`` stands for any lines. After a comment ``<!-- root -->`` it is left to root.
 - A block ``pycon`` is a session of Python, run as doctests are.
 
 ``python tests/house/executed.py GUIDE...`` writes what the commands print now into the guides.
@@ -21,7 +21,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(?:<!-- (?:file: (?P<file>\S+)|(?P<root>root)) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL
+)
 LONGEST_S = 300
 PACKAGE = Path(__file__).parents[2] / "python"
 
@@ -59,13 +61,15 @@ def matches(wanted: str, found: str) -> bool:
     return re.fullmatch(pattern, found) is not None
 
 
-def carry_out(guide: Path, folder: Path) -> list[str]:
-    """Carries a guide out in an empty folder and returns where it went otherwise."""
+def carry_out(guide: Path, folder: Path, *, root: bool = False) -> list[str]:
+    """Carries a guide out in an empty folder, or with ``root`` what needs root; returns what differs."""
     wrong = []
     names: dict[str, object] = {}
     for block in blocks(guide.read_text()):
         if block["file"]:
             (folder / block["file"]).write_text(block["text"])
+        elif bool(block["root"]) != root:
+            continue
         elif block["kind"] == "console":
             for command, wanted in commands(block["text"]):
                 if not matches(wanted, found := printed(command, folder)):
@@ -97,9 +101,9 @@ def rewritten(guide: Path, folder: Path) -> str:
             return block[0]
         text = ""
         for command, wanted in commands(block["text"]):
-            found = printed(command, folder)
-            text += f"$ {command}\n{wanted if '...' in wanted.splitlines() else found}"
-        return f"```console\n{text}```"
+            found = "" if block["root"] else printed(command, folder)
+            text += f"$ {command}\n{wanted if block['root'] or '...' in wanted.splitlines() else found}"
+        return f"{block[0].partition('```')[0]}```console\n{text}```"
 
     return BLOCK.sub(now, guide.read_text())
 
