@@ -59,6 +59,7 @@ def run(
     backend: str | None = None,
     congestion: Annotated[list[str] | None, Parameter(negative="")] = None,
     rehearse: bool = True,
+    until: Literal["decided"] | None = None,
     trust: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
@@ -77,6 +78,8 @@ def run(
         own; may be given again to compare several: --congestion cubic --congestion ./mine.c
     rehearse
         Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
+    until
+        Go on visiting until each primary comparison is decided, or 64 visits are made: --until decided
     trust
         Run the code that the evaluation file names, C files and files of metrics, without asking.
     json
@@ -84,6 +87,7 @@ def run(
     """
     from wirepaint import metric_commands, rehearsal
     from wirepaint.evaluation import plan
+    from wirepaint.metrics import Keeper
     from wirepaint.results import manifest
     from wirepaint.runners import backends, pool
     from wirepaint.runners.progress import on_stderr
@@ -98,24 +102,28 @@ def run(
         congestion=congestion or (),
         rehearse=rehearsing,
         trust=trusted,
+        until=until,
         read_metrics=metric_commands.read,
     )
     for note in planned.notes:
         say(note)
     if any(len(one.users) > 1 for one in planned.runs):
         at_once.check(planned.runs)
-    tally = pool.carry_out(
-        planned,
-        folder,
-        backends.named(
-            planned.resolved["backend"],
-            captures=planned.resolved["capture"] is not None,
-            iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
-        ),
-        on_stderr(),
-        _narrow_enough(),
-        cannot_count=planned.cannot_count,
-    )
+    with Keeper(folder) as keeper:
+        tally = pool.carry_out(
+            planned,
+            folder,
+            backends.named(
+                planned.resolved["backend"],
+                captures=planned.resolved["capture"] is not None,
+                iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
+            ),
+            on_stderr(),
+            _narrow_enough(),
+            cannot_count=planned.cannot_count,
+            ended=keeper.add,
+            decided=_decided(planned.resolved["primary"]),
+        )
     if json:
         print_json({"results": str(folder), **vars(tally)})
     elif planned.resolved["backend"] == "both":
@@ -183,9 +191,10 @@ def repeat(
 @app.command
 def compare(
     results: Path,
+    candidate: Path | None = None,
     /,
     *,
-    factor: str = "congestion",
+    factor: str | None = None,
     metric: Annotated[list[str] | None, Parameter(negative="")] = None,
     baseline: str | None = None,
     margin: float = 0.02,
@@ -193,14 +202,16 @@ def compare(
     suspect: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
-    """Compare the values of one axis: difference, confidence interval, p, verdict.
+    """Compare the values of one axis, or two results folders: difference, confidence interval, p, verdict.
 
     Parameters
     ----------
     results
         Results folder.
+    candidate
+        Results folder that is compared with RESULTS, such as this week's pages with last week's.
     factor
-        Axis to compare: congestion, network, http, initial_window, ...
+        Axis to compare: congestion (when left out), network, http, initial_window, ...
     metric
         Metric to compare, or all; may be given again. The main ones when left out.
     baseline
@@ -216,15 +227,19 @@ def compare(
     """
     from wirepaint.statistics.compare import command
 
+    for option, given in (("--factor", factor), ("--baseline", baseline)):
+        if candidate is not None and given is not None:
+            raise UsageError(option, given, "no such option with two results folders: they are compared")
     command(
         results,
-        factor,
+        factor or "congestion",
         json,
         metric=metric,
         baseline=baseline,
         margin=margin,
         by_page=by_page,
         suspect=suspect,
+        candidate=candidate,
     )
 
 
@@ -604,6 +619,16 @@ def _in_words(tally: Tally) -> str:
 
 def _number(count: int, of: str) -> str:
     return f"{count} {of}" if count == 1 else f"{count} {of}s"
+
+
+def _decided(primary: Sequence[str] | None) -> Any:
+    """How results are judged; raises UsageError if a primary metric is none."""
+    from wirepaint import metrics
+    from wirepaint.statistics.compare import all_decided
+
+    for name in primary or ():
+        metrics.get(name)
+    return all_decided
 
 
 def _narrow_enough() -> Any:

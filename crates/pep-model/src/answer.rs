@@ -8,6 +8,13 @@ pub const LARGE_FRAME: u64 = 16_384;
 /// kilobytes end their turns within a tenth of an answer of each other.
 pub const SMALL_FRAME: u64 = 1_400;
 
+/// What a grant takes of the link beside its bytes: the header of a frame, and for each segment of 1,448 bytes the
+/// headers of TCP with timestamps, IP and Ethernet.
+pub(crate) fn wire_bytes(bytes: u64) -> u64 {
+    const FRAME: u64 = 14;
+    (bytes + FRAME) * 1_514 / 1_448
+}
+
 /// Who waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {

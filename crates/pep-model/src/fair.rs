@@ -12,16 +12,24 @@
 use crate::answer::{Answer, Grant, LARGE_FRAME, SMALL_FRAME, Wanted};
 use crate::policy::Policy;
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU64;
 use wirepaint_http_model::{Priority, Schedule};
 
 /// Bytes by which a class may run ahead of one whose connections have no room. It bridges the time until that one
 /// has room again.
 const LEAD: f64 = 65_536.0;
 
+/// Bytes of 10 ms at a rate: another user's request waits no longer for a frame that has begun.
+fn large_frame(bit_per_s: NonZeroU64) -> u64 {
+    (bit_per_s.get() / 800).clamp(SMALL_FRAME, LARGE_FRAME)
+}
+
 pub(crate) struct Fair {
     classes: Vec<Class>,
     per_class: usize,
     multiplexed: bool,
+    /// Most bytes of a user who is alone.
+    large_frame: u64,
 }
 
 struct Class {
@@ -60,6 +68,7 @@ impl Fair {
             classes: (0..policy.class_count()).map(class).collect(),
             per_class: policy.connections,
             multiplexed: policy.multiplexed,
+            large_frame: policy.rate_bit_per_s.map_or(LARGE_FRAME, large_frame),
         }
     }
 
@@ -140,7 +149,7 @@ impl Fair {
         let class = &mut self.classes[number];
         class.next = (connection % per_class + 1) % per_class;
         let is_alone = class.turns.len() == 1;
-        let frame = if is_alone { LARGE_FRAME } else { SMALL_FRAME };
+        let frame = if is_alone { self.large_frame } else { SMALL_FRAME };
         let user_number = if is_alone { class.turns[0] } else { class.next_user() };
         let user = class.users.get_mut(&user_number).expect("who has a turn is known");
         let answer = user.next().expect("who has a turn has something to send");

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 
 /// Order of what the ground side sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,9 @@ pub struct Policy {
     /// With `arrival`: answers of a connection take turns. With `fair`, where users always take turns: answers of
     /// one user that the browser can use in part take turns (RFC 9218, incremental).
     pub multiplexed: bool,
+    /// Rate at which the answers leave, in bit/s; `None` for what the connections take. At the rate of the link what
+    /// waits does so here, where users take turns, and not in the link's queue.
+    pub rate_bit_per_s: Option<NonZeroU64>,
 }
 
 impl Policy {

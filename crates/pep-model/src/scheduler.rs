@@ -1,6 +1,6 @@
 //! The door to both orders.
 
-use crate::answer::{Answer, Grant, Wanted};
+use crate::answer::{Answer, Grant, Wanted, wire_bytes};
 use crate::arrival::Arrival;
 use crate::fair::Fair;
 use crate::policy::{PepSchedule, Policy};
@@ -9,13 +9,26 @@ use std::collections::BTreeMap;
 /// The answers that the ground side has to send, and their order.
 ///
 /// Tell it what there is ([`add`](Self::add), [`offer`](Self::offer), [`finish`](Self::finish)), then call
-/// [`pick`](Self::pick) until it gives nothing. Call `pick` again after each of these and when a connection has got
-/// room. Bytes of one answer go out in order. With `fair` they may go over different connections of the class, so
+/// [`pick`](Self::pick) until it gives nothing. Call `pick` again after each of these, when a connection has got
+/// room, and at the time that [`next`](Self::next) says. Bytes of one answer go out in order. With `fair` they may go over different connections of the class, so
 /// the receiver orders them by their offset.
 pub struct Scheduler {
     policy: Policy,
     answers: BTreeMap<u32, Answer>,
     order: Order,
+    rate: Rate,
+}
+
+/// What a caller that comes late may make up for, in ns: timers are that exact.
+const LATE: u64 = 5_000_000;
+
+/// When the rate lets the next bytes go.
+#[derive(Default)]
+struct Rate {
+    /// Time, in ns.
+    free_at: u64,
+    /// The last call came before it.
+    is_waited_for: bool,
 }
 
 enum Order {
@@ -30,7 +43,7 @@ impl Scheduler {
             PepSchedule::Arrival => Order::Arrival(Arrival::new(&policy)),
             PepSchedule::Fair => Order::Fair(Fair::new(&policy)),
         };
-        Scheduler { policy, answers: BTreeMap::new(), order }
+        Scheduler { policy, answers: BTreeMap::new(), order, rate: Rate::default() }
     }
 
     /// Its rules.
@@ -84,12 +97,25 @@ impl Scheduler {
         }
     }
 
-    /// Who sends next on one of the connections for which `has_room` is true; `None` if nobody can.
-    pub fn pick(&mut self, has_room: impl Fn(usize) -> bool) -> Option<Grant> {
+    /// When to call [`pick`](Self::pick) again although nothing happens, in ns: the rate held something back.
+    pub fn next(&self) -> Option<u64> {
+        self.rate.is_waited_for.then_some(self.rate.free_at)
+    }
+
+    /// Who sends next on one of the connections for which `has_room` is true; `None` if nobody can at `now`, in ns.
+    pub fn pick(&mut self, now: u64, has_room: impl Fn(usize) -> bool) -> Option<Grant> {
+        self.rate.is_waited_for = now < self.rate.free_at && !self.answers.is_empty();
+        if self.rate.is_waited_for {
+            return None;
+        }
         let grant = match &mut self.order {
             Order::Arrival(order) => order.pick(&mut self.answers, has_room),
             Order::Fair(order) => order.pick(&mut self.answers, has_room),
         }?;
+        if let Some(rate) = self.policy.rate_bit_per_s {
+            self.rate.free_at = self.rate.free_at.max(now.saturating_sub(LATE))
+                + wire_bytes(grant.bytes) * 8_000_000_000 / rate;
+        }
         if grant.last {
             self.remove(grant.answer);
         }

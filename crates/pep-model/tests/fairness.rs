@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use wirepaint_http_model::Priority;
-use wirepaint_pep_model::{Grant, PepClass, PepSchedule, Policy, Scheduler, Wanted};
+use wirepaint_pep_model::{Grant, PepClass, PepSchedule, Policy, SMALL_FRAME, Scheduler, Wanted};
 
 fn policy(schedule: PepSchedule, connections: usize) -> Policy {
-    Policy { schedule, classes: Vec::new(), connections, multiplexed: true }
+    Policy { schedule, classes: Vec::new(), connections, multiplexed: true, rate_bit_per_s: None }
 }
 
 fn asked(text: &str) -> Wanted {
@@ -33,7 +34,7 @@ fn page_load_times(schedule: PepSchedule, users: u32, sizes: &[u64]) -> Vec<f64>
         }
     }
     let (mut now, mut ends) = (0, vec![0.0; users as usize]);
-    while let Some(Grant { answer, bytes, last, .. }) = scheduler.pick(|_| true) {
+    while let Some(Grant { answer, bytes, last, .. }) = scheduler.pick(0, |_| true) {
         now += bytes;
         if last {
             ends[owners[&answer] as usize] = now as f64;
@@ -72,11 +73,11 @@ proptest! {
     ) {
         let schedule = if fair { PepSchedule::Fair } else { PepSchedule::Arrival };
         let classes = vec![PepClass { dscp: 10, share: 70.0 }, PepClass { dscp: 12, share: 30.0 }];
-        let mut scheduler = Scheduler::new(Policy { schedule, classes, connections, multiplexed });
+        let mut scheduler = Scheduler::new(Policy { schedule, classes, connections, multiplexed, rate_bit_per_s: None });
         // Of each live answer: offered and sent bytes, whether it was finished.
         let mut live: BTreeMap<u32, (u64, u64, bool)> = BTreeMap::new();
         let take = |scheduler: &mut Scheduler, live: &mut BTreeMap<u32, (u64, u64, bool)>, full: usize| {
-            let Some(grant) = scheduler.pick(|connection| connection != full) else { return false };
+            let Some(grant) = scheduler.pick(0, |connection| connection != full) else { return false };
             assert_ne!(grant.connection, full);
             assert_eq!(grant.connection / connections, (grant.answer % 2) as usize, "the class's own connection");
             let (offered, sent, finished) = live.get_mut(&grant.answer).unwrap();
@@ -134,7 +135,7 @@ fn a_user_with_one_answer_does_not_wait_for_one_with_thirty() {
     scheduler.finish(99);
     let mut before = 0;
     loop {
-        let grant = scheduler.pick(|_| true).unwrap();
+        let grant = scheduler.pick(0, |_| true).unwrap();
         before += grant.bytes;
         if grant.answer == 99 && grant.last {
             break;
@@ -153,7 +154,8 @@ fn a_users_answers_go_by_priority_and_what_nobody_asked_for_goes_last() {
         scheduler.finish(answer as u32);
     }
     scheduler.want(3, asked("u=2"));
-    let order: Vec<u32> = std::iter::from_fn(|| scheduler.pick(|_| true)).map(|grant| grant.answer).collect();
+    let order: Vec<u32> =
+        std::iter::from_fn(|| scheduler.pick(0, |_| true)).map(|grant| grant.answer).collect();
     assert_eq!(order, [2, 3, 1, 0]);
 }
 
@@ -167,7 +169,7 @@ fn whole_answers_go_in_order_of_coming_and_connections_by_turns_in_the_papers_or
         scheduler.finish(answer);
     }
     let all: Vec<_> =
-        std::iter::from_fn(|| scheduler.pick(|_| true)).map(|g| (g.connection, g.answer)).collect();
+        std::iter::from_fn(|| scheduler.pick(0, |_| true)).map(|g| (g.connection, g.answer)).collect();
     assert_eq!(all, [(0, 0), (1, 1), (0, 0), (1, 1), (0, 2), (1, 3), (0, 2), (1, 3)]);
 }
 
@@ -184,7 +186,7 @@ fn two_classes(bytes: [u64; 2]) -> Scheduler {
 
 fn sent(scheduler: &mut Scheduler, picks: usize, has_room: impl Fn(usize) -> bool) -> [u64; 2] {
     let mut bytes = [0, 0];
-    for grant in (0..picks).map_while(|_| scheduler.pick(&has_room)) {
+    for grant in (0..picks).map_while(|_| scheduler.pick(0, &has_room)) {
         bytes[grant.connection] += grant.bytes;
     }
     bytes
@@ -233,4 +235,58 @@ fn code_points_name_classes_and_unknown_ones_none() {
     assert_eq!([two.class_of(46), two.class_of(0), two.class_of(8)], [Some(0), Some(1), None]);
     assert_eq!((two.connection_count(), two.class_of_connection(3)), (6, 1));
     assert_eq!(policy(PepSchedule::Fair, 3).class_of(8), Some(0));
+}
+
+/// Sends what fits at a rate until nothing is left; calls `now` and after each grant with the answer and its bytes.
+fn sent_at_a_rate(scheduler: &mut Scheduler, mut each: impl FnMut(&mut Scheduler, u64, Grant)) -> u64 {
+    let mut now = 0;
+    loop {
+        while let Some(grant) = scheduler.pick(now, |_| true) {
+            each(scheduler, now, grant);
+        }
+        match scheduler.next() {
+            Some(at) => now = at,
+            None => return now,
+        }
+    }
+}
+
+fn at_a_rate(schedule: PepSchedule, bit_per_s: u64) -> Scheduler {
+    Scheduler::new(Policy { rate_bit_per_s: NonZeroU64::new(bit_per_s), ..policy(schedule, 8) })
+}
+
+#[test]
+fn a_rate_counts_what_answers_take_of_the_link() {
+    for schedule in [PepSchedule::Arrival, PepSchedule::Fair] {
+        let mut scheduler = at_a_rate(schedule, 1_000_000);
+        scheduler.add(0, 0, 0, asked("u=3"));
+        scheduler.offer(0, 1_000_000);
+        scheduler.finish(0);
+        let end = sent_at_a_rate(&mut scheduler, |_, _, _| ());
+        // 1 MB of payload in segments of 1,448 bytes has 4.6 % of headers, and one header of a frame each 1,400 or more.
+        assert!((8.3e9..8.6e9).contains(&(end as f64)), "{schedule:?} {end}");
+    }
+}
+
+#[test]
+fn at_the_links_rate_a_user_who_comes_later_waits_for_one_frame() {
+    let mut scheduler = at_a_rate(PepSchedule::Fair, 256_000);
+    scheduler.add(0, 0, 0, asked("u=3"));
+    scheduler.offer(0, 100_000);
+    let (mut first, mut second) = (0, 0);
+    let mut came = None;
+    sent_at_a_rate(&mut scheduler, |scheduler, now, grant| {
+        *if grant.answer == 0 { &mut first } else { &mut second } += grant.bytes;
+        if now > 200_000_000 && came.is_none() {
+            came = Some(first);
+            scheduler.add(1, 1, 0, asked("u=3"));
+            scheduler.offer(1, 10_000);
+        }
+        if second == 10_000 {
+            scheduler.remove(0);
+        }
+    });
+    let before = came.unwrap();
+    assert!((5_000..9_000).contains(&before), "{before} bytes in 200 ms at 256 kbit/s");
+    assert!(first - before <= 10_000 + 2 * SMALL_FRAME, "{first} after {before}");
 }

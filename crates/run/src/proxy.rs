@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use wirepaint_pep_model::{PepClass, PepSchedule, Policy};
 
 /// A proxy program and its settings. Its hosts have the role `proxy` and stand in the run's `path`.
@@ -74,6 +75,9 @@ pub struct Pep {
     pub ahead: Ahead,
     /// Most bytes of answers that each side holds.
     pub buffer_bytes: u64,
+    /// Rate at which the ground side sends answers, in bit/s on the link; none for what the connections take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bit_per_s: Option<NonZeroU64>,
 }
 
 /// A content coding.
@@ -132,6 +136,7 @@ impl Pep {
             classes: self.classes.clone(),
             connections: self.connections as usize,
             multiplexed: self.multiplexed,
+            rate_bit_per_s: self.rate_bit_per_s,
         }
     }
 }

@@ -41,7 +41,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use wirepaint_http_model::Priority;
-use wirepaint_pep_model::{PepSchedule, Policy, Scheduler, Wanted};
+use wirepaint_pep_model::{PepSchedule, Scheduler, Wanted};
 use wirepaint_run::{Ahead, Compression, Pep as Settings};
 use wirepaint_units::Time;
 
@@ -155,7 +155,7 @@ impl Pep {
             buffer_bytes: settings.buffer_bytes,
             dials,
             lines: Vec::new(),
-            scheduler: Scheduler::new(policy(settings)),
+            scheduler: Scheduler::new(settings.policy()),
             fetcher: Fetcher::new(app, POOL, legs, visits.clone()),
             visits,
             answers: Vec::new(),
@@ -418,7 +418,7 @@ impl Pep {
     /// Sends as long as a connection takes something.
     fn send(&mut self, world: &mut World) {
         let mut room: Vec<bool> = self.lines.iter().map(|line| line.has_room(world)).collect();
-        while let Some(grant) = self.scheduler.pick(|line| room[line]) {
+        while let Some(grant) = self.scheduler.pick(world.now.0, |line| room[line]) {
             let answer = &mut self.answers[grant.answer as usize];
             let offset = answer.sent;
             answer.sent += grant.bytes;
@@ -432,19 +432,13 @@ impl Pep {
     }
 }
 
-/// The rules of the scheduler.
-pub fn policy(settings: &Settings) -> Policy {
-    Policy {
-        schedule: settings.schedule,
-        classes: settings.classes.clone(),
-        connections: settings.connections as usize,
-        multiplexed: settings.multiplexed,
-    }
-}
-
 impl App for Pep {
     fn next(&self) -> Option<Time> {
-        if self.dials.is_empty() { self.fetcher.next() } else { Some(Time::ZERO) }
+        if !self.dials.is_empty() {
+            return Some(Time::ZERO);
+        }
+        let paced = self.scheduler.next().map(Time);
+        [self.fetcher.next(), paced].into_iter().flatten().min()
     }
 
     fn wake(&mut self, world: &mut World) {

@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::fabric::{LinkId, RouteId};
 use crate::link_name::LinkName;
-use crate::pep::policy;
 use crate::settings;
 use crate::visited::Visited;
 use crate::world::{Path as RoutePair, World};
@@ -155,7 +154,7 @@ impl<'a> Plan<'a> {
             .iter()
             .find_map(|proxy| if let Proxy::Pep(pep) = proxy { Some(pep) } else { None });
         let class = match pep {
-            Some(pep) => policy(pep).class_of(client.dscp.unwrap_or(0)).ok_or_else(|| {
+            Some(pep) => pep.policy().class_of(client.dscp.unwrap_or(0)).ok_or_else(|| {
                 let (key, found) =
                     (format!("hosts, {}: dscp", client.name), client.dscp.unwrap_or(0).to_string());
                 Error::value(self.place, key, found, "that of a class of the proxy".to_owned())

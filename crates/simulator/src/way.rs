@@ -1,7 +1,6 @@
 //! The path of a run with proxies: from its description to the legs of its visits.
 
 use crate::error::Error;
-use crate::pep::policy;
 use crate::plan::{Plan, Resolved};
 use crate::relay::{Ends, Leg, Legs, RelaySettings};
 use crate::world::{AppId, Dial, World};
@@ -235,7 +234,7 @@ impl<'a> Way<'a> {
             of_proxy: true,
             accepted_on: to.accepts_on(),
         };
-        let policy = policy(pep);
+        let policy = pep.policy();
         let of_class = |number| {
             let class = pep.classes.get(policy.class_of_connection(number));
             Dial { dscp: class.map_or(0, |class| class.dscp), ..dial.clone() }

@@ -26,7 +26,7 @@ def planned(folder: Path, flows: str, head: str = ALONE):
 
 def test_a_run_of_flows_alone_is_named_after_them_and_repeated(tmp_path: Path):
     found = planned(tmp_path, '[[flows]]\nname = "a"\nbulk = "endless"\n')
-    assert len(found.runs) == 2 * 5
+    assert len(found.runs) == 2 * 8
     run = next(run for run in found.runs if run.visit == 1 and run.congestion.name == "fld")
     assert (run.key, run.visits, run.timeout_s) == ("lte-fld.flows.v01", (), 10)
     [flow] = run.flows

@@ -36,10 +36,10 @@ OF_OTHERS = {"agreement", "goodput-over-time"}
 def test_a_figure_shows_every_series_and_condition(name: str, evidence: Evidence) -> None:
     drawing = figures.draw(evidence, name)
     assert drawing is not None
-    assert set(drawing.frame["series"]) == {"cubic", "fld"}
+    assert set(drawing.frame["series"]) == {"CUBIC", "FLD_TCP"}
     assert set(drawing.frame["condition"]) == {"lte", "3g"}
     text = " ".join(ElementTree.fromstring(drawing.svg()).itertext())
-    assert all(word in text for word in ("cubic", "fld", "lte", "3g"))
+    assert all(word in text for word in ("CUBIC", "FLD_TCP", "lte", "3g"))
 
 
 def test_a_figure_takes_as_many_values_as_there_are(

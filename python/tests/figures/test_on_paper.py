@@ -65,9 +65,9 @@ def test_a_figure_of_ones_own_is_drawn_from_its_file(simulated: Path, tmp_path: 
     (tmp_path / "mine.py").write_text(OWN)
     arguments = ["figure", str(tmp_path / "mine.py"), str(simulated), "--factor", "http"]
     assert invoke([*arguments, "-o", str(tmp_path / "x.csv")]) == 0
-    assert pl.read_csv(tmp_path / "x.csv")["series"].to_list() == ["h1", "h2"]
+    assert pl.read_csv(tmp_path / "x.csv")["series"].to_list() == ["HTTP/1.1", "HTTP/2"]
     assert invoke([*arguments, "-o", str(tmp_path / "x.svg"), "--metric", "idle-time"]) == 0
-    assert {"h1", "h2"} <= set(ElementTree.parse(tmp_path / "x.svg").getroot().itertext())
+    assert {"HTTP/1.1", "HTTP/2"} <= set(ElementTree.parse(tmp_path / "x.svg").getroot().itertext())
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,18 @@ def test_the_table_of_runs_can_be_filtered(shown: Shown) -> None:
     assert rows.count() == 1
 
 
-def test_metrics_are_tabs(shown: Shown) -> None:
-    shown.page.get_by_role("tab", name="First contentful paint").click()
-    assert shown.page.locator("#panel-first-contentful-paint").is_visible()
-    assert shown.page.locator("#panel-page-load-time").is_hidden()
+def test_the_page_draws_the_distribution_of_the_metric_and_the_factor_that_are_chosen(shown: Shown) -> None:
+    explorer = shown.page.locator("#explorer")
+    panels = explorer.locator(".panel svg")
+    assert panels.count() == 6, "three pages on two networks"
+    told = panels.first.get_attribute("aria-label")
+    assert "CUBIC median" in told and "FLD_TCP median" in told
+    explorer.get_by_label("Metric").select_option(label="First contentful paint")
+    assert "First contentful paint; lower is better. 57 visits." in explorer.text_content()
+    explorer.get_by_label("Compare").select_option(label="network")
+    assert "lte median" in panels.first.get_attribute("aria-label")
+    explorer.get_by_label("Drawn as").select_option(label="cumulative curves")
+    assert explorer.locator("path.curve").count() >= 6
 
 
 @pytest.mark.parametrize("options", [{"color_scheme": "dark"}, {"viewport": {"width": 420, "height": 900}}])

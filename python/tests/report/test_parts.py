@@ -18,7 +18,7 @@ from wirepaint.statistics import Interval
 
 FASTER = Clause("faster", "9 % faster", " on 3g", "−310 ms, 95 % interval −420 … −190")
 SAME = Clause("same", "no different", " on lte", "95 % interval within ±2 %")
-UNDECIDED = Clause("undecided", "not told apart", " on sat", "+1 %, 95 % interval −4 … +6")
+UNDECIDED = Clause("too few visits", "not told apart", " on sat", "+1 %, 95 % interval −4 … +6")
 
 
 def text(*said: Clause) -> str:

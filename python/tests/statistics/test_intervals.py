@@ -1,7 +1,8 @@
-"""Bootstrap intervals: coverage, determinism, degenerate input; the stopping rule."""
+"""Intervals of mean and median: by hand, coverage, degenerate input; the stopping rule."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from wirepaint.statistics import mean, median, narrow_enough
 from wirepaint.statistics.intervals import Interval
@@ -13,10 +14,27 @@ def test_the_order_of_the_values_does_not_matter():
     assert median(values).value == 2310
 
 
-def test_a_seed_gives_the_same_interval_and_another_nearly_the_same():
+def test_one_page_has_students_interval():
     values = list(np.random.default_rng(1).normal(100, 5, 11))
-    assert mean(values, seed=7) == mean(values, seed=7)
-    assert mean(values, seed=7).low == pytest.approx(mean(values, seed=8).low, rel=0.01)
+    expected = stats.ttest_1samp(values, 100).confidence_interval(0.95)
+    assert (mean(values).low, mean(values).high) == pytest.approx((expected.low, expected.high))
+
+
+def test_several_pages_have_the_interval_of_welch_and_satterthwaite():
+    """The mean of a and of -b is half of the difference of a and b."""
+    random = np.random.default_rng(2)
+    a, b = random.normal(5, 1, 7), random.normal(2, 3, 12)
+    expected = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    found = mean(list(a), list(-b))
+    assert (2 * found.low, 2 * found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_interval_of_a_median_by_hand():
+    """Of 8 values the 2nd and 7th (c = 4.5 - 2.83) hold the median with probability 1 - 2 * 9 / 2**8."""
+    found = median([1.0, 2.0, 4.0, 7.0, 9.0, 10.0, 12.0, 30.0])
+    error = (12 - 2) / (2 * stats.norm.isf(9 / 2**8))
+    assert found.value == 8
+    assert found.high - found.value == pytest.approx(1.959964 * error)
 
 
 def test_pages_weigh_alike_whatever_their_visits():

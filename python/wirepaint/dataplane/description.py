@@ -162,6 +162,7 @@ class Pep:
     schedule: Literal["arrival", "fair"]
     ahead: Literal["none", "markup", "rehearsed"]
     buffer_bytes: int
+    rate_bit_per_s: int | None = None
     classes: Sequence[PepClass] = ()
     kind: Literal["pep"] = "pep"
 

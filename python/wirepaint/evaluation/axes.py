@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from wirepaint.evaluation import proxies
 from wirepaint.evaluation.background import NONE, Background
+from wirepaint.evaluation.congestion import WORDS as CONGESTION_WORDS
 from wirepaint.evaluation.congestion import Congestion, CongestionTable
 from wirepaint.evaluation.network import Network, NetworkTable
 from wirepaint.evaluation.proxies import Proxy
@@ -23,6 +24,7 @@ from wirepaint.reading import ShortName, Table, Text
 
 HTTP_VERSIONS = {"h1": "http/1.1", "h2": "h2"}
 """The HTTP versions and their names in ALPN (RFC 7301)."""
+HTTP_WORDS = {"h1": "HTTP/1.1", "h2": "HTTP/2"}
 
 
 def _form(value: Any) -> str:
@@ -36,8 +38,8 @@ class Axis:
     ``title`` is its name in sentences. ``written`` is the type of one value in the evaluation file,
     ``default`` the values if the file has none (None: the file must have some), ``most`` the largest number.
     ``level`` turns a value into a level for columns and names, of the type ``column``; ``tag`` turns a level
-    into its part of a scenario's name. ``named``: the name has this part if the file has the axis ("given"),
-    or if the axis has several values ("varying").
+    into its part of a scenario's name, ``words`` into what people read, such as "IW 10". ``named``: the name
+    has this part if the file has the axis ("given"), or if the axis has several values ("varying").
     ``of_path``: the axis describes the path, not its use. Such levels have random elements of their own,
     and no direction that a back end could get wrong.
     """
@@ -49,6 +51,7 @@ class Axis:
     level: Callable[[Any], str | int] = lambda value: value
     column: type[str] | type[int] = str
     tag: Callable[[str | int], str] = str
+    words: Callable[[str], str] = str
     named: Literal["always", "given", "varying"] = "always"
     of_path: bool = False
 
@@ -78,9 +81,19 @@ class Levels(BaseModel):
             ],
             ("cubic",),
             level=lambda congestion: congestion.label,
+            words=lambda label: CONGESTION_WORDS.get(label, label),
         ),
     ]
-    http: Annotated[str, Axis("HTTP version", Literal[*HTTP_VERSIONS], ("h2",), most=2)]
+    http: Annotated[
+        str,
+        Axis(
+            "HTTP version",
+            Literal[*HTTP_VERSIONS],
+            ("h2",),
+            most=2,
+            words=lambda version: HTTP_WORDS.get(version, version),
+        ),
+    ]
     initial_window: Annotated[
         int,
         Axis(
@@ -90,6 +103,7 @@ class Levels(BaseModel):
             most=1000,
             column=int,
             tag=lambda segments: f"iw{segments}",
+            words=lambda segments: f"IW {segments}",
             named="given",
         ),
     ]
@@ -100,6 +114,7 @@ class Levels(BaseModel):
             ShortName,
             (NONE,),
             level=lambda background: background.name,
+            words=lambda name: "no background" if name == NONE else name,
             named="varying",
             of_path=True,
         ),
@@ -111,6 +126,7 @@ class Levels(BaseModel):
             ShortName | Annotated[list[ShortName], Field(min_length=1, max_length=len(proxies.KINDS))],
             (proxies.NONE,),
             level=lambda proxy: proxy.name,
+            words=proxies.words,
             named="varying",
         ),
     ] = Proxy()
@@ -135,3 +151,9 @@ def factors() -> dict[str, str]:
     """
     ordered = sorted(axes().items(), key=lambda named: named[1].of_path)
     return {name: axis.title for name, axis in ordered} | {"backend": "back end"}
+
+
+def words(axis: str, level: str | int) -> str:
+    """A level of a factor as people read it: "HTTP/2", "IW 10"; of another column as it is."""
+    declared = axes().get(axis)
+    return declared.words(str(level)) if declared else str(level)

@@ -94,6 +94,15 @@ class Congestion(BaseModel):
         return self.algorithm(folder), self.parameters
 
 
+WORDS = {
+    "cubic": "CUBIC", "reno": "Reno", "bbr": "BBR", "dctcp": "DCTCP", "bbr1": "BBR v1", "bic": "BIC",
+    "cubic9438": "CUBIC (RFC 9438)", "cwv": "CWV", "dcac": "TCP/DCA-C", "fld": "FLD_TCP",
+    "heracles": "Heracles", "hybla": "Hybla", "newcwv": "newCWV", "std": "STD", "tcbe": "TCBE",
+    "tcbt": "TCBT", "tcpint": "TCP-Int", "vegas": "Vegas", "westwood": "Westwood+",
+}  # fmt: skip
+"""Names as their papers write them, by label; any other label is its own name."""
+
+
 @cache
 def of_kernel() -> tuple[str, ...]:
     """Names that this kernel has built in or loaded as modules."""

@@ -15,6 +15,7 @@ from wirepaint.evaluation.flows import MOST_FLOWS, FlowTable
 from wirepaint.evaluation.proxies import ProxyTable
 from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.sysctls import Sysctls
+from wirepaint.evaluation.visits import ENOUGH, Until
 from wirepaint.reading import ShortName, Table, Text, refused, show
 
 MOST_VISITS = 10_000
@@ -81,7 +82,8 @@ class UserAgent(Table):
 
     name: ShortName | None = None
     pages: list[Text] = Field(min_length=1, max_length=MOST_PAGES)
-    visits: int = Field(5, ge=1, le=MOST_VISITS)
+    visits: int = Field(ENOUGH, ge=1, le=MOST_VISITS)
+    """Where nothing is said, more than ``ENOUGH`` if the evaluation needs more to decide anything."""
     viewport: list[Pixels] | None = Field(None, min_length=2, max_length=2)
     """Width and height in CSS pixels; None for the page's own."""
     start: Time = 0
@@ -149,6 +151,10 @@ class EvaluationFile(Table):
     """Packet captures of testbed runs; None for none."""
     tls: Literal["1.2", "1.3"] = "1.3"
     sysctls: Sysctls = Field(default_factory=dict)
+    primary: list[Text] | None = Field(None, min_length=1, max_length=100)
+    """Metrics that the evaluation is for, corrected among themselves; None for the page load time."""
+    until: Until | None = None
+    """Ends the evaluation when its primary comparisons are decided; None for all visits."""
     stop: Stop | None = None
     scenarios: Scenarios
     user_agents: list[UserAgent] = Field(default_factory=list, max_length=MOST_USERS)
@@ -159,7 +165,7 @@ class EvaluationFile(Table):
     proxies: list[ProxyTable] = Field(default_factory=list, max_length=MOST_PROXIES)
     """Proxies that scenarios name under ``proxy``."""
     repeats: int | None = Field(None, ge=1, le=MOST_VISITS)
-    """Runs of each scenario without user agents; None for 5."""
+    """Runs of each scenario without user agents; None for as many as ``visits``."""
     metrics: list[Text] = Field(default_factory=list, max_length=MOST_METRIC_FILES)
     """Python files with metrics of the user's own, by path; they change no run."""
     duration: Annotated[Time, between("1 ms", "1440 min")] | None = None
@@ -172,6 +178,14 @@ class EvaluationFile(Table):
         if self.stop is not None and any(agent.group for agent in self.user_agents):
             accepted = "no such table with users together: they are no repetitions of each other"
             raise refused(accepted, "[stop]", "stop")
+        if self.until is not None:
+            if not self.user_agents or any(agent.group for agent in self.user_agents):
+                accepted = "no such table without user_agents, or with users together"
+                raise refused(accepted, "[until]", "until")
+            if self.stop is not None:
+                raise refused("[stop] or [until], not both", "both", "until")
+            if len({agent.visits for agent in self.user_agents}) > 1:
+                raise refused("the same visits of all user agents", "different visits", "until")
         if self.user_agents:
             for key in ("repeats", "duration"):
                 if getattr(self, key) is not None:

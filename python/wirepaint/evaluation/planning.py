@@ -48,11 +48,10 @@ from wirepaint.evaluation.model import BackEnd, EvaluationFile, Stop
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.proxies import Proxy
 from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, Rehearse, Visitor
+from wirepaint.evaluation.visits import ENOUGH, Question, enough, prospects, questions
 from wirepaint.reading import LARGEST_FILE, differ, located, nearest, parsed, show, validate
 
 MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
-REPEATS = 5
-"""Runs of each scenario without user agents."""
 NOT_CAPTURED = (
     "Simulated runs have no captures. packet_trace = true keeps their packets; "
     "`export --to pcapng` makes files of them."
@@ -128,6 +127,8 @@ class Plan:
     title: str
     runs: list[ResolvedRun]
     stop: Stop | None
+    looks: tuple[int, ...]
+    """Numbers of visits after which the evaluation ends if it is decided (``until``); empty without."""
     resolved: dict[str, Any]
     cannot_count: dict[str, str]
     """Why no visit of a page can count, by page name."""
@@ -142,14 +143,16 @@ def plan(
     congestion: Sequence[str] = (),
     rehearse: Rehearse | None = None,
     trust: Trust | None = None,
+    until: str | None = None,
     read_metrics: own_metrics.Read | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
-    the file's; errors name the options of the command line. ``rehearse`` gets every page that
-    a run may load. ``trust`` decides whether C files named in the file are compiled and run; without its
-    consent they are refused (NotTrusted); so are its files of metrics, which ``read_metrics`` reads.
+    the file's; ``until`` (``decided``) adds the table; errors name the options of the command line.
+    ``rehearse`` gets every page that a run may load. ``trust`` decides whether C files named in the file are
+    compiled and run; without its consent they are refused (NotTrusted). So are its files of metrics, which
+    ``read_metrics`` reads.
     """
     text = files.text(path, LARGEST_FILE, "a TOML file")
     data = parsed(text, path)
@@ -159,11 +162,15 @@ def plan(
         data["backend"] = backend
     if congestion and isinstance(data.get("scenarios"), dict):
         data["scenarios"].pop("congestion", None)
+    if until is not None:
+        data.setdefault("until", {"verdict": until})
     file = validate(EvaluationFile, data, str(path))
     backends = _backends(file)
     base, place = path.absolute().parent, str(path)
     of_metrics = own_metrics.paths(file.metrics, base, place)
     _trusted(file, base, place, trust, of_metrics, c_files=not congestion)
+    asked = _questions(file, congestion)
+    file, looks = _with_visits(file, asked)
     _check_count(file, backends, congestion, place)
     sysctls.check(file.sysctls, f"{place}: sysctls", backends)
     scenarios = list(_scenarios(file, backends, base, place, congestion))
@@ -185,9 +192,11 @@ def plan(
         path=path,
         text=text.encode(),
         title=file.title,
-        runs=_runs(file, scenarios, visitors or [Alone(file.repeats or REPEATS)], flows),
+        runs=_runs(file, scenarios, visitors or [Alone(file.repeats or enough(asked))], flows),
         stop=file.stop,
-        resolved=_resolved(file, scenarios, visitors, flows) | own_metrics.resolve(of_metrics, read_metrics),
+        looks=looks,
+        resolved=_resolved(file, scenarios, visitors, flows, looks)
+        | own_metrics.resolve(of_metrics, read_metrics),
         cannot_count={
             visitor.page: why
             for visitor in visitors
@@ -200,9 +209,37 @@ def plan(
                 for scenario in scenarios
                 if (note := backgrounds.said(scenario.background, scenario.network)) is not None
             ),
+            *prospects(asked, looks[0] if looks else _fewest_visits(file, asked), looks),
             *([NOT_CAPTURED] if file.capture and "simulator" in backends else []),
         ],
     )
+
+
+def _questions(file: EvaluationFile, congestion: Sequence[str]) -> list[Question]:
+    """What the evaluation asks; ``congestion`` replaces the file's, unless empty."""
+    levels = {axis: len(file.scenarios.values(axis)) for axis in axes()}
+    if congestion:
+        levels["congestion"] = len(congestion)
+    served = sum(len(agent.pages) for agent in file.user_agents)
+    return questions(levels, served or len(file.flows), len(file.primary or [""]))
+
+
+def _with_visits(file: EvaluationFile, asked: Sequence[Question]) -> tuple[EvaluationFile, tuple[int, ...]]:
+    """The file with the visits that it leaves open, or the most of ``until``; and the looks of ``until``."""
+    number = enough(asked, len(file.until.looks(ENOUGH)) if file.until else 1)
+    agents = [
+        agent if "visits" in agent.model_fields_set else agent.model_copy(update={"visits": number})
+        for agent in file.user_agents
+    ]
+    looks: tuple[int, ...] = ()
+    if file.until is not None:
+        looks = file.until.looks(agents[0].visits)
+        agents = [agent.model_copy(update={"visits": looks[-1]}) for agent in agents]
+    return file.model_copy(update={"user_agents": agents}), looks
+
+
+def _fewest_visits(file: EvaluationFile, asked: Sequence[Question]) -> int:
+    return min((agent.visits for agent in file.user_agents), default=file.repeats or enough(asked))
 
 
 def _trusted(
@@ -239,7 +276,7 @@ def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Seque
     alone = sum(len(agent.pages) * agent.visits for agent in file.user_agents if agent.group is None)
     groups = {agent.group: agent.visits for agent in file.user_agents if agent.group is not None}
     visits = alone + sum(groups.values())
-    count = scenarios * (visits or file.repeats or REPEATS)
+    count = scenarios * (visits or file.repeats or enough(_questions(file, asked)))
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
 
@@ -490,13 +527,19 @@ def _seed(*parts: object) -> int:
 
 
 def _resolved(
-    file: EvaluationFile, scenarios: list[Scenario], visitors: list[Visitor], flows: tuple[PlannedFlow, ...]
+    file: EvaluationFile,
+    scenarios: list[Scenario],
+    visitors: list[Visitor],
+    flows: tuple[PlannedFlow, ...],
+    looks: tuple[int, ...],
 ) -> dict[str, Any]:
     as_written = file.model_dump(
         exclude={"scenarios", "user_agents", "flows", "background", "proxies", "metrics"}
     )
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
     backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
+    if file.until is not None:
+        as_written["until"]["looks"] = list(looks)
     return as_written | {
         "backend": "both" if len(backends) > 1 else backends[0],
         "networks": {name: network.fingerprint() for name, network in unique.items()},

@@ -78,6 +78,11 @@ class PepTable(_Table):
     """What it fetches before the browser asks: what HTML and CSS name, and what the rehearsals asked for."""
     buffer: _size("1 MiB", "1024 MiB") = 64 * _MIB  # type: ignore[valid-type]
     """Most bytes of answers that each side holds."""
+    rate: Annotated[quantities.Rate, quantities.between("1 kbit/s", "100 Gbit/s", quantities.rate)] | None = (
+        None
+    )
+    """At which it sends answers down the link. At the link's own rate what waits does so in the proxy, where
+    users take turns, and not in the link's queue. None for what its connections take."""
 
 
 KINDS: dict[str, type[_Table]] = {"squid": SquidTable, "split": SplitTable, "pep": PepTable}
@@ -134,6 +139,12 @@ class Proxy(BaseModel):
 def level(value: str | Sequence[str]) -> str:
     """Name of a level."""
     return value if isinstance(value, str) else "+".join(value)
+
+
+def words(level: str) -> str:
+    """A level as people read it: "no proxy", "split proxy"; a proxy of the user's has its own name."""
+    usual = {NONE: "no proxy", "split": "split proxy", "pep": "PEP"}
+    return " + ".join(usual.get(name, name) for name in level.split("+"))
 
 
 def resolve(

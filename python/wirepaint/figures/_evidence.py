@@ -16,10 +16,10 @@ from wirepaint.results import Results
 class Evidence:
     """An evaluation's counted runs, split by one factor.
 
-    ``series`` is the level of the compared factor (``cubic``, ``fld``), ``condition`` the levels of
-    all other axes that vary, except the page (``lte``, or ``lte · h2``). Warm-up visits and runs with
-    other verdicts than ``verdicts`` are left out, and with ``page`` those of other pages. Tables are
-    computed once.
+    ``series`` is the level of the compared factor in words (``CUBIC``, ``FLD_TCP``), ``condition`` the levels
+    of all other axes that vary, except the page (``lte``, or ``lte / HTTP/2``). Warm-up visits and runs with
+    other verdicts than ``verdicts`` are left out, and with ``page`` those of other pages. Tables are computed
+    once.
     """
 
     def __init__(
@@ -36,17 +36,25 @@ class Evidence:
         self.levels = {axis: metrics.levels(results, axis) for axis in factors}
         varying = [axis for axis in factors if len(self.levels[axis]) > 1]
         self.factor = factor or next(iter(varying or factors))
+        self.varying = tuple(varying)
         if len(metrics.levels(results, "user_agent")) > 1:
             varying.append("user_agent")
         ordered = ("network", *(axis for axis in factors if axis != "network"), "user_agent")
         conditions = [axis for axis in ordered if axis in varying and axis != self.factor]
         self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
-        self.series = self.levels[self.factor]
+        self.series = [axes.words(self.factor, level) for level in self.levels[self.factor]]
         self.pages = metrics.levels(results, "page")
+        self.page = page
         if page is not None:
             if page not in self.pages:
                 raise UsageError("page", repr(page), ", ".join(self.pages))
             self.pages = [page]
+
+    def by(self, factor: str) -> Evidence:
+        """The same runs, split by another factor."""
+        other = Evidence(self.results, factor, self.verdicts, self.page)
+        other.every_run = self.every_run
+        return other
 
     @cached_property
     def every_run(self) -> pl.DataFrame:
@@ -70,9 +78,20 @@ class Evidence:
 
     def split(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Counted rows with ``series`` and ``condition``."""
-        axes = [pl.col(axis).cast(pl.String) for axis in self.condition_axes]
-        condition = pl.concat_str(axes, separator=" / ") if axes else pl.lit("all visits")
-        counted = ~pl.col("warmup") & pl.col("page").is_in(self.pages)
-        return frame.filter(counted).with_columns(
-            pl.col(self.factor).cast(pl.String).alias("series"), condition.alias("condition")
+        conditions = [self.worded(axis) for axis in self.condition_axes]
+        condition = pl.concat_str(conditions, separator=" / ") if conditions else pl.lit("all visits")
+        counted = (
+            ~pl.col("warmup") if self.page is None else ~pl.col("warmup") & (pl.col("page") == self.page)
         )
+        return frame.filter(counted).with_columns(
+            self.worded(self.factor).alias("series"), condition.alias("condition")
+        )
+
+    def worded(self, axis: str) -> pl.Expr:
+        """The column of an axis with its levels in words."""
+        shown = {level: axes.words(axis, level) for level in self.levels.get(axis, ())}
+        return pl.col(axis).cast(pl.String).replace(shown)
+
+    def in_words(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """``frame`` with the levels of every factor in words."""
+        return frame.with_columns(self.worded(axis) for axis in self.levels if axis in frame.columns)

@@ -28,7 +28,7 @@ def data(evidence: Evidence, metric: str = "page-load-time") -> pl.DataFrame:
         return pl.DataFrame()
     chosen = metrics.get(metric)
     divisor, unit = SHOWN.get(chosen.unit, (1.0, chosen.unit))
-    visits = with_timeouts(evidence.results, evidence.table)
+    visits = evidence.in_words(with_timeouts(evidence.results, evidence.table))
     points = pairs(visits, chosen).drop_nulls([REAL, SIMULATED])
     axes = [axis for axis in evidence.condition_axes if axis != "backend"]
     condition = pl.concat_str([pl.col(axis).cast(pl.String) for axis in axes], separator=" · ")

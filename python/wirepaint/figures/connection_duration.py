@@ -9,12 +9,14 @@ import altair as alt
 import polars as pl
 
 from wirepaint import metrics
+from wirepaint.evaluation import axes
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
 from wirepaint.figures._values import by_condition, cumulated, in_shown_unit, shares_by_value
 
 TITLE = "Duration of connections"
 SOURCE = "FLD section 4, Figures 9 and 10"
+PROTOCOLS = {negotiated: axes.HTTP_WORDS[version] for version, negotiated in axes.HTTP_VERSIONS.items()}
 
 
 def data(evidence: Evidence) -> pl.DataFrame:
@@ -24,7 +26,8 @@ def data(evidence: Evidence) -> pl.DataFrame:
     if items.is_empty():
         return items
     sort = pl.when("encrypted").then(pl.lit("encrypted")).otherwise(pl.lit("plain"))
-    kind = pl.concat_str(sort, pl.col("protocol").fill_null("nothing negotiated"), separator=" ")
+    protocol = pl.col("protocol").replace(PROTOCOLS).fill_null("nothing negotiated")
+    kind = pl.concat_str(sort, protocol, separator=" ")
     known = items.drop_nulls("value").with_columns(kind=kind)
     frame = in_shown_unit(known.select("condition", "series", "page", "kind", "value"), metric)
     return cumulated(frame, ["condition", "series", "kind"])

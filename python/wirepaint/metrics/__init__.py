@@ -6,10 +6,13 @@ machinery:
 
 ``_metric``     what a metric declares, and the decorator
 ``_registry``   finds the files; computes all of them for one run
+``_computing``  the metrics of many runs as rows
+``_kept``       computed once for each run, and kept in the results folder
+``_facts``      what is kept of each run beside metrics
 ``_own``        metrics of a user's own, in a file that an evaluation names
 ``_explain``    the rows of a trace behind one number
 ``_table``      one row per run of a whole evaluation; distributions over all of its runs
-``_page``, ``_receiving``, ``_bottleneck``   readings that several metrics share
+``_page``, ``_visits``, ``_receiving``, ``_bottleneck``   readings that several metrics share
 
 A file of one's own imports what it needs from here.
 
@@ -17,7 +20,9 @@ Start with :func:`table`. If a trace does not determine a metric, it is null wit
 """
 
 from wirepaint.metrics._explain import Explanation, Used, explain
+from wirepaint.metrics._facts import facts
 from wirepaint.metrics._flow import group
+from wirepaint.metrics._kept import Keeper
 from wirepaint.metrics._metric import (
     OF_VISITS,
     Frame,
@@ -32,13 +37,15 @@ from wirepaint.metrics._metric import (
 from wirepaint.metrics._own import read, trust
 from wirepaint.metrics._page import known, since_navigation, used_connections, visit
 from wirepaint.metrics._registry import compute, enrol, get, measure, registry
-from wirepaint.metrics._table import AXES, all_flows, apart, distribution, hosts, levels, own, table
+from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, own, table
+from wirepaint.metrics._visits import hosts
 
 __all__ = [
     "AXES",
     "OF_VISITS",
     "Explanation",
     "Frame",
+    "Keeper",
     "Metric",
     "Missing",
     "Reading",
@@ -50,6 +57,7 @@ __all__ = [
     "distribution",
     "enrol",
     "explain",
+    "facts",
     "get",
     "group",
     "group_of",

@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 
 from wirepaint.metrics._flow import flows
-from wirepaint.metrics._metric import Frame, Missing, Trace
+from wirepaint.metrics._metric import Frame, Missing, Trace, shared
 from wirepaint.metrics._page import NS_PER_MS, known, visit
 from wirepaint.results.trace import main_link
 
 
+@shared
 def samples(trace: Trace) -> Frame:
     """Samples of the page load: the last one before navigation start to the first after the load event.
 
@@ -43,6 +44,7 @@ def increase(part: Frame, column: str) -> int:
     return part[column][-1] - part[column][0]
 
 
+@shared
 def queueing_delays(trace: Trace) -> Frame:
     """One row per sample: ``value`` in ms, and the ``packets`` that arrived since the sample before.
 
@@ -74,9 +76,17 @@ def queueing_delays(trace: Trace) -> Frame:
 
 def delay_percentile(trace: Trace, share: float) -> float:
     """Percentile (``share`` of 1) of the queueing delay in ms, weighted by arriving packets."""
-    delays = queueing_delays(trace).filter(pl.col("packets") > 0).sort("value")
-    if delays.is_empty():
+    values, arrived = _ordered(trace)
+    return float(values[np.searchsorted(arrived, share * arrived[-1])])
+
+
+@shared
+def _ordered(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """Delays of samples at which packets arrived, from the smallest, and the packets up to each."""
+    delays = queueing_delays(trace)
+    values, packets = delays["value"].to_numpy(), delays["packets"].to_numpy()
+    order = np.argsort(values, kind="stable")
+    order = order[packets[order] > 0]
+    if not order.size:
         raise Missing("no packet arrived at the bottleneck during the page load")
-    cumulated = delays["packets"].cum_sum()
-    index = int((cumulated < share * cumulated[-1]).sum())
-    return float(delays["value"][index])
+    return values[order], packets[order].cumsum()

@@ -20,7 +20,8 @@ from wirepaint.errors import UsageError
 from wirepaint.metrics import _flow
 from wirepaint.metrics._metric import EVERY_FLOW, Metric, Missing, Reading, Trace, of_flows, of_visit
 from wirepaint.metrics._registry import get
-from wirepaint.metrics._table import own, visits
+from wirepaint.metrics._table import own
+from wirepaint.metrics._visits import visits
 from wirepaint.reading import hint
 from wirepaint.results import Results
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace
+from wirepaint.metrics._metric import Frame, Missing, Trace, shared
 
 NS_PER_MS, NS_PER_S = 1e6, 1e9
 
@@ -20,6 +20,7 @@ def groups(trace: Trace) -> list[str]:
     return list(dict.fromkeys(map(group, began)))
 
 
+@shared
 def flows(trace: Trace) -> Frame:
     """One row per flow: ``flow``, ``started``, ``ended`` (null if it did not end), ``last`` (the end, or the
     last sample), ``bytes``, ``retransmitted``."""

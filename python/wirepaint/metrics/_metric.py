@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import wraps
+from typing import Literal, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -22,6 +24,8 @@ OF_VISITS = ("page", "object", "chunk", "connection")
 
 def of_visit(trace: Trace, visit: int) -> Trace:
     """The trace of one visit: its rows of :data:`OF_VISITS`, and all other tables as they are."""
+    if visit == 0 and trace("page").height == 1 and trace("page")["visit"].fill_null(0)[0] == 0:
+        return trace
 
     def table(name: str) -> pl.DataFrame:
         frame = trace(name)
@@ -57,6 +61,28 @@ class Missing(Exception):
     """The trace does not determine the metric; the message says what it lacks."""
 
 
+Read = TypeVar("Read")
+
+
+def shared(reading: Callable[[Trace], Read]) -> Callable[[Trace], Read]:
+    """Decorator: a reading that several metrics need is made once for each trace."""
+    known: WeakKeyDictionary[Trace, Read | Missing] = WeakKeyDictionary()
+
+    @wraps(reading)
+    def read(trace: Trace) -> Read:
+        if trace not in known:
+            try:
+                known[trace] = reading(trace)
+            except Missing as missing:
+                known[trace] = missing
+        found = known[trace]
+        if isinstance(found, Missing):
+            raise found
+        return found
+
+    return read
+
+
 @dataclass(frozen=True)
 class Reading:
     """One metric of one run: a value, or the reason why there is none."""
@@ -89,6 +115,8 @@ class Metric:
     by_item: Callable[[Trace], Frame] | None = None
     file: str | None = None
     """Name of the user's file that declares it; None for a metric of wirepaint."""
+    sha256: str | None = None
+    """Of that file's text; where it is not trusted, with a word that says so: its nulls are no values."""
 
     @property
     def column(self) -> str:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from wirepaint.metrics._metric import Missing, Trace
+from wirepaint.metrics._metric import Missing, Trace, shared
 
 
 def byte_share(trace: Trace, served_by: str) -> float:
     """Bytes of the responses from there, as transferred, in per cent of those of all responses."""
-    objects = trace("object").filter(pl.col("served_by").is_not_null())
-    every = int(objects["encoded_bytes"].sum())
+    found = origins(trace)
+    every = sum(found.values())
     if not every:
         raise Missing("no response came over the network")
-    return 100 * int(objects.filter(pl.col("served_by") == served_by)["encoded_bytes"].sum()) / every
+    return 100 * found.get(served_by, 0) / every
+
+
+@shared
+def origins(trace: Trace) -> dict[str, int]:
+    """Bytes of responses by where they came from."""
+    objects = trace("object").drop_nulls("served_by").group_by("served_by")
+    return dict(objects.agg(pl.col("encoded_bytes").sum()).iter_rows())

@@ -26,7 +26,9 @@ from wirepaint.pages import cache as caches
 LARGEST = 2**18
 """Bytes of a file of metrics."""
 GUIDE = "docs/guide/metrics.md"
-DECLARED = tuple(field.name for field in fields(Metric) if field.name not in ("function", "by_item", "file"))
+DECLARED = tuple(
+    field.name for field in fields(Metric) if field.name not in ("function", "by_item", "file", "sha256")
+)
 """What a manifest keeps of a metric."""
 
 
@@ -55,8 +57,8 @@ def of(entry: Mapping[str, Any], place: str) -> list[Metric]:
             f"{entry['file']} is not trusted here; wirepaint metric trust RESULTS shows it and asks"
         )
 
-    file = entry["file"]
-    return [Metric(**_declared(kept), function=untrusted, file=file) for kept in entry["declares"]]
+    whose = {"file": entry["file"], "sha256": f"{entry['sha256']} untrusted"}
+    return [Metric(**_declared(kept), function=untrusted, **whose) for kept in entry["declares"]]
 
 
 def _declared(kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +98,7 @@ def _metrics(text: str, file: str, place: str) -> list[Metric]:
     if not found:
         raise UsageError(place, f"no metric in {file}", accepted)
     for one in found:
-        one.file = file
+        one.file, one.sha256 = file, hashlib.sha256(text.encode()).hexdigest()
         one.function = _guarded(one.function, one.label, file)
     return found
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace
+from wirepaint.metrics._metric import Frame, Missing, Trace, shared
 
 NS_PER_MS = 1e6
 
 
+@shared
 def visit(trace: Trace) -> dict[str, Any]:
     """The row of table ``page``."""
     page = trace("page")
@@ -41,6 +42,7 @@ def since_first_request(trace: Trace, column: str) -> float:
     return (known(row, column) - min(sent)) / NS_PER_MS
 
 
+@shared
 def used_connections(trace: Trace) -> Frame:
     """Rows of table ``connection`` that carried at least one request."""
     connections = trace("connection").filter(pl.col("objects") > 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace
+from wirepaint.metrics._metric import Frame, Missing, Trace, shared
 from wirepaint.metrics._page import known, visit
 
 
+@shared
 def receiving(trace: Trace) -> Frame:
     """One row per object received through a connection: ``connection``, ``start``, ``end`` in ns.
 
@@ -49,10 +50,15 @@ def receiving(trace: Trace) -> Frame:
 
 def covered(intervals: Frame) -> int:
     """Length in ns of the union of the intervals [``start``, ``end``]."""
-    ordered = intervals.sort("start")
-    starts, ends = ordered["start"].to_numpy(), ordered["end"].to_numpy()
+    return union(intervals["start"].to_numpy(), intervals["end"].to_numpy())
+
+
+def union(starts: np.ndarray, ends: np.ndarray) -> int:
+    """Length in ns of the union of intervals."""
     if starts.size == 0:
         return 0
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
     reached = np.maximum.accumulate(ends)
     gaps = np.maximum(starts[1:] - reached[:-1], 0)
     return int(reached[-1] - starts[0] - gaps.sum())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,24 +79,29 @@ def get(name: str) -> Metric:
 
 
 def measure(
-    trace: Trace, visit: int = 0, flows: str | None = None, of_run: dict[str, Reading] | None = None
+    trace: Trace,
+    visit: int = 0,
+    flows: str | None = None,
+    of_run: Mapping[str, Reading] | None = None,
+    metrics: Iterable[Metric] | None = None,
 ) -> dict[str, Reading]:
-    """Every metric of a run and one of its visits, or its flows of one name: value, or why none.
+    """Metrics of a run and one of its visits, or its flows of one name: value, or why none.
 
-    ``of_run`` are the readings over the run (:func:`over_run`), where they are known.
+    ``of_run`` are the readings over the run (:func:`over_run`), where they are known. Without ``metrics``:
+    all of them.
     """
     read_once = cache(trace)
     of_one = cache(of_visit(read_once, visit) if flows is None else of_flows(read_once, flows))
     known = of_run or {}
     return {
-        name: known[name] if name in known else metric.read_of(read_once, of_one, flows)
-        for name, metric in registry().items()
+        metric.name: known[metric.name] if metric.name in known else metric.read_of(read_once, of_one, flows)
+        for metric in (registry().values() if metrics is None else metrics)
     }
 
 
-def over_run(trace: Trace) -> dict[str, Reading]:
-    """Every metric over the whole run: the same for all of its visits."""
-    return {name: metric.read(trace) for name, metric in registry().items() if metric.over == "run"}
+def over_run(trace: Trace, metrics: Iterable[Metric]) -> dict[str, Reading]:
+    """Those of ``metrics`` that are over the whole run: the same for all of its visits."""
+    return {metric.name: metric.read(trace) for metric in metrics if metric.over == "run"}
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:

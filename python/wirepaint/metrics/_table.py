@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import polars as pl
 
-from wirepaint.metrics import _flow
-from wirepaint.metrics._metric import Frame, Missing, Reading, Trace, group_of, of_visit
-from wirepaint.metrics._registry import enrol, get, measure, over_run, registry
+from wirepaint.metrics import _flow, _items, _kept
+from wirepaint.metrics._computing import why
+from wirepaint.metrics._metric import Frame, Metric
+from wirepaint.metrics._registry import enrol, get, shipped
 from wirepaint.results import Results, journal, manifest
 
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
@@ -27,46 +28,59 @@ def own(results: Results) -> list[str]:
     return enrol(results.manifest["evaluation"].get("metrics", ()), f"{place}: metrics")
 
 
-def table(results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
+def table(
+    results: Results,
+    verdicts: Sequence[str] | None = ("valid",),
+    metrics: Sequence[str] | None = None,
+) -> Frame:
     """One row per visit, and one per name of flows in each run: axes, ``visit``, ``warmup``, ``valid``,
-    ``reasons``, ``of_flows``, and every metric. The row of flows has their name as its ``page``. Equal users
-    of a run have one row for each of their pages, with the means over them: they are no repetitions.
+    ``reasons``, ``of_flows``, and the ``metrics`` by name; by default all, with ``missing``. The row of flows
+    has their name as its ``page``. Equal users of a run have one row for each of their pages, with the means
+    over them: they are no repetitions.
 
     The rows are in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
     object with the reason of every metric that is null. Warm-up visits are in the table and
     marked; :mod:`wirepaint.statistics` leaves them out. ``verdicts`` None takes every run that
     ended; a failed run has its ``cause`` and no numbers.
+
+    Metrics are computed once (:mod:`wirepaint.metrics._kept`).
     """
-    own(results)
-    runs = _ended(results, verdicts)
-    schema = {m.column: pl.String() if m.label else pl.Float64() for m in registry().values()}
-    found: list[tuple[int, str, str, bool, dict[str, Any]]] = []
+    every = [*shipped(), *own(results)]
+    asked = [get(name) for name in dict.fromkeys(every if metrics is None else metrics)]
+    runs = _ended(results, verdicts).with_row_index("place")
+    done = runs.filter(pl.col("state") == "done")["run_key"]
+    rows = _kept.read(results, done, asked, reasons=metrics is None).with_row_index("row")
     alone = not results.manifest["evaluation"]["user_agents"]
-    columns = runs.select("run_key", "state", "user_agent", "page")
-    for place, (key, state, user_agent, page) in enumerate(columns.iter_rows()):
-        if state == "failed":
-            missing = {"missing": json.dumps(dict.fromkeys(registry(), "the run failed"))}
-            found.append((place, user_agent, page, alone, missing))
-            continue
-        trace = cache(partial(results.trace, key))
-        readings = over_run(trace)
-        of_visits: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for visit, of_user, of_page in visits(trace):
-            whose = of_user or user_agent, of_page or page
-            of_visits.setdefault(whose, []).append(_row(measure(trace, visit, None, readings)))
-        found += [(place, *whose, False, _mean(rows)) for whose, rows in of_visits.items()]
-        for group in _flow.groups(trace):
-            found.append((place, user_agent, group, True, _row(measure(trace, 0, group, readings))))
-    of_run, users, pages, flows, rows = zip(*found, strict=True) if found else ((),) * 5
-    metrics = pl.DataFrame(rows, schema={**schema, "missing": pl.String()})
     valid = (pl.col("verdict") == "valid").fill_null(False).alias("valid")
-    named = runs[list(of_run)].with_columns(
-        valid,
-        user_agent=pl.Series(users, dtype=pl.String),
-        page=pl.Series(pages, dtype=pl.String),
-        of_flows=pl.Series(flows, dtype=pl.Boolean),
+    named = (
+        runs.filter((pl.col("state") == "failed") | pl.col("run_key").is_in(rows["run_key"].implode()))
+        .join(rows, on="run_key", how="left")
+        .sort("place", "row", maintain_order=True)
+        .with_columns(
+            valid,
+            user_agent=pl.coalesce("user", "user_agent"),
+            page=pl.coalesce("flows", "visited", "page"),
+            of_flows=pl.col("flows").is_not_null() | (pl.lit(alone) & (pl.col("state") == "failed")),
+        )
     )
-    return pl.concat([named, metrics], how="horizontal")
+    missing = [] if metrics is not None else [_missing(named, asked)]
+    return named.select(*runs.columns[1:], "valid", "of_flows", *(each.column for each in asked), *missing)
+
+
+def _missing(rows: Frame, metrics: Sequence[Metric]) -> pl.Series:
+    """The reasons of each row as JSON."""
+    every = [each.name for each in metrics]
+    failed = json.dumps(dict.fromkeys(every, "the run failed"))
+
+    @cache
+    def said(*reasons: str | None) -> str:
+        return json.dumps(
+            {name: reason for name, reason in zip(every, reasons, strict=True) if reason is not None}
+        )
+
+    columns = rows.select("state", *(why(each) for each in metrics))
+    texts = [failed if state == "failed" else said(*reasons) for state, *reasons in columns.iter_rows()]
+    return pl.Series("missing", texts, dtype=pl.String)
 
 
 def apart(results: Results, runs: Frame) -> Frame:
@@ -89,46 +103,6 @@ def apart(results: Results, runs: Frame) -> Frame:
     )
 
 
-def visits(trace: Trace) -> list[tuple[int, str | None, str | None]]:
-    """The visits of a run: number, user agent (without the number of an equal user) and page."""
-    frame = trace("page").select(pl.col("visit").fill_null(0), group_of("user_agent"), "page")
-    return frame.sort("visit").rows()
-
-
-def hosts(trace: Trace) -> Frame:
-    """One row per visit of a run: ``visit``, ``user``, ``user_agent``, ``host`` (its client in the trace)."""
-    known = trace("client")["host"].to_list()
-    # A user alone in a run is its host "client".
-    host = pl.when(pl.col("user_agent").is_in(known)).then("user_agent").otherwise(pl.lit("client"))
-    page = trace("page")
-    return page.select(
-        pl.col("visit").fill_null(0), group_of("user_agent"), user=page["user_agent"], host=host
-    )
-
-
-def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The means of the numbers of rows; a text where all have it, and what any lacks."""
-    if len(rows) == 1:
-        return rows[0]
-    mean: dict[str, Any] = {}
-    for name, first in rows[0].items():
-        known = [row[name] for row in rows if row[name] is not None]
-        if name == "missing":
-            lacks = {metric: why for row in reversed(rows) for metric, why in json.loads(row[name]).items()}
-            mean[name] = json.dumps(lacks)
-        elif isinstance(first, str):
-            mean[name] = first if known == [first] * len(rows) else None
-        else:
-            mean[name] = sum(known) / len(known) if len(known) == len(rows) else None
-    return mean
-
-
-def _row(readings: dict[str, Reading]) -> dict[str, Any]:
-    missing = {name: reading.reason for name, reading in readings.items() if reading.reason}
-    values = {get(name).column: reading.value for name, reading in readings.items()}
-    return {**values, "missing": json.dumps(missing)}
-
-
 def distribution(name: str, results: Results, verdicts: Sequence[str] | None = ("valid",)) -> Frame:
     """Values inside the visits that the metric ``name`` summarises: one row per item of a visit.
 
@@ -136,25 +110,16 @@ def distribution(name: str, results: Results, verdicts: Sequence[str] | None = (
     ``value``. A visit whose trace lacks the values has no row. Empty for a metric without a distribution.
     """
     own(results)
-    by_item = get(name).by_item
-    if by_item is None:
+    metric = get(name)
+    if metric.by_item is None:
         return pl.DataFrame()
     runs = _ended(results, verdicts).filter(pl.col("state") == "done")
-    frames = []
-    for key, user_agent, page in runs.select("run_key", "user_agent", "page").iter_rows():
-        trace = cache(partial(results.trace, key))
-        for visit, of_user, of_page in visits(trace):
-            named = {"user_agent": of_user or user_agent, "page": of_page or page, "run_key": key}
-            try:
-                items = by_item(of_visit(trace, visit))
-            except Missing:
-                continue
-            frames.append(items.with_columns(**{column: pl.lit(value) for column, value in named.items()}))
-    if not frames:
-        return pl.DataFrame()
-    items, order = pl.concat(frames), runs.columns
-    joined = runs.drop("user_agent", "page").join(items, on="run_key", maintain_order="left_right")
-    return joined.select(*order, pl.exclude(order))
+    items = _items.read(results, runs["run_key"], metric)
+    named = runs.join(items, on="run_key", maintain_order="left_right").with_columns(
+        user_agent=pl.coalesce("user", "user_agent"), page=pl.coalesce("visited", "page")
+    )
+    of_metric = [column for column in items.columns if column not in _items.WHOSE]
+    return named.select(*runs.columns, *of_metric) if named.height else pl.DataFrame()
 
 
 def levels(results: Results, axis: str) -> list[str]:

@@ -1,6 +1,6 @@
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric
+from wirepaint.metrics._metric import Frame, Missing, Trace, metric, shared
 from wirepaint.metrics._page import used_connections
 
 
@@ -16,6 +16,7 @@ def bytes_per_connection(trace: Trace) -> float:
 
 
 @bytes_per_connection.distribution
+@shared
 def sizes(trace: Trace) -> Frame:
     """One row per connection: ``encrypted``, ``protocol``, ``value`` in bytes."""
     carried = trace("object").filter(pl.col("failed").is_null())

@@ -1,5 +1,7 @@
+import numpy as np
+
 from wirepaint.metrics._metric import Missing, Trace, metric
-from wirepaint.metrics._receiving import covered, receiving
+from wirepaint.metrics._receiving import covered, receiving, union
 
 
 @metric(
@@ -19,4 +21,6 @@ def effective_concurrency(trace: Trace) -> float:
     busy = covered(intervals)
     if busy == 0:
         raise Missing("nothing was received")
-    return sum(covered(part) for part in intervals.partition_by("connection")) / busy
+    connections, starts, ends = (intervals[name].to_numpy() for name in ("connection", "start", "end"))
+    through = (connections == each for each in np.unique(connections))
+    return sum(union(starts[of_one], ends[of_one]) for of_one in through) / busy

@@ -1,6 +1,6 @@
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric
+from wirepaint.metrics._metric import Frame, Missing, Trace, metric, shared
 
 
 @metric(
@@ -22,6 +22,7 @@ def object_size_per_rtt_bin(trace: Trace) -> float:
 
 
 @object_size_per_rtt_bin.distribution
+@shared
 def first_objects(trace: Trace) -> Frame:
     """One row per connection: ``bin``, ``url``, ``value`` in bytes as transferred."""
     connections = trace("connection").select("connection", "min_rtt", "encrypted", "protocol")

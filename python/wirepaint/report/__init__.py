@@ -2,6 +2,8 @@
 
 ``render``    start here: ``build(results_dir, out)`` and ``save_figures(results_dir, folder)``
 ``gather``    the content of the report, from results, metrics, statistics and figures
+``factors``   what each factor changes, by back end: the overview and a section for each factor
+``values``    the values that the page draws itself
 ``answer``    the verdicts as one sentence
 ``words``     numbers, verdicts and reasons in words
 ``visits``    traces of the visits that the waterfall shows, packed

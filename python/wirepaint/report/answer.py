@@ -8,7 +8,10 @@ from typing import Literal
 
 from wirepaint.report import words
 from wirepaint.statistics import Comparison, Interval
+from wirepaint.statistics.comparison import MIXED, TOO_FEW
 
+OPEN = (MIXED, TOO_FEW)
+"""Verdicts that leave the question open."""
 MOST_CLAUSES = 4
 """With more conditions, those with the same verdict share a clause."""
 
@@ -47,16 +50,16 @@ def clauses(comparisons: Sequence[Comparison]) -> list[Clause]:
     else:
         verdicts = dict.fromkeys(row.verdict for row in rows)
         made = [together([row for row in rows if row.verdict == verdict]) for verdict in verdicts]
-    order = {"same": 1, "undecided": 2}
+    order = {"same": 1} | dict.fromkeys(OPEN, 2)
     return sorted(made, key=lambda one: order.get(one.verdict, 0))
 
 
 def clause(row: Comparison) -> Clause:
     where = place([row])
     if row.verdict == "same":
-        return Clause(row.verdict, "no different", where, f"95 % interval within ±{100 * row.margin:g} %")
+        return Clause(row.verdict, "no different", where, f"interval within ±{100 * row.margin:g} %")
     relative = evidence(row.shift_rel, "share") if row.shift_rel else evidence(row.shift, row.unit)
-    if row.verdict == "undecided":
+    if row.verdict in OPEN:
         return Clause(row.verdict, "not told apart", where, relative)
     amount = f"{percent(row.shift_rel)} {row.verdict}" if row.shift_rel else row.verdict
     return Clause(row.verdict, amount, where, evidence(row.shift, row.unit))
@@ -65,7 +68,7 @@ def clause(row: Comparison) -> Clause:
 def together(rows: Sequence[Comparison]) -> Clause:
     """Several conditions with the same verdict."""
     verdict, where = rows[0].verdict, place(rows)
-    if verdict in ("same", "undecided"):
+    if verdict in ("same", *OPEN):
         return Clause(verdict, "no different" if verdict == "same" else "not told apart", where, "")
     known = sorted((row.shift_rel for row in rows if row.shift_rel), key=lambda shift: abs(shift.value))
     # Equal texts only once.
@@ -91,7 +94,7 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause], deed: Deed =
     if not said:
         return [Part("text", f"The {deed.numbers} cannot be compared.")]
     parts: list[Part] = []
-    decided = [one for one in said if one.verdict != "undecided"]
+    decided = [one for one in said if one.verdict not in OPEN]
     for one in decided:
         parts += (
             [Part("text", ", and ")] if parts else [Part("level", candidate), Part("text", f" {deed.does} ")]
@@ -100,7 +103,7 @@ def sentence(candidate: str, baseline: str, said: Sequence[Clause], deed: Deed =
         if one is decided[0]:
             parts += [Part("text", " than "), Part("level", baseline)]
         parts += _where(one)
-    open_ = [one for one in said if one.verdict == "undecided"]
+    open_ = [one for one in said if one.verdict in OPEN]
     for one in open_:
         if one is not open_[0]:
             parts.append(Part("text", " and"))
@@ -138,7 +141,7 @@ def evidence(shift: Interval, unit: str) -> str:
     """The difference with its unit, and its interval."""
     if shift.low is None:
         return f"{words.change(shift, unit)}, {words.span(shift, unit)} for an interval"
-    return f"{words.change(shift, unit)}, 95 % interval {words.span(shift, unit)}"
+    return f"{words.change(shift, unit)}, interval {words.span(shift, unit)}"
 
 
 def percent(shift: Interval) -> str:

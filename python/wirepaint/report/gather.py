@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +14,17 @@ from markupsafe import Markup
 from wirepaint import figures, metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
-from wirepaint.report import svg, visits, words
-from wirepaint.report.answer import LOADS, SERVES, Clause, Part, clauses, plain, sentence
+from wirepaint.report import factors, svg, values, visits, words
+from wirepaint.report.answer import Part, plain
+from wirepaint.report.factors import Overview, Section
 from wirepaint.report.words import caveat
 from wirepaint.results import Results, journal
-from wirepaint.statistics import Comparison, agreement, compare, losses, median, shared
+from wirepaint.statistics import agreement, losses, median
 from wirepaint.statistics import users as of_users
 from wirepaint.statistics.compare import MARGIN, OF_FLOWS, OF_LINK, headline
 from wirepaint.statistics.flows import FlowRow, of_table
+from wirepaint.statistics.losses import Losses
 
-MADE_BY = {
-    "testbed": "measured on the testbed: Linux TCP and Chromium over an emulated path",
-    "simulator": "simulated: a model of Linux TCP and Chromium under a virtual clock, nothing was measured",
-    "both": "testbed and simulator side by side",
-}
-MAIN, MAIN_OF_FLOWS = "page-load-time", "goodput"
-PAINTS = ("first-contentful-paint", "largest-contentful-paint")
 FIGURES = (
     "idle-share",
     "effective-concurrency",
@@ -39,54 +34,13 @@ FIGURES = (
     "goodput-over-time",
 )
 """Figures that show one thing for the whole evaluation, in the order of the FLD paper."""
+DRAWN = ("goodput-over-time",)
+"""Those that the report holds as drawings; the page draws the others from values."""
 AGREEMENT = "agreement"
 MOST_PACKED = 1_800_000
 """Limit for packed visits in characters; further visits are left out."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """An interval for a row of the verdict table; lengths in pixels of a box 190 wide."""
-
-    low: float | None
-    value: float
-    high: float | None
-    band: float
-
-    @classmethod
-    def of(cls, row: Comparison, reach: float) -> Bar | None:
-        """``reach`` is the share at the edge of the box; longer bars are cut off."""
-        if row.shift_rel is None:
-            return None
-
-        def x(share: float | None) -> float | None:
-            return None if share is None else round(95 + 90 * max(-1.04, min(1.04, share / reach)), 1)
-
-        value = x(row.shift_rel.value)
-        assert value is not None
-        return cls(x(row.shift_rel.low), value, x(row.shift_rel.high), round(90 * row.margin / reach, 1))
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """The rows of one metric and candidate: one per condition, one per page, one over all conditions."""
-
-    metric: metrics.Metric
-    conditions: list[tuple[Comparison, Bar | None]]
-    pages: list[tuple[Comparison, Bar | None]]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """The comparison of one level of the factor with the baseline."""
-
-    level: str
-    baseline: str
-    answer: list[Part]
-    paints: list[tuple[str, list[Clause]]]
-    tables: list[Verdicts]
-    shared: list[str]
-    """Who gained and who paid where several share a path, one sentence for each condition."""
+MOST_LISTED = 600
+"""Runs in the table of runs; those that do not count come first."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +51,6 @@ class Drawn:
     caption: str
     source: str
     svg: Markup
-
-
-@dataclass(frozen=True)
-class Panel:
-    """The figures of one metric."""
-
-    metric: metrics.Metric
-    drawings: list[Drawn]
 
 
 @dataclass(frozen=True)
@@ -138,18 +84,26 @@ class Report:
 
     title: str
     question: str
-    factor: str
+    made_by: str
+    """The back ends whose visits count, for the report's first line."""
+    standings: list[Losses]
+    """How the visits of each back end ended."""
+    overviews: list[Overview]
+    sections: list[Section]
     series: list[str]
-    condition: str
-    """Heading of the conditions: Network if nothing else varies."""
+    """Levels of the first factor."""
+    numbers: dict[str, int]
+    """Number of a level's colour and mark, from 1."""
     conditions: list[str]
     pages: list[str]
     flow_names: list[str]
     margin: float
-    candidates: list[Candidate]
-    why_none: str
     alone: list[Part]
+    """The load times of a single series as a sentence."""
+    why_none: str
     counted: int
+    planned: int
+    warmups: int
     with_suspect: bool
     states: Counter[str]
     cannot_count: dict[str, str]
@@ -158,8 +112,6 @@ class Report:
     """What no user of the scenarios could have."""
     fidelity: str | None
     """The simulator's error on each page in its rehearsals."""
-    losses: list[losses.Losses]
-    """How the visits of each level ended."""
     uneven: list[str]
     """Levels that lost different shares of their visits, one sentence each."""
     flows: list[FlowRow]
@@ -170,7 +122,11 @@ class Report:
     """The users of each scenario; empty where each run has one."""
     user_metrics: list[metrics.Metric]
     """The metrics of the table of users."""
-    panels: list[Panel]
+    scenarios: dict[str, str]
+    """Scenarios in words, by name."""
+    values: str
+    """The values of every counted visit, packed; empty without any."""
+    charts: list[values.Chart]
     figures: list[Drawn]
     agreement: list[agreement.Agreement]
     """Agreement of the simulator with the testbed, by metric; empty without both."""
@@ -178,15 +134,11 @@ class Report:
     visits: Visits
     calibrations: dict[str, dict[str, Any]]
     runs: list[Run]
+    """The listed runs, first those that do not count."""
     sysctls: list[tuple[str, dict[str, str]]]
     manifest: dict[str, Any]
     evaluation: str
     metrics: list[metrics.Metric]
-
-    @property
-    def made_by(self) -> str:
-        """The back end that made the results, for the report's first line."""
-        return MADE_BY[self.manifest["backend"]]
 
     @property
     def agreement_missing(self) -> str:
@@ -194,45 +146,53 @@ class Report:
         return agreement.missing(self.agreement)
 
     @property
-    def flagged_first(self) -> list[Run]:
-        """Runs, first those that do not count."""
-        order = {"invalid": 0, "failed": 1, "timed out": 2, "cannot count": 3, "suspect": 4, "valid": 5}
-        return sorted(self.runs, key=lambda run: order.get(run.verdict, 6))
+    def answers(self) -> list[tuple[Section, factors.Side]]:
+        """For each factor the side that the head of the report quotes: the first that says anything."""
+        said = ((one, next((side for side in one.sides if side.candidates), None)) for one in self.sections)
+        return [(one, side) for one, side in said if side is not None]
+
+    @property
+    def unlisted(self) -> int:
+        """Runs that the table of runs leaves out."""
+        return self.planned - len(self.runs)
 
     def number_of(self, level: str) -> int:
         """Number of a level's colour and mark, from 1."""
-        return self.series.index(level) % figures.MOST_SERIES + 1 if level in self.series else 1
+        return self.numbers.get(level, 1)
 
 
 def gather(evidence: Evidence) -> Report:
     results = evidence.results
     runs = results.runs()
-    drawn = {name: inlined(name, drawing) for name, drawing in drawings(evidence).items()}
-    panels = [
-        Panel(metrics.get(m), [d for n, d in drawn.items() if n.endswith(f"-{m}")]) for m in headline(results)
-    ]
-    candidates, why_none = compared(evidence)
+    sections = factors.sections(evidence)
+    standings = losses.by_level(visits_ended(evidence), "backend", factors.backends(evidence))
+    drawn = {
+        name: inlined(name, drawing) for name, drawing in drawings(evidence, (*DRAWN, AGREEMENT)).items()
+    }
     return Report(
         title=results.title,
-        question=question(evidence),
-        factor=axes.factors()[evidence.factor],
+        question=question(evidence, sections),
+        made_by=made_by(evidence),
+        standings=standings,
+        overviews=factors.overviews(evidence, sections),
+        sections=sections,
         series=evidence.series,
-        condition="Network" if evidence.condition_axes == ["network"] else "Conditions",
+        numbers=numbered(evidence),
         conditions=evidence.conditions,
         pages=list(dict.fromkeys(agent["page"] for agent in results.manifest["evaluation"]["user_agents"])),
         flow_names=list(dict.fromkeys(row.flow for row in of_table(evidence.table))),
         margin=MARGIN,
-        candidates=candidates,
-        why_none=why_none,
         alone=load_times(evidence),
+        why_none=why_none(evidence, sections),
         counted=evidence.table["run_key"].n_unique(),
+        planned=runs.height,
+        warmups=runs.filter("warmup").height,
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         cannot_count=results.cannot_count(),
         caveat=caveat(results.manifest["evaluation"]["scenarios"].values()),
         fidelity=results.fidelity(),
-        losses=losses.by_level(visits_ended(evidence), evidence.factor, evidence.series),
-        uneven=unevenly(evidence, candidates),
+        uneven=unevenly(evidence, sections),
         flows=(flows := of_table(evidence.table)),
         flow_metrics=[
             metrics.get(name) for name in (*OF_FLOWS, *OF_LINK) if any(name in row.values for row in flows)
@@ -243,8 +203,10 @@ def gather(evidence: Evidence) -> Report:
             for name in (*of_users.OF_VISITS, *of_users.OF_RUN)
             if any(name in row.values for row in users)
         ],
-        panels=[panel for panel in panels if panel.drawings],
-        figures=[drawn[name] for name in FIGURES if name in drawn],
+        scenarios=scenarios(evidence),
+        values=visits.pack(found) if (found := values.of_visits(evidence, drawn_metrics(evidence))) else "",
+        charts=values.inside(evidence),
+        figures=[drawn[name] for name in DRAWN if name in drawn],
         agreement=agreements(evidence),
         agreement_figure=drawn.get(AGREEMENT),
         visits=shown_visits(evidence),
@@ -262,12 +224,15 @@ def is_shared(evidence: Evidence) -> bool:
     return any(agent["group"] is not None for agent in evidence.results.manifest["evaluation"]["user_agents"])
 
 
-def question(evidence: Evidence) -> str:
+def question(evidence: Evidence, sections: list[Section]) -> str:
     if not evidence.results.manifest["evaluation"]["user_agents"]:
         several = len(evidence.series) > 1
         return (
             "Which flows get more with which transport?" if several else "How do these flows share the path?"
         )
+    titles = [section.title for section in sections if section.factor != "network"]
+    if len(titles) > 1:
+        return f"What do {words.listed(titles)} change for these pages?"
     if len(evidence.series) == 2:
         baseline, candidate = evidence.series
         return f"Does {candidate} load these pages faster than {baseline}?"
@@ -276,33 +241,61 @@ def question(evidence: Evidence) -> str:
     return f"How fast do these pages load with {evidence.series[0] if evidence.series else 'nothing'}?"
 
 
-def compared(evidence: Evidence) -> tuple[list[Candidate], str]:
-    """The comparison of each candidate; empty, with the reason, if there is nothing to compare."""
+def made_by(evidence: Evidence) -> str:
+    """What the numbers are: measured or simulated. A back end without a counted visit is named as such."""
+    asked = factors.backends(evidence)
+    counted = [backend for backend in asked if backend in set(evidence.table["backend"])]
+    if len(counted) == 2:
+        return "testbed and simulator, each by itself"
+    if not counted:
+        return f"{' and '.join(asked)}: no visit counts yet"
+    said = words.MADE_BY[counted[0]]
+    missing = [backend for backend in asked if backend not in counted]
+    return f"{said}. No visit on the {missing[0]} counts" if missing else said
+
+
+def why_none(evidence: Evidence, sections: list[Section]) -> str:
+    """Why there is no comparison; empty if there is one."""
+    if any(side.candidates for section in sections for side in section.sides):
+        return ""
     if evidence.table.is_empty():
-        return [], nothing_counted(evidence)
-    table = losses.with_timeouts(evidence.results, evidence.table)
-    table = table.filter(~pl.col("warmup"))
-    present = set(table[evidence.factor].cast(pl.String))
-    counted = [level for level in evidence.series if level in present]
-    if len(counted) == 1:
-        return [], f"Only {counted[0]} has counted visits, so there is nothing to compare it with."
-    known = [name for name in headline(evidence.results) if table[metrics.get(name).column].count()]
-    rows = compare(table, evidence.factor, known, counted[0], visits=visits_ended(evidence))
-    if not rows:
-        return [], "No page has counted visits on both sides, so there is nothing to compare."
-    levels = dict.fromkeys(row.candidate.level for row in rows)
-    return [candidate([row for row in rows if row.candidate.level == level]) for level in levels], ""
+        return factors.nothing_counted(evidence)
+    reasons = (side.why_none for section in sections for side in section.sides)
+    return next(filter(None, reasons), "Nothing varies, so there is nothing to compare.")
+
+
+def numbered(evidence: Evidence) -> dict[str, int]:
+    """The number of each level's colour within its factor."""
+    found: dict[str, int] = {}
+    for axis, levels in evidence.levels.items():
+        for position, level in enumerate(levels):
+            found.setdefault(axes.words(axis, level), position % figures.MOST_SERIES + 1)
+    return found | {level: at % figures.MOST_SERIES + 1 for at, level in enumerate(evidence.series)}
+
+
+def scenarios(evidence: Evidence) -> dict[str, str]:
+    """Each scenario by the words of its levels that vary; the network of one that is alone."""
+    varying = [axis for axis in axes.axes() if axis in evidence.varying] or ["network"]
+    return {
+        name: " / ".join(axes.words(axis, scenario[axis]) for axis in varying)
+        for name, scenario in evidence.results.manifest["evaluation"]["scenarios"].items()
+    }
+
+
+def drawn_metrics(evidence: Evidence) -> list[str]:
+    """The metrics whose distributions the page draws."""
+    alone = ("idle-share",) if evidence.results.manifest["evaluation"]["user_agents"] else ()
+    return list(dict.fromkeys((*factors.measures(evidence), *alone)))
 
 
 def visits_ended(evidence: Evidence) -> pl.DataFrame:
     return losses.visits(evidence.results, evidence.verdicts)
 
 
-def unevenly(evidence: Evidence, candidates: list[Candidate]) -> list[str]:
+def unevenly(evidence: Evidence, sections: list[Section]) -> list[str]:
     """Levels and back ends that lost different shares of their visits, one sentence each."""
-    rows = [row for one in candidates for table in one.tables for row, _ in table.conditions]
-    said = [row.uneven for row in rows if row.uneven]
-    if evidence.factor != "backend" and len(evidence.levels["backend"]) > 1:
+    said = [sentence for section in sections for side in section.sides for sentence in side.uneven]
+    if len(evidence.levels["backend"]) > 1:
         said += losses.unevenly(
             losses.by_level(visits_ended(evidence), "backend", evidence.levels["backend"])
         )
@@ -321,47 +314,23 @@ def load_times(evidence: Evidence) -> list[Part]:
     return plain(table["series"][0], times)
 
 
-def nothing_counted(evidence: Evidence) -> str:
-    """The reason why there is nothing to compare, and what the reader can do."""
-    measured = evidence.every_run.filter(~pl.col("warmup")).unique("run_key", maintain_order=True)
-    if measured.is_empty():
-        return "No visit is done yet, so there is nothing to compare. The same command goes on with them."
-    suspect = measured.filter(pl.col("verdict") == "suspect").height
-    hint = f" {words.count(suspect, 'suspect visit')} would count with --suspect." if suspect else ""
-    return f"Of {words.count(measured.height, 'visit')} none is valid, so there is nothing to compare.{hint}"
-
-
-def candidate(rows: list[Comparison]) -> Candidate:
-    shifts = [row.shift_rel for row in rows if row.shift_rel and row.page is None]
-    bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
-    reach = min(max([*bounds, 2.5 * MARGIN]), 1.0)
-    by_metric: dict[str, list[Comparison]] = {}
-    for row in rows:
-        by_metric.setdefault(row.metric, []).append(row)
-    tables = []
-    for name, group in by_metric.items():
-        bars = [(row, Bar.of(row, reach)) for row in group]
-        over_pages = [entry for entry in bars if entry[0].page is None]
-        tables.append(Verdicts(metrics.get(name), over_pages, [entry for entry in bars if entry[0].page]))
-    first = rows[0]
-    levels = (first.candidate.level, first.baseline.level)
-    main, deed = (MAIN, LOADS) if MAIN in by_metric else (MAIN_OF_FLOWS, SERVES)
-    said = sentence(*levels, clauses(by_metric.get(main, [])), deed)
-    paints = [(metrics.get(name).title, clauses(by_metric[name])) for name in PAINTS if name in by_metric]
-    return Candidate(*levels, said, paints, tables, shared.sentences(rows))
-
-
-def drawings(evidence: Evidence) -> dict[str, figures.Drawing]:
-    """All non-empty figures of the report by name: two per metric, then the others."""
+def drawings(evidence: Evidence, names: Sequence[str] = (*FIGURES, AGREEMENT)) -> dict[str, figures.Drawing]:
+    """The figures ``names`` that are not empty."""
     if evidence.table.is_empty():
         return {}
-    wanted = {
-        f"{figure}-{name}": (figure, {"metric": name})
-        for name in headline(evidence.results)
+    drawn = {name: figures.draw(evidence, name) for name in names}
+    return {name: drawing for name, drawing in drawn.items() if drawing is not None}
+
+
+def of_metrics(evidence: Evidence) -> dict[str, figures.Drawing]:
+    """The distributions of each metric as figures, two of each."""
+    if evidence.table.is_empty():
+        return {}
+    drawn = {
+        f"{figure}-{name}": figures.draw(evidence, figure, metric=name)
+        for name in factors.measures(evidence)
         for figure in ("box", "cdf")
     }
-    wanted |= {name: (name, {}) for name in (*FIGURES, AGREEMENT)}
-    drawn = {name: figures.draw(evidence, figure, **options) for name, (figure, options) in wanted.items()}
     return {name: drawing for name, drawing in drawn.items() if drawing is not None}
 
 
@@ -377,7 +346,8 @@ def agreements(evidence: Evidence) -> list[agreement.Agreement]:
     """The agreement of the two back ends; empty unless both have counted runs."""
     if set(evidence.table["backend"]) != {agreement.REAL, agreement.SIMULATED}:
         return []
-    return agreement.agree(losses.with_timeouts(evidence.results, evidence.table), headline(evidence.results))
+    visits = evidence.in_words(losses.with_timeouts(evidence.results, evidence.table))
+    return agreement.agree(visits, headline(evidence.results))
 
 
 def shown_visits(evidence: Evidence) -> Visits:
@@ -391,7 +361,7 @@ def shown_visits(evidence: Evidence) -> Visits:
         if not shown or sum(map(len, packed)) + len(text) > MOST_PACKED:
             left_out += 1
             continue
-        level = str(choice.levels[evidence.factor])
+        level = axes.words(evidence.factor, choice.levels[evidence.factor])
         number = evidence.series.index(level) % figures.MOST_SERIES + 1
         index.append(choice.entry() | {"id": f"visit-{len(packed)}", "series": number})
         packed.append(text)
@@ -405,15 +375,20 @@ def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:
 
 
 def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
-    """Every planned run, in the order in which they were carried out."""
+    """The planned runs that fit: first those that do not count, each group in the order of the plan."""
     of_visits = evidence.every_run.filter(~pl.col("of_flows"))
     middle = of_visits.group_by("run_key").agg(pl.col("page_load_time", "first_contentful_paint").median())
-    values = {row["run_key"]: row for row in middle.iter_rows(named=True)}
-    for row in results.runs().iter_rows(named=True):
-        key, done = row["run_key"], row["state"] == "done"
-        value = values.get(key, {})
-        host = next(results.trace(key, "host").iter_rows(named=True), {}) if done else {}
-        started = next(iter(results.trace(key, "run")["started_unix"]), None) if done else None
+    medians = {row["run_key"]: row for row in middle.iter_rows(named=True)}
+    facts = {row["run_key"]: row for row in metrics.facts(results).iter_rows(named=True)}
+    order = {"invalid": 0, "failed": 1, "timed out": 2, "cannot count": 3, "suspect": 4, "valid": 5}
+    flagged_first = sorted(
+        results.runs().iter_rows(named=True), key=lambda row: order.get(state_of(row), len(order))
+    )
+    for row in flagged_first[:MOST_LISTED]:
+        key = row["run_key"]
+        value = medians.get(key, {})
+        host = facts.get(key, {})
+        started = host.get("started_unix")
         reasons = [words.reason(entry) for entry in json.loads(row["reasons"] or "[]")]
         if row["cause"]:
             reasons.append(f"{row['cause']}.")
@@ -440,9 +415,8 @@ def state_of(row: dict[str, Any]) -> str:
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:
     """Kernel settings with their runs: "all runs", or the number of runs and an example."""
     groups: dict[str, list[str]] = {}
-    for key in results.runs("done")["run_key"]:
-        for text in results.trace(key, "run")["sysctls"].drop_nulls():
-            groups.setdefault(text, []).append(key)
+    for key, text in metrics.facts(results).select("run_key", "sysctls").drop_nulls().iter_rows():
+        groups.setdefault(text, []).append(key)
     shown = []
     for text, keys in groups.items():
         name = "all runs" if len(groups) == 1 else f"{words.count(len(keys), 'run')}, such as {keys[0]}"

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
 from wirepaint.report import words
-from wirepaint.report.gather import drawings, gather
+from wirepaint.report.gather import drawings, gather, of_metrics
 from wirepaint.results import Results, names
 
-SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "report.js")
+SCRIPTS = ("draw.js", "visit.js", "waterfall.js", "distributions.js", "report.js")
 
 
 def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: bool = False) -> Path:
@@ -45,7 +45,7 @@ def save_figures(
     folder.mkdir(parents=True, exist_ok=True)
     return [
         drawing.save(folder / f"{name}{suffix}")
-        for name, drawing in drawings(evidence).items()
+        for name, drawing in (of_metrics(evidence) | drawings(evidence)).items()
         for suffix in (".svg", ".pdf", ".png", ".csv")
     ]
 
@@ -63,6 +63,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["lower_first"] = words.lower_first
     environment.globals |= {
         "style": _static("report.css"),
         "scripts": [_static(name) for name in SCRIPTS],

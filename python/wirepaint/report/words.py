@@ -7,11 +7,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wirepaint.statistics import Interval
+from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import MINUS, number, signed
 
 THIN = "\N{THIN SPACE}"
 NOTHING = "\N{EN DASH}"
 """Text for a missing value."""
+
+MADE_BY = {
+    "testbed": "measured on the testbed: Linux TCP and Chromium over an emulated path",
+    "simulator": "simulated: a model of Linux TCP and Chromium under a virtual clock, nothing was measured",
+}
+SIDES = {
+    "testbed": "Measured on the testbed",
+    "simulator": "Simulated, nothing was measured",
+    "both": "Testbed and simulator",
+}
+"""What the numbers of a back end are, as the head of a table."""
 
 CHECKS = {
     "congestion": "The kernel reports another congestion control for a server socket than the one asked for.",
@@ -80,7 +92,8 @@ VERDICTS = {
     "lower": "lower, and by more than chance explains; neither direction is better",
     "higher": "higher, and by more than chance explains; neither direction is better",
     "same": "the whole interval lies within the margin: no difference that matters",
-    "undecided": "the visits do not tell: neither a difference nor sameness is shown",
+    "mixed": "the pages disagree: no word holds for all of them",
+    "too few visits": "neither a difference nor sameness is shown; more visits may show one",
 }
 
 RUN_VERDICTS = {
@@ -144,6 +157,18 @@ def reason(entry: Mapping[str, Any]) -> str:
     return f"{meaning} Found {entry.get('found')}; expected {entry.get('expected')}."
 
 
+def counted(level: Losses) -> str:
+    """How many visits of a back end count, and what was left out."""
+    if not level.lost:
+        return f"All {count(level.counted, 'visit')} count."
+    return f"{level.counted:,} of {count(level.ended, 'visit')} count; left out: {level.causes}."
+
+
+def lower_first(text: str) -> str:
+    """For the middle of a sentence."""
+    return text[:1].lower() + text[1:]
+
+
 def instant(unix_ns: int | None) -> str:
     """A wall clock time in UTC, whole seconds."""
     if unix_ns is None:
@@ -169,6 +194,15 @@ def listed(words: list[str]) -> str:
 
 def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def network(resolved: Mapping[str, Any]) -> str:
+    """A resolved network in short: capacity towards the client and round trip."""
+    capacity = resolved["down"]["capacity"]
+    known = {"rate": lambda: rate(capacity["bit_per_s"]), "trace": lambda: "capacity from a trace"}
+    shown = known.get(capacity["kind"], lambda: "no bottleneck")()
+    round_trip = (resolved["down"]["delay_ns"] + resolved["up"]["delay_ns"]) / 1e6
+    return f"{shown}, {round_trip:g}{THIN}ms round trip"
 
 
 def path(direction: Mapping[str, Any]) -> str:

@@ -3,8 +3,9 @@
 ``store`` writes a folder (one command at a time: ``lock``), ``journal`` keeps the state of every
 run, ``manifest`` the evaluation, the machine and the versions, ``trace`` the tables of a run.
 
-``names`` checks names before they become paths, ``sealed`` and ``contents`` find damaged files, ``verify``
-checks a whole folder.
+``growth`` says how an evaluation may be edited after it began. ``measured`` has the files of metrics, which
+are computed from the traces. ``names`` checks names before they become paths, ``sealed`` and ``contents``
+find damaged files, ``verify`` checks a whole folder.
 """
 
 from __future__ import annotations

@@ -50,14 +50,14 @@ class Contents:
     def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
         """``digests`` come from the journal; raises UsageError if a name leads out of ``folder``."""
         self.folder = folder
-        self._digests = {names.file(name, str(folder)): digest for name, digest in digests.items()}
+        self.digests = {names.file(name, str(folder)): digest for name, digest in digests.items()}
         self._whole: set[str] = set()
         self._listed = False
 
     @property
     def files(self) -> list[str]:
         """Relative paths of the run's files."""
-        return list(self._digests)
+        return list(self.digests)
 
     def path(self, name: str) -> Path | None:
         """Path of an unchanged file of the run; None if the run had no such file.
@@ -68,7 +68,7 @@ class Contents:
             for fault in self._names():
                 raise fault.error()
             self._listed = True
-        if name not in self._digests:
+        if name not in self.digests:
             return None
         if name not in self._whole:
             if fault := self._damage(name):
@@ -78,7 +78,7 @@ class Contents:
 
     def check(self) -> None:
         """Raises UsageError for the first file that has changed."""
-        for name in self._digests:
+        for name in self.digests:
             self.path(name)
 
     def faults(self) -> Iterator[Fault]:
@@ -86,7 +86,7 @@ class Contents:
         found = list(self._names())
         yield from found
         missing = {fault.path for fault in found}
-        for name in self._digests:
+        for name in self.digests:
             if self.folder / name not in missing and (fault := self._damage(name)):
                 yield fault
 
@@ -99,15 +99,15 @@ class Contents:
             yield Fault(self.folder, "missing", "no folder")
             return
         there = set(_listed(self.folder))
-        for name in self._digests:
+        for name in self.digests:
             if name not in there:
                 yield Fault(self.folder / name, "missing", "no such file")
-        for name in sorted(there - set(self._digests)):
+        for name in sorted(there - set(self.digests)):
             yield Fault(self.folder / name, "foreign", "a file that the run did not have")
 
     def _damage(self, name: str) -> Fault | None:
         path = self.folder / name
-        size, _, sha256 = str(self._digests[name]).partition(" ")
+        size, _, sha256 = str(self.digests[name]).partition(" ")
         try:
             there = path.lstat()
             # A far larger file would take long to read.
@@ -115,7 +115,7 @@ class Contents:
             found = str(there.st_size) if other_size else digest(path)
         except OSError as error:
             return Fault(path, "damaged", str(error.strerror).lower())
-        if found == self._digests[name]:
+        if found == self.digests[name]:
             return None
         now_size, _, now = found.partition(" ")
         said = f"SHA-256 {now[:12]}, not {sha256[:12]}" if now else f"{now_size} bytes, not {size}"

@@ -153,24 +153,35 @@ class Journal:
             return False
 
     def plan(self, runs: Iterable[ResolvedRun]) -> None:
-        """Adds the runs of a new evaluation in one transaction."""
-        rows = [
-            {
-                "key": run.key,
-                "position": position,
-                **condition(run),
-                "visit": run.visit,
-                "warmup": int(run.warmup),
-            }
-            | {"seed": run.seed}
-            for position, run in enumerate(runs)
-        ]
+        """Makes these runs those of the evaluation, in one transaction.
+
+        Of the others, those that ended stay behind them, and the rest is removed. A run that was not needed
+        is planned again.
+        """
         with self._transaction() as db:
-            for row in rows:
-                columns = ", ".join(row)
-                marks = ", ".join(f":{name}" for name in row)
-                db.execute(f"INSERT INTO run ({columns}) VALUES ({marks})", row)
-                _seal(db, str(row["key"]))
+            known: dict[str, str] = dict(db.execute("SELECT key, state FROM run ORDER BY position"))
+            # Positions are unique, so they are free before they are given.
+            db.execute("UPDATE run SET position = -1 - position")
+            position = -1
+            for position, run in enumerate(runs):
+                if run.key not in known:
+                    _add(db, run, position)
+                    continue
+                if known.pop(run.key) == "skipped":
+                    db.execute("UPDATE run SET state = 'planned', cause = NULL WHERE key = ?", (run.key,))
+                _change(db, run.key, position=position, scenario=run.scenario, seed=run.seed)
+            for key, state in known.items():
+                if state in ("done", "failed"):
+                    position += 1
+                    _change(db, key, position=position)
+                else:
+                    db.execute("DELETE FROM attempt WHERE key = ?", (key,))
+                    db.execute("DELETE FROM run WHERE key = ?", (key,))
+
+    def conditions(self) -> list[dict[str, Any]]:
+        """All runs in order, as the columns of the table ``run``."""
+        with self._guarded():
+            return runs(self._db, self.path)
 
     def rows(self) -> list[Row]:
         """All runs in order."""
@@ -285,6 +296,14 @@ class Journal:
             raise Incomplete(f"{self.path}: {error}. Mend that and give the same command again.") from None
         except sqlite3.DatabaseError as error:
             raise damaged(self.path, error) from None
+
+
+def _add(db: sqlite3.Connection, run: ResolvedRun, position: int) -> None:
+    row = {"key": run.key, "position": position, **condition(run), "visit": run.visit, "seed": run.seed}
+    row["warmup"] = int(run.warmup)
+    marks = ", ".join(f":{name}" for name in row)
+    db.execute(f"INSERT INTO run ({', '.join(row)}) VALUES ({marks})", row)
+    _seal(db, run.key)
 
 
 def _change(db: sqlite3.Connection, key: str, **cells: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from wirepaint import files
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import axes
 from wirepaint.reading import validate
-from wirepaint.results import durable, names, provenance, sealed
+from wirepaint.results import durable, growth, names, provenance, sealed
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import Plan
@@ -119,6 +120,8 @@ class _Manifest(_Read):
     seed: int
     evaluation: _Evaluation
     evaluation_sha256: str
+    earlier: list[_Evaluation] = []
+    """Earlier versions of the evaluation, without those that the present one includes."""
     runs: list[str]
     versions: dict[str, str]
     machine: dict[str, str | int | None]
@@ -135,6 +138,7 @@ def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
         "seed": plan.resolved["seed"],
         "evaluation": plan.resolved,
         "evaluation_sha256": hashlib.sha256(plan.text).hexdigest(),
+        "earlier": [],
         "runs": [run.key for run in plan.runs],
         "versions": provenance.versions() | versions,
         "machine": provenance.machine(),
@@ -156,6 +160,7 @@ def read(folder: Path) -> dict[str, Any]:
         raise UsageError(str(path), found, f"format {FORMAT}, that of this wirepaint")
     sealed.check(manifest, path)
     validate(_Manifest, manifest, str(path))
+    manifest.setdefault("earlier", [])
     for key in manifest["runs"]:
         names.run_key(key, str(path))
     return manifest
@@ -181,56 +186,55 @@ def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
     return content.decode("utf-8", "replace")
 
 
-def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
-    """Adds a session; raises UsageError if the evaluation or a version differs from the folder's."""
+def check(folder: Path, plan: Plan, versions: dict[str, str], finished: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the plan is another version of the folder's evaluation.
+
+    Raises UsageError if a version of a program differs, or if the plan would change one of the ``finished``
+    rows of the journal.
+    """
     manifest = read(folder)
-    now = json.loads(json.dumps(plan.resolved))
-    # Metrics are read from traces: other ones change no run.
-    before = {key: value for key, value in manifest["evaluation"].items() if key != "metrics"}
-    metrics = {"metrics": now.pop("metrics")} if "metrics" in now else {}
-    differences = list(_differences(before, now))
-    if differences:
-        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise UsageError(
-            str(plan.path),
-            "; ".join(differences[:3]) + more,
-            f"the evaluation that {folder} was begun with, or another folder (-o)",
-        )
     for name, now in (provenance.versions() | versions).items():
-        was = manifest["versions"].get(name)
+        was = manifest["versions"].get(name, now)
         if now != was:
             accepted = f"{name} {was}, with which its runs were made, or another folder (-o)"
             raise UsageError(str(folder), f"{name} {now}", accepted)
-    manifest["evaluation"] = before | metrics
+    asked = _as_json(plan.resolved)
+    for was in (manifest["evaluation"], *manifest["earlier"]):
+        if changed := sorted(growth.changes(was, asked, finished)):
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            accepted = (
+                f"what the finished runs of {folder} were made with, or another folder (-o); "
+                "visits, pages, networks and levels may be added"
+            )
+            raise UsageError(str(plan.path), "; ".join(changed[:3]) + more, accepted)
+    return asked != manifest["evaluation"]
+
+
+def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
+    """Adds a session, with the plan as the evaluation from now on (:func:`check`)."""
+    manifest = read(folder)
+    asked, was = _as_json(plan.resolved), manifest["evaluation"]
+    earlier = [of for of in (*manifest["earlier"], was) if not growth.is_within(of, asked)]
+    digest = hashlib.sha256(plan.text).hexdigest()
+    if digest != manifest["evaluation_sha256"]:
+        durable.write(folder / EVALUATION, plan.text)
+    manifest |= {
+        "title": plan.title,
+        "backend": plan.resolved["backend"],
+        "seed": plan.resolved["seed"],
+        "evaluation": asked,
+        "evaluation_sha256": digest,
+        "earlier": earlier,
+        "runs": [run.key for run in plan.runs],
+        "versions": manifest["versions"] | versions,
+    }
     manifest["sessions"].append({"began": provenance.now(), "command": provenance.command_line()})
     _write(folder, manifest)
 
 
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
 def _write(folder: Path, manifest: dict[str, Any]) -> None:
     durable.write(folder / NAME, sealed.dumps(manifest))
-
-
-def _differences(was: Any, now: Any, path: str = "") -> list[str]:
-    """The differences, one sentence each."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        found = []
-        for key in dict.fromkeys([*was, *now]):
-            inner = f"{path}.{key}" if path else key
-            if key not in now:
-                found.append(f"{inner} is gone")
-            elif key not in was:
-                found.append(f"{inner} is new")
-            else:
-                found += _differences(was[key], now[key], inner)
-        return found
-    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        pairs = enumerate(zip(was, now, strict=True))
-        return [line for i, (a, b) in pairs for line in _differences(a, b, f"{path}[{i}]")]
-    if was != now:
-        return [f"{path} was {_short(was)} and is {_short(now)}"]
-    return []
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else text[:39] + "…"

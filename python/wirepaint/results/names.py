@@ -7,6 +7,7 @@ journal nor a symbolic link may lead out of the folder.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -36,11 +37,16 @@ def network(name: Any, place: str) -> str:
 
 def file(name: Any, place: str) -> str:
     """``name``; raises UsageError at ``place`` if it leads out of the folder of its run."""
-    if isinstance(name, str) and name and "\0" not in name:
-        path = PurePosixPath(name)
-        if not path.is_absolute() and ".." not in path.parts and str(path) == name:
-            return name
+    if isinstance(name, str) and _is_within(name):
+        return name
     raise UsageError(place, f"the file {show(name)}", "a path within the folder of the run")
+
+
+@lru_cache
+def _is_within(name: str) -> bool:
+    path = PurePosixPath(name)
+    within = not path.is_absolute() and ".." not in path.parts and str(path) == name
+    return within and name not in ("", ".") and "\0" not in name
 
 
 def inside(folder: Path, *parts: str) -> Path:

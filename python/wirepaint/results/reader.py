@@ -36,6 +36,7 @@ class Results:
     def __init__(self, folder: Path, described: dict[str, Any]) -> None:
         self.folder = folder
         self.manifest = described
+        self._checked: dict[str, Contents | None] = {}
 
     @classmethod
     def open(cls, folder: Path | str) -> Results:
@@ -54,17 +55,18 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        """The journal's rows; raises UsageError if they differ from the runs of the manifest."""
+        """The journal's rows of the evaluation's runs; raises UsageError if one is missing."""
         with journal.reading(self.folder) as (db, path):
-            rows = journal.runs(db, path)
+            rows = {row["key"]: row for row in journal.runs(db, path)}
         planned = self.manifest["runs"]
-        if [row["key"] for row in rows] != planned:
-            odd = {row["key"] for row in rows} ^ set(planned)
-            found = (
-                f"other runs than the manifest names, such as {min(odd)}" if odd else "runs in another order"
-            )
+        if odd := set(planned) - rows.keys():
+            found = f"other runs than the manifest names, such as {min(odd)}"
             raise UsageError(str(path), found, "the journal of this results folder")
-        return rows
+        return [rows[key] for key in planned]
+
+    @cached_property
+    def _by_key(self) -> dict[str, dict[str, Any]]:
+        return {row["key"]: row for row in self._rows}
 
     @cached_property
     def _all_runs(self) -> pl.DataFrame:
@@ -82,14 +84,13 @@ class Results:
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
             raise journal.damaged(self.folder / journal.NAME, error) from None
 
-    @cached_property
-    def _contents(self) -> dict[str, Contents | None]:
-        """The files of each run; None for a run that is not done."""
-        folder = self.folder / "runs"
-        return {
-            row["key"]: None if row["files"] is None else Contents(folder / row["key"], row["files"])
-            for row in self._rows
-        }
+    def _contents(self, run_key: str) -> Contents | None:
+        """The files of a run; None for a run that is not done."""
+        if run_key not in self._checked:
+            files = self._by_key[run_key]["files"]
+            folder = self.folder / "runs" / run_key
+            self._checked[run_key] = None if files is None else Contents(folder, files)
+        return self._checked[run_key]
 
     def runs(self, *states: str) -> pl.DataFrame:
         """One row per run in the order in which they were planned.
@@ -147,22 +148,26 @@ class Results:
 
     def files(self, run_key: str) -> list[str]:
         """Relative paths of all files of a done run."""
-        contents = self._contents[run_key]
+        contents = self._contents(run_key)
         return contents.files if contents else []
+
+    def digests(self, run_key: str) -> dict[str, str]:
+        """Digests of all files of a done run by their relative paths, as they were when it ended."""
+        return self._by_key[run_key]["files"] or {}
 
     def file(self, run_key: str, name: str) -> Path | None:
         """Path of an unchanged file of a run; None if the run had no such file.
 
         Raises UsageError if it has changed, or if files of the run are missing or added.
         """
-        if run_key not in self._contents:
+        if run_key not in self._by_key:
             raise UsageError(str(self.folder), f"no run {show(run_key)}", "a run key of these results")
-        contents = self._contents[run_key]
+        contents = self._contents(run_key)
         return contents and contents.path(name)
 
     def check(self, run_key: str) -> None:
         """Checks all files of a done run; raises UsageError for the first that has changed."""
-        if contents := self._contents[run_key]:
+        if contents := self._contents(run_key):
             contents.check()
 
     def trace(self, run_key: str, table: str) -> pl.DataFrame:

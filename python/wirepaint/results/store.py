@@ -1,10 +1,11 @@
-"""A results folder open for writing: begins, resumes and fills an evaluation's results.
+"""A results folder open for writing: begins, resumes, extends and fills an evaluation's results.
 
 ```
 RESULTS/
 ├── manifest.json        what was asked, versions, machine, sessions; written last when a folder is begun
 ├── evaluation.toml      the file as it was
 ├── journal.sqlite       the state of every run
+├── metrics/             the metrics of the runs, computed once (``measured``)
 ├── calibration/         <network>.json: what the emulated path really gave
 ├── runs/<run key>/      the trace of a run: whole, or not there
 │   └── .partial-...     a run under way; what a killed command left is removed by the next one
@@ -24,11 +25,12 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.errors import Incomplete, RunFailed, UsageError
-from wirepaint.results import calibration, contents, durable, journal, manifest, names, trace
+from wirepaint.results import calibration, contents, durable, growth, journal, manifest, names, trace
 from wirepaint.results.contents import Contents
 from wirepaint.results.journal import NAME as JOURNAL
 from wirepaint.results.journal import Journal, Row
@@ -61,6 +63,8 @@ class Store:
         ``versions`` are those of the back end.
         """
         self.folder = folder
+        self.plan = plan
+        """The plan, with the keys that its runs have in this folder."""
         self.notes: list[str] = []
         """Messages for the user about the resumed folder."""
         self._contents: dict[str, Contents] = {}
@@ -76,9 +80,9 @@ class Store:
             try:
                 if not (folder / manifest.NAME).exists():
                     self._begin(plan, versions)
-                manifest.continue_session(folder, plan, versions)
                 self._journal = Journal(folder)
-                self._recover(plan)
+                self.plan = self._grown(plan, versions)
+                manifest.continue_session(folder, self.plan, versions)
             except BaseException:
                 self._lock.release()
                 raise
@@ -116,8 +120,9 @@ class Store:
         )
 
     def rows(self) -> list[Row]:
-        """The state of all runs, in their order."""
-        return self._journal.rows()
+        """The state of all runs of the plan, in their order."""
+        known = {row.key: row for row in self._journal.rows()}
+        return [known[run.key] for run in self.plan.runs]
 
     def repeats(self) -> tuple[int, int]:
         """Number of repeated attempts, and how many of them ended no better than the one before."""
@@ -132,8 +137,8 @@ class Store:
             folder.mkdir()
         return number, folder
 
-    def done(self, key: str, number: int, outcome: Outcome) -> None:
-        """Stores the run; on return it is on the disk and in the journal."""
+    def done(self, key: str, number: int, outcome: Outcome) -> Contents:
+        """Stores the run and returns its files; on return it is on the disk and in the journal."""
         self.check_place()
         folder = self._partial(key, number)
         with disk_errors(folder):
@@ -144,6 +149,7 @@ class Store:
             durable.sync(self._runs)
         self._journal.done(key, number, outcome, files)
         self._contents[key] = Contents(self._run(key), files)
+        return self._contents[key]
 
     def table(self, key: str, name: str) -> pl.DataFrame:
         """One table of a done run; raises UsageError if it has changed."""
@@ -205,13 +211,38 @@ class Store:
         new.close()
         manifest.create(self.folder, plan, versions)
 
-    def _recover(self, plan: Plan) -> None:
-        """Repairs the folder after a killed command: adopts complete runs, removes partial ones."""
-        rows = self.rows()
-        if [row.key for row in rows] != [run.key for run in plan.runs]:
-            odd = {row.key for row in rows} ^ {run.key for run in plan.runs}
-            found = f"other runs than those of the evaluation, such as {min(odd)}" if odd else "another order"
+    def _grown(self, plan: Plan, versions: dict[str, str]) -> Plan:
+        """Repairs the folder, and takes over what is new in the plan (``growth``).
+
+        A run that the folder has under another key keeps that one: its scenario got another name since.
+        """
+        rows = self._journal.conditions()
+        planned = manifest.read(self.folder)["runs"]
+        if odd := set(planned) - {row["key"] for row in rows}:
+            found = f"other runs than those of the evaluation, such as {min(odd)}"
             raise UsageError(str(self._journal.path), found, f"the journal of {self.folder} as it was")
+        finished = [row for row in rows if row["state"] == "done" or row["kind"] == "timeout"]
+        edited = manifest.check(self.folder, plan, versions, finished)
+        known = {growth.identity(row): row["key"] for row in rows}
+        foreign = {row["key"]: growth.identity(row) for row in rows}
+        runs = []
+        for run in plan.runs:
+            asked = growth.identity({**journal.condition(run), "visit": run.visit})
+            key = known.get(asked, run.key)
+            if foreign.get(key, asked) != asked:
+                accepted = f"a name that the other runs of {self.folder} do not have, or another folder (-o)"
+                raise UsageError(str(plan.path), f"a second run {key}, of other conditions", accepted)
+            runs.append(run if key == run.key else run.model_copy(update={"key": key}))
+        self._recover()
+        if edited or [run.key for run in runs] != planned:
+            self._journal.plan(runs)
+        if stay := len(self._journal.rows()) - len(runs):
+            self.notes.append(f"{stay} runs that the evaluation no longer asks for stay, and are not counted")
+        return replace(plan, runs=runs)
+
+    def _recover(self) -> None:
+        """Repairs the folder after a killed command: adopts complete runs, removes partial ones."""
+        rows = self._journal.rows()
         done = sum(row.state == "done" for row in rows)
         if done and not self._runs.is_dir():
             raise UsageError(str(self._runs), "no folder", f"the folder of the {done} runs that are done")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from wirepaint.results import durable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """Exceptions of Polars for a file that is no table."""
+_FILE = "path of the file"
 _TYPES: dict[str, type[pl.DataType]] = {
     "int64": pl.Int64,
     "float64": pl.Float64,
@@ -32,6 +34,7 @@ def tables() -> dict[str, dict[str, Any]]:
     return {table["name"]: table for table in json.loads(text)}
 
 
+@cache
 def polars_schema(name: str) -> pl.Schema:
     """Column names and types of a table."""
     return pl.Schema({column["name"]: _TYPES[column["type"]]() for column in tables()[name]["columns"]})
@@ -69,7 +72,7 @@ def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
     path = folder / f"{name}.parquet"
     if path.exists():
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
-    return pl.DataFrame(schema=polars_schema(name)).select(columns or pl.all())
+    return empty(name).select(columns or pl.all())
 
 
 def read_file(path: Path | None, name: str) -> pl.DataFrame:
@@ -78,13 +81,34 @@ def read_file(path: Path | None, name: str) -> pl.DataFrame:
     Raises UsageError if the file cannot be read or has other columns than the table.
     """
     if path is None:
-        return pl.DataFrame(schema=polars_schema(name))
+        return empty(name)
     try:
         frame = pl.read_parquet(path, glob=False)
     except UNREADABLE as error:
         raise unreadable(path, error) from None
     _check_columns(path, name, frame.schema)
     return frame
+
+
+def read_files(paths: Sequence[Path], name: str) -> list[pl.DataFrame]:
+    """The tables ``name`` in several files, read at once; raises UsageError as :func:`read_file`."""
+    if not paths:
+        return []
+    try:
+        every = pl.read_parquet(list(paths), glob=False, include_file_paths=_FILE)
+        _check_columns(paths[0], name, every.drop(_FILE).schema)
+    except (*UNREADABLE, UsageError):
+        return [read_file(path, name) for path in paths]  # names the file that is at fault
+    rows = dict(every.group_by(_FILE).len().iter_rows())
+    lengths = [rows.get(str(path), 0) for path in paths]
+    starts = itertools.accumulate(lengths, initial=0)
+    every = every.drop(_FILE)
+    return [every.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
+
+
+def empty(name: str) -> pl.DataFrame:
+    """The table ``name`` without a row."""
+    return pl.DataFrame(schema=polars_schema(name))
 
 
 def scan_file(path: Path, name: str) -> pl.LazyFrame:

@@ -10,7 +10,7 @@ from typing import Any
 
 from wirepaint.errors import UsageError
 from wirepaint.printing import print_json
-from wirepaint.results import calibration, journal, manifest
+from wirepaint.results import calibration, journal, manifest, measured
 from wirepaint.results.contents import Contents, Fault
 
 
@@ -84,9 +84,13 @@ def verify(folder: Path) -> Verified:
     except UsageError as error:
         found.faults.append(_fault(folder / journal.NAME, error))
         return found
-    if described is not None and [row["key"] for row in rows] != described["runs"]:
+    if described is not None and not {row["key"] for row in rows} >= set(described["runs"]):
         found.faults.append(Fault(path, "damaged", "other runs than the manifest names"))
     found.faults += _of_calibration(folder, calibrations)
+    try:
+        found.faults += measured.faults(folder)
+    except UsageError as error:
+        found.faults.append(_fault(folder / measured.FOLDER, error))
     for row in rows:
         if row["state"] == "done":
             _check_run(found, folder / "runs" / row["key"], row["files"])

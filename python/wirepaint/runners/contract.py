@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,12 @@ from wirepaint.evaluation.network import Network
 from wirepaint.results.outcome import Outcome
 
 NarrowEnough = Callable[[list[float], float], bool]
+Decided = Callable[[Path, str], bool]
+"""Whether the results in a folder decide all that was asked of a back end."""
 Interruptible = Callable[[], AbstractContextManager[None]]
 Calibration = dict[str, Any]
+Ended = Callable[[str, Mapping[str, str], Path], None]
+"""Gets each run that has a result: its key, the digests of its files, and its folder."""
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ def _described(run: ResolvedRun, part: Part) -> Proxy:
         schedule=asked.schedule,
         ahead=asked.ahead,
         buffer_bytes=asked.buffer,
+        rate_bit_per_s=asked.rate,
         classes=_classes(run),
     )
 

@@ -30,7 +30,7 @@ from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
-from wirepaint.runners.contract import Backend, Job, NarrowEnough, Progress, Session, Tally
+from wirepaint.runners.contract import Backend, Decided, Ended, Job, NarrowEnough, Progress, Session, Tally
 from wirepaint.runners.signals import Signals
 
 RETRIES = 2
@@ -46,11 +46,15 @@ def carry_out(
     progress: Progress,
     narrow_enough: NarrowEnough | None = None,
     cannot_count: Mapping[str, str] | None = None,
+    ended: Ended | None = None,
+    decided: Decided | None = None,
 ) -> Tally:
     """Carries out the runs of a plan that are not yet done and returns the state of all its runs.
 
     ``backends`` take their runs one after the other, in their order. ``cannot_count`` gives, by page name,
-    why no visit of the page would count: its visits are skipped.
+    why no visit of the page would count: its visits are skipped. ``ended`` is told of each run that has a
+    result. ``decided`` is asked between the plan's looks; once it agrees, the remaining visits of the back
+    end are skipped.
 
     Raises ``Incomplete`` when stopped (finished runs are kept), ``UsageError`` when the folder
     belongs to another evaluation, ``Refused`` when the data plane refuses a part that is not the page's,
@@ -64,7 +68,8 @@ def carry_out(
         stack.callback(progress.close)
         bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
         with store.mishaps():
-            return _Pool(plan, store, progress, narrow_enough, bad_pages).carry_out(sessions)
+            pool = _Pool(store.plan, store, progress, narrow_enough, bad_pages, ended, decided)
+            return pool.carry_out(sessions)
 
 
 class Again(Enum):
@@ -82,10 +87,12 @@ class _Pool:
         progress: Progress,
         narrow_enough: NarrowEnough | None,
         bad_pages: BadPages,
+        told: Ended | None,
+        decided: Decided | None,
     ) -> None:
         self._plan, self._store = plan, store
-        self._progress, self._narrow_enough = progress, narrow_enough
-        self._bad_pages = bad_pages
+        self._progress, self._narrow_enough, self._decided = progress, narrow_enough, decided
+        self._bad_pages, self._told = bad_pages, told
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
         self._calibrations: dict[str, dict[str, Any]] = {}
@@ -116,10 +123,41 @@ class _Pool:
         for backend, session in sessions:
             mine = [run for run in todo if run.backend == backend.name]
             others -= len(mine)
-            self._carry_out(backend, session, mine, others)
+            self._until_decided(backend, session, mine, others)
         self._tally.cannot_count = self._bad_pages.pages(self._plan.runs)
         self._tally.repeats, self._tally.repeats_in_vain = self._store.repeats()
         return self._tally
+
+    def _until_decided(
+        self, backend: Backend, session: Session, mine: list[ResolvedRun], others: int
+    ) -> None:
+        """Carries out the runs of a back end up to the look that decides; skips the rest."""
+        looked_at, decided = 0, False
+        for look, stage in self._stages(mine):
+            if stage and looked_at and self._decided is not None:
+                decided = decided or self._decided(self._store.folder, backend.name)
+            if decided:
+                self._not_needed_any_more(stage, looked_at)
+            else:
+                self._carry_out(backend, session, stage, others)
+                looked_at = look
+
+    def _stages(self, runs: list[ResolvedRun]) -> Iterator[tuple[int, list[ResolvedRun]]]:
+        """Each of the plan's looks with the runs up to it; all runs if it has none."""
+        before = -1
+        for look in self._plan.looks or (max((run.visit for run in runs), default=0),):
+            yield look, [run for run in runs if before < run.visit <= look]
+            before = look
+
+    def _not_needed_any_more(self, runs: list[ResolvedRun], visits: int) -> None:
+        """Skips runs after the look that decided."""
+        why = f"not needed: decided after {visits} visits"
+        for run in runs:
+            self._store.skip(run.key, why)
+        self._tally.counts["skipped"] += len(runs)
+        self._left -= len(runs)
+        if runs:
+            self._progress.note(f"{len(runs)} runs {why}")
 
     def _carry_out(self, backend: Backend, session: Session, todo: list[ResolvedRun], others: int) -> None:
         """Carries out the runs of one back end; ``others`` runs come after them.
@@ -240,7 +278,9 @@ class _Pool:
 
     def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome) -> None:
         """Stores a run's result and learns from it."""
-        self._store.done(run.key, attempt, outcome)
+        kept = self._store.done(run.key, attempt, outcome)
+        if self._told:
+            self._told(run.key, kept.digests, kept.folder)
         if outcome.verdict != "valid":
             self._progress.note(f"{run.key}: {outcome.verdict}, {in_words(outcome.reasons)}")
         self._learn(run, outcome)

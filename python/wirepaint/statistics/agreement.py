@@ -9,7 +9,7 @@ over its visits on each back end. Over the points:
 - *relative error* of a point: (simulator - testbed) / testbed. Median and 90th percentile of its absolute
   value, and its signed median, the bias.
 - *direction*: the differences between two levels of a compared axis that the testbed decided
-  (its 95 % interval has one sign); the share of them in which the simulator's difference has that sign.
+  (p at most 0.05, uncorrected); the share of them in which the simulator's difference has that sign.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from scipy import stats
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
+from wirepaint.evaluation.visits import SIGNIFICANCE
 from wirepaint.results import Results
 from wirepaint.statistics import losses
 from wirepaint.statistics.compare import compare, headline
@@ -124,13 +125,19 @@ def pairs(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
 
 
 def read(
-    results: Results, simulated: Results | None = None, verdicts: Sequence[str] = ("valid",)
+    results: Results,
+    simulated: Results | None = None,
+    verdicts: Sequence[str] = ("valid",),
+    metrics: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """The table for :func:`agree`, from one folder with both back ends. If ``simulated`` is given, the
-    simulator's runs come from there: the same pages and conditions simulated again."""
+    """The table of ``metrics`` for :func:`agree`, from one folder with both back ends.
+
+    If ``simulated`` is given, the simulator's runs come from there: the same pages and conditions simulated
+    again.
+    """
 
     def table(of: Results) -> pl.DataFrame:
-        return losses.with_timeouts(of, measured.table(of, verdicts))
+        return losses.with_timeouts(of, measured.table(of, verdicts, metrics))
 
     return _replaced(table(results), table(simulated) if simulated else None)
 
@@ -238,11 +245,10 @@ def _key(row: Comparison) -> tuple[Any, ...]:
 
 
 def _sign(row: Comparison) -> int:
-    """1 or -1 if the interval of the shift has one sign, else 0."""
-    low, high = row.shift.low, row.shift.high
-    if low is None or high is None or low <= 0 <= high:
+    """1 or -1 by the direction of a difference that its test finds by itself, else 0."""
+    if row.p > SIGNIFICANCE or row.shift.value == 0:
         return 0
-    return 1 if low > 0 else -1
+    return 1 if row.shift.value > 0 else -1
 
 
 def command(
@@ -257,10 +263,10 @@ def command(
     results = Results.open(folder)
     again = Results.open(simulated) if simulated else None
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    frame, lost = read(results, again, verdicts), ended(results, again, verdicts)
     if metric and "all" in metric:
         metric = [name for name, each in measured.registry().items() if not each.label]
     names = list(metric or headline(results))
+    frame, lost = read(results, again, verdicts, names), ended(results, again, verdicts)
     found = agree(frame, names)
     if json:
         points = {row.metric: pairs(frame, measured.get(row.metric)).to_dicts() for row in found}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from json import dumps as to_json
 from pathlib import Path
 
@@ -14,14 +13,16 @@ import polars as pl
 
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
+from wirepaint.evaluation.visits import questions
 from wirepaint.results import Results
-from wirepaint.statistics import losses, ranks
-from wirepaint.statistics.comparison import Comparison, Level
+from wirepaint.statistics import folders, losses, ranks
+from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
 from wirepaint.statistics.intervals import Interval, mean, median
 from wirepaint.statistics.losses import Losses
+from wirepaint.statistics.verdicts import Draft, judged
 
 MARGIN = 0.02
-SIGNIFICANCE = 0.05
+PRIMARY = ("page-load-time",)
 
 
 def compare(
@@ -30,9 +31,11 @@ def compare(
     metrics: Sequence[str],
     baseline: str | None = None,
     *,
+    primary: Sequence[str] = PRIMARY,
     margin: float = MARGIN,
     by_page: bool = True,
     visits: pl.DataFrame | None = None,
+    looks: int = 1,
 ) -> list[Comparison]:
     """Compares every level of ``factor`` with the baseline level, for each metric.
 
@@ -43,11 +46,11 @@ def compare(
     Two levels count as the same within the share ``margin``. Rows with ``losses.LIMIT`` are visits
     that timed out; ``visits`` (``losses.visits``) gives the lost visits.
 
-    Holm's correction has one family of all rows over all pages, and one per metric of its rows of
-    single pages. Measured and simulated rows are always separate families.
+    The ``primary`` metrics are corrected among themselves, all others among themselves
+    (:mod:`wirepaint.statistics.verdicts`). ``looks`` is how often the evaluation was to be judged.
     """
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
-    axes = [axis for axis in measured.AXES if axis in frame.columns]
+    axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in axes or factor == "page":
         raise UsageError("factor", repr(factor), ", ".join(axis for axis in axes if axis != "page"))
     frame = frame.with_columns(pl.col(axes).cast(pl.String))
@@ -60,22 +63,27 @@ def compare(
     if not 0 <= margin < 1:
         raise UsageError("margin", f"{margin:g}", "a share from 0 to less than 1")
     first = baseline or levels[0]
+    # A back end or network without a visit that counts still tells the others apart.
+    of_axes = [frame] if visits is None else [frame, visits]
     others = [
         axis
         for axis in axes
-        if axis not in (factor, "page") and (axis == "network" or frame[axis].n_unique() > 1)
+        if axis not in (factor, "page")
+        and (axis == "network" or max(part[axis].n_unique() for part in of_axes if axis in part.columns) > 1)
     ]
     others.sort(key=lambda axis: axis != "network")
     ends = _ends(visits, factor, others) if visits is not None else None
-    rows = []
+    primary = [name.replace("_", "-") for name in primary]
+    drafts: list[Draft] = []
     for name in metrics:
         metric = measured.get(name)
         if metric.label:
             raise UsageError("metric", repr(name), "a metric that is a number")
         for candidate in levels:
             if candidate != first:
-                rows += _Pair(metric, factor, first, candidate, others, frame, margin, ends).rows(by_page)
-    return _judged(rows)
+                pair = _Pair(metric, factor, first, candidate, others, frame, margin, ends)
+                drafts += pair.drafts(by_page, is_primary=metric.name in primary)
+    return judged(drafts, looks)
 
 
 _Key = tuple[str, ...]
@@ -122,20 +130,22 @@ class _Pair:
         grouped = part.group_by([*self.others, "page"], maintain_order=True).agg(pl.col(column))
         return {tuple(row[:-1]): tuple(row[-1]) for row in grouped.iter_rows()}
 
-    def rows(self, by_page: bool) -> Iterator[Comparison]:
+    def drafts(self, by_page: bool, *, is_primary: bool) -> Iterator[Draft]:
         """A row for each set of conditions, with rows of its pages; then one for all conditions."""
         groups = list(dict.fromkeys(key[:-1] for key in self.both))
         for group in groups:
             keys = [key for key in self.both if key[:-1] == group]
             conditions = dict(zip(self.others, group, strict=True))
-            yield self._row(keys, conditions)
+            yield self._draft(keys, conditions, is_primary)
             if by_page and len(keys) > 1:
-                yield from (self._row([key], conditions, page=key[-1]) for key in keys)
+                yield from (self._draft([key], conditions, is_primary, page=key[-1]) for key in keys)
         if len(groups) > 1 and "backend" not in self.others:
-            yield self._row(self.both, {})
+            yield self._draft(self.both, {}, is_primary)
 
-    def _row(self, keys: Sequence[_Key], conditions: dict[str, str], page: str | None = None) -> Comparison:
-        """The comparison over these strata, still without a verdict."""
+    def _draft(
+        self, keys: Sequence[_Key], conditions: dict[str, str], is_primary: bool, page: str | None = None
+    ) -> Draft:
+        """The comparison over these strata, still without interval and verdict."""
 
         def label(key: _Key) -> str:
             return key[-1] if conditions else " / ".join(key)
@@ -148,16 +158,14 @@ class _Pair:
             )
             for name in map(label, keys)
         }  # fmt: skip
-        arrays = list(strata.values())
         shared = [name for name in lower if name in upper]
-        positive = all((a > 0).all() and (b > 0).all() for a, b in arrays)
-        estimate = _relative if positive else ranks.shift
-        test = ranks.rank_test(arrays)
+        test = ranks.rank_test(list(strata.values()))
         left_out = [key for key in self.one if not conditions or key[:-1] == tuple(conditions.values())]
-        return Comparison(
+        row = Comparison(
             metric=self.metric.name,
             title=self.metric.title,
             unit=self.metric.unit,
+            metric_is_primary=is_primary,
             factor=self.factor,
             conditions=conditions,
             network=conditions.get("network"),
@@ -166,12 +174,13 @@ class _Pair:
             left_out=() if page else tuple(map(label, left_out)),
             baseline=_level(self.levels[0], lower, shared, late[0]),
             candidate=_level(self.levels[1], upper, shared, late[1]),
-            shift=ranks.shift(arrays),
-            shift_rel=_relative(arrays) if positive else None,
-            by_stratum={name: estimate([pair]) for name, pair in strata.items()},
+            shift=Interval(math.nan),
+            shift_rel=None,
+            by_stratum={},
             test=test.name,
             p=test.p,
             p_holm=math.nan,
+            confidence=math.nan,
             family=0,
             effect=test.effect,
             margin=self.margin,
@@ -179,6 +188,7 @@ class _Pair:
             dissent=(),
             losses=self._losses(conditions, page),
         )
+        return Draft(row, strata)
 
     def _losses(self, conditions: dict[str, str], page: str | None) -> tuple[Losses, Losses] | None:
         if self.ends is None:
@@ -203,64 +213,6 @@ def _level(
         values=values,
         timed_out=sum(map(len, late.values())),
     )
-
-
-def _relative(strata: Sequence[ranks.Stratum]) -> Interval:
-    """The shift of the logarithms, as a share of the baseline."""
-    logs = ranks.shift([(np.log(baseline), np.log(candidate)) for baseline, candidate in strata])
-    return Interval(
-        math.expm1(logs.value),
-        None if logs.low is None else math.expm1(logs.low),
-        None if logs.high is None else math.expm1(logs.high),
-    )
-
-
-def _judged(rows: list[Comparison]) -> list[Comparison]:
-    """The rows with corrected p values and verdicts."""
-    families: dict[tuple[str | None, str | None], list[int]] = {}
-    for index, row in enumerate(rows):
-        family = row.metric if row.page else None, row.conditions.get("backend")
-        families.setdefault(family, []).append(index)
-    judged = list(rows)
-    for members in families.values():
-        corrected = holm([rows[index].p for index in members])
-        for index, p in zip(members, corrected, strict=True):
-            row = replace(rows[index], p_holm=p, family=len(members))
-            verdict, dissent = _verdict(row)
-            judged[index] = replace(row, verdict=verdict, dissent=dissent)
-    return judged
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """P values corrected for multiple tests by Holm's step-down method (Holm 1979)."""
-    corrected, largest = [1.0] * len(p), 0.0
-    for rank, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[index]))
-        corrected[index] = largest
-    return corrected
-
-
-def _verdict(row: Comparison) -> tuple[str, tuple[str, ...]]:
-    """The verdict, and the strata that contradict it.
-
-    Same, if the whole interval lies within the margin and no stratum lies wholly outside it; else
-    the direction, if the test finds one; else undecided.
-    """
-    share = row.shift_rel is not None
-    middle = row.baseline.median
-    limit = row.margin if share or middle is None else row.margin * abs(middle.value)
-    whole = row.shift_rel or row.shift
-    apart = tuple(name for name, shift in row.by_stratum.items() if shift.outside(limit))
-    if whole.inside(limit):
-        return ("undecided", apart) if apart and len(row.by_stratum) > 1 else ("same", ())
-    if row.p_holm > SIGNIFICANCE or row.effect == 0:
-        return "undecided", ()
-    better = measured.get(row.metric).better
-    words = ("lower", "higher")
-    if better:
-        words = ("faster", "slower") if row.unit == "ms" else ("better", "worse")
-    word = words[(row.effect < 0) != (better != "higher")]
-    return word, tuple(name for name in apart if (row.by_stratum[name].value < 0) != (row.effect < 0))
 
 
 HEADLINE = (
@@ -295,6 +247,20 @@ def headline(results: Results) -> tuple[str, ...]:
     return (*usual, *(name for name in measured.own(results) if not measured.get(name).label))
 
 
+def looks(results: Results) -> int:
+    """How often the evaluation was to be judged before it ended."""
+    until = results.manifest["evaluation"].get("until")
+    return len(until["looks"]) if until else 1
+
+
+def primary(results: Results) -> tuple[str, ...]:
+    """The metrics that the evaluation is for: those of its file, else page load time, or goodput."""
+    evaluation = results.manifest["evaluation"]
+    if named := evaluation.get("primary"):
+        return tuple(name.replace("_", "-") for name in named)
+    return PRIMARY if evaluation["user_agents"] else OF_FLOWS[:1]
+
+
 def compare_results(
     results: Results,
     factor: str = "congestion",
@@ -308,15 +274,17 @@ def compare_results(
     """:func:`compare` over the valid runs of a results folder, with ``suspect`` over suspect ones too.
 
     The default baseline is the first level in the evaluation file. ``metrics`` are names,
-    ``["all"]`` for all numeric metrics, None for :func:`headline`.
+    ``["all"]`` for all numeric metrics, None for the primary ones and :func:`headline`.
     """
     measured.own(results)
+    first = primary(results)
     if metrics and "all" in metrics:
         metrics = [name for name, metric in measured.registry().items() if not metric.label]
     if baseline is None and factor in measured.AXES:
         baseline = measured.levels(results, factor)[0]
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    frame = measured.table(results, verdicts)
+    asked = list(metrics or dict.fromkeys((*first, *headline(results))))
+    frame = measured.table(results, verdicts, asked)
     if frame.is_empty():
         counted = results.runs("done").group_by("verdict").len().sort("verdict").iter_rows()
         found = ", ".join(f"{n} {verdict}" for verdict, n in counted) or "no run"
@@ -326,12 +294,68 @@ def compare_results(
     return compare(
         losses.with_timeouts(results, frame),
         factor,
-        metrics or headline(results),
+        asked,
         baseline,
+        primary=first,
         margin=margin,
         by_page=by_page,
         visits=losses.visits(results, verdicts),
+        looks=looks(results),
     )
+
+
+def compare_folders(
+    base: Results,
+    candidate: Results,
+    metrics: Sequence[str] | None = None,
+    *,
+    margin: float = MARGIN,
+    by_page: bool = True,
+    suspect: bool = False,
+) -> tuple[list[Comparison], folders.Pair]:
+    """:func:`compare` of two results folders: their pages under equal conditions.
+
+    ``metrics`` as in :func:`compare_results`; by default those of ``base``.
+    """
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    first = primary(base)
+    asked = list(metrics or dict.fromkeys((*first, *headline(base))))
+    if "all" in asked:
+        asked = [name for name, metric in measured.registry().items() if not metric.label]
+    pair = folders.read(base, candidate, asked, verdicts)
+    rows = compare(
+        pair.table,
+        folders.FOLDER,
+        asked,
+        pair.base,
+        primary=first,
+        margin=margin,
+        by_page=by_page,
+        visits=pair.visits,
+    )
+    return rows, pair
+
+
+def all_decided(folder: Path, backend: str) -> bool:
+    """Whether every primary comparison of a back end is decided, of each factor with several levels.
+
+    Mixed is an answer too: more visits do not make pages agree.
+    """
+    results = Results.open(folder)
+    evaluation = results.manifest["evaluation"]
+    several = {axis: len(measured.levels(results, axis)) for axis in measured.AXES}
+    pages = len(measured.levels(results, "page"))
+    try:
+        rows = [
+            row
+            for question in questions(several, pages)
+            for row in compare_results(results, question.factor, primary(results), by_page=False)
+        ]
+    except UsageError:  # no run that counts at two levels
+        return False
+    if evaluation["backend"] == "both":
+        rows = [row for row in rows if row.conditions.get("backend") == backend]
+    return bool(rows) and all(row.verdict != TOO_FEW for row in rows)
 
 
 def command(
@@ -344,16 +368,28 @@ def command(
     margin: float = MARGIN,
     by_page: bool = False,
     suspect: bool = False,
+    candidate: Path | None = None,
 ) -> None:
-    """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout."""
+    """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout.
+
+    With ``candidate`` that results folder is compared with the first one.
+    """
     from wirepaint.statistics import terminal
 
     results = Results.open(results_dir)
-    rows = compare_results(
-        results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
-    )
-    verdicts = ("valid", "suspect") if suspect else ("valid",)
-    lost = losses.by_level(losses.visits(results, verdicts), factor, measured.levels(results, factor))
+    notes: list[str] = []
+    if candidate is not None:
+        rows, pair = compare_folders(
+            results, Results.open(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
+        )
+        factor, notes = folders.FOLDER, pair.notes
+        lost = losses.by_level(pair.visits, factor, (pair.base, pair.candidate))
+    else:
+        rows = compare_results(
+            results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
+        )
+        verdicts = ("valid", "suspect") if suspect else ("valid",)
+        lost = losses.by_level(losses.visits(results, verdicts), factor, measured.levels(results, factor))
     compared = {row.metric for row in rows}
     without = [
         name
@@ -364,12 +400,15 @@ def command(
         document = {
             "title": results.title,
             "factor": factor,
+            "primary": primary(results),
+            "looks": looks(results),
             "comparisons": [row.as_dict() for row in rows],
             "losses": [level.as_dict() for level in lost],
             "without_values": without,
             "cannot_count": results.cannot_count(),
+            "notes": notes,
             "fidelity": results.fidelity(),
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        terminal.show(rows, without, results.cannot_count(), results.fidelity(), lost)
+        terminal.show(rows, without, results.cannot_count(), results.fidelity(), lost, notes)

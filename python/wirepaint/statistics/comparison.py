@@ -10,6 +10,8 @@ from wirepaint.statistics.intervals import Interval
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import bounds, count, percent, signed
 
+MIXED, TOO_FEW = "mixed", "too few visits"
+"""Verdicts that leave it open: pages disagree, or more visits may decide."""
 _RELATION = {
     "faster": "faster than",
     "slower": "slower than",
@@ -18,7 +20,8 @@ _RELATION = {
     "lower": "lower than",
     "higher": "higher than",
     "same": "the same within the margin as",
-    "undecided": "not told apart from",
+    MIXED: "mixed (the pages disagree) against",
+    TOO_FEW: "not told apart from",
 }
 
 
@@ -48,8 +51,12 @@ class Comparison:
     metric's unit, ``shift_rel`` a share of the baseline (None if a value is not positive);
     negative if the candidate is lower. ``by_stratum`` has the shift of each stratum,
     relative if ``shift_rel`` is; ``dissent`` names the strata whose interval contradicts the
-    verdict. ``p_holm`` is corrected for ``family`` comparisons. ``losses`` has the ends of the visits of
-    baseline and candidate, if known.
+    verdict, or those that disagree if it is mixed.
+
+    ``p_holm`` is corrected for ``family`` comparisons. The intervals of the shift have the ``confidence``
+    that belongs to this correction, so the verdict follows from them; those of the strata share it.
+    ``visits_needed`` is about how many visits of each page at each level decide, if too few were made; None
+    if no number does. ``losses`` has the ends of the visits of baseline and candidate, if known.
 
     A visit that timed out ranks behind all that loaded. In the shift its limit replaces its value, so a shift
     or a bound that depends on it is a lower bound.
@@ -58,6 +65,7 @@ class Comparison:
     metric: str
     title: str
     unit: str
+    metric_is_primary: bool
     factor: str
     conditions: dict[str, str]
     network: str | None
@@ -72,12 +80,29 @@ class Comparison:
     test: str
     p: float
     p_holm: float
+    confidence: float
     family: int
     effect: float
     margin: float
     verdict: str
     dissent: tuple[str, ...]
     losses: tuple[Losses, Losses] | None = None
+    visits_needed: int | None = None
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether it is what the evaluation is for: a primary metric, over all pages."""
+        return self.metric_is_primary and self.page is None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the visits tell: a difference, or that there is none that matters."""
+        return self.verdict not in (MIXED, TOO_FEW)
+
+    @property
+    def interval(self) -> Interval:
+        """The difference that the verdict uses: relative if defined."""
+        return self.shift_rel or self.shift
 
     @property
     def uneven(self) -> str:
@@ -100,6 +125,11 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every field, the stratum and the sentence."""
         said = {"stratum": self.stratum, "sentence": self.sentence, "uneven": self.uneven}
+        said |= {
+            "is_primary": self.is_primary,
+            "is_decided": self.is_decided,
+            "interval": asdict(self.interval),
+        }
         return {**asdict(self), **said, "losses": [each.as_dict() for each in self.losses or ()]}
 
 
@@ -112,7 +142,7 @@ def sentence(row: Comparison) -> str:
         f"{row.title}, {where}, {scope}: {relation}; "
         f"difference {difference(row)}; p = {row.p_holm:.2g} ({row.test}, Holm over "
         f"{count(row.family, 'comparison')}); {row.baseline.n} and {row.candidate.n} visits"
-        f"{_timeouts(row)}{_dissent(row)}."
+        f"{_timeouts(row)}{_dissent(row)}{_needed(row)}."
     )
 
 
@@ -127,7 +157,18 @@ def _dissent(row: Comparison) -> str:
     if not row.dissent:
         return ""
     shifts = (f"{name} ({_shown(row, row.by_stratum[name].value)})" for name in row.dissent)
-    return f"; against it: {', '.join(shifts)}"
+    return f"; {'apart' if row.verdict == MIXED else 'against it'}: {', '.join(shifts)}"
+
+
+def _needed(row: Comparison) -> str:
+    return "" if row.verdict != TOO_FEW else f"; {needed(row)}"
+
+
+def needed(row: Comparison) -> str:
+    """How many visits decide a comparison that has too few."""
+    if row.visits_needed is None:
+        return "no reasonable number of visits decides it: the difference is as large as the margin"
+    return f"about {row.visits_needed} visits of each page are needed"
 
 
 def _shown(row: Comparison, shift: float) -> str:

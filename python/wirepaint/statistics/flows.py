@@ -42,7 +42,7 @@ class FlowRow:
 
 def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[FlowRow]:
     """One row per scenario and name of flows, in the order of the evaluation file; empty without flows."""
-    return of_table(measured.table(results, verdicts))
+    return of_table(measured.table(results, verdicts, (*OF_FLOWS, *OF_LINK)))
 
 
 def of_table(table: pl.DataFrame) -> list[FlowRow]:

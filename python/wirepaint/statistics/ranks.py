@@ -50,17 +50,19 @@ def rank_test(strata: Sequence[Stratum]) -> RankTest:
     return _van_elteren(strata)
 
 
-def shift(strata: Sequence[Stratum]) -> Interval:
-    """Hodges-Lehmann shift from baseline to candidate with its interval."""
+def shift(strata: Sequence[Stratum], confidence: float = CONFIDENCE) -> Interval:
+    """Hodges-Lehmann shift from baseline to candidate with its interval of this confidence."""
     if _single_visits(strata):
         differences = np.array([candidate[0] - baseline[0] for baseline, candidate in strata])
         n = differences.size
         sums = np.add.outer(differences, differences)[np.triu_indices(n)] / 2
-        return _invert(sums, np.ones(sums.size, dtype=int), _signed_rank_null(np.arange(1, n + 1)))
+        return _invert(
+            sums, np.ones(sums.size, dtype=int), _signed_rank_null(np.arange(1, n + 1)), confidence
+        )
     weights = _weights(strata)
     differences = [np.subtract.outer(candidate, baseline).ravel() for baseline, candidate in strata]
     heavy = np.concatenate([np.full(d.size, w) for d, w in zip(differences, weights, strict=True)])
-    return _invert(np.concatenate(differences), heavy, _null(strata, weights, tied=False))
+    return _invert(np.concatenate(differences), heavy, _null(strata, weights, tied=False), confidence)
 
 
 def _single_visits(strata: Sequence[Stratum]) -> bool:
@@ -196,7 +198,7 @@ def _signed_rank_null(ranks: np.ndarray) -> _Distribution:
     return _Exact(pmf / pmf.sum())
 
 
-def _invert(values: np.ndarray, weights: np.ndarray, null: _Distribution) -> Interval:
+def _invert(values: np.ndarray, weights: np.ndarray, null: _Distribution, confidence: float) -> Interval:
     """Weighted median of the values, and the shifts that the test with this null would not reject.
 
     A shift is rejected if the weight of the values below it, or above it, is in the test's tail.
@@ -206,7 +208,7 @@ def _invert(values: np.ndarray, weights: np.ndarray, null: _Distribution) -> Int
     total = int(below[-1])
     first = int(np.searchsorted(2 * below, total, "left"))
     second = first + 1 if 2 * below[first] == total else first
-    tail = null.lower_tail((1 - CONFIDENCE) / 2)
+    tail = null.lower_tail((1 - confidence) / 2)
     value = float((values[first] + values[second]) / 2)
     if tail < 0:
         return Interval(value)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wirepaint.statistics import shared
-from wirepaint.statistics.comparison import Comparison, Level, difference
+from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level, difference, needed
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import number
 
@@ -26,33 +26,45 @@ def show(
     cannot_count: Mapping[str, str] | None = None,
     fidelity: str | None = None,
     lost: Sequence[Losses] = (),
+    notes: Sequence[str] = (),
     file: TextIO | None = None,
 ) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
     ``without`` names the requested metrics without values to compare, ``cannot_count`` the reasons for
     skipped visits by page, ``fidelity`` describes the simulator's error on the pages, ``lost`` how
-    the visits of each level ended.
+    the visits of each level ended, ``notes`` what differs between two compared folders.
     """
     out = file or sys.stdout
+    comparisons = sorted(comparisons, key=lambda row: not row.metric_is_primary)
     console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False)
-    for index, ((title, unit, _), rows) in enumerate(
+    exploring = False
+    for index, ((title, unit, _), group) in enumerate(
         groupby(comparisons, key=lambda row: (row.title, row.unit, row.candidate.level))
     ):
+        rows = list(group)
         if index:
             console.print()
+        if not exploring and not rows[0].metric_is_primary:
+            exploring = True
+            console.print("Exploratory: corrected among themselves, no answer by themselves.", style="dim")
         console.print(f"[bold]{title}[/bold]{f' ({unit})' if unit not in ('', '1') else ''}")
-        console.print(_block(list(rows)))
+        console.print(_block(rows))
     if comparisons:
         console.print()
     for row in comparisons:
         if row.dissent:
             console.print(f"* {row.sentence}", markup=False)
+    for row in comparisons:
+        if row.is_primary and row.verdict == TOO_FEW:
+            console.print(f"{row.title}, {row.stratum}, {row.candidate.level}: {needed(row)}.", markup=False)
     for said in dict.fromkeys(row.uneven for row in comparisons if row.uneven):
         console.print(f"! {said}", markup=False)
     if comparisons:
         for level in lost:
             console.print(level.sentence, markup=False)
+    for said in notes:
+        console.print(f"! {said}", markup=False)
     for said in shared.sentences(comparisons):
         console.print(said, markup=False)
     if without:
@@ -72,7 +84,7 @@ def _block(rows: list[Comparison]) -> Table:
     table.add_column("page", max_width=20, no_wrap=True, overflow="ellipsis")
     table.add_column(first.baseline.level, justify="right", no_wrap=True)
     table.add_column(first.candidate.level, justify="right", no_wrap=True)
-    table.add_column("difference, 95 % interval", justify="right", no_wrap=True)
+    table.add_column("difference, interval", justify="right", no_wrap=True)
     table.add_column("p", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in rows:
@@ -97,6 +109,7 @@ def _legend(rows: Sequence[Comparison]) -> str:
     late = any(row.baseline.timed_out or row.candidate.timed_out for row in rows)
     return (
         "Values: medians of the visits, averaged over pages. Difference from "
-        f"{rows[0].baseline.level}: Hodges-Lehmann shift within pages. p: corrected by Holm. "
-        f"same: the whole interval lies within ±{100 * rows[0].margin:g} %."
+        f"{rows[0].baseline.level}: Hodges-Lehmann shift within pages, with the interval of the verdict: "
+        f"95 % after Holm's correction, as p. same: all of it lies within ±{100 * rows[0].margin:g} %. "
+        "mixed: pages disagree."
     ) + (" A visit that timed out ranks last; in the difference its limit stands for it." if late else "")

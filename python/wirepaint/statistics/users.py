@@ -49,7 +49,7 @@ class UserRow:
 
 def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[UserRow]:
     """One row per scenario and user agent, in the order of the evaluation file; empty without users."""
-    return of_table(results, measured.table(results, verdicts))
+    return of_table(results, measured.table(results, verdicts, (*OF_VISITS, *OF_RUN)))
 
 
 def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from wirepaint.evaluation import ResolvedRun, plan
-from wirepaint.metrics import Trace
+from wirepaint.metrics import Keeper, Trace
 from wirepaint.printing import say
 from wirepaint.results import Results
 from wirepaint.runners import backends, pool
@@ -114,9 +114,16 @@ def carry_out(
     cannot_count: dict[str, str] = {}
     for name, one in planned.items():
         reporter = _Reporter(lambda ended: progress(ended, total), done)
-        tally = pool.carry_out(
-            one, folder / "runs" / name, backends.named(backend), reporter, cannot_count=one.cannot_count
-        )
+        results = folder / "runs" / name
+        with Keeper(results) as keeper:
+            tally = pool.carry_out(
+                one,
+                results,
+                backends.named(backend),
+                reporter,
+                cannot_count=one.cannot_count,
+                ended=keeper.add,
+            )
         cannot_count |= tally.cannot_count
         done += len(one.runs)
     for page, why in cannot_count.items():

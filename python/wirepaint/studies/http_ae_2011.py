@@ -25,19 +25,21 @@ from wirepaint.studies.evaluations import Conditions
 from wirepaint.studies.model import Point, Study
 
 PAPERS = {"kind": "pep", "connections": 8, "schedule": "arrival", "ahead": "markup"}
+FAIR = {"schedule": "fair", "rate": "256 kbit/s"}
+"""Of the link: what waits does so in the proxy, where users take turns."""
 PROXIES: dict[str, dict[str, Any]] = {
     "pep": PAPERS,
     "pep-gzip": PAPERS | {"compression": "gzip"},
-    "pep-fair": PAPERS | {"schedule": "fair"},
+    "pep-fair": PAPERS | FAIR,
     "pep-classes": PAPERS | {"connections": 1},
-    "pep-classes-fair": PAPERS | {"connections": 1, "schedule": "fair"},
+    "pep-classes-fair": PAPERS | {"connections": 1} | FAIR,
     "pep-today": {
         "kind": "pep", "connections": 1, "multiplexed": True, "compression": "br", "ahead": "rehearsed"
     },
     "split": {"kind": "split"},
 }  # fmt: skip
 """Proxies that sweeps name. Those of the paper have its scheduler and eight connections between the sides, or
-one for each class; ``fair`` differs from them in the scheduler alone."""
+one for each class; ``fair`` differs from them in the scheduler, which sends at the link's rate."""
 TODAYS_WINDOW = 10
 """Segments (RFC 6928)."""
 CLASSES = {"gold": (10, 50), "silver": (18, 30), "bronze": (None, 20)}

@@ -18,32 +18,6 @@ function hideTip() {
   tip.hidden = true;
 }
 
-/** A row of buttons that shows one of several panels. */
-function startTabs(bar) {
-  const panels = [...document.querySelectorAll(`[data-tab="${bar.dataset.for}"]`)];
-  const buttons = panels.map((panel) => {
-    const button = html("button", { type: "button", role: "tab", "aria-controls": panel.id }, panel.dataset.title);
-    button.addEventListener("click", () => choose(panel.id));
-    return button;
-  });
-  const choose = (id) => {
-    panels.forEach((panel, n) => {
-      panel.hidden = panel.id !== id;
-      buttons[n].setAttribute("aria-selected", String(panel.id === id));
-      buttons[n].tabIndex = panel.id === id ? 0 : -1;
-    });
-  };
-  bar.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const next = buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length];
-    next.focus();
-    next.click();
-  });
-  bar.append(...buttons);
-  if (panels.length) choose(panels[0].id);
-}
-
 /** A button that folds the rows of single pages away. */
 function startFold(button) {
   const body = document.getElementById(button.getAttribute("aria-controls"));
@@ -86,7 +60,17 @@ function startFigure(box) {
   box.addEventListener("pointerleave", hideTip);
 }
 
-document.querySelectorAll(".tabs").forEach(startTabs);
+/** Paper shows what is folded on the screen. */
+function startPrinting() {
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  window.addEventListener("beforeprint", () => folded.forEach((one) => (one.dataset.was = String(one.open), one.open = true)));
+  window.addEventListener("afterprint", () => folded.forEach((one) => (one.open = one.dataset.was === "true")));
+}
+
+startPrinting();
+document.querySelectorAll("[data-chart]").forEach(startChart);
+const packedValues = document.getElementById("values");
+if (packedValues) unpack(packedValues.textContent).then((data) => new Explorer(document.getElementById("explorer"), data));
 document.querySelectorAll("button.more").forEach(startFold);
 document.querySelectorAll("form[data-table]").forEach(startFilter);
 document.querySelectorAll(".plot-box").forEach(startFigure);

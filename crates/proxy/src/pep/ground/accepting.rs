@@ -33,6 +33,7 @@ pub async fn begin(settings: &Settings, records: &Rc<Records>) -> Result<(), Fai
     let system = || Failure::system(format!("listening on {address}"));
     let socket = TcpSocket::new_v4().map_err(system())?;
     let listener = listening::listen(socket, address, &settings.congestion).map_err(system())?;
+    tokio::task::spawn_local(ground.clone().pace());
     tokio::task::spawn_local(accept(listener, ground));
     Ok(())
 }

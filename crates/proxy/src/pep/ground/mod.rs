@@ -28,8 +28,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 use wirepaint_http_model::Priority;
 use wirepaint_pep_model::{Grant, PepSchedule, SMALL_FRAME, Scheduler, Wanted};
 use wirepaint_run::{Ahead, Compression};
@@ -47,6 +49,8 @@ pub struct Ground {
     room: Notify,
     /// A browser asked for what is fetched ahead.
     asked: Notify,
+    /// The rate holds something back.
+    held_back: Notify,
     pool: Pool,
     /// Hosts of each origin's site.
     hosts: BTreeMap<SocketAddrV4, Rc<Hosts>>,
@@ -129,6 +133,7 @@ impl Ground {
             inner: RefCell::new(inner),
             room: Notify::new(),
             asked: Notify::new(),
+            held_back: Notify::new(),
             pool,
             hosts: settings.hosts.clone(),
             classes: settings.classes.clone(),
@@ -257,7 +262,9 @@ impl Ground {
             let has_room = |connection: usize| {
                 outs[connection].as_ref().is_some_and(|out| !out.is_closed() && out.waiting() < limit)
             };
-            let Some(Grant { connection, answer, bytes, last }) = inner.scheduler.pick(has_room) else {
+            let Some(Grant { connection, answer, bytes, last }) =
+                inner.scheduler.pick(self.records.now(), has_room)
+            else {
                 break;
             };
             let Some(out) = outs[connection].clone() else { unreachable!("a closed connection has no room") };
@@ -280,6 +287,21 @@ impl Ground {
         }
         if sent {
             self.room.notify_waiters();
+        }
+        if inner.scheduler.next().is_some() {
+            self.held_back.notify_one();
+        }
+    }
+
+    /// Sends what the rate held back, when it may go.
+    async fn pace(self: Rc<Self>) {
+        loop {
+            self.held_back.notified().await;
+            loop {
+                let Some(at) = self.inner.borrow().scheduler.next() else { break };
+                sleep(Duration::from_nanos(at.saturating_sub(self.records.now()))).await;
+                self.pump(&mut self.inner.borrow_mut());
+            }
         }
     }
 

@@ -1,0 +1,162 @@
+"""The report on several factors and back ends: an overview of all, a section for each, nothing unlabelled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import conftest
+import pytest
+
+from wirepaint import report
+from wirepaint.results.outcome import Outcome
+
+FACTORS = conftest.EVALUATION.replace('congestion = ["cubic", "fld"]', (
+    'congestion = ["cubic", "fld"]\nhttp = ["h1", "h2"]\ninitial_window = [10, 30]'
+))  # fmt: skip
+INTERNAL = re.compile(r"\b(h1|h2|initial_window|iw10|iw30|cubic|fld)\b")
+
+
+class Tables(HTMLParser):
+    """The sections of a report: headings, and tables as rows of cells' texts, in order."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.sections: dict[str, SimpleNamespace] = {}
+        self._here = SimpleNamespace(headings=[], tables=[], captions=[], text="")
+        self._open: list[str] = []
+        self.feed(markup)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "section":
+            self._here = self.sections[dict(attrs)["id"] or ""] = SimpleNamespace(
+                headings=[], tables=[], captions=[], text=""
+            )
+        elif tag in ("h2", "h3"):
+            self._here.headings.append("")
+        elif tag == "table":
+            self._here.tables.append([])
+        elif tag == "caption":
+            self._here.captions.append("")
+        elif tag == "tr":
+            self._here.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self._here.tables[-1][-1].append("")
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if {"script", "style"} & set(self._open):
+            return
+        self._here.text += data
+        said = " ".join(data.split())
+        for tags, kept in ((("h2", "h3"), self._here.headings), (("caption",), self._here.captions)):
+            if set(tags) & set(self._open):
+                kept[-1] = f"{kept[-1]} {said}".strip()
+        if {"th", "td"} & set(self._open):
+            row = self._here.tables[-1][-1]
+            row[-1] = f"{row[-1]} {said}".strip()
+
+
+@pytest.fixture
+def several(results_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tables:
+    """h2 is 20 % faster everywhere, IW 30 changes nothing, fld helps on 3g only."""
+    monkeypatch.setattr(conftest, "EVALUATION", FACTORS)
+
+    def stretch(run: SimpleNamespace) -> float:
+        helped = 0.9 if run.congestion == "fld" and run.network == "3g" else 1.0
+        return (0.8 if run.http == "h2" else 1.0) * helped * (1 + 0.002 * run.visit)
+
+    folder = results_folder(stretch, 6)
+    return Tables(report.build(folder, tmp_path / "report.html").read_text("utf-8"))
+
+
+def test_the_overview_has_a_row_for_each_change_and_a_cell_for_each_network(several: Tables) -> None:
+    overview = several.sections["overview"]
+    first = overview.tables[0]
+    assert [cell.split()[0] for cell in first[0][1:]] == ["lte", "3g"]
+    rows = {row[0]: row[1:] for row in first[1:] if len(row) > 1}
+    assert list(rows) == ["FLD_TCP against CUBIC", "HTTP/2 against HTTP/1.1", "IW 30 against IW 10"]
+    assert [cell.split()[0] for cell in rows["HTTP/2 against HTTP/1.1"]] == ["faster", "faster"]
+    assert [cell.split()[0] for cell in rows["IW 30 against IW 10"]] == ["same", "same"]
+    assert [cell.split()[0] for cell in rows["FLD_TCP against CUBIC"]] == ["same", "faster"]
+    assert all(re.search(r"[\u2212+±][\d.]+ %", cell) for row in rows.values() for cell in row), (
+        "each with its figure"
+    )
+
+
+def test_main_metrics_stand_first_and_each_has_its_map(several: Tables) -> None:
+    titles = [caption.split(" · ")[0] for caption in several.sections["overview"].captions]
+    assert titles[:3] == ["Page load time", "Fully loaded", "First contentful paint"]
+    assert "Time to first byte" in titles and "Idle time" not in titles
+    section = several.sections["factor-http"]
+    assert any("exploratory" in caption for caption in section.captions)
+
+
+def test_each_factor_has_a_section_with_its_answer(several: Tables) -> None:
+    assert {"factor-congestion", "factor-http", "factor-initial_window", "factor-network"} <= set(
+        several.sections
+    )
+    text = " ".join(several.sections["factor-http"].text.split())
+    assert re.search(r"HTTP/2 loads these pages 20 % faster than HTTP/1\.1 on lte", text), text[:600]
+    assert "under each set of conditions" in text
+
+
+def test_conditions_have_their_names_everywhere_but_in_run_keys_and_the_evaluation(several: Tables) -> None:
+    for name, section in several.sections.items():
+        if name not in ("runs", "provenance", "reading"):
+            assert not INTERNAL.search(re.sub(r"--factor \w+", "", section.text)), name
+
+
+def test_every_table_of_verdicts_says_its_back_end(several: Tables) -> None:
+    for section in several.sections.values():
+        for caption in section.captions:
+            assert "testbed" in caption or "simulator" in caption
+
+
+def test_results_of_both_back_ends_never_stand_together_unlabelled(
+    results_folder: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = results_folder(lambda run: 0.8 if run.congestion == "fld" else 1.0, 5, backend="both")
+    tables = Tables(report.build(folder, tmp_path / "report.html").read_text("utf-8"))
+    for name in ("overview", "factor-congestion"):
+        heads = [head for head in tables.sections[name].headings if head]
+        assert "Measured on the testbed" in heads and "Simulated, nothing was measured" in heads
+
+
+def test_a_back_end_without_a_visit_that_counts_is_said_so_and_nothing_is_side_by_side(
+    results_folder: Callable[..., Path], tmp_path: Path
+) -> None:
+    def outcome(run: SimpleNamespace) -> Outcome:
+        return Outcome("suspect" if run.backend == "testbed" else "valid")
+
+    folder = results_folder(lambda run: 0.8 if run.congestion == "fld" else 1.0, 5, outcome, backend="both")
+    page = report.build(folder, tmp_path / "report.html").read_text("utf-8")
+    brand = page.partition('<p class="brand">')[2].partition("</p>")[0]
+    assert "nothing was measured. No visit on the testbed counts" in brand
+    assert "side by side" not in page.partition("</header>")[0]
+    overview = " ".join(Tables(page).sections["overview"].text.split())
+    assert "0 of 40 visits count; left out: 40 suspect." in overview
+    assert "40 suspect visits would count with --suspect" in overview
+    assert all("simulator" in caption for caption in Tables(page).sections["overview"].captions)
+    answer = page.partition('<p class="answer">')[2].partition("</p>")[0]
+    assert "simulator" in answer
+
+
+def test_what_was_left_out_is_told_by_level(results_folder: Callable[..., Path], tmp_path: Path) -> None:
+    def outcome(run: SimpleNamespace) -> Outcome | None:
+        if run.congestion == "fld" and run.visit == 1:
+            return None
+        return Outcome("invalid" if run.congestion == "fld" and run.visit == 2 else "valid")
+
+    folder = results_folder(lambda run: 1.0, 6, outcome)
+    overview = Tables(report.build(folder, tmp_path / "report.html").read_text("utf-8")).sections["overview"]
+    rows = [row for row in overview.tables[-1] if row[0] == "testbed"]
+    assert ["testbed", "congestion control", "CUBIC", "24 of 24", "none"] in rows
+    assert ["testbed", "congestion control", "FLD_TCP", "16 of 24", "4 failed, 4 invalid"] in rows

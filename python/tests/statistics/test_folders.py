@@ -1,0 +1,111 @@
+"""Comparing two results folders."""
+
+import json
+
+import polars as pl
+import pytest
+
+from wirepaint import cli
+from wirepaint.errors import UsageError
+from wirepaint.results import Results, sealed
+from wirepaint.results.outcome import Outcome
+from wirepaint.statistics import folders
+from wirepaint.statistics.compare import compare_folders
+
+
+def stretched(by: float):
+    """Load times of about 300 ms, ``by`` times longer, with visits that differ a little."""
+    return lambda run: by * (1 + 0.01 * run.visit)
+
+
+@pytest.fixture
+def base(results_folder):
+    return Results.open(results_folder(stretched(1.0), name="last-week"))
+
+
+def rewritten(results: Results, change) -> Results:
+    """The results with another manifest, as another machine or another file would have made it."""
+    change(results.manifest)
+    (results.folder / "manifest.json").write_bytes(sealed.dumps(results.manifest))
+    return Results.open(results.folder)
+
+
+def test_a_slower_folder_is_told_apart_at_each_network_and_control(base, results_folder):
+    slower = Results.open(results_folder(stretched(1.2), name="this-week"))
+    rows, pair = compare_folders(base, slower, ["page-load-time"], by_page=False)
+    assert (pair.base, pair.candidate) == ("last-week", "this-week")
+    assert pair.notes == []
+    where = {tuple(row.conditions.values()) for row in rows}
+    assert where == {("lte", "cubic"), ("lte", "fld"), ("3g", "cubic"), ("3g", "fld"), ()}
+    for row in rows:
+        assert row.shift_rel is not None
+        assert row.shift_rel.value == pytest.approx(0.2, abs=0.02)
+        assert row.baseline.level == "last-week"
+
+
+def test_the_same_pages_again_are_the_same(base, results_folder):
+    again = Results.open(results_folder(stretched(1.0), name="this-week"))
+    rows, _ = compare_folders(base, again, ["page-load-time"])
+    assert rows
+    assert {row.effect for row in rows} == {0}
+
+
+def test_conditions_of_one_folder_only_are_left_out_and_named(base, results_folder):
+    """Every run of FLD on 3G fails in the second folder."""
+    lossy = results_folder(
+        stretched(1.0),
+        name="this-week",
+        outcome=lambda run: None if (run.network, run.congestion) == ("3g", "fld") else Outcome("valid"),
+    )
+    rows, pair = compare_folders(base, Results.open(lossy), ["page-load-time"], by_page=False)
+    assert ("3g", "fld") not in {tuple(row.conditions.values()) for row in rows}
+    (note,) = pair.notes
+    assert note.startswith("Only in ") and "last-week, left out: testbed / 3g / fld" in note
+    lost = pair.visits.filter((pl.col("network") == "3g") & (pl.col("congestion") == "fld"))
+    assert set(lost.filter(pl.col(folders.FOLDER) == "this-week")["end"]) == {"failed"}
+
+
+def test_another_path_of_the_same_name_is_refused(base, results_folder):
+    def faster(manifest):
+        manifest["evaluation"]["networks"]["3g"]["down"]["capacity"]["bit_per_s"] = 1e7
+
+    other = rewritten(Results.open(results_folder(stretched(1.0), name="this-week")), faster)
+    with pytest.raises(UsageError, match=r"network 3g\.down\.capacity\.bit_per_s was .* the networks of"):
+        compare_folders(base, other)
+
+
+def test_another_back_end_is_refused(base, results_folder):
+    simulated = Results.open(results_folder(stretched(1.0), name="this-week", backend="simulator"))
+    with pytest.raises(UsageError, match=r"found simulator / .*; accepted: .*, such as testbed / "):
+        compare_folders(base, simulated)
+
+
+def test_other_versions_and_changed_pages_are_said(base, results_folder):
+    def later(manifest):
+        manifest["versions"] |= {"browser": "HeadlessChrome/157"}
+        manifest["evaluation"]["user_agents"][0]["page_sha256"] = "1" * 64
+
+    other = rewritten(Results.open(results_folder(stretched(1.0), name="this-week")), later)
+    _, pair = compare_folders(base, other, ["page-load-time"])
+    assert pair.notes == [
+        "browser was not used and is HeadlessChrome/157: a difference may come from it.",
+        "Pages that changed: small.",
+    ]
+
+
+def test_the_same_folder_twice_is_refused(base):
+    with pytest.raises(UsageError, match="found the first results folder again"):
+        compare_folders(base, Results.open(base.folder))
+
+
+def test_the_command_takes_two_folders(base, results_folder, capsys):
+    slower = results_folder(stretched(1.2), name="this-week")
+    command = ["compare", str(base.folder), str(slower), "--metric", "page-load-time"]
+    assert cli.invoke([*command, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["factor"] == "folder"
+    assert {row["candidate"]["level"] for row in said["comparisons"]} == {"this-week"}
+    assert cli.invoke([*command, "--factor", "http"]) == 2
+    assert (
+        "--factor: found http; accepted: no such option with two results folders" in capsys.readouterr().err
+    )

@@ -1,0 +1,113 @@
+"""The metrics of runs as rows: one per visit, and one per name of flows.
+
+The tables of many runs are read at once: opening a file for itself costs more than to read a small table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from wirepaint.metrics import _flow
+from wirepaint.metrics._metric import Frame, Metric, Reading, Trace
+from wirepaint.metrics._registry import measure, over_run
+from wirepaint.metrics._visits import visits
+from wirepaint.results import trace
+
+BATCH = 128
+"""Runs whose tables are in memory at once."""
+WHOSE = ("run_key", "trace", "user", "visited", "flows")
+"""First columns of a row. ``user`` and ``visited`` are the visit's user agent and page, null where the trace
+does not name them; ``flows`` is the name of flows, null for a visit."""
+
+
+class Run(NamedTuple):
+    """A run to compute: its key, the digest of its trace, and the files of its tables by name."""
+
+    key: str
+    digest: str
+    tables: Mapping[str, Path]
+
+
+def why(metric: Metric) -> str:
+    """Name of the column with the reason why a metric is null."""
+    return f"{metric.column}: missing"
+
+
+def frame(rows: Sequence[Mapping[str, Any]], metrics: Iterable[Metric]) -> Frame:
+    """Rows of :func:`computed` as one record batch with the columns of ``metrics``."""
+    schema: dict[str, Any] = dict.fromkeys(WHOSE, pl.String)
+    for metric in metrics:
+        schema |= {metric.column: pl.String if metric.label else pl.Float64, why(metric): pl.String}
+    columns = {name: [row.get(name) for row in rows] for name in schema}
+    return pl.DataFrame(columns, schema=schema, strict=False)
+
+
+def computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    """The rows of runs; raises UsageError for a table that cannot be read."""
+    rows: list[dict[str, Any]] = []
+    for run, of_run in zip(runs, traces(runs), strict=True):
+        rows += _of_run(run, of_run, metrics)
+    return rows
+
+
+def traces(runs: Sequence[Run]) -> Iterator[Trace]:
+    """The traces of runs; each table is read for ``BATCH`` of them when one asks for it."""
+    for first in range(0, len(runs), BATCH):
+        yield from _of_batch(runs[first : first + BATCH])
+
+
+def _of_batch(runs: Sequence[Run]) -> Iterator[Trace]:
+    @cache
+    def every(name: str) -> dict[str, Frame]:
+        having = {run.key: run.tables[name] for run in runs if name in run.tables}
+        return dict(zip(having, trace.read_files(list(having.values()), name), strict=True))
+
+    def table(key: str, name: str) -> Frame:
+        found = every(name).get(key)
+        return trace.empty(name) if found is None else found
+
+    for run in runs:
+        yield cache(partial(table, run.key))
+
+
+def _of_run(run: Run, trace: Trace, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    of_run = over_run(trace, metrics)
+    whose = {"run_key": run.key, "trace": run.digest}
+    of_visits: dict[tuple[str | None, str | None], list[dict[str, Reading]]] = {}
+    for visit, user, page in visits(trace):
+        of_visits.setdefault((user, page), []).append(measure(trace, visit, None, of_run, metrics))
+    rows = [
+        whose | {"user": user, "visited": page} | _cells(_mean(readings), metrics)
+        for (user, page), readings in of_visits.items()
+    ]
+    for group in _flow.groups(trace):
+        rows.append(whose | {"flows": group} | _cells(measure(trace, 0, group, of_run, metrics), metrics))
+    return rows
+
+
+def _mean(visits: list[dict[str, Reading]]) -> dict[str, Reading]:
+    """The readings of equal users: the means of numbers, a text that all have, or why one lacks it."""
+    return {name: _one([readings[name] for readings in visits]) for name in visits[0]}
+
+
+def _one(readings: list[Reading]) -> Reading:
+    values = [reading.value for reading in readings]
+    if len(readings) == 1:
+        return readings[0]
+    if None in values:
+        return next(reading for reading in readings if reading.value is None)
+    if isinstance(values[0], str):
+        return Reading(values[0] if len(set(values)) == 1 else None)
+    return Reading(sum(float(value) for value in values if value is not None) / len(values))
+
+
+def _cells(readings: Mapping[str, Reading], metrics: Iterable[Metric]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for metric in metrics:
+        cells[metric.column], cells[why(metric)] = readings[metric.name].value, readings[metric.name].reason
+    return cells

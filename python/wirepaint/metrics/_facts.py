@@ -1,0 +1,34 @@
+"""Facts of each run that no metric is about: its beginning, the machine's load, the kernel's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from wirepaint.metrics import _kept
+from wirepaint.metrics._computing import Run, traces
+from wirepaint.metrics._metric import Frame
+from wirepaint.results import Results, trace
+
+_OF = {"run": ("started_unix", "sysctls"), "host": ("lateness_p99", "cpu_foreign", "cpu_total")}
+"""The facts, by the table with one row per run that has them."""
+_SCHEMA = {column: trace.polars_schema(table)[column] for table, columns in _OF.items() for column in columns}
+
+
+def facts(results: Results) -> Frame:
+    """One row per done run: ``run_key``, ``started_unix`` and ``lateness_p99`` in ns, ``cpu_foreign`` and
+    ``cpu_total`` in s, ``sysctls`` as JSON. Null where the run's trace does not tell."""
+    done = results.runs("done")["run_key"]
+    table = _kept.Table(_kept.named("facts"), _computed)
+    return _kept.rows(results, done, table).drop("trace")
+
+
+def _computed(runs: Sequence[Run]) -> Frame:
+    rows = []
+    for run, of_run in zip(runs, traces(runs), strict=True):
+        row = {"run_key": run.key, "trace": run.digest}
+        for table, columns in _OF.items():
+            row |= next(of_run(table).select(columns).iter_rows(named=True), {})
+        rows.append(row)
+    return pl.DataFrame(rows, schema={"run_key": pl.String, "trace": pl.String} | _SCHEMA)

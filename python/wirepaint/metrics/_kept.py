@@ -1,0 +1,186 @@
+"""What is computed from the runs once, and kept in ``metrics/`` of the results folder.
+
+Each file there is Parquet with rows of one :class:`Table`: the metrics of one definition, their values inside
+the runs, or facts of the runs. Its name is the definition and the SHA-256 of its content. A command that
+carries out runs writes the metrics of ``BATCH`` at a time. A reader computes what is missing and joins files.
+
+``run_key`` and ``trace`` (:func:`of_trace`) say what a row was computed from. Rows of another trace and files
+of another definition do not count: they are computed again. So nothing is lost with these files, and they are
+not synced: after kill -9 or a power cut the next reader computes what they lack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from wirepaint.metrics._computing import BATCH, WHOSE, Run, computed, frame, why
+from wirepaint.metrics._metric import Frame, Metric
+from wirepaint.metrics._registry import registry
+from wirepaint.results import Results, measured
+
+_OF_RUN = ["run_key", "trace"]
+_TABLE = ".parquet"
+
+
+class Table(NamedTuple):
+    """What is kept: a digest of its definition, and the function that computes the rows of runs.
+
+    Each run must have a row.
+    """
+
+    definition: str
+    compute: Callable[[Sequence[Run]], Frame]
+
+
+def of_trace(files: Mapping[str, str]) -> str:
+    """A digest of a run's trace, from those of its files in the journal."""
+    said = "\n".join(f"{name} {files[name]}" for name in sorted(files) if name.endswith(_TABLE))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+@cache
+def definition(metric: Metric) -> str:
+    """A digest of the source of a metric: of this room, and of the metric's own file if it is elsewhere."""
+    if metric.sha256 is not None:
+        return hashlib.sha256(_room() + metric.sha256.encode()).hexdigest()[:16]
+    file = Path(inspect.getfile(metric.function))
+    own = b"" if file.parent == Path(__file__).parent else file.read_bytes()
+    return hashlib.sha256(_room() + own).hexdigest()[:16]
+
+
+@cache
+def _room() -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.digest()
+
+
+def named(name: str) -> str:
+    """The definition of a table of this room, other than metrics."""
+    return hashlib.sha256(_room() + name.encode()).hexdigest()[:16]
+
+
+def _by_definition(metrics: Iterable[Metric]) -> dict[str, list[Metric]]:
+    found: dict[str, list[Metric]] = {}
+    for metric in metrics:
+        found.setdefault(definition(metric), []).append(metric)
+    return found
+
+
+def _tables() -> dict[str, Table]:
+    """The tables of all metrics, by definition."""
+    return {
+        digest: Table(digest, lambda runs, metrics=metrics: frame(computed(runs, metrics), metrics))
+        for digest, metrics in _by_definition(registry().values()).items()
+    }
+
+
+class Keeper:
+    """Computes and keeps the metrics of runs as they end. A context manager: at its end all are written."""
+
+    def __init__(self, results: Path) -> None:
+        self._results = results
+        self._runs: list[Run] = []
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._write()
+        for definition in _tables():
+            with suppress(OSError):
+                _join(self._results, definition)
+
+    def add(self, key: str, files: Mapping[str, str], folder: Path) -> None:
+        """Takes a run that ended, with the digests of the files in its folder."""
+        self._runs.append(_run(key, files, lambda name: folder / name))
+        if len(self._runs) >= BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        runs, self._runs = self._runs, []
+        for table in _tables().values():
+            if runs:
+                with suppress(OSError):  # a full disk: the next reader computes them again
+                    _write(self._results, table.definition, table.compute(runs))
+
+
+def _run(key: str, files: Mapping[str, str], path: Callable[[str], Path | None]) -> Run:
+    found = {name.removesuffix(_TABLE): path(name) for name in files if name.endswith(_TABLE)}
+    return Run(key, of_trace(files), {name: file for name, file in found.items() if file is not None})
+
+
+def read(results: Results, keys: Iterable[str], metrics: Sequence[Metric], *, reasons: bool) -> Frame:
+    """The rows of the done runs ``keys`` with the columns of ``metrics`` and, if asked, their reasons."""
+    keys, tables = list(keys), _tables()
+    found = frame([], []) if not metrics else None
+    for digest, of_one in _by_definition(metrics).items():
+        columns = [name for each in of_one for name in (each.column, *([why(each)] if reasons else []))]
+        part = rows(results, keys, tables[digest], [*WHOSE, *columns])
+        found = part if found is None else found.join(part, on=WHOSE, nulls_equal=True, maintain_order="left")
+    assert found is not None
+    return found
+
+
+def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[str] | None = None) -> Frame:
+    """The rows of the done runs ``keys``, with all columns by default.
+
+    Rows that are not kept are computed, and kept if the folder may be written.
+    """
+    digests = [(key, of_trace(results.digests(key))) for key in keys]
+    asked = pl.DataFrame(digests, schema=dict.fromkeys(_OF_RUN, pl.String), orient="row")
+    found: list[Frame] = []
+    for _, content in _parts(results.folder, table.definition):
+        part = pl.read_parquet(content, columns=None if columns is None else list(columns))
+        found.append(part.join(asked, on=_OF_RUN, how="semi", maintain_order="left"))
+        asked = asked.join(part, on=_OF_RUN, how="anti", maintain_order="left")
+    if asked.height or not found:
+        new = [_run(key, results.digests(key), partial(results.file, key)) for key in asked["run_key"]]
+        missing = table.compute(new)
+        if new:
+            with suppress(OSError):
+                _write(results.folder, table.definition, missing)
+        found.append(missing if columns is None else missing.select(columns))
+    if len(found) > 1:
+        with suppress(OSError):
+            _join(results.folder, table.definition)
+    return pl.concat(found, how="vertical_relaxed")
+
+
+def _parts(results: Path, definition: str) -> list[tuple[Path, io.BytesIO]]:
+    """The whole files of a table, with their content."""
+    found = [(path, measured.content(path)) for path in measured.files(results, definition)]
+    return [(path, io.BytesIO(content)) for path, content in found if content is not None]
+
+
+def _join(results: Path, definition: str) -> None:
+    """Makes one file of those of a table. Of a run that is in two of them, the first counts."""
+    parts = _parts(results, definition)
+    if len(parts) < 2:
+        return
+    every: list[Frame] = []
+    for _, content in parts:
+        part = pl.read_parquet(content)
+        for before in every:
+            part = part.join(before, on=_OF_RUN, how="anti", maintain_order="left")
+        every.append(part)
+    joined = _write(results, definition, pl.concat(every, how="vertical_relaxed"))
+    for path, _ in parts:
+        if path != joined:
+            path.unlink(missing_ok=True)
+
+
+def _write(results: Path, definition: str, rows: Frame) -> Path:
+    content = io.BytesIO()
+    rows.write_parquet(content)
+    return measured.write(results, definition, content.getvalue())

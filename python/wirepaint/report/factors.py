@@ -1,0 +1,353 @@
+"""What each factor changes, by back end: the verdicts on one factor, everything else equal.
+
+A row compares two levels of the factor on one network. Its strata are the pages under each combination of
+the remaining axes, so every load counts and nothing but the factor differs within a stratum. Rows that take
+each combination by itself stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from wirepaint import metrics
+from wirepaint.evaluation import axes
+from wirepaint.figures import Evidence
+from wirepaint.report import words
+from wirepaint.report.answer import LOADS, OPEN, SERVES, Part, clauses, sentence
+from wirepaint.statistics import Comparison, compare, losses, shared
+from wirepaint.statistics.compare import MARGIN, headline
+from wirepaint.statistics.losses import Losses
+
+PRIMARY, PRIMARY_OF_FLOWS = "page-load-time", "goodput"
+MAIN = (
+    PRIMARY,
+    "fully-loaded",
+    "first-contentful-paint",
+    "largest-contentful-paint",
+    "speed-index",
+    "time-to-first-byte",
+)
+"""Metrics that stand first; the others are folded."""
+APART = ("network", "user_agent")
+"""Axes whose levels a row never puts together: other users are other people."""
+MOST_ROWS = 240
+"""Rows of single pages, or of single conditions, that a table holds."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval for a row of a table of verdicts; lengths in pixels of a box 190 wide."""
+
+    low: float | None
+    value: float
+    high: float | None
+    band: float
+
+    @classmethod
+    def of(cls, row: Comparison, reach: float) -> Bar | None:
+        """``reach`` is the share at the edge of the box; longer bars are cut off."""
+        if row.shift_rel is None:
+            return None
+
+        def x(share: float | None) -> float | None:
+            return None if share is None else round(95 + 90 * max(-1.04, min(1.04, share / reach)), 1)
+
+        value = x(row.shift_rel.value)
+        assert value is not None
+        return cls(x(row.shift_rel.low), value, x(row.shift_rel.high), round(90 * row.margin / reach, 1))
+
+
+Drawn = tuple[Comparison, Bar | None]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The rows of one metric and candidate: one per network, one over all, and ``pages``, one per stratum."""
+
+    metric: metrics.Metric
+    conditions: list[Drawn]
+    pages: list[Drawn] = field(default_factory=list)
+    more_pages: int = 0
+    """Rows of pages that the table leaves out."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The comparison of one level of the factor with the baseline."""
+
+    level: str
+    baseline: str
+    answer: list[Part]
+    main: list[Verdicts]
+    others: list[Verdicts]
+    each: list[Drawn]
+    """The primary metric under each set of conditions; empty if only the network varies besides."""
+    more_each: int
+    shared: list[str]
+    """Who gained and who paid where several share a path, one sentence for each condition."""
+
+    @property
+    def primary(self) -> Verdicts | None:
+        return self.main[0] if self.main else None
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one back end says about a factor: candidates, or the reason why it says nothing."""
+
+    backend: str
+    lost: list[Losses]
+    """How the visits of each level ended."""
+    candidates: list[Candidate]
+    why_none: str = ""
+
+    @property
+    def uneven(self) -> list[str]:
+        """Levels that lost different shares of their visits, one sentence each."""
+        rows = (
+            row
+            for one in self.candidates
+            for table in [*one.main, *one.others]
+            for row, _ in table.conditions
+        )
+        return list(dict.fromkeys(row.uneven for row in rows if row.uneven))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A factor with all that is said about it. ``pooled`` names the axes whose levels a row puts together."""
+
+    factor: str
+    title: str
+    levels: list[str]
+    pooled: list[str]
+    sides: list[Side]
+
+
+def backends(evidence: Evidence) -> list[str]:
+    """The back ends of an evaluation, the testbed first."""
+    asked = evidence.results.manifest["backend"]
+    return ["testbed", "simulator"] if asked == "both" else [asked]
+
+
+def sections(evidence: Evidence) -> list[Section]:
+    """One section for each factor with several levels; that of ``evidence`` first."""
+    named = [evidence.factor, *(factor for factor in evidence.varying if factor != evidence.factor)]
+    found = []
+    for factor in named:
+        # Where a transport or a path varies too, the section on agreement compares the back ends.
+        alone = factor == evidence.factor and factor == "backend"
+        if factor in evidence.varying and factor in axes.factors() and (alone or factor != "backend"):
+            found.append(section(evidence if factor == evidence.factor else evidence.by(factor)))
+    return found
+
+
+def section(evidence: Evidence) -> Section:
+    factor = evidence.factor
+    table = evidence.in_words(losses.with_timeouts(evidence.results, evidence.table))
+    visits = evidence.in_words(losses.visits(evidence.results, evidence.verdicts))
+    rest = [axis for axis in evidence.varying if axis not in (factor, "backend", "page", *APART)]
+    if factor == "network":
+        rest = [axis for axis in rest if axis != "network"]
+    sides = []
+    if factor == "backend":
+        sides.append(side(evidence, "both", table, visits, rest))
+    else:
+        for backend in backends(evidence):
+            here = pl.col("backend") == backend
+            sides.append(side(evidence, backend, table.filter(here), visits.filter(here), rest))
+    pooled = [axes.factors()[axis] for axis in rest]
+    return Section(factor, axes.factors()[factor], evidence.series, pooled, sides)
+
+
+def side(
+    evidence: Evidence, backend: str, table: pl.DataFrame, visits: pl.DataFrame, rest: Sequence[str]
+) -> Side:
+    """The comparison of each candidate on one back end."""
+    factor = evidence.factor
+    lost = losses.by_level(visits, factor, evidence.series)
+    known = table.filter(~pl.col("warmup"))
+    if known.is_empty():
+        return Side(backend, lost, [], nothing_counted(evidence, backend))
+    counted = [level for level in evidence.series if level in set(known[factor])]
+    if len(counted) < 2:
+        return Side(
+            backend, lost, [], f"Only {counted[0]} has counted visits, so nothing can be compared with it."
+        )
+    names = [name for name in measures(evidence) if known[metrics.get(name).column].count()]
+    pooled, pooled_visits = together(known, rest), together(visits, rest)
+    rows = compare(pooled, factor, names, counted[0], by_page=False, visits=pooled_visits)
+    if not rows:
+        return Side(
+            backend, lost, [], "No page has counted visits on both sides, so nothing can be compared."
+        )
+    primary = [primary_of(rows)]
+    pages = [row for row in compare(pooled, factor, primary, counted[0], visits=pooled_visits) if row.page]
+    each = compare(known, factor, primary, counted[0], by_page=False, visits=visits) if rest else []
+    each = [row for row in each if row.conditions]
+    levels = dict.fromkeys(row.candidate.level for row in rows)
+    said = [candidate(*(of_level(group, level) for group in (rows, pages, each))) for level in levels]
+    return Side(backend, lost, said)
+
+
+def of_level(rows: Sequence[Comparison], level: str) -> list[Comparison]:
+    return [row for row in rows if row.candidate.level == level]
+
+
+def together(frame: pl.DataFrame, rest: Sequence[str]) -> pl.DataFrame:
+    """``frame`` with the levels of ``rest`` in the name of the page: each combination is a stratum."""
+    stratum = pl.concat_str(*rest, "page", separator=" / ")
+    return frame.with_columns(page=stratum).drop(rest) if rest else frame
+
+
+def measures(evidence: Evidence) -> list[str]:
+    """The metrics of the report: the main ones, then the others that are compared by default."""
+    default = headline(evidence.results)
+    main = MAIN if evidence.results.manifest["evaluation"]["user_agents"] else ()
+    return list(dict.fromkeys((*main, *default)))
+
+
+def primary_of(rows: Sequence[Comparison]) -> str:
+    """The metric that decides."""
+    compared = {row.metric for row in rows}
+    return (
+        PRIMARY
+        if PRIMARY in compared
+        else PRIMARY_OF_FLOWS
+        if PRIMARY_OF_FLOWS in compared
+        else rows[0].metric
+    )
+
+
+def nothing_counted(evidence: Evidence, backend: str = "both") -> str:
+    """The reason why there is nothing to compare, and what the reader can do."""
+    measured = evidence.every_run.filter(~pl.col("warmup")).unique("run_key", maintain_order=True)
+    if backend != "both":
+        measured = measured.filter(pl.col("backend") == backend)
+    if measured.is_empty():
+        return "No visit is done yet, so there is nothing to compare. The same command goes on with them."
+    suspect = measured.filter(pl.col("verdict") == "suspect").height
+    hint = f" {words.count(suspect, 'suspect visit')} would count with --suspect." if suspect else ""
+    return f"Of {words.count(measured.height, 'visit')} none is valid, so there is nothing to compare.{hint}"
+
+
+def candidate(rows: list[Comparison], pages: list[Comparison], each: list[Comparison]) -> Candidate:
+    """One level: ``rows`` over all pages, ``pages`` of the primary metric, ``each`` set of conditions."""
+    by_metric: dict[str, list[Comparison]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
+    primary = primary_of(rows)
+    shifts = [row.shift_rel for row in by_metric[primary] if row.shift_rel]
+    bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
+    reach = min(max([1.5 * x for x in bounds] + [2.5 * MARGIN]), 1.0)
+    first = rows[0]
+    levels = (first.candidate.level, first.baseline.level)
+    said = sentence(*levels, clauses(by_metric[primary]), LOADS if primary in MAIN else SERVES)
+    main, others = [], []
+    for name in sorted(by_metric, key=lambda name: name != primary):
+        drawn = [(row, Bar.of(row, reach)) for row in by_metric[name]]
+        if name != primary:
+            (main if name in MAIN else others).append(Verdicts(metrics.get(name), drawn))
+            continue
+        shown = [(row, Bar.of(row, reach)) for row in pages[:MOST_ROWS]]
+        main.append(Verdicts(metrics.get(name), drawn, shown, len(pages) - len(shown)))
+    rows_each = [(row, Bar.of(row, reach)) for row in each[:MOST_ROWS]]
+    told = shared.sentences([*rows, *pages])
+    return Candidate(*levels, said, main, others, rows_each, len(each) - len(rows_each), told)
+
+
+# The overview
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a factor changes on one network: a word, the difference, its interval, and strata against it."""
+
+    verdict: str
+    change: str
+    span: str
+    strength: int
+    """0 to 3: how large a decided difference is."""
+    against: str
+
+    @classmethod
+    def of(cls, row: Comparison) -> Cell:
+        shift, unit = (row.shift_rel, "share") if row.shift_rel else (row.shift, row.unit)
+        decided = row.verdict not in ("same", *OPEN)
+        size = abs(row.shift_rel.value) if row.shift_rel else 0.0
+        strength = 1 + (size >= 0.05) + (size >= 0.15) if decided else 0
+        against = f"{len(row.dissent)} of {len(row.by_stratum)} against it" if row.dissent else ""
+        return cls(row.verdict, words.change(shift, unit), words.span(shift, unit), strength, against)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A level against the baseline of its factor: a cell for each column that has one."""
+
+    factor: str
+    title: str
+    level: str
+    baseline: str
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Map:
+    """Levels by networks for one metric."""
+
+    metric: metrics.Metric
+    rows: list[Row]
+
+    @property
+    def groups(self) -> list[list[Row]]:
+        """The rows of each factor."""
+        by_factor: dict[str, list[Row]] = {}
+        for row in self.rows:
+            by_factor.setdefault(row.factor, []).append(row)
+        return list(by_factor.values())
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One back end's maps, the primary metric's first; without any, ``why_none``."""
+
+    backend: str
+    columns: list[str]
+    """Networks, with the user agent where several share a run."""
+    summaries: dict[str, str]
+    """What a network is, by its name."""
+    maps: list[Map]
+    why_none: str
+
+
+def overviews(evidence: Evidence, found: Sequence[Section]) -> list[Overview]:
+    """An overview for each back end."""
+    networks = evidence.results.manifest["evaluation"]["networks"]
+    summaries = {name: words.network(network) for name, network in networks.items()}
+    made = []
+    for backend in backends(evidence):
+        by_metric: dict[str, list[Row]] = {}
+        columns: dict[str, None] = {}
+        reasons = []
+        for one in (one for one in found if one.factor not in ("network", "backend")):
+            for said in (said for said in one.sides if said.backend == backend):
+                reasons.append(said.why_none)
+                for row, name in _rows(one, said):
+                    by_metric.setdefault(name, []).append(row)
+                    columns |= dict.fromkeys(row.cells)
+        maps = [Map(metrics.get(name), rows) for name, rows in by_metric.items()]
+        why = next(filter(None, reasons), "")
+        order = [*evidence.levels["network"], *columns]
+        shown = sorted(columns, key=lambda column: order.index(column.split(" / ")[0]))
+        made.append(Overview(backend, shown, summaries, maps, why))
+    return made
+
+
+def _rows(one: Section, said: Side) -> Iterator[tuple[Row, str]]:
+    for level in said.candidates:
+        for table in level.main:
+            cells = {row.stratum: Cell.of(row) for row, _ in table.conditions if row.conditions}
+            yield Row(one.factor, one.title, level.level, level.baseline, cells), table.metric.name

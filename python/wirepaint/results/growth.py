@@ -1,0 +1,99 @@
+"""An evaluation that is edited after it began: which edits leave the finished runs as they are.
+
+More visits, pages, user agents, networks and levels of any axis may be asked for, or fewer. What finished
+runs depend on may not differ between two versions of the evaluation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from wirepaint.results.journal import AXES
+
+FREE = frozenset({"title", "summary", "order", "warmup", "stop", "repeats", "backend", "metrics"})
+"""Keys of an evaluation that no single run depends on."""
+IDENTITY = (*(axis for axis in AXES if axis != "scenario"), "visit")
+"""Columns that tell runs apart. The name of a scenario does not: it depends on which axes vary."""
+_LEVELS = [axis for axis in IDENTITY if axis not in ("user_agent", "page", "visit")]
+
+Evaluation = Mapping[str, Any]
+"""An evaluation as the manifest has it."""
+
+
+def identity(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a run is asked for: the same for a run whose scenario got another name."""
+    return tuple(str(row[column]) for column in IDENTITY)
+
+
+def changes(was: Evaluation, now: Evaluation, finished: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The differences that would change one of the ``finished`` rows of the journal, one sentence each."""
+    before, after = _parts(was), _parts(now)
+    needed = {part for row in finished for part in _parts_of(row)}
+    for name in before.keys() & after.keys() & needed:
+        yield from differences(before[name], after[name], name)
+    if needed:
+        apart = FREE | {"networks", "congestion", "scenarios", "user_agents"}
+        before, after = ({key: of[key] for key in of if key not in apart} for of in (was, now))
+        yield from differences(before, after)
+
+
+def is_within(was: Evaluation, now: Evaluation) -> bool:
+    """Whether ``now`` has every network, level and page of ``was``."""
+    return _parts(was).keys() <= _parts(now).keys()
+
+
+def _parts(evaluation: Evaluation) -> dict[str, Any]:
+    """What may be added or removed, by a name that does not depend on the rest of the evaluation."""
+    parts: dict[str, Any] = {f"networks.{name}": of for name, of in evaluation["networks"].items()}
+    parts |= {f"congestion.{name}": of for name, of in evaluation["congestion"].items()}
+    parts |= {_scenario(scenario): scenario for scenario in evaluation["scenarios"].values()}
+    groups: dict[str, list[Any]] = {}
+    for agent in evaluation["user_agents"]:
+        of_run = {key: value for key, value in agent.items() if key != "visits"}
+        if agent.get("group") is None:
+            parts[_visitor(agent["name"], agent["page"])] = of_run
+        else:
+            groups.setdefault(agent["group"], []).append(of_run)
+    return parts | {_visitor(group, group): members for group, members in groups.items()}
+
+
+def _parts_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the parts that a run depends on."""
+    visitor = _visitor(row["user_agent"], row["page"])
+    return f"networks.{row['network']}", f"congestion.{row['congestion']}", _scenario(row), visitor
+
+
+def _scenario(levels: Mapping[str, Any]) -> str:
+    return f"scenarios, {' / '.join(str(levels[axis]) for axis in _LEVELS)}"
+
+
+def _visitor(user_agent: str, page: str) -> str:
+    return f"user_agents, {user_agent}, page {page}"
+
+
+def differences(was: Any, now: Any, path: str = "") -> list[str]:
+    """The differences of two JSON values, one sentence each."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        found = []
+        for key in dict.fromkeys([*was, *now]):
+            inner = f"{path}.{key}" if path else key
+            if key not in now:
+                found.append(f"{inner} is gone")
+            elif key not in was:
+                found.append(f"{inner} is new")
+            else:
+                found += differences(was[key], now[key], inner)
+        return found
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        pairs = enumerate(zip(was, now, strict=True))
+        return [line for i, (a, b) in pairs for line in differences(a, b, f"{path}[{i}]")]
+    if was != now:
+        return [f"{path} was {_short(was)} and is {_short(now)}"]
+    return []
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,129 @@
+"""Two results folders side by side, such as this week's pages against last week's.
+
+The folder is the compared factor: runs are strata by network, user agent, page and the other axes, as in one
+folder. So both folders must have measured on the same paths, by the same back end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from wirepaint import metrics as measured
+from wirepaint.errors import UsageError
+from wirepaint.results import Results, growth
+from wirepaint.statistics import losses
+
+FOLDER = "folder"
+"""Column with the name of the folder that a row comes from: the factor of their comparison."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The visits of two folders that can be compared.
+
+    ``base`` and ``candidate`` are their names, in the column ``FOLDER`` of ``table``
+    (:func:`wirepaint.metrics.table`, with visits that timed out) and of ``visits``
+    (:func:`wirepaint.statistics.losses.visits`). ``notes`` says what else differs between the folders, and
+    what only one of them has and is left out.
+    """
+
+    base: str
+    candidate: str
+    table: pl.DataFrame
+    visits: pl.DataFrame
+    notes: list[str]
+
+
+def read(
+    base: Results, candidate: Results, metrics: Sequence[str], verdicts: Sequence[str] = ("valid",)
+) -> Pair:
+    """Reads the ``metrics`` of two folders.
+
+    Raises UsageError if a network of the same name is another one, or if no page has runs that count under
+    the same conditions in both.
+    """
+    names = _names(base, candidate)
+    _same_paths(base, candidate)
+    folders = tuple(zip((base, candidate), names, strict=True))
+    tables = [
+        losses.with_timeouts(of, measured.table(of, verdicts, metrics)).with_columns(_from(name))
+        for of, name in folders
+    ]
+    ends = [losses.visits(of, verdicts).with_columns(_from(name)) for of, name in folders]
+    table = pl.concat(_of_both(tables), how="diagonal_relaxed")
+    if table.is_empty():
+        was, now = map(_conditions, tables)
+        accepted = f"runs that count of a page and conditions of {base.folder}, such as {was}"
+        raise UsageError(str(candidate.folder), now, accepted)
+    return Pair(*names, table, pl.concat(_of_both(ends)), list(_notes(base, candidate, tables)))
+
+
+def _from(name: str) -> pl.Expr:
+    return pl.lit(name).alias(FOLDER)
+
+
+def _names(base: Results, candidate: Results) -> tuple[str, str]:
+    """Short names of two folders; raises UsageError if they are one."""
+    paths = [of.folder.absolute().resolve() for of in (base, candidate)]
+    if paths[0] == paths[1]:
+        raise UsageError(str(candidate.folder), "the first results folder again", "another results folder")
+    if paths[0].name != paths[1].name:
+        return paths[0].name, paths[1].name
+    return str(base.folder), str(candidate.folder)
+
+
+def _same_paths(base: Results, candidate: Results) -> None:
+    was, now = (of.manifest["evaluation"]["networks"] for of in (base, candidate))
+    for name in was.keys() & now.keys():
+        if found := growth.differences(was[name], now[name], f"network {name}"):
+            raise UsageError(str(candidate.folder), found[0], f"the networks of {base.folder}")
+
+
+def _of_both(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """The rows of each of two frames whose page and conditions the other one has, too."""
+    first, second = frames
+    return [_joined(first, second, "semi"), _joined(second, first, "semi")]
+
+
+def _joined(frame: pl.DataFrame, other: pl.DataFrame, how: Any) -> pl.DataFrame:
+    return frame.join(other, on=list(measured.AXES), how=how, maintain_order="left")
+
+
+def _conditions(table: pl.DataFrame) -> str:
+    counted = table.select(measured.AXES).unique(maintain_order=True)
+    shown = [" / ".join(map(str, row)) for row in counted.head(2).iter_rows()]
+    more = f" and {counted.height - 2} more" if counted.height > 2 else ""
+    return ", ".join(shown) + more or "no run that counts"
+
+
+def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame]) -> Iterator[str]:
+    versions = [of.manifest["versions"] for of in (base, candidate)]
+    for name in dict.fromkeys([*versions[0], *versions[1]]):
+        was, now = (each.get(name, "not used") for each in versions)
+        if was != now:
+            yield f"{name} was {_short(was)} and is {_short(now)}: a difference may come from it."
+    pages = [_pages(of) for of in (base, candidate)]
+    known = sorted(pages[0].keys() & pages[1].keys())
+    if changed := [name for name in known if pages[0][name] != pages[1][name]]:
+        yield f"Pages that changed: {', '.join(changed)}."
+    for of, own, other in ((base, *tables), (candidate, *reversed(tables))):
+        alone = _joined(own, other, "anti")
+        if not alone.is_empty():
+            yield f"Only in {of.folder}, left out: {_conditions(alone)}."
+
+
+def _pages(results: Results) -> dict[str, set[str | None]]:
+    """The digests of each page's content by its name."""
+    found: dict[str, set[str | None]] = {}
+    for agent in results.manifest["evaluation"]["user_agents"]:
+        contents = agent["page_sha256"], agent.get("page_by_https_sha256")
+        found.setdefault(agent["page"], set()).update(contents)
+    return found
+
+
+def _short(version: str) -> str:
+    return version if len(version) <= 40 else f"{version[:12]}…"
