@@ -137,6 +137,27 @@ static inline u32 ss_grow(struct tcp_sock *tp, u32 acked, u32 m)
 	return acked - (room + m - 1) / m;
 }
 
+/* Slow start by pct hundredths of a segment per acked segment, such as 150, or 25 for
+ * the conservative slow start of HyStart++ (RFC 9406 section 4.3), up to ssthresh;
+ * returns the acked segments that were not used up. *rest, in the algorithm's own
+ * state, keeps the hundredths that are no whole segment yet. */
+static inline u32 ss_grow_pct(struct tcp_sock *tp, u32 acked, u32 pct, u32 *rest)
+{
+	u64 room = tp->snd_ssthresh - tp->snd_cwnd;
+	u64 grown = (u64)acked * pct + *rest;
+	u64 used;
+
+	if (grown < (room + 1) * 100 || !pct) {
+		tp->snd_cwnd = cc_min(tp->snd_cwnd + (u32)(grown / 100), tp->snd_cwnd_clamp);
+		*rest = grown % 100;
+		return 0;
+	}
+	used = room * 100 > *rest ? (room * 100 - *rest + pct - 1) / pct : 0;
+	tp->snd_cwnd = cc_min(tp->snd_ssthresh, tp->snd_cwnd_clamp);
+	*rest = 0;
+	return acked - cc_min((u32)used, acked);
+}
+
 /* Congestion avoidance by one segment per w acked segments. */
 static inline void ca_grow(struct tcp_sock *tp, u32 w, u32 acked)
 {

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from simulated_runs import OWN_METRIC, SIMULATED
 
+from wirepaint.cli import invoke
 from wirepaint.evaluation import congestion, plan
 from wirepaint.evaluation.pages import PageRef
 from wirepaint.results import journal
@@ -184,3 +186,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-traces", action="store_true", help="take the simulator's present traces as the right ones"
     )
+
+
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the simulator, with metrics of a file of one's own: ``largest-object``, and a broken one."""
+    folder = tmp_path_factory.mktemp("simulated")
+    (folder / "mine.py").write_text(OWN_METRIC)
+    (folder / "e.toml").write_text(SIMULATED)
+    arguments = ["run", str(folder / "e.toml"), "-o", str(folder / "results"), "--no-rehearse", "--trust"]
+    assert invoke(arguments) == 0
+    return folder / "results"

@@ -339,5 +339,5 @@ def test_at_a_terminal_it_is_asked_about(own_code, capsys, monkeypatch, answer, 
     monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
     monkeypatch.setattr(sys, "stderr", shown)
     assert cli.invoke(["run", "e.toml"]) == 2
-    assert "e.toml names C files" in shown.getvalue() and "mine.c" in shown.getvalue()
+    assert "e.toml names code" in shown.getvalue() and "mine.c" in shown.getvalue()
     assert len(own_code) == compiled

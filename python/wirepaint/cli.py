@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
+from wirepaint.analysis_commands import explain, figure
 from wirepaint.cc.commands import cc
 from wirepaint.errors import (
     Incomplete,
@@ -26,6 +27,7 @@ from wirepaint.errors import (
     WirepaintError,
     cut,
 )
+from wirepaint.metric_commands import metric
 from wirepaint.network_commands import network
 from wirepaint.page_commands import page
 from wirepaint.printing import Json, Output, command_line, counted, print_json, say
@@ -38,7 +40,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-for part in (run, init, repeat, page, network, cc, study):
+for part in (run, init, repeat, page, network, cc, metric, study, explain, figure):
     app.command(part)
 
 _STDOUT = 1
@@ -215,6 +217,7 @@ def agree(
     /,
     *,
     simulated: Path | None = None,
+    by: str | None = None,
     metric: Annotated[list[str] | None, Parameter(negative="")] = None,
     suspect: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
@@ -228,6 +231,8 @@ def agree(
     simulated
         Results folder whose simulated visits take the place of those of RESULTS: the same pages and
         conditions, simulated again.
+    by
+        Axis, such as congestion: the agreement of each of its values.
     metric
         Metric, or all; may be given again. The main ones when left out.
     suspect
@@ -235,8 +240,11 @@ def agree(
     json
         Print JSON, with every point.
     """
-    from wirepaint.statistics import agreement
+    from wirepaint.statistics import agreement, agreement_by
 
+    if by is not None:
+        agreement_by.command(results, by, metric, simulated=simulated, suspect=suspect, json=json)
+        return
     agreement.command(results, metric, simulated=simulated, suspect=suspect, json=json)
 
 
@@ -276,9 +284,14 @@ def report(
 
 @app.command
 def export(
-    results: Path, /, *, to: Literal["csv", "parquet", "har", "pcapng"], output: Output = None
+    results: Path,
+    /,
+    *,
+    to: Literal["csv", "parquet", "har", "pcapng", "openmetrics"],
+    output: Output = None,
+    table: Annotated[list[str] | None, Parameter(negative="")] = None,
 ) -> None:
-    """Export all traces: one file per table, one HAR per visit, or packets for Wireshark.
+    """Export all traces: one file per table, one HAR per visit, packets for Wireshark, or OpenMetrics.
 
     Parameters
     ----------
@@ -288,11 +301,13 @@ def export(
         Format.
     output
         Folder to write into; export-<format> in the results folder when left out.
+    table
+        Table to write, such as page; may be given again. All when left out.
     """
     from wirepaint import export as exporting
 
     folder = output or results / f"export-{to}"
-    exporting.export(results, to, folder)
+    exporting.export(results, to, folder, table or ())
     print(folder)
 
 

@@ -76,7 +76,7 @@ def run(
     until
         Go on visiting until each primary comparison is decided, or 64 visits are made: --until decided
     trust
-        Compile and run the C files that the evaluation file names, without asking.
+        Run the code that the evaluation file names, C files and files of metrics, without asking.
     dry_run
         Print the scenarios, the number of runs and the expected time, and do nothing.
     quiet
@@ -257,7 +257,7 @@ def _c_files(settings: Sequence[Setting]) -> frozenset[Path]:
 
 
 def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], None]) -> Plan:
-    from wirepaint import rehearsal
+    from wirepaint import metric_commands, rehearsal
     from wirepaint.evaluation import options, plan
     from wirepaint.results import manifest
 
@@ -276,6 +276,7 @@ def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], N
             until=order.until,
             settings=() if order.text else order.settings,
             text=order.text,
+            read_metrics=metric_commands.read,
         )
     except NotTrusted:
         raise
@@ -419,10 +420,10 @@ def _next(order: _Order, results: Results) -> list[str]:
 
 
 def _agreed(file: Path, named: Sequence[Path]) -> bool:
-    """Asks at the terminal whether C files that an evaluation names may be compiled and run."""
+    """Asks at the terminal whether C files and files of metrics that an evaluation names may be run."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    say(f"{file} names C files. They are compiled and run with your rights, and in the kernel as root:")
+    say(f"{file} names code. It runs with your rights; C files also run in the kernel, as root:")
     for path in named:
         say(f"  {cut(str(path))}")
     print("Do you trust them? [y/N] ", end="", file=sys.stderr, flush=True)

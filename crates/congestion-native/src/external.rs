@@ -4,7 +4,7 @@
 //! It includes `cc.h`. Only a C compiler must be installed: the headers are embedded here. The file's name is
 //! the algorithm's name, as in congestion/algorithms.
 
-use crate::{Algorithm, Refusal};
+use crate::{Algorithm, Refusal, floats};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -62,6 +62,11 @@ pub(crate) fn load(path: &Path) -> Result<&'static Algorithm, Refusal> {
     let mut loaded = LOADED.lock().expect("no holder panics");
     if let Some((_, algorithm)) = loaded.get(&key) {
         return Ok(algorithm);
+    }
+    if let Some((line, column, word)) = floats::first(&key.1) {
+        let accepted = "integers, such as hundredths (ss_grow_pct): the kernel has no floating point";
+        let place = format!("{}:{line}:{column}", path.display());
+        return Err(refuse(format!("{place}: error: floating point, {word}; accepted: {accepted}")));
     }
     let folder = Unpacked::new().map_err(refuse)?;
     let library = folder.path.join("library.so");

@@ -14,6 +14,7 @@
 
 pub mod command;
 pub mod external;
+mod floats;
 pub mod groups;
 mod socket;
 

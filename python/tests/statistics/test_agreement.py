@@ -13,7 +13,7 @@ from wirepaint import figures, metrics, report
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
-from wirepaint.statistics import agreement
+from wirepaint.statistics import agreement, agreement_by
 
 
 def visit(backend: str, congestion: str, page: str, value: float | None) -> dict[str, object]:
@@ -44,6 +44,20 @@ def test_errors_are_shares_of_the_testbeds_median():
     assert (row.points, row.left_out, row.rho) == (3, 0, pytest.approx(1.0))
     assert row.median_error == pytest.approx(0.10) and row.bias == pytest.approx(0.10)
     assert row.p90_error == pytest.approx(0.18)
+
+
+def test_by_an_axis_each_level_has_its_own_errors_and_its_differences_from_the_first():
+    first, second = [100.0, 101, 102, 103, 104], [200.0, 201, 202, 203, 204]
+    table = frame(
+        ("testbed", "cubic", "a", first), ("testbed", "mine", "a", second), ("testbed", "fld", "a", second),
+        ("simulator", "cubic", "a", [x * 1.1 for x in first]), ("simulator", "mine", "a", [90.0] * 5),
+    )  # fmt: skip
+    found = agreement_by.by_level(table, "congestion", ["page-load-time"])
+    assert list(found) == ["cubic", "mine"], "fld has no simulated run"
+    (cubic,), (mine,) = found.values()
+    assert (cubic.median_error, cubic.decided) == (pytest.approx(0.1), 0)
+    assert mine.bias == pytest.approx((90 - 202) / 202)
+    assert (mine.decided, mine.same_sign) == (1, 0)
 
 
 def test_a_simulator_that_orders_the_pages_the_other_way_has_a_negative_correlation():

@@ -20,6 +20,7 @@ from wirepaint.evaluation.visits import ENOUGH, Until
 from wirepaint.reading import ShortName, Table, Text, refused, show
 
 MOST_VISITS = 10_000
+MOST_METRIC_FILES = 20
 MOST_PAGES, MOST_USERS, MOST_BACKGROUNDS, MOST_PROXIES = 1_000, 100, 100, 100
 MOST_TOGETHER = 1_000
 """Users of one run."""
@@ -167,6 +168,8 @@ class EvaluationFile(Table):
     """Proxies that scenarios name under ``proxy``."""
     repeats: int | None = Field(None, ge=1, le=MOST_VISITS)
     """Runs of each scenario without user agents; None for as many as ``visits``."""
+    metrics: list[Text] = Field(default_factory=list, max_length=MOST_METRIC_FILES)
+    """Python files with metrics of the user's own, by path; they change no run."""
     duration: Annotated[Time, between("1 ms", "1440 min")] | None = None
     """Longest time of a run without user agents."""
 

@@ -33,7 +33,7 @@ from typing import Any, Literal
 from wirepaint import catalogue, files
 from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import background as backgrounds
-from wirepaint.evaluation import checking, pages, proxies, sysctls
+from wirepaint.evaluation import checking, own_metrics, pages, proxies, sysctls
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
@@ -57,10 +57,11 @@ NOT_CAPTURED = (
     "Simulated runs have no captures. packet_trace = true keeps their packets; "
     "`export --to pcapng` makes files of them."
 )
+TRUSTED_METRICS = "files of metrics that you trust: Python that runs with your rights"
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
 Trust = Callable[[Sequence[Path]], bool]
-"""Whether these C files of an evaluation may be compiled and run."""
+"""Whether these files of an evaluation, in C or Python, may be run."""
 
 
 class Scenario(Levels):
@@ -145,14 +146,16 @@ def plan(
     until: str | None = None,
     settings: Sequence[Setting] = (),
     text: str | None = None,
+    read_metrics: own_metrics.Read | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
     ``backend`` and ``congestion`` (names, or paths of C files relative to the working directory) replace
     the file's; ``until`` (``decided``) adds the table; errors name the options of the command line.
     ``rehearse`` gets every page that a run may load. ``trust`` decides whether C files named in the file are
-    compiled and run; without its consent they are refused (NotTrusted). ``settings`` replace values of the
-    file. ``text`` is the content of a file that is yet to be written to ``path``.
+    compiled and run; without its consent they are refused (NotTrusted). So are its files of metrics, which
+    ``read_metrics`` reads. ``settings`` replace values of the file. ``text`` is the content of a file that is
+    yet to be written to ``path``.
     """
     text = files.text(path, LARGEST_FILE, "a TOML file") if text is None else text
     data = applied(parsed(text, path), settings)
@@ -167,8 +170,8 @@ def plan(
     base, place = path.absolute().parent, str(path)
     file = checking.read(data, base, place, page_resolver is pages.resolve, own_controls=not congestion)
     backends = checking.backends(file.backend)
-    if not congestion:
-        _trusted(file, base, place, trust)
+    of_metrics = own_metrics.paths(file.metrics, base, place)
+    _trusted(file, base, place, trust, of_metrics, c_files=not congestion)
     asked = _questions(file, congestion)
     file, looks = _with_visits(file, asked)
     _check_count(file, backends, congestion, place)
@@ -195,7 +198,8 @@ def plan(
         runs=_runs(file, scenarios, visitors or [Alone(file.repeats or enough(asked))], flows),
         stop=file.stop,
         looks=looks,
-        resolved=_resolved(file, scenarios, visitors, flows, looks),
+        resolved=_resolved(file, scenarios, visitors, flows, looks)
+        | own_metrics.resolve(of_metrics, read_metrics),
         cannot_count={
             visitor.page: why
             for visitor in visitors
@@ -241,18 +245,28 @@ def _fewest_visits(file: EvaluationFile, asked: Sequence[Question]) -> int:
     return min((agent.visits for agent in file.user_agents), default=file.repeats or enough(asked))
 
 
-def _trusted(file: EvaluationFile, base: Path, place: str, trust: Trust | None) -> None:
-    """Raises NotTrusted unless ``trust`` agrees to compile and run the file's own C files."""
-    controls = enumerate(file.scenarios.values("congestion"))
+def _trusted(
+    file: EvaluationFile,
+    base: Path,
+    place: str,
+    trust: Trust | None,
+    of_metrics: Mapping[str, Path],
+    *,
+    c_files: bool,
+) -> None:
+    """Raises NotTrusted unless ``trust`` agrees to run the file's own C files and files of metrics."""
+    controls = enumerate(file.scenarios.values("congestion") if c_files else ())
     named = {
         f"{place}: scenarios.congestion[{i}]": name for i, c in controls if (name := congestions.own_file(c))
     }
-    paths = dict.fromkeys(located(name, base, where) for where, name in named.items())
-    if paths and not (trust and trust(list(paths))):
-        accepted = (
+    paths = {where: located(name, base, where) for where, name in named.items()} | dict(of_metrics)
+    written = [*named.values(), *file.metrics]
+    if paths and not (trust and trust(list(dict.fromkeys(paths.values())))):
+        kinds = [
             "C files that you trust: they are compiled and run with your rights, and in the kernel as root"
-        )
-        raise NotTrusted(next(iter(named)), ", ".join(map(show, dict.fromkeys(named.values()))), accepted)
+        ]
+        kinds = [*(kinds if named else []), *([TRUSTED_METRICS] if of_metrics else [])]
+        raise NotTrusted(next(iter(paths)), ", ".join(map(show, dict.fromkeys(written))), "; ".join(kinds))
 
 
 def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Sequence[str], place: str) -> None:
@@ -514,7 +528,9 @@ def _resolved(
     flows: tuple[PlannedFlow, ...],
     looks: tuple[int, ...],
 ) -> dict[str, Any]:
-    as_written = file.model_dump(exclude={"scenarios", "user_agents", "flows", "background", "proxies"})
+    as_written = file.model_dump(
+        exclude={"scenarios", "user_agents", "flows", "background", "proxies", "metrics"}
+    )
     unique = {scenario.network.name: scenario.network for scenario in scenarios}
     backends = list(dict.fromkeys(scenario.backend for scenario in scenarios))
     if file.until is not None:

@@ -1,9 +1,9 @@
-"""Exports results in formats of other programs: CSV, Parquet, HAR 1.2, pcapng."""
+"""Exports results in formats of other programs: CSV, Parquet, HAR 1.2, pcapng, OpenMetrics."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
-from wirepaint.export import har, packets
+from wirepaint.export import har, openmetrics, packets
 from wirepaint.results import captures, journal, names
 from wirepaint.results.reader import Results
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
@@ -21,7 +21,7 @@ _WHOSE = ("run_key", "user_agent", "page")
 """First columns of every exported table."""
 
 
-def export(results_dir: Path, to: str, out: Path) -> list[Path]:
+def export(results_dir: Path, to: str, out: Path, only: Sequence[str] = ()) -> list[Path]:
     """Writes the results in the format ``to`` into the folder ``out`` and returns the files.
 
     ``csv`` and ``parquet``: one file per table of the trace with all runs that have a result, and
@@ -29,18 +29,27 @@ def export(results_dir: Path, to: str, out: Path) -> list[Path]:
     that ended: the scenario's axes, ``valid``, ``verdict`` and ``reasons``, kind and cause of a failure,
     every metric, and the visit's instants. ``har``: one file per run. ``pcapng``: one file per run, user and
     side, from its captures or, where it has none, from its table ``packet``; runs with neither have no file.
+    ``openmetrics``: one file with the medians of the counted visits. ``only`` are the tables to write, all
+    when empty.
 
     Files of the same name are replaced. Raises UsageError before anything is written if results are missing
     or damaged, or if no run has packets for ``pcapng``.
     """
     if to not in FORMS:
         raise UsageError("--to", repr(to), ", ".join(FORMS))
+    if only and to not in OF_TABLES:
+        raise UsageError(
+            "--table", f"{', '.join(only)} with --to {to}", f"--to {' or --to '.join(OF_TABLES)}"
+        )
+    for name in only:
+        if name not in (known := (*tables(), EXPLAINED)):
+            raise UsageError("--table", repr(name), ", ".join(known))
     results = Results.open(results_dir)
     for key in results.runs("done")["run_key"]:
         results.check(key)
     if out.parent.absolute() == results_dir.absolute():
         names.inside(results_dir, out.name)
-    write = FORMS[to](results)
+    write = FORMS[to](results, only)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -52,15 +61,29 @@ Write = Callable[[Path], list[Path]]
 """Writes the checked results into a folder."""
 
 
-def _csv(results: Results) -> Write:
-    return _tables(results, "csv", lambda frame, path: frame.sink_csv(path))
+def _csv(results: Results, only: Sequence[str]) -> Write:
+    return _tables(results, only, "csv", lambda frame, path: frame.sink_csv(path))
 
 
-def _parquet(results: Results) -> Write:
-    return _tables(results, "parquet", lambda frame, path: frame.sink_parquet(path))
+def _parquet(results: Results, only: Sequence[str]) -> Write:
+    return _tables(results, only, "parquet", lambda frame, path: frame.sink_parquet(path))
 
 
-def _har(results: Results) -> Write:
+def _openmetrics(results: Results, _: Sequence[str]) -> Write:
+    text = openmetrics.text(results)
+
+    def write(out: Path) -> list[Path]:
+        path = out / openmetrics.NAME
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(str(path), str(error.strerror).lower(), "a file that can be written") from None
+        return [path]
+
+    return write
+
+
+def _har(results: Results, _: Sequence[str]) -> Write:
     done = results.runs("done")
     for key, table in product(done["run_key"], har.TABLES):
         results.scan(key, table)
@@ -69,7 +92,7 @@ def _har(results: Results) -> Write:
     ]
 
 
-def _pcapng(results: Results) -> Write:
+def _pcapng(results: Results, _: Sequence[str]) -> Write:
     # Run, user and side, and the capture; None: from the table.
     wanted: list[tuple[str, captures.Name, Path | None]] = []
     for run in results.runs("done").iter_rows(named=True):
@@ -103,19 +126,31 @@ def _pcapng(results: Results) -> Write:
     return write
 
 
-FORMS: dict[str, Callable[[Results], Write]] = {
+OF_TABLES = ("csv", "parquet")
+"""Formats with a file for each table."""
+EXPLAINED = "metrics"
+"""The table that explains the metrics."""
+FORMS: dict[str, Callable[[Results, Sequence[str]], Write]] = {
     "csv": _csv,
     "parquet": _parquet,
     "har": _har,
     "pcapng": _pcapng,
+    "openmetrics": _openmetrics,
 }
 
 
-def _tables(results: Results, suffix: str, sink: Callable[[pl.LazyFrame, Path], object]) -> Write:
-    """All tables, streamed from disk to disk, so that a packet trace need not fit into memory."""
-    frames = {
-        name: pages(results).lazy() if name == "page" else _all_runs(results, name) for name in tables()
-    } | {"metrics": _explained().lazy()}
+def _tables(
+    results: Results, only: Sequence[str], suffix: str, sink: Callable[[pl.LazyFrame, Path], object]
+) -> Write:
+    """The tables, streamed from disk to disk, so that a packet trace need not fit into memory."""
+
+    def frame(name: str) -> pl.LazyFrame:
+        if name == EXPLAINED:
+            metrics.own(results)
+            return _explained().lazy()
+        return pages(results).lazy() if name == "page" else _all_runs(results, name)
+
+    frames = {name: frame(name) for name in only or (*tables(), EXPLAINED)}
 
     def write(out: Path) -> list[Path]:
         for name, frame in frames.items():

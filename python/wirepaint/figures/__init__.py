@@ -13,7 +13,19 @@ Start with :func:`save`.
 """
 
 from wirepaint.figures._evidence import Evidence
-from wirepaint.figures._registry import Drawing, Figure, draw, get, registry, save
+from wirepaint.figures._registry import Drawing, Figure, check_suffix, draw, drawn, get, registry, save
 from wirepaint.figures._style import MOST_SERIES, Style
 
-__all__ = ["MOST_SERIES", "Drawing", "Evidence", "Figure", "Style", "draw", "get", "registry", "save"]
+__all__ = [
+    "MOST_SERIES",
+    "Drawing",
+    "Evidence",
+    "Figure",
+    "Style",
+    "check_suffix",
+    "draw",
+    "drawn",
+    "get",
+    "registry",
+    "save",
+]

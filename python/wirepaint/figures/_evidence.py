@@ -19,11 +19,16 @@ class Evidence:
 
     ``series`` is the level of the compared factor in words (``CUBIC``, ``FLD_TCP``), ``condition`` the levels
     of all other axes that vary, except the page (``lte``, or ``lte / HTTP/2``). Warm-up visits and runs with
-    other verdicts than ``verdicts`` are left out. Tables are computed once.
+    other verdicts than ``verdicts`` are left out, and with ``page`` those of other pages. Tables are computed
+    once.
     """
 
     def __init__(
-        self, results: Results, factor: str | None = None, verdicts: Sequence[str] = ("valid",)
+        self,
+        results: Results,
+        factor: str | None = None,
+        verdicts: Sequence[str] = ("valid",),
+        page: str | None = None,
     ) -> None:
         factors = axes.factors()
         if factor is not None and factor not in factors:
@@ -40,10 +45,15 @@ class Evidence:
         self.condition_axes = conditions or (["network"] if self.factor != "network" else [])
         self.series = [axes.words(self.factor, level) for level in self.levels[self.factor]]
         self.pages = metrics.levels(results, "page")
+        self.page = page
+        if page is not None:
+            if page not in self.pages:
+                raise UsageError("page", repr(page), ", ".join(self.pages))
+            self.pages = [page]
 
     def by(self, factor: str) -> Evidence:
         """The same runs, split by another factor."""
-        other = Evidence(self.results, factor, self.verdicts)
+        other = Evidence(self.results, factor, self.verdicts, self.page)
         other.every_run = self.every_run
         return other
 
@@ -71,7 +81,10 @@ class Evidence:
         """Counted rows with ``series`` and ``condition``."""
         conditions = [self.worded(axis) for axis in self.condition_axes]
         condition = pl.concat_str(conditions, separator=" / ") if conditions else pl.lit("all visits")
-        return frame.filter(~pl.col("warmup")).with_columns(
+        counted = (
+            ~pl.col("warmup") if self.page is None else ~pl.col("warmup") & (pl.col("page") == self.page)
+        )
+        return frame.filter(counted).with_columns(
             self.worded(self.factor).alias("series"), condition.alias("condition")
         )
 

@@ -6,8 +6,10 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
+import runpy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,19 @@ from typing import Any
 import polars as pl
 import vl_convert
 
+from wirepaint import files
 from wirepaint.errors import UsageError, show
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style, finish
-from wirepaint.reading import nearest
+from wirepaint.reading import LARGEST_FILE, nearest
 from wirepaint.results import Results
 
 SUFFIXES = (".svg", ".pdf", ".png", ".csv", ".json")
+MM_PER_POINT = 25.4 / 72
+POINTS_PER_PIXEL = 0.72
+"""On paper: type of 11 pixels is then of 8 points."""
+LAYOUTS = 4
+"""Tries to lay a figure out for a width on paper; what then lacks is scaled."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,28 @@ class Figure:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure: its data, and the validated Vega-Lite specification."""
+    """A drawn figure: its data, and the validated Vega-Lite specification; on paper ``width_mm`` wide."""
 
     figure: Figure
     frame: pl.DataFrame
     spec: dict[str, Any]
+    width_mm: float | None = None
 
     def svg(self) -> str:
-        return vl_convert.vegalite_to_svg(self.spec)
+        svg = vl_convert.vegalite_to_svg(self.spec)
+        return svg if self.width_mm is None else sized(svg, self.width_mm, "mm")
+
+    def _repr_svg_(self) -> str:
+        """For notebooks."""
+        return self.svg()
+
+    def pdf(self) -> bytes:
+        """As vectors with embedded type."""
+        if self.width_mm is None:
+            return vl_convert.vegalite_to_pdf(self.spec)
+        # svg_to_pdf takes a pixel as a point.
+        svg = vl_convert.vegalite_to_svg(self.spec)
+        return vl_convert.svg_to_pdf(sized(svg, self.width_mm / MM_PER_POINT, "px"))
 
     def save(self, path: Path) -> Path:
         """Saves in the format of the suffix: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite)."""
@@ -53,9 +75,10 @@ class Drawing:
             case ".svg":
                 path.write_text(self.svg(), encoding="utf-8")
             case ".pdf":
-                path.write_bytes(vl_convert.vegalite_to_pdf(self.spec))
+                path.write_bytes(self.pdf())
             case ".png":
-                path.write_bytes(png(self.spec))
+                points = None if self.width_mm is None else self.width_mm / MM_PER_POINT
+                path.write_bytes(png(self.spec, points))
             case ".csv":
                 self.frame.drop("label", strict=False).write_csv(path)
             case ".json":
@@ -65,9 +88,29 @@ class Drawing:
         return path
 
 
-def png(spec: dict[str, Any]) -> bytes:
-    """A specification as a picture with a white background, readable on a dark page too."""
-    return vl_convert.vegalite_to_png(spec | {"config": spec["config"] | {"background": "white"}}, scale=2)
+def png(spec: dict[str, Any], points: float | None = None) -> bytes:
+    """A specification as a picture with a white background, readable on a dark page too.
+
+    With ``points``, the width on paper, it has 300 pixels to the inch.
+    """
+    white = spec | {"config": spec["config"] | {"background": "white"}}
+    if points is None:
+        return vl_convert.vegalite_to_png(white, scale=2)
+    return vl_convert.svg_to_png(sized(vl_convert.vegalite_to_svg(white), points, "px"), ppi=300)
+
+
+def sized(svg: str, width: float, unit: str) -> str:
+    """An SVG of Vega's with another width, its height in proportion."""
+    old, high = _size(svg)
+    instead = f'width="{width:.6g}{unit}" height="{width * high / old:.6g}{unit}"'
+    return re.sub(r'width="[\d.]+" height="[\d.]+"', instead, svg, count=1)
+
+
+def _size(svg: str) -> tuple[float, float]:
+    """Width and height of an SVG of Vega's."""
+    found = re.search(r'width="([\d.]+)" height="([\d.]+)"', svg)
+    assert found, "Vega gives each SVG a width and a height"
+    return float(found[1]), float(found[2])
 
 
 @cache
@@ -84,36 +127,97 @@ def registry() -> dict[str, Figure]:
 
 
 def get(name: str) -> Figure:
+    """A figure by its name, or that of a user's own Python file, which is executed."""
+    if name.endswith(".py"):
+        return _of_file(Path(name))
     try:
         return registry()[name.replace("_", "-")]
     except KeyError:
-        raise UsageError("figure", show(name), nearest(name, registry())) from None
+        accepted = f"{nearest(name, registry())}, or a Python file"
+        raise UsageError("figure", show(name), accepted) from None
 
 
-def draw(evidence: Evidence, name: str, **options: Any) -> Drawing | None:
-    """Draws a figure; None if the evidence has nothing to draw."""
+def _of_file(path: Path) -> Figure:
+    """A figure of a user's own, in a file such as those of this folder."""
+    accepted = (
+        "a Python file with TITLE, data(evidence, ...) and chart(frame, style), as docs/guide/report.md says"
+    )
+    files.content(path, LARGEST_FILE, accepted)
+    try:
+        module = runpy.run_path(str(path))
+        parts = module["TITLE"], module["data"], module["chart"]
+    except KeyError as error:
+        raise UsageError(str(path), f"no {error.args[0]}", accepted) from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(str(path), f"{type(error).__name__}: {error}", accepted) from None
+    caption = " ".join((module.get("__doc__") or "").split())
+    title, data, chart = parts
+    return Figure(path.stem.replace("_", "-"), title, caption, module.get("SOURCE", ""), data, chart)
+
+
+def draw(evidence: Evidence, name: str, width_mm: float | None = None, /, **options: Any) -> Drawing | None:
+    """Draws a figure; None if the evidence has nothing to draw.
+
+    With ``width_mm`` it is laid out anew for that width on paper, with type of about 8 points.
+    """
     figure = get(name)
     frame = figure.data(evidence, **options)
     if frame.is_empty():
         return None
     style = Style(evidence.series, evidence.conditions, evidence.pages)
-    return Drawing(figure, frame, finish(figure.chart(frame, style)))
+    if width_mm is None:
+        return Drawing(figure, frame, finish(figure.chart(frame, style)))
+    wanted = width_mm / MM_PER_POINT / POINTS_PER_PIXEL
+    width, spec = wanted, {}
+    for _ in range(LAYOUTS):
+        spec = finish(figure.chart(frame, replace(style, width=round(width))))
+        # Labels and titles stand beside the plots: the plots get what these leave.
+        beyond = _size(vl_convert.vegalite_to_svg(spec))[0] - wanted
+        if abs(beyond) < 1:
+            break
+        width = max(width - beyond, wanted / 4)
+    return Drawing(figure, frame, spec, width_mm)
+
+
+def drawn(
+    results: Results | Evidence,
+    name: str,
+    *,
+    factor: str | None = None,
+    of_page: str | None = None,
+    suspect: bool = False,
+    width_mm: float | None = None,
+    **options: Any,
+) -> Drawing:
+    """Draws a figure of results: of all pages or ``of_page``, ``width_mm`` wide on paper.
+
+    ``options`` are the figure's own, such as ``metric="page-load-time"``; raises UsageError if
+    one is unknown or the results have nothing to draw.
+    """
+    accepted = list(inspect.signature(get(name).data).parameters)[1:]
+    for option in options:
+        if option not in accepted:
+            raise UsageError(f"figure {name}", f"option {option!r}", ", ".join(accepted) or "no option")
+    if not isinstance(results, Evidence):
+        verdicts = ("valid", "suspect") if suspect else ("valid",)
+        results = Evidence(results, factor, verdicts, of_page)
+    drawing = draw(results, name, width_mm, **options)
+    if drawing is None:
+        raise UsageError(f"figure {name}", "no value in the counted runs", "results that hold such values")
+    return drawing
 
 
 def save(results: Results | Evidence, name: str, path: Path, **options: Any) -> Path:
     """Saves a figure in the format of the suffix: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite).
 
-    ``options`` are the figure's own, such as ``metric="page-load-time"``; raises UsageError if
-    the suffix or an option is unknown or the results have nothing to draw.
+    ``options`` are those of :func:`drawn`; raises UsageError as it does, and for an unknown suffix.
     """
     path = Path(path)
+    check_suffix(path)
+    return drawn(results, name, **options).save(path)
+
+
+def check_suffix(path: Path) -> None:
+    """Raises UsageError for a file whose suffix names no format."""
     if path.suffix not in SUFFIXES:
         raise UsageError(str(path), f"suffix {path.suffix!r}", ", ".join(SUFFIXES))
-    accepted = list(inspect.signature(get(name).data).parameters)[1:]
-    for option in options:
-        if option not in accepted:
-            raise UsageError(f"figure {name}", f"option {option!r}", ", ".join(accepted) or "no option")
-    drawing = draw(results if isinstance(results, Evidence) else Evidence(results), name, **options)
-    if drawing is None:
-        raise UsageError(f"figure {name}", "no value in the counted runs", "results that hold such values")
-    return drawing.save(path)

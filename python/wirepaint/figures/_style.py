@@ -29,6 +29,8 @@ class Style:
     series: Sequence[str]
     conditions: Sequence[str]
     pages: Sequence[str]
+    width: int = 1010
+    """Width of a row of plots in pixels."""
 
     def colour(self, legend: bool = True) -> alt.Color:
         return alt.Color("series:N", scale=self._scale(SERIES), legend=self._legend(legend), title=None)

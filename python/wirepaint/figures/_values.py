@@ -12,10 +12,8 @@ import polars as pl
 from wirepaint.figures._style import Style
 from wirepaint.metrics import Metric
 
-WIDTH = 1010
-"""Width of a row of plots in pixels."""
-MOST_COLUMNS = 4
-"""Conditions side by side."""
+MOST_COLUMNS, LEAST_WIDTH = 4, 240
+"""Conditions side by side, and the pixels that each needs."""
 MOST_PAGES = 8
 """With more pages, a page has no plot of its own."""
 SHOWN = {"ms": (1000.0, "s"), "bytes": (1000.0, "kB"), "1": (1.0, ""), "": (1.0, "")}
@@ -48,18 +46,19 @@ def cumulated(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return pl.concat([start.select(ranked.columns), ranked]).sort(*by, "share", maintain_order=True)
 
 
-def width_of(frame: pl.DataFrame) -> int:
+def width_of(frame: pl.DataFrame, style: Style) -> int:
     """Width of one plot when a row holds a plot per page."""
     columns = frame["page"].n_unique()
-    return max(120, (WIDTH - 26 * columns) // columns)
+    return max(120, (style.width - 26 * columns) // columns)
 
 
 def by_condition(plot: Any, frame: pl.DataFrame, style: Style, height: int | alt.Step) -> Any:
-    """One plot per condition, side by side; more than ``MOST_COLUMNS`` go into rows of equal length."""
+    """One plot per condition, side by side; those for which there is no room go into rows of equal length."""
     count = frame["condition"].n_unique()
-    columns = math.ceil(count / math.ceil(count / MOST_COLUMNS))
+    most = min(MOST_COLUMNS, max(style.width // LEAST_WIDTH, 1))
+    columns = math.ceil(count / math.ceil(count / most))
     conditions = alt.Facet("condition:N", title=None, sort=list(style.conditions))
-    return plot.properties(width=WIDTH // columns - 40, height=height).facet(
+    return plot.properties(width=max(style.width // columns - 40, 60), height=height).facet(
         conditions, columns=columns, spacing=26
     )
 

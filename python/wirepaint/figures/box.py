@@ -27,7 +27,7 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
         return _pages_as_rows(frame, style)
     boxes = _boxes(frame, style, alt.Y("series:N", sort=list(style.series), title=None, axis=None))
     return (
-        boxes.properties(width=width_of(frame), height=alt.Step(26))
+        boxes.properties(width=width_of(frame, style), height=alt.Step(26))
         .facet(row=style.rows(), column=style.page_columns(), spacing={"row": 18, "column": 22})
         .resolve_scale(x="independent")
     )

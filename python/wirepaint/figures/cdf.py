@@ -33,7 +33,7 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
         alt.Chart(frame)
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
-        .properties(width=width_of(frame), height=96)
+        .properties(width=width_of(frame, style), height=96)
         .facet(row=style.rows(), column=style.page_columns(), spacing={"row": 18, "column": 22})
         .resolve_scale(x="independent")
     )

@@ -12,7 +12,7 @@ from wirepaint import metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import WIDTH, by_condition, cumulated, in_shown_unit, shares_by_value
+from wirepaint.figures._values import by_condition, cumulated, in_shown_unit, shares_by_value
 
 TITLE = "Duration of connections"
 SOURCE = "FLD section 4, Figures 9 and 10"
@@ -40,6 +40,6 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
         title = alt.Title(kinds[0], anchor="start", fontSize=12)
         plots = by_condition(plot, frame, style, height=120).properties(title=title)
     else:
-        sized = plot.properties(width=(WIDTH - 90) // len(kinds) - 40, height=120)
+        sized = plot.properties(width=max((style.width - 90) // len(kinds) - 40, 60), height=120)
         plots = sized.facet(row=style.rows(), column=alt.Column("kind:N", title=None), spacing=24)
     return plots.resolve_scale(x="independent")

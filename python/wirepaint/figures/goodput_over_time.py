@@ -3,6 +3,7 @@ scenario; where they have code points, also by those."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -80,4 +81,4 @@ def chart(frame: pl.DataFrame, style: Style) -> Any:
         )
     )
     conditions = frame["condition"].unique(maintain_order=True).to_list()
-    return by_condition(area, frame, Style(style.series, conditions, style.pages), height=170)
+    return by_condition(area, frame, replace(style, conditions=conditions), height=170)

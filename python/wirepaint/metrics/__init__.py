@@ -9,12 +9,17 @@ machinery:
 ``_computing``  the metrics of many runs as rows
 ``_kept``       computed once for each run, and kept in the results folder
 ``_facts``      what is kept of each run beside metrics
+``_own``        metrics of a user's own, in a file that an evaluation names
+``_explain``    the rows of a trace behind one number
 ``_table``      one row per run of a whole evaluation; distributions over all of its runs
 ``_page``, ``_visits``, ``_receiving``, ``_bottleneck``   readings that several metrics share
+
+A file of one's own imports what it needs from here.
 
 Start with :func:`table`. If a trace does not determine a metric, it is null with a reason, never a guess.
 """
 
+from wirepaint.metrics._explain import Explanation, Used, explain
 from wirepaint.metrics._facts import facts
 from wirepaint.metrics._flow import group
 from wirepaint.metrics._kept import Keeper
@@ -29,32 +34,45 @@ from wirepaint.metrics._metric import (
     metric,
     of_visit,
 )
-from wirepaint.metrics._registry import compute, get, measure, registry
-from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, table
+from wirepaint.metrics._own import read, trust
+from wirepaint.metrics._page import known, since_navigation, used_connections, visit
+from wirepaint.metrics._registry import compute, enrol, get, measure, registry
+from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, own, table
 from wirepaint.metrics._visits import hosts
 
 __all__ = [
     "AXES",
     "OF_VISITS",
+    "Explanation",
     "Frame",
     "Keeper",
     "Metric",
     "Missing",
     "Reading",
     "Trace",
+    "Used",
     "all_flows",
     "apart",
     "compute",
     "distribution",
+    "enrol",
+    "explain",
     "facts",
     "get",
     "group",
     "group_of",
     "hosts",
+    "known",
     "levels",
     "measure",
     "metric",
     "of_visit",
+    "own",
+    "read",
     "registry",
+    "since_navigation",
     "table",
+    "trust",
+    "used_connections",
+    "visit",
 ]

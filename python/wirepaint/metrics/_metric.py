@@ -113,6 +113,10 @@ class Metric:
     over: Over
     function: Callable[[Trace], float | str]
     by_item: Callable[[Trace], Frame] | None = None
+    file: str | None = None
+    """Name of the user's file that declares it; None for a metric of wirepaint."""
+    sha256: str | None = None
+    """Of that file's text; where it is not trusted, with a word that says so: its nulls are no values."""
 
     @property
     def column(self) -> str:
@@ -145,8 +149,8 @@ def metric(
     *,
     title: str,
     unit: str,
-    source: str,
     needs: tuple[str, ...],
+    source: str = "",
     better: Better | None = None,
     label: bool = False,
     over: Over = "visit",
@@ -155,9 +159,9 @@ def metric(
 
     ``unit`` is "1" for a bare number and "" for a label; ``better`` is the direction that users
     prefer, None if there is none; ``source`` is the paper and section, or the standard,
-    that defines the metric; ``needs`` are the tables it reads; ``over`` is what it is a number of: one
-    visit, a run with all that is in it, or equal flows. The function has the name of the file; its
-    docstring is the summary.
+    that defines the metric, and may be left out in a file of one's own; ``needs`` are the tables it
+    reads; ``over`` is what it is a number of: one visit, a run with all that is in it, or equal flows.
+    The function has the name of the file; its docstring is the summary.
     """
 
     def declare(function: Callable[[Trace], float | str]) -> Metric:

@@ -1,21 +1,67 @@
-"""The folder is the registry: every file here that does not begin with ``_`` is a metric."""
+"""The folder is the registry: every file here that does not begin with ``_`` is a metric.
+
+Results may bring metrics of their own beside these (``_own``)."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from wirepaint.errors import UsageError, show
+from wirepaint.metrics import _own
 from wirepaint.metrics._metric import Metric, Reading, Trace, of_flows, of_visit
 from wirepaint.reading import nearest
+from wirepaint.results import journal
+from wirepaint.results.trace import polars_schema
+
+_OF_RUNS = (
+    "run_key",
+    *journal.AXES,
+    "visit",
+    "warmup",
+    "state",
+    "verdict",
+    "reasons",
+    "cause",
+    "kind",
+    "valid",
+)
+_TAKEN = frozenset((*_OF_RUNS, "of_flows", "missing", *polars_schema("page")))
+"""Columns beside those of the metrics, in the table of all runs and in exports."""
+
+_of_users: dict[str, Metric] = {}
+"""Metrics of users' own that this process has met, by name."""
+
+
+def registry() -> dict[str, Metric]:
+    """All metrics by name: those of wirepaint in order of name, then users' own."""
+    return shipped() | _of_users
+
+
+def enrol(files: Sequence[Mapping[str, Any]], place: str) -> list[str]:
+    """Adds the metrics of files as a manifest keeps them (``_own.read``); returns their names.
+
+    A metric replaces one of the same name that another evaluation brought. Raises UsageError at ``place``
+    for a name that is taken within these files or by wirepaint.
+    """
+    found: dict[str, Metric] = {}
+    for entry in files:
+        for metric in _own.of(entry, place):
+            if metric.name in found or metric.name in shipped() or metric.column in _TAKEN:
+                accepted = "a name that no other metric and no column of the table has"
+                raise UsageError(place, f"a metric {metric.name} in {entry['file']}", accepted)
+            found[metric.name] = metric
+    _of_users.update(found)
+    return list(found)
 
 
 @cache
-def registry() -> dict[str, Metric]:
-    """All metrics by name, in order of name."""
+def shipped() -> dict[str, Metric]:
+    """The metrics of wirepaint by name, in order of name."""
     files = sorted(file.name for file in pkgutil.iter_modules([str(Path(__file__).parent)]))
     return {
         metric.name: metric

@@ -13,13 +13,19 @@ import polars as pl
 from wirepaint.metrics import _flow, _items, _kept
 from wirepaint.metrics._computing import why
 from wirepaint.metrics._metric import Frame, Metric
-from wirepaint.metrics._registry import get, registry
-from wirepaint.results import Results, journal
+from wirepaint.metrics._registry import enrol, get, shipped
+from wirepaint.results import Results, journal, manifest
 
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
 """Columns with the conditions of a run; runs with equal conditions are repetitions."""
 
 IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict", "reasons", "cause")
+
+
+def own(results: Results) -> list[str]:
+    """Makes the metrics of the evaluation's own files known to :func:`get`; returns their names."""
+    place = str(results.folder / manifest.NAME)
+    return enrol(results.manifest["evaluation"].get("metrics", ()), f"{place}: metrics")
 
 
 def table(
@@ -39,7 +45,8 @@ def table(
 
     Metrics are computed once (:mod:`wirepaint.metrics._kept`).
     """
-    asked = [get(name) for name in dict.fromkeys(registry() if metrics is None else metrics)]
+    every = [*shipped(), *own(results)]
+    asked = [get(name) for name in dict.fromkeys(every if metrics is None else metrics)]
     runs = _ended(results, verdicts).with_row_index("place")
     done = runs.filter(pl.col("state") == "done")["run_key"]
     rows = _kept.read(results, done, asked, reasons=metrics is None).with_row_index("row")
@@ -102,6 +109,7 @@ def distribution(name: str, results: Results, verdicts: Sequence[str] | None = (
     The first columns identify the run, with the visit's user agent and page, then come the metric's own and
     ``value``. A visit whose trace lacks the values has no row. Empty for a metric without a distribution.
     """
+    own(results)
     metric = get(name)
     if metric.by_item is None:
         return pl.DataFrame()
@@ -110,8 +118,8 @@ def distribution(name: str, results: Results, verdicts: Sequence[str] | None = (
     named = runs.join(items, on="run_key", maintain_order="left_right").with_columns(
         user_agent=pl.coalesce("user", "user_agent"), page=pl.coalesce("visited", "page")
     )
-    own = [column for column in items.columns if column not in _items.WHOSE]
-    return named.select(*runs.columns, *own) if named.height else pl.DataFrame()
+    of_metric = [column for column in items.columns if column not in _items.WHOSE]
+    return named.select(*runs.columns, *of_metric) if named.height else pl.DataFrame()
 
 
 def levels(results: Results, axis: str) -> list[str]:

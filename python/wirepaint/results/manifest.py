@@ -78,12 +78,34 @@ class _Network(_Read):
     up: _Direction
 
 
+class _Metric(_Read):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["lower", "higher"] | None
+    source: str
+    needs: list[str]
+    summary: str
+    label: bool
+    over: Literal["visit", "run", "flow"]
+
+
+class _MetricFile(_Read):
+    file: str
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    text: str
+    declares: list[_Metric]
+
+
 class _Evaluation(_Read):
     timeout: int = Field(gt=0)
     networks: dict[str, _Network]
     scenarios: dict[str, _Scenario] = Field(min_length=1)
     user_agents: list[_Agent]
     flows: list[_Flow]
+    metrics: list[_MetricFile] = Field(default_factory=list)
 
 
 class _Session(_Read):

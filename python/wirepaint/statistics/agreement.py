@@ -180,7 +180,7 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
         if points.is_empty():
             continue
         errors = points["error"].drop_nulls().to_numpy()
-        decided = _directions(frame, name)
+        decided = directions(frame, name)
         found.append(
             Agreement(
                 metric=name,
@@ -210,14 +210,15 @@ def _rho(points: pl.DataFrame) -> float | None:
     return None if math.isnan(rho) else rho
 
 
-def _directions(frame: pl.DataFrame, metric: str) -> list[tuple[bool, bool]]:
+def directions(frame: pl.DataFrame, metric: str, of: Sequence[str] | None = None) -> list[tuple[bool, bool]]:
     """For each difference that the testbed decided: does the simulator's have its sign, is it large.
 
-    Levels without runs on one back end are left out, so that both compare with the same baseline.
+    ``of`` are the compared axes; all but those of the path when left out. Levels without runs on one back
+    end are left out, so that both compare with the same baseline.
     """
     same = []
     sides = [frame.filter(~pl.col("warmup") & (pl.col("backend") == each)) for each in (REAL, SIMULATED)]
-    for factor in (name for name, axis in axes().items() if not axis.of_path):
+    for factor in of or [name for name, axis in axes().items() if not axis.of_path]:
         levels = set.intersection(*(set(side[factor].drop_nulls()) for side in sides))
         if len(levels) < 2:
             continue

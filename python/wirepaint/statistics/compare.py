@@ -262,10 +262,11 @@ OF_LINK = ("jain-index", "link-utilisation", "queueing-delay-p50", "drop-rate")
 
 
 def headline(results: Results) -> tuple[str, ...]:
-    """The metrics that are compared by default: of what the evaluation has, visits, flows or both."""
+    """The metrics that are compared by default: of the visits, flows or both, and the evaluation's own."""
     evaluation = results.manifest["evaluation"]
     of_flows = OF_FLOWS if measured.all_flows(results) else ()
-    return (*HEADLINE, *of_flows) if evaluation["user_agents"] else (*of_flows, *OF_LINK)
+    usual = (*HEADLINE, *of_flows) if evaluation["user_agents"] else (*of_flows, *OF_LINK)
+    return (*usual, *(name for name in measured.own(results) if not measured.get(name).label))
 
 
 def looks(results: Results) -> int:
@@ -297,6 +298,7 @@ def compare_results(
     The default baseline is the first level in the evaluation file. ``metrics`` are names,
     ``["all"]`` for all numeric metrics, None for the primary ones and :func:`headline`.
     """
+    measured.own(results)
     first = primary(results)
     if metrics and "all" in metrics:
         metrics = [name for name, metric in measured.registry().items() if not metric.label]

@@ -1,0 +1,210 @@
+"""The commands ``explain`` and ``figure``."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from wirepaint.columns import aligned
+from wirepaint.errors import UsageError, show
+from wirepaint.printing import Json, print_json
+from wirepaint.reading import hint
+
+if TYPE_CHECKING:
+    from wirepaint.metrics import Explanation, Used
+    from wirepaint.results import Results
+
+MOST_ROWS = 20
+MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
+LEAST_MM, MOST_MM = 30, 1000
+NAMES = ("url", "connection", "flow", "user_agent", "host", "time")
+"""Columns that tell a reader which row it is."""
+
+
+def explain(
+    results: Path,
+    metric: str,
+    run: str,
+    /,
+    *,
+    visit: int = 0,
+    flows: str | None = None,
+    all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Print the rows of the trace from which a number was computed, or why a run does not count.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    metric
+        Name of the metric; verdict for the reasons of the run's verdict.
+    run
+        Key of the run, as `wirepaint export` and the folder runs/ have it.
+    visit
+        Visit of a run with several, counted from 0.
+    flows
+        Name of the flows, for a metric of flows.
+    all_rows
+        Print all rows that count, not only the first 20 of each table.
+    json
+        Print JSON, with all rows and columns.
+    """
+    from wirepaint import metrics
+    from wirepaint.results import Results
+
+    opened = Results.open(results)
+    if metric == "verdict":
+        _explain_verdict(opened, run, json)
+        return
+    found = metrics.explain(opened, metric, run, visit, flows)
+    if json:
+        print_json(_as_dict(found))
+        return
+    whose = f", flows {found.flows}" if found.flows else f", visit {found.visit}" if found.visit else ""
+    print(f"{found.metric.name} of {found.run}{whose}: {_value(found)}")
+    print(found.metric.summary)
+    if found.metric.source:
+        print(f"Source: {found.metric.source}")
+    for used in found.used:
+        print(f"\n{_said(used)}")
+        shown = used.counted if all_rows else used.counted.head(MOST_ROWS)
+        names = [name for name in NAMES if name in shown.columns and name not in used.columns]
+        columns = ["row", *names[:1], *used.columns]
+        rows = [list(map(_text, row)) for row in shown.select(columns).iter_rows()]
+        for line in aligned([columns, *rows]) if rows else ():
+            print(f"  {line}")
+        if used.counted.height > shown.height:
+            print(f"  and {used.counted.height - shown.height} more (--all)")
+
+
+def _explain_verdict(results: Results, run: str, json: bool) -> None:
+    """Prints the verdict of a run, or its cause if it has none, with the reasons in words."""
+    from wirepaint.report.words import CHECKS
+
+    rows = {row["run_key"]: row for row in results.runs().iter_rows(named=True)}
+    if (row := rows.get(run)) is None:
+        raise UsageError(str(results.folder), f"no run {run}", f"a run key{hint(run, rows)}")
+    said = {key: row[key] for key in ("run_key", "state", "verdict", "cause", "attempts")}
+    said["reasons"] = jsonlib.loads(row["reasons"])
+    if json:
+        print_json(said)
+        return
+    ended = row["verdict"] or ": ".join(filter(None, (row["state"], row["cause"])))
+    attempts = f" after {row['attempts']} attempts" if row["attempts"] > 1 else ""
+    print(f"verdict of {run}: {ended}{attempts}")
+    for reason in said["reasons"]:
+        severity, check = reason.get("severity", "invalid"), reason["check"]
+        print(f"\n{severity}: {CHECKS.get(check, check)}")
+        print(f"  {check}: found {reason['found']}, expected {reason['expected']}")
+
+
+def figure(
+    name: str,
+    results: Path,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    metric: str | None = None,
+    page: str | None = None,
+    host: str | None = None,
+    factor: str | None = None,
+    width: str | None = None,
+    suspect: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Draw one figure, for a paper or slides: vectors as PDF or SVG, with its data as CSV.
+
+    Parameters
+    ----------
+    name
+        Name of the figure (docs/guide/report.md), or the path of a Python file with one of your own.
+    results
+        Results folder.
+    output
+        File to write; its suffix says how: .pdf, .svg, .png, .csv (the data) or .json (Vega-Lite).
+    metric
+        Metric to draw, for the figures that draw any.
+    page
+        Page to draw; all when left out.
+    host
+        Host whose connections are drawn, for the figure cwnd.
+    factor
+        Axis whose values are told apart; the first that has several when left out.
+    width
+        Width on paper, such as 85mm, 3.3in or 240pt.
+    suspect
+        Count runs with the verdict suspect as well.
+    """
+    from wirepaint import figures
+    from wirepaint.results import Results
+
+    figures.check_suffix(output)
+    options = {"metric": metric, "host": host}
+    drawing = figures.drawn(
+        Results.open(results),
+        name,
+        factor=factor,
+        of_page=page,
+        suspect=suspect,
+        width_mm=None if width is None else _mm(width),
+        **{key: value for key, value in options.items() if value is not None},
+    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    print(drawing.save(output))
+
+
+def _mm(width: str) -> float:
+    """A width on paper in millimetres; raises UsageError."""
+    found = re.fullmatch(r"(\d{1,4}(?:\.\d{1,4})?) ?(mm|cm|in|pt)", width)
+    millimetres = float(found[1]) * MM[found[2]] if found else 0
+    if not LEAST_MM <= millimetres <= MOST_MM:
+        raise UsageError("--width", show(width), f"{LEAST_MM}mm to {MOST_MM}mm, also in cm, in or pt")
+    return millimetres
+
+
+def _value(found: Explanation) -> str:
+    value = found.reading.value
+    if value is None:
+        return f"none, because {found.reading.reason}"
+    unit = found.metric.unit.removeprefix("1")
+    return f"{value:,.6g} {unit}".rstrip() if isinstance(value, float | int) else value
+
+
+def _said(used: Used) -> str:
+    rows = f"{used.rows} row" if used.rows == 1 else f"{used.rows} rows"
+    untried = f", {used.untried} not looked at" if used.untried else ""
+    return f"Table {used.table}: {used.counted.height} of {rows} count{untried}."
+
+
+def _text(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:29]}…{text[-30:]}"
+
+
+def _as_dict(found: Explanation) -> dict[str, Any]:
+    return {
+        "metric": found.metric.name,
+        "run": found.run,
+        "visit": found.visit,
+        "flows": found.flows,
+        "value": found.reading.value,
+        "reason": found.reading.reason,
+        "unit": found.metric.unit,
+        "definition": found.metric.summary,
+        "source": found.metric.source,
+        "tables": [
+            {
+                "table": used.table,
+                "rows": used.rows,
+                "columns": used.columns,
+                "not_looked_at": used.untried,
+                "counted": used.counted.to_dicts(),
+            }
+            for used in found.used
+        ],
+    }
