@@ -165,8 +165,9 @@ class Results:
     def digests(self, run_key: str) -> dict[str, str]:
         """Digests of all files of a done run by their relative paths, as they were when it ended."""
         found = self._by_key[run_key]["files"] or {}
+        place = f"{self.folder}/runs/{run_key}"
         for name in found:
-            names.file(name, str(self.folder / "runs" / run_key))
+            names.file(name, place)
         return found
 
     def file(self, run_key: str, name: str) -> Path | None:

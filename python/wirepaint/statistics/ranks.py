@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -149,7 +150,7 @@ def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _
         return _Normal(unit * mean, unit * math.sqrt(variance))
     pmf = np.ones(1)
     for weight, doubled, (baseline, _) in zip(weights, ranks, strata, strict=True):
-        own = _rank_sum_null(doubled, baseline.size)[:: 1 if tied else 2]
+        own = _rank_sum_null(tuple(doubled.tolist()), baseline.size)[:: 1 if tied else 2]
         spread = np.zeros(weight * (own.size - 1) + 1)
         spread[::weight] = own
         pmf = np.convolve(pmf, spread)
@@ -162,16 +163,20 @@ def _doubled_ranks(stratum: Stratum, tied: bool) -> np.ndarray:
     return np.rint(2 * ranks).astype(int)
 
 
-def _rank_sum_null(doubled: np.ndarray, chosen: int) -> np.ndarray:
-    """Distribution of twice the Mann-Whitney count when ``chosen`` of the doubled ranks are drawn."""
+@lru_cache(maxsize=256)
+def _rank_sum_null(doubled: tuple[int, ...], chosen: int) -> np.ndarray:
+    """Distribution of twice the Mann-Whitney count when ``chosen`` of the doubled ranks are drawn.
+
+    Pages with equally many visits and no ties share one.
+    """
     # The table grows with the drawn side, so draw the smaller one; the counts add up to all pairs.
-    if 2 * chosen > doubled.size:
-        return _rank_sum_null(doubled, doubled.size - chosen)[::-1]
-    ways = np.zeros((chosen + 1, int(doubled.sum()) + 1))
+    if 2 * chosen > len(doubled):
+        return _rank_sum_null(doubled, len(doubled) - chosen)[::-1]
+    ways = np.zeros((chosen + 1, sum(doubled) + 1))
     ways[0, 0] = 1
     for rank in doubled:
         ways[1:, rank:] += ways[:-1, :-rank]
-    pairs = chosen * (doubled.size - chosen)
+    pairs = chosen * (len(doubled) - chosen)
     least = chosen * (chosen + 1)
     pmf = ways[chosen, least : least + 2 * pairs + 1]
     return pmf / pmf.sum()
