@@ -149,6 +149,11 @@ def stretch(shown: Shown) -> tuple[float, float]:
     return tuple(shown.page.evaluate("[board.timeline.from, board.timeline.until]"))
 
 
+def next_frame(shown: Shown) -> None:
+    """Waits until what the pointer did has been handled and drawn."""
+    shown.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def test_wheel_and_fingers_zoom_at_their_place(browser: Any, page: Path) -> None:
     shown = Shown(browser, page, has_touch=True)
     box = shown.pane(0).locator(".window").bounding_box()
@@ -161,7 +166,8 @@ def test_wheel_and_fingers_zoom_at_their_place(browser: Any, page: Path) -> None
     shown.page.keyboard.down("Control")
     shown.page.mouse.wheel(0, -120)
     shown.page.keyboard.up("Control")
-    shown.page.wait_for_function(f"board.timeline.until < {whole[1]}")
+    next_frame(shown)
+    assert stretch(shown)[1] < whole[1]
     assert shown.page.evaluate(time) == pytest.approx(at, abs=0.5)
     narrow = stretch(shown)
     touch = shown.page.context.new_cdp_session(shown.page)
@@ -170,9 +176,8 @@ def test_wheel_and_fingers_zoom_at_their_place(browser: Any, page: Path) -> None
         places = [{"x": a, "y": b, "id": n} for n, (a, b) in enumerate(points)]
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    shown.page.wait_for_function(
-        f"board.timeline.until - board.timeline.from < {narrow[1] - narrow[0]} * 0.6"
-    )
+    next_frame(shown)
+    assert stretch(shown)[1] - stretch(shown)[0] < (narrow[1] - narrow[0]) * 0.6
     assert shown.complaints == []
 
 
@@ -218,7 +223,7 @@ def test_the_film_shows_the_frame_of_the_time_and_its_progress(shown: Shown, res
     shown.page.keyboard.press("ArrowRight")
     assert slider.input_value() == "100"
     shown.page.keyboard.press(" ")
-    shown.page.wait_for_function("!film.playing")  # it plays to its end
+    shown.page.locator('#film-board [data-part="play"]', has_text="Play").wait_for()  # it plays to its end
     assert slider.input_value() == slider.get_attribute("max")
     assert shown.page.locator('#film-board [data-part="play"]').text_content() == "Play"
     assert shown.page.locator("#film-board .film-line").count() == 2
