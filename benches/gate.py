@@ -41,7 +41,7 @@ def run(folder: Path, page: Path, seed: int, visits: int) -> Path:
     results = folder / f"{page.name}-{seed}-{visits}"
     file = folder / f"{results.name}.toml"
     file.write_text(EVALUATION.format(seed=seed, page=page / "page", visits=visits))
-    with contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         code = invoke(["run", str(file), "-o", str(results), "--no-rehearse"])
     if code:
         sys.exit(f"{file}: exit code {code}")
