@@ -60,7 +60,7 @@ def page(folder: Path, name: str, extra_ms: float) -> Path:
     """The shipped page with a first answer that comes later, as a page folder of the same name."""
     made = folder / name / "page"
     made.mkdir(parents=True)
-    content = json.loads((catalogue.find("page", PAGE, Path()) / "page.json").read_text())
+    content = json.loads((catalogue.ROOT / "pages" / PAGE / "page.json").read_text())
     content["resources"][0]["think_ms"] = content["resources"][0].get("think_ms", 0.0) + extra_ms
     (made / "page.json").write_text(json.dumps(content))
     return made.parent
