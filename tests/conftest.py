@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+
+from wirepaint.metrics import enrol
 
 pytest_plugins = ["disturbed"]
 NEEDS_THE_TESTBED = {"root", "root_of_module", "cells"}
@@ -19,6 +22,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = getattr(item, "fixturenames", ())
         if NEEDS_THE_TESTBED.intersection(fixtures) and item.path.name not in ROOT_ALONE:
             item.add_marker("testbed")
+
+
+@pytest.fixture(autouse=True)
+def no_metrics_of_others() -> Iterator[None]:
+    """Forgets the metrics of one's own that the test has read."""
+    yield
+    enrol([], "")
 
 
 @pytest.fixture

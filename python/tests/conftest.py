@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from simulated_runs import OWN_METRIC, SIMULATED
 from wirepaint.cli import invoke
 from wirepaint.evaluation import congestion, plan
 from wirepaint.evaluation.pages import PageRef
+from wirepaint.metrics import enrol
 from wirepaint.results import journal
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store
@@ -186,6 +187,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-traces", action="store_true", help="take the simulator's present traces as the right ones"
     )
+
+
+@pytest.fixture(autouse=True)
+def no_metrics_of_others() -> Iterator[None]:
+    """Forgets the metrics of one's own that the test has read."""
+    yield
+    enrol([], "")
 
 
 @pytest.fixture(scope="session")

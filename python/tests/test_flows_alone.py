@@ -82,7 +82,7 @@ def test_the_figure_adds_up_to_the_link(results: Path) -> None:
     drawing = figures.draw(figures.Evidence(Results.open(results)), "goodput-over-time")
     assert drawing is not None
     frame = drawing.frame
-    assert set(frame["series"]) == {"cubic", "fld"} and set(frame["flow"]) == {"downloads", "call"}
+    assert set(frame["series"]) == {"CUBIC", "FLD_TCP"} and set(frame["flow"]) == {"downloads", "call"}
     full = frame.filter(pl.col("time").is_between(3, 5)).group_by("series", "time").agg(pl.col("value").sum())
     assert full["value"].to_list() == pytest.approx([25 * 1448 / 1514] * 6, rel=0.05)
 

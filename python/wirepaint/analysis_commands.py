@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError, show
 from wirepaint.printing import Json, print_json
-from wirepaint.reading import hint
 
 if TYPE_CHECKING:
     from wirepaint.metrics import Explanation, Used
@@ -85,6 +84,7 @@ def explain(
 
 def _explain_verdict(results: Results, run: str, json: bool) -> None:
     """Prints the verdict of a run, or its cause if it has none, with the reasons in words."""
+    from wirepaint.reading import hint
     from wirepaint.report.words import CHECKS
 
     rows = {row["run_key"]: row for row in results.runs().iter_rows(named=True)}

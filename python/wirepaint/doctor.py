@@ -32,7 +32,14 @@ Backend = Literal["testbed", "simulator"]
 
 WITHOUT_ROOT = (
     "run --backend simulator",
+    "init",
     "agree",
+    "check",
+    "explain",
+    "figure",
+    "metric list",
+    "metric show",
+    "metric trust",
     "page import",
     "page record",
     "page rehearse",

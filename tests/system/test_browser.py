@@ -167,7 +167,8 @@ def test_frames_and_cpu_time_of_a_visit_are_kept() -> None:
         seen = load(server)
     times = [frame.time for frame in seen.frames]
     assert times == sorted(times)
-    assert times[0] == seen.navigation_start, "the blank screen before the navigation"
+    # The blank screen before the navigation; where the browser was late to show it, the first one after.
+    assert seen.navigation_start <= times[0] < (seen.first_paint or 0)
     assert times[-1] <= seen.ended
     assert (seen.frames[0].progress, seen.frames[-1].progress) == (0.0, 1.0)
     assert seen.frames[1].time >= (seen.first_paint or 0) - 20_000_000

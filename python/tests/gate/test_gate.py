@@ -107,7 +107,7 @@ def test_a_relative_rule_needs_a_base(made):
             '[[rules]]\nmetric = "page-load-time"\n',
             "found none; accepted: one of at_most, at_least, worse_by",
         ),
-        ('[[rules]]\nmetric = "plt"\nat_most = 1\n', "metric: found 'plt'"),
+        ('[[rules]]\nmetric = "plt"\nat_most = 1\n', 'metric: found "plt"'),
         ("rules = []\n", "rules: "),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_missing_number_is_explained_by_its_reason(
 @pytest.mark.parametrize(
     ("name", "run", "visit", "words"),
     [
-        ("page-load-tim", RUN, 0, "metric: found 'page-load-tim'"),
+        ("page-load-tim", RUN, 0, 'metric: found "page-load-tim"'),
         ("page-load-time", RUN.replace("v01", "v09"), 0, "no run lte-cubic-h1.user.agency.v09 with a result"),
         ("page-load-time", RUN, 3, "no visit 3; accepted: 0"),
     ],

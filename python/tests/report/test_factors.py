@@ -116,7 +116,7 @@ def test_conditions_have_their_names_everywhere_but_in_run_keys_and_the_evaluati
 def test_every_table_of_verdicts_says_its_back_end(several: Tables) -> None:
     for section in several.sections.values():
         for caption in section.captions:
-            assert "testbed" in caption or "simulator" in caption
+            assert "testbed" in caption or "simulator" in caption, caption
 
 
 def test_results_of_both_back_ends_never_stand_together_unlabelled(

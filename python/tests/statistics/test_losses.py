@@ -193,8 +193,8 @@ def test_compare_tells_losses_in_text_and_json(folder, capsys):
 
 def test_the_report_tells_losses(folder, tmp_path):
     text = report.build(folder, tmp_path / "report.html").read_text("utf-8")
-    assert "<li>fld: 13 of 18 visits count; 2 timed out, 1 failed, 1 suspect, 1 invalid.</li>" in text
-    assert "<b>Different shares of the visits were lost.</b> 3g: cubic lost 0 of 9 visits" in text
+    assert "<li>FLD_TCP: 13 of 18 visits count; 2 timed out, 1 failed, 1 suspect, 1 invalid.</li>" in text
+    assert "<b>Different shares of the visits were lost.</b> 3g: CUBIC lost 0 of 9 visits" in text
     assert '<li><a href="#runs">2 timed out</a></li>' in text
     assert '<span class="verdict verdict-timed-out">timed out</span>' in text
 

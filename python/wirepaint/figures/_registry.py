@@ -69,8 +69,9 @@ class Drawing:
         svg = vl_convert.vegalite_to_svg(self.spec)
         return vl_convert.svg_to_pdf(sized(svg, self.width_mm / MM_PER_POINT, "px"))
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: Path | str) -> Path:
         """Saves in the format of the suffix: .svg, .pdf, .png, .csv (the data) or .json (Vega-Lite)."""
+        path = Path(path)
         match path.suffix:
             case ".svg":
                 path.write_text(self.svg(), encoding="utf-8")

@@ -34,7 +34,7 @@ _TAKEN = frozenset((*_OF_RUNS, "of_flows", "missing", *polars_schema("page")))
 """Columns beside those of the metrics, in the table of all runs and in exports."""
 
 _of_users: dict[str, Metric] = {}
-"""Metrics of users' own that this process has met, by name."""
+"""Metrics of users' own, by name: those of the evaluation that was read last."""
 
 
 def registry() -> dict[str, Metric]:
@@ -45,7 +45,7 @@ def registry() -> dict[str, Metric]:
 def enrol(files: Sequence[Mapping[str, Any]], place: str) -> list[str]:
     """Adds the metrics of files as a manifest keeps them (``_own.read``); returns their names.
 
-    A metric replaces one of the same name that another evaluation brought. Raises UsageError at ``place``
+    They take the place of those that another evaluation brought. Raises UsageError at ``place``
     for a name that is taken within these files or by wirepaint.
     """
     found: dict[str, Metric] = {}
@@ -55,6 +55,7 @@ def enrol(files: Sequence[Mapping[str, Any]], place: str) -> list[str]:
                 accepted = "a name that no other metric and no column of the table has"
                 raise UsageError(place, f"a metric {metric.name} in {entry['file']}", accepted)
             found[metric.name] = metric
+    _of_users.clear()
     _of_users.update(found)
     return list(found)
 

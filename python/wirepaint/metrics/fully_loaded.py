@@ -4,7 +4,9 @@ from wirepaint.metrics._metric import Missing, Trace, metric
 from wirepaint.metrics._page import NS_PER_MS, known, visit
 
 
-@metric(title="Fully loaded", unit="ms", better="lower", source="WebPageTest", needs=("page", "object"))
+@metric(
+    title="Fully loaded", unit="ms", better="lower", source="WebPageTest", needs=("page", "object", "chunk")
+)
 def fully_loaded(trace: Trace) -> float:
     """Navigation start to the last byte of the last request, also of requests after the load event.
     A request that never ended does not count."""

@@ -81,7 +81,9 @@ class Choice:
 
     def entry(self) -> dict[str, Any]:
         """Its entry in the report's index of visits."""
-        levels = {name: self.levels[name] for name in ("scenario", "network", "user_agent", "page")}
+        levels = {
+            name: self.levels[name] for name in ("scenario", "backend", "network", "user_agent", "page")
+        }
         return {
             "key": self.run_key,
             **levels,
