@@ -12,6 +12,7 @@ from wirepaint.metrics import table
 from wirepaint.results import Results, trace
 from wirepaint.runners import backends, pool, simulator
 from wirepaint.runners.progress import Lines
+from wirepaint.statistics import users
 
 EVALUATION = """
 title = "Simulated proxies"
@@ -54,6 +55,11 @@ def test_every_kind_of_proxy_loads_the_page_and_says_who_answered(tmp_path: Path
     assert measured["edge"]["cache_hit_share"] == pytest.approx(99.7, abs=0.1)
     load = {proxy: row["page_load_time"] for proxy, row in measured.items()}
     assert load["squid"] > load["none"] > load["pep"]
+    # Behind a PEP no packet at the bottleneck is a user's.
+    at_bottleneck = {row.scenario: row.packets for row in users.rows(results)}
+    assert len(at_bottleneck) == 6
+    for scenario, packets in at_bottleneck.items():
+        assert packets is None if "pep" in scenario else packets > 0, scenario
     for folder in (tmp_path / "results/runs").iterdir():
         [proxy] = trace.read_table(folder, "run")["proxy"]
         served = set(trace.read_table(folder, "object")["served_by"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,8 @@ class UserRow:
     """The users of one user agent in one scenario.
 
     ``values`` are medians over the ``runs``, with 95 % intervals, by metric. The others are means of one user
-    in one run; packets and bytes are those of IP.
+    in one run; packets and bytes are those of IP at the bottleneck. Behind a PEP they are None: what crosses
+    it there belongs to no user.
     """
 
     scenario: str
@@ -37,14 +38,21 @@ class UserRow:
     visits: int
     """Of all users and runs."""
     values: dict[str, Interval]
-    sent_packets: float
-    sent_bytes: float
-    received_packets: float
-    received_bytes: float
+    sent_packets: float | None
+    sent_bytes: float | None
+    received_packets: float | None
+    received_bytes: float | None
     connections: float
     retransmitted_segments: float
-    overhead: float
+    overhead: float | None
     """Received IP bytes that are not the browser's, as a share of all."""
+
+    @property
+    def packets(self) -> float | None:
+        """Both ways."""
+        if self.received_packets is None or self.sent_packets is None:
+            return None
+        return self.received_packets + self.sent_packets
 
 
 def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[UserRow]:
@@ -63,8 +71,7 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
         keys = group["run_key"].unique(maintain_order=True).to_list()
         taken = pl.concat([_taken(results, key, str(user_agent)) for key in keys])
         numbers = taken.select(pl.exclude("user", "visits")).mean().row(0, named=True)
-        mean = {name: float(number or 0.0) for name, number in numbers.items()}
-        received = mean.pop("payload_bytes")
+        payload, received = numbers.pop("payload_bytes"), numbers["received_bytes"]
         found.append(
             UserRow(
                 scenario=str(scenario),
@@ -73,8 +80,8 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
                 runs=len(keys),
                 visits=int(taken["visits"].sum()),
                 values={name: median(numbers) for name, numbers in known.items() if numbers},
-                overhead=1 - received / mean["received_bytes"] if mean["received_bytes"] else 0.0,
-                **mean,
+                overhead=1 - payload / received if received else None,
+                **numbers,
             )
         )
     return found
@@ -83,7 +90,8 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
 def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
     """What each user of a user agent took of the link in a run."""
     visits = measured.hosts(partial(results.trace, key)).filter(pl.col("user_agent") == user_agent)
-    connections = results.trace(key, "connection").filter(pl.col("objects").is_not_null())
+    every = results.trace(key, "connection")
+    connections = every.filter(pl.col("objects").is_not_null())
     of_visits = (
         connections.group_by(pl.col("visit").fill_null(0))
         .agg(
@@ -97,6 +105,8 @@ def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
     )
     counted = ("sent_packets", "sent_bytes", "received_packets", "received_bytes")
     clients = results.trace(key, "client").select(*counted, "host")
+    if (every["protocol"] == "pep").any():
+        clients = clients.clear()
     return of_visits.join(clients, on="host", how="left").drop("host")
 
 
@@ -117,10 +127,14 @@ def _table(of_scenario: Sequence[UserRow]) -> Table:
         table.add_row(
             name,
             *(cell(row.values.get(metric), metric) for metric in HEADS),
-            f"{row.received_bytes / 1e6:,.2f} MB",
-            f"{row.received_packets + row.sent_packets:,.0f}",
+            _said(row.received_bytes, lambda bytes_: f"{bytes_ / 1e6:,.2f} MB"),
+            _said(row.packets, lambda packets: f"{packets:,.0f}"),
             f"{row.connections:.1f}",
             f"{row.retransmitted_segments:.1f}",
-            f"{row.overhead:.1%}",
+            _said(row.overhead, lambda share: f"{share:.1%}"),
         )
     return table
+
+
+def _said(number: float | None, text: Callable[[float], str]) -> str:
+    return "-" if number is None else text(number)
