@@ -339,6 +339,7 @@ def test_a_flipped_bit_anywhere_is_an_error_or_changes_nothing(tmp_path: Path, n
     refusals = 0
     for _ in range(120):
         flip(path, rng.randrange(len(whole) * 8))
+        shutil.rmtree(tmp_path / "r/metrics", ignore_errors=True)  # kept metrics need no trace
         try:
             found = Results.open(tmp_path / "r")
             assert found.runs().equals(runs)
