@@ -14,6 +14,7 @@ import pytest
 from report.fixture import picture
 from wirepaint import metrics
 from wirepaint.errors import UsageError
+from wirepaint.evaluation.congestion import in_words
 from wirepaint.report import recorded, visits
 from wirepaint.results import Results
 from wirepaint.results.trace import polars_schema
@@ -121,3 +122,9 @@ def test_what_does_not_fit_is_counted(results: Results, monkeypatch: pytest.Monk
     assert some.left_out == len(chosen) - 1
     assert some.unfilmed == 1
     assert some.index[0]["film"] is None
+
+
+def test_a_control_that_a_run_registered_has_its_own_name() -> None:
+    assert [in_words(name) for name in ("fld_uz4v9", "cubic", "mine_ab12c", "cubic9438", None)] == [
+        "FLD_TCP", "CUBIC", "mine", "CUBIC (RFC 9438)", None,
+    ]  # fmt: skip

@@ -115,6 +115,11 @@ def test_bytes_in_flight_of_all_connections_are_added_up(shown: Shown) -> None:
     assert flight == {"time": [10, 15, 20, 30, 40], "bytes": [2000, 2700, 5700, 700, 0]}
 
 
+def test_a_level_is_drawn_to_its_last_sample(shown: Shown) -> None:
+    drawn = shown.page.evaluate("steps([0, 10, 20, 30], [5, 5, 5, null], (t) => t, (v) => v, 40)")
+    assert drawn == "M0.0,5.0H30.0"
+
+
 def test_the_nth_request_of_an_address_is_matched_with_the_nth(shown: Shown) -> None:
     pairs = shown.page.evaluate(
         """(() => {

@@ -101,6 +101,13 @@ WORDS = {
     "tcbt": "TCBT", "tcpint": "TCP-Int", "vegas": "Vegas", "westwood": "Westwood+",
 }  # fmt: skip
 """Names as their papers write them, by label; any other label is its own name."""
+_OF_RUN = re.compile(r"_[a-z0-9]{5}$")
+
+
+def in_words(name: str | None) -> str | None:
+    """A control as people write it, by its label or the name that a run registered with the kernel."""
+    label = name and _OF_RUN.sub("", name)
+    return WORDS.get(label, label) if label else label
 
 
 @cache

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
+from wirepaint.evaluation.congestion import in_words
 from wirepaint.metrics import group_of, of_visit
 from wirepaint.report import recorded
 from wirepaint.results import journal
@@ -300,7 +301,8 @@ def connection_rows(connections: pl.DataFrame, start: int, hosts: Mapping[int, i
     return [
         {name: row[name] for name in plain}
         | {name: ticks(row[name], start) for name in times}
-        | {"min_rtt": ticks(row["min_rtt"], 0), "group_hosts": hosts.get(row["connection"])}
+        | {"congestion": in_words(row["congestion"]), "min_rtt": ticks(row["min_rtt"], 0)}
+        | {"group_hosts": hosts.get(row["connection"])}
         for row in connections.sort("opened").iter_rows(named=True)
     ]
 

@@ -46,6 +46,8 @@ function steps(times, values, x, y, until) {
   let open = false;
   times.forEach((time, n) => {
     if (values[n] === null) {
+      // Equal values add nothing to the path, so the last one has not been drawn to its end.
+      if (open) path += `H${x(time).toFixed(1)}`;
       open = false;
       return;
     }
