@@ -15,9 +15,10 @@ from urllib.parse import urldefrag
 from wirepaint.evaluation.axes import HTTP_VERSIONS
 from wirepaint.runners.testbed.browser.contract import UNFINISHED, PageLoad
 from wirepaint.runners.testbed.host import Counters
-from wirepaint.runners.testbed.join import BROWSER_CACHE, Joined
+from wirepaint.runners.testbed.join import Joined
 from wirepaint.runners.testbed.reason import Reason, disturbance
 from wirepaint.runners.testbed.route import Route, emulators, hosts_of
+from wirepaint.runners.testbed.trace_rows import BROWSER_CACHE
 
 LATENESS_P99_NS = 1_000_000
 """1/26 of the round trip of the shortest shipped network (lte): beyond it the emulated path is no longer
