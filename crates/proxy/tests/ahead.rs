@@ -8,14 +8,8 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
-use support::origin::{answer, answering, before, connect, head, origin, with_length};
+use support::origin::{answer, answering, before, connect, head, html, origin, with_length};
 use support::{Folder, Pep, address, free_port, pep_run, skips};
-
-/// A page as bytes.
-fn html(page: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{page}", page.len())
-        .into()
-}
 
 fn ask(client: &mut TcpStream, path: &str, port: u16) -> Vec<u8> {
     let accept = if path == "/" { "text/html" } else { "*/*" };

@@ -3,10 +3,12 @@
 mod support;
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 use support::link::*;
-use support::origin::{answer, answering, connect, get, with_length};
+use support::origin::{answer, answering, connect, get, head as request_head, html, with_length};
 use support::skips;
 
 #[test]
@@ -70,7 +72,7 @@ fn a_side_that_stops_resets_its_connection_with_the_other() {
     let (_folder, running, mut link, _) = remote("http", |_, _| {});
     running.stop();
     assert_eq!(link.error(), ErrorKind::ConnectionReset);
-    let (_folder, running, mut link, port) = ground(answering(|_| with_length(b"")));
+    let (_folder, running, mut link, port) = ground(answering(|_| with_length(b"")), |_| ());
     link.send(REQUEST, 0, 1, &request(port, "/"));
     while link.next().flags != WHOLE {}
     running.stop();
@@ -87,7 +89,7 @@ fn what_a_cancelled_answer_leaves_of_the_memory_is_offered_to_the_next() {
     const SECOND: usize = 560_000;
     let serve =
         answering(|request| with_length(&vec![0; if request.contains("/first") { FIRST } else { SECOND }]));
-    let (_folder, _running, mut link, port) = ground(serve);
+    let (_folder, _running, mut link, port) = ground(serve, |_| ());
     link.send(REQUEST, 0, 1, &request(port, "/first"));
     thread::sleep(Duration::from_millis(500));
     link.send(REQUEST, 0, 3, &request(port, "/second"));
@@ -105,4 +107,40 @@ fn what_a_cancelled_answer_leaves_of_the_memory_is_offered_to_the_next() {
         }
     }
     assert!(came > SECOND);
+}
+
+#[test]
+fn what_a_browser_asked_for_is_not_fetched_ahead_when_the_page_names_it_later() {
+    if skips() {
+        return;
+    }
+    let (asked, requests) = mpsc::channel();
+    let (go_on, paused) = mpsc::channel();
+    let paused = Arc::new(Mutex::new(paused));
+    let serve = move |mut stream: TcpStream, _| {
+        while let Some(request) = request_head(&mut stream) {
+            let page =
+                html(r#"<script>new Image().src = "image"</script><img src="image"><img src="other">"#);
+            let (first, rest) = page.split_at(page.len() - 40);
+            if request.starts_with("GET / ") {
+                stream.write_all(first).unwrap();
+                paused.lock().unwrap().recv().unwrap();
+                stream.write_all(rest).unwrap();
+            } else {
+                asked.send(request.split(' ').nth(1).unwrap().to_owned()).unwrap();
+                stream.write_all(&with_length(b"image")).unwrap();
+            }
+        }
+    };
+    let (_folder, _running, mut link, port) =
+        ground(serve, |run| run["proxies"][0]["ahead"] = "markup".into());
+    link.send(REQUEST, 0, 1, &request_with(port, "/", &[("accept", "text/html")]));
+    link.next_of(DATA);
+    link.send(REQUEST, 0, 3, &request(port, "/image"));
+    while link.next_of(DATA).stream != 3 {}
+    go_on.send(()).unwrap();
+    let promise = String::from_utf8_lossy(&link.next_of(PROMISE).payload).into_owned();
+    assert!(promise.contains("/other"), "{promise:?}");
+    while link.next_of(DATA).stream != 2 {}
+    assert_eq!(requests.try_iter().collect::<Vec<_>>(), ["/image", "/other"]);
 }

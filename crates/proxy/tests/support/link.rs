@@ -20,6 +20,8 @@ pub const DATA: u8 = 8;
 pub const WHOLE: u8 = 1;
 /// Flag of an answer's last bytes: its origin failed.
 pub const BROKEN: u8 = 2;
+/// Place of the last byte of the user's address in a request.
+pub const USER_AT: usize = 3;
 /// Place of the priority in a request.
 pub const PRIORITY_AT: usize = 13;
 
@@ -90,11 +92,13 @@ pub fn remote(scheme: &str, prepare: impl Fn(&Folder, &mut Value)) -> (Folder, R
 /// The ground side before an origin, the link to the test in the place of the remote side, and the origin's port.
 pub fn ground(
     serve: impl Fn(TcpStream, usize) + Send + Sync + Clone + 'static,
+    change: impl Fn(&mut Value),
 ) -> (Folder, Running, Link, u16) {
     let (folder, port) = (Folder::new(), free_port());
     let listen_port = origin(1, serve);
     let mut run = pep_run(&folder, &[("http", "a.test")], port, listen_port);
     run["proxies"][0]["connections"] = 1.into();
+    change(&mut run);
     let running = folder.start("pep", &run, "ground");
     let link_port = run["proxies"][0]["port"].as_u64().unwrap() as u16;
     let mut link = linked(TcpStream::connect(("127.0.0.1", link_port)).unwrap());
@@ -108,8 +112,13 @@ fn linked(stream: TcpStream) -> Link {
     Link(stream)
 }
 
-/// A GET as the remote side hands it over.
+/// A GET without fields as the remote side hands it over.
 pub fn request(port: u16, path: &str) -> Vec<u8> {
+    request_with(port, path, &[])
+}
+
+/// A GET with these fields.
+pub fn request_with(port: u16, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let ends =
         [SocketAddrV4::new(Ipv4Addr::LOCALHOST, 40_000), format!("{}:{port}", address(1)).parse().unwrap()];
@@ -121,17 +130,31 @@ pub fn request(port: u16, path: &str) -> Vec<u8> {
     bytes.extend([flags, urgency, no_body]);
     bytes.extend(0_u64.to_be_bytes());
     for text in ["GET", &format!("a.test:{port}"), path] {
-        bytes.extend((text.len() as u32).to_be_bytes());
-        bytes.extend(text.bytes());
+        put_text(&mut bytes, text);
     }
-    let fields = 0_u16;
-    bytes.extend(fields.to_be_bytes());
+    put_fields(&mut bytes, fields);
     bytes
 }
 
 /// The head of an answer without fields.
 pub fn head(status: u16, length: u64) -> Vec<u8> {
-    let (not_coded, has_length, fields) = ([0], [1], 0_u16.to_be_bytes());
-    let rest = [&status.to_be_bytes()[..], &not_coded, &has_length, &length.to_be_bytes(), &fields].concat();
+    head_with(status, length, &[])
+}
+
+/// The head of an answer with these fields.
+pub fn head_with(status: u16, length: u64, fields: &[(&str, &str)]) -> Vec<u8> {
+    let (not_coded, has_length) = ([0], [1]);
+    let mut rest = [&status.to_be_bytes()[..], &not_coded, &has_length, &length.to_be_bytes()].concat();
+    put_fields(&mut rest, fields);
     [&(rest.len() as u32).to_be_bytes()[..], &rest].concat()
+}
+
+fn put_fields(bytes: &mut Vec<u8>, fields: &[(&str, &str)]) {
+    bytes.extend((fields.len() as u16).to_be_bytes());
+    fields.iter().flat_map(|(name, value)| [name, value]).for_each(|text| put_text(bytes, text));
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend((text.len() as u32).to_be_bytes());
+    bytes.extend(text.bytes());
 }

@@ -80,6 +80,12 @@ pub fn answer(stream: &mut TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
+/// A page, as bytes.
+pub fn html(page: &str) -> Vec<u8> {
+    let length = page.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n{page}").into()
+}
+
 /// An answer with a length, as bytes.
 pub fn with_length(body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nX-Origin: yes\r\nContent-Length: {}\r\n\r\n", body.len());

@@ -11,8 +11,6 @@ use url::{Origin, Url};
 use wirepaint_http_model::Priority;
 use wirepaint_pep_model::Wanted;
 
-/// Most answers that are sent ahead for a page.
-const MOST: usize = 1024;
 /// Most answers under way, for all users, with which something more is sent ahead.
 const STREAMS: usize = 8 * 1024;
 
@@ -46,8 +44,7 @@ impl Ground {
         let Some(request) = self.made_up(page, &found) else { return };
         let stream = {
             let inner = &mut *self.inner.borrow_mut();
-            let looked_at = inner.looked_at.entry(user).or_default();
-            if inner.streams.len() >= STREAMS || looked_at.len() > MOST || !looked_at.insert(request.url()) {
+            if inner.streams.len() >= STREAMS || !inner.note_asked(&request) {
                 return;
             }
             inner.next += 2;

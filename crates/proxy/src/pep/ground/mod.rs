@@ -22,6 +22,7 @@ use super::wire::{End, Frame, Malformed};
 use super::{Hosts, Settings};
 use crate::records::{ExchangeId, Records};
 use bytes::{Bytes, BytesMut};
+use http::Method;
 use memory::Memory;
 use pool::Pool;
 use std::cell::RefCell;
@@ -39,6 +40,8 @@ use wirepaint_run::{Ahead, Compression};
 /// Bytes that wait on a connection before its next turn: with the fair order few, so that urgent answers overtake.
 const ROOM_FAIR: usize = 4 * SMALL_FRAME as usize;
 const ROOM_ARRIVAL: usize = 128 * 1024;
+/// Most addresses of a page that are fetched ahead.
+const MOST: usize = 1024;
 /// Parts of a request's body that wait for the origin: as many bytes as the remote side may send.
 const PARTS: usize = BODY_WINDOW as usize;
 
@@ -76,7 +79,7 @@ struct Inner {
     here: Memory,
     /// The remote side's: what is sent, or about to be, and was not passed on.
     there: Memory,
-    /// Addresses that were looked at ahead, by user; of the present page.
+    /// Addresses that were asked for, or fetched ahead, by user; of the present page.
     looked_at: BTreeMap<Ipv4Addr, BTreeSet<String>>,
 }
 
@@ -113,6 +116,14 @@ impl Stream {
     /// Bytes in the remote side's memory, or about to be.
     fn there(&self) -> u64 {
         self.offered + self.outstanding
+    }
+}
+
+impl Inner {
+    /// Notes that a user's page asks for an address; false if it did before, or asks for too many.
+    fn note_asked(&mut self, request: &Request) -> bool {
+        let looked_at = self.looked_at.entry(*request.user.ip()).or_default();
+        looked_at.len() <= MOST && looked_at.insert(request.url())
     }
 }
 
@@ -401,6 +412,9 @@ impl Ground {
         if request.is_navigation() {
             self.inner.borrow_mut().looked_at.insert(*request.user.ip(), BTreeSet::from([request.url()]));
             self.look_ahead_rehearsed(&request);
+        } else if request.method == Method::GET {
+            // A script may ask before the page's text names it.
+            self.inner.borrow_mut().note_asked(&request);
         }
         self.fetch(stream, request, 0);
         Ok(())
