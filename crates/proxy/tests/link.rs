@@ -110,6 +110,57 @@ fn what_a_cancelled_answer_leaves_of_the_memory_is_offered_to_the_next() {
 }
 
 #[test]
+fn what_is_fetched_ahead_serves_a_request_that_comes_before_its_head() {
+    if skips() {
+        return;
+    }
+    let (asked, requests) = mpsc::channel();
+    let (go_on, paused) = mpsc::channel();
+    let paused = Arc::new(Mutex::new(paused));
+    let serve = answering(move |request| {
+        if request.starts_with("GET / ") {
+            return html(r#"<img src="image">"#);
+        }
+        asked.send(request.to_owned()).unwrap();
+        paused.lock().unwrap().recv().unwrap();
+        with_length(b"image")
+    });
+    let (_folder, _running, mut link, port) =
+        ground(serve, |run| run["proxies"][0]["ahead"] = "markup".into());
+    link.send(REQUEST, 0, 1, &request_with(port, "/", &[("accept", "text/html")]));
+    let promise = link.next_of(PROMISE);
+    requests.recv().unwrap();
+    // Over another connection the promise would come behind the page, so the browser's request may come first.
+    link.send(REQUEST, 0, 3, &request(port, "/image"));
+    let served = link.next_of(SERVE);
+    let unless = &b"accept,referer"[..];
+    assert_eq!((served.stream, served.payload), (3, [&promise.stream.to_be_bytes(), unless].concat()));
+    go_on.send(()).unwrap();
+    while link.next_of(DATA).stream != promise.stream {}
+    assert!(requests.try_recv().is_err(), "it is fetched once");
+}
+
+#[test]
+fn an_answer_that_varies_with_how_it_was_asked_for_ahead_is_asked_for_anew() {
+    if skips() {
+        return;
+    }
+    for (vary, is_anew) in [("cookie", false), ("cookie, accept", true), ("*", true)] {
+        let (_folder, _running, mut link, origin) = remote("http", |_, _| {});
+        let mut client = connect(origin);
+        client.write_all(get("/x").as_bytes()).unwrap();
+        link.next_of(REQUEST);
+        link.send(SERVE, 0, 1, &[&2_u32.to_be_bytes()[..], b"accept,referer"].concat());
+        link.answer(2, WHOLE, 0, &[head_with(200, 1, &[("vary", vary)]), b"a".to_vec()].concat());
+        if is_anew {
+            assert_eq!(link.next_of(REQUEST).stream, 3, "{vary}");
+            link.answer(3, WHOLE, 0, &[head(200, 1), b"b".to_vec()].concat());
+        }
+        assert_eq!(answer(&mut client).1, if is_anew { b"b" } else { b"a" }, "{vary}");
+    }
+}
+
+#[test]
 fn what_a_browser_asked_for_is_not_fetched_ahead_when_the_page_names_it_later() {
     if skips() {
         return;

@@ -11,13 +11,14 @@
 //! | cancel | remote | nothing: nobody wants the answer any more; flag 1 if nobody had anything of it |
 //! | priority | remote | a byte: the browser wants the answer so urgently |
 //! | promise | ground | the request whose answer is sent ahead |
-//! | serve | ground | stream of the promised answer that serves the request |
+//! | serve | ground | stream of the promised answer that serves the request, and the fields, with commas between them, that it must not vary with |
 //! | data | ground | offset in 5 bytes, bytes of the answer; flag 1 for the last, 2 for a broken end |
 //!
 //! Requests have odd streams, promises even ones. An answer is the length of its head in 4 bytes, its head and its
 //! body. Its frames may take different connections; their offsets order them.
 
 use bytes::{Buf, Bytes, BytesMut};
+use std::collections::BTreeSet;
 use wirepaint_pep_model::LARGE_FRAME;
 
 /// Version of the protocol.
@@ -54,7 +55,7 @@ pub enum Frame {
     Cancel { stream: u32, unused: bool },
     Priority { stream: u32, priority: u8 },
     Promise { stream: u32, request: Bytes },
-    Serve { stream: u32, by: u32 },
+    Serve { stream: u32, by: u32, unless: BTreeSet<String> },
     Data { stream: u32, offset: u64, end: Option<End>, bytes: Bytes },
 }
 
@@ -70,7 +71,10 @@ impl Frame {
             Frame::Cancel { stream, unused } => (4, u8::from(*unused), *stream, Vec::new(), &[]),
             Frame::Priority { stream, priority } => (5, 0, *stream, vec![*priority], &[]),
             Frame::Promise { stream, request } => (6, 0, *stream, Vec::new(), request),
-            Frame::Serve { stream, by } => (7, 0, *stream, word(by), &[]),
+            Frame::Serve { stream, by, unless } => {
+                let unless = unless.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+                (7, 0, *stream, [word(by), unless.into_bytes()].concat(), &[])
+            }
             Frame::Data { .. } => return self.put_data(out),
         };
         header(out, kind, prefix.len() + bytes.len(), flags, stream);
@@ -100,7 +104,8 @@ impl Frame {
             0 => 3..=3,
             1 | 6 => 1..=LARGEST_HEAD,
             2 => 0..=BODY_FRAME,
-            3 | 7 => 4..=4,
+            3 => 4..=4,
+            7 => 4..=LARGEST_HEAD,
             4 => 0..=0,
             5 => 1..=1,
             8 => OFFSET..=OFFSET + LARGE_FRAME as usize,
@@ -122,7 +127,12 @@ impl Frame {
             (4, 0 | 1) => Frame::Cancel { stream, unused: flags == 1 },
             (5, 0) => Frame::Priority { stream, priority: payload[0] },
             (6, 0) => Frame::Promise { stream, request: payload },
-            (7, 0) => Frame::Serve { stream, by: payload.get_u32() },
+            (7, 0) => {
+                let by = payload.get_u32();
+                let names = std::str::from_utf8(&payload).map_err(|_| Malformed("name of a field"))?;
+                let unless = names.split_terminator(',').map(str::to_owned).collect();
+                Frame::Serve { stream, by, unless }
+            }
             (8, 0..=2) => {
                 let offset = payload.get_uint(OFFSET);
                 let end = [None, Some(End::Whole), Some(End::Broken)][usize::from(flags)];
@@ -199,7 +209,8 @@ mod tests {
             Frame::Cancel { stream: 3, unused: true },
             Frame::Priority { stream: 4, priority: 9 },
             Frame::Promise { stream: 4, request: bytes.clone() },
-            Frame::Serve { stream: 5, by: 4 },
+            Frame::Serve { stream: 5, by: 4, unless: BTreeSet::new() },
+            Frame::Serve { stream: 7, by: 4, unless: ["accept", "referer"].map(str::to_owned).into() },
             Frame::Data { stream: 4, offset: 1 << 33, end: Some(End::Broken), bytes },
         ];
         let mut all = BytesMut::new();

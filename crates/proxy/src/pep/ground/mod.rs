@@ -380,17 +380,18 @@ impl Ground {
         self.room.notify_waiters();
     }
 
-    /// An answer sent ahead, or about to be, that serves a request.
-    fn serving(&self, asked: &Request) -> Option<u32> {
+    /// An answer sent ahead, or about to be, that serves a request unless it varies with one of the fields.
+    fn serving(&self, asked: &Request) -> Option<(u32, BTreeSet<String>)> {
         let inner = self.inner.borrow();
         inner.streams.iter().find_map(|(&stream, state)| {
             let promise = state.promise.as_ref().filter(|_| state.is_ahead())?;
-            let serves = match serves(promise, asked) {
-                Serves::Yes => true,
-                Serves::Unless(fields) => state.head.as_ref().is_some_and(|head| !varies(head, &fields)),
-                Serves::No => false,
+            let unless = match serves(promise, asked) {
+                Serves::Yes => BTreeSet::new(),
+                Serves::Unless(fields) => fields,
+                Serves::No => return None,
             };
-            serves.then_some(stream)
+            let varies = state.head.as_ref().is_some_and(|head| varies(head, &unless));
+            (!varies).then_some((stream, unless))
         })
     }
 
@@ -400,10 +401,10 @@ impl Ground {
             return Err(Malformed("stream of a request"));
         }
         let class = self.class(*request.user.ip());
-        if let Some(by) =
+        if let Some((by, unless)) =
             Some(&request).filter(|request| !request.fresh).and_then(|asked| self.serving(asked))
         {
-            self.tell(stream, class, &Frame::Serve { stream, by });
+            self.tell(stream, class, &Frame::Serve { stream, by, unless });
             self.want(by, request.priority);
             return Ok(());
         }

@@ -43,7 +43,7 @@ pub struct Answer {
 /// What became of waiting for a stream.
 enum Came {
     Head,
-    ServedBy(u32),
+    ServedBy(u32, BTreeSet<String>),
     Broken,
 }
 
@@ -106,7 +106,7 @@ impl Remote {
         let guard = Guard { remote: self, stream };
         match self.came(stream).await {
             Came::Head => {}
-            Came::ServedBy(_) | Came::Broken => return None,
+            Came::ServedBy(..) | Came::Broken => return None,
         }
         let head = self.streams.borrow_mut().get_mut(&stream)?.head.clone()?;
         if varies(&head, fields) {
@@ -150,14 +150,12 @@ impl Remote {
                     return Ok(self.answer(head, &request, stream, exchange));
                 }
                 Came::Broken => return Err(Broken),
-                Came::ServedBy(ahead) => {
+                Came::ServedBy(ahead, unless) => {
                     std::mem::forget(guard);
                     self.streams.borrow_mut().remove(&stream);
                     if self.claim_stream(ahead, class) {
                         request.priority = told(ahead);
-                        if let Some(answer) =
-                            self.from_ahead(&request, ahead, &BTreeSet::new(), exchange).await
-                        {
+                        if let Some(answer) = self.from_ahead(&request, ahead, &unless, exchange).await {
                             return Ok(answer);
                         }
                     }
@@ -174,8 +172,8 @@ impl Remote {
                 None => return Came::Broken,
                 Some(state) if state.head.is_some() => return Came::Head,
                 Some(state) if state.is_over() => return Came::Broken,
-                Some(state) => match state.served_by {
-                    Some(ahead) => return Came::ServedBy(ahead),
+                Some(state) => match &state.served_by {
+                    Some((ahead, unless)) => return Came::ServedBy(*ahead, unless.clone()),
                     None => state.wake.clone(),
                 },
             };

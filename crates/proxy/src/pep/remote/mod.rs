@@ -73,8 +73,8 @@ struct Stream {
     is_wanted: bool,
     /// Nobody will take what still arrives.
     is_dropped: bool,
-    /// Stream of an answer that was sent ahead and serves this request.
-    served_by: Option<u32>,
+    /// Stream of an answer that was sent ahead and serves this request unless it varies with one of the fields.
+    served_by: Option<(u32, BTreeSet<String>)>,
     /// Bytes of the request's body that may be sent.
     credit: u32,
     /// Wakes who waits for the answer.
@@ -360,11 +360,11 @@ impl Receiver for Remote {
         match frame {
             Frame::Data { stream, offset, end, bytes } => self.data(stream, offset, end, bytes),
             Frame::Promise { stream, request } => self.promise(stream, &request),
-            Frame::Serve { stream, by } => {
+            Frame::Serve { stream, by, unless } => {
                 let mut streams = self.streams.borrow_mut();
                 // A request that was given up is answered nevertheless.
                 if let Some(state) = streams.get_mut(&stream) {
-                    state.served_by = Some(by);
+                    state.served_by = Some((by, unless));
                     state.wake.notify_one();
                     if state.is_dropped {
                         streams.remove(&stream);
