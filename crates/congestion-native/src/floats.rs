@@ -35,6 +35,8 @@ fn quoted(quote: char, rest: &mut Peekable<CharIndices>) {
     while let Some((_, letter)) = rest.next() {
         match letter {
             '\\' => _ = rest.next(),
+            // A literal ends with its line: what is left open is an apostrophe, such as that of an #error.
+            '\n' => return,
             _ if letter == quote => return,
             _ => {}
         }
@@ -59,7 +61,8 @@ fn word(text: &str, at: usize) -> &str {
 
 fn is_floating(word: &str) -> bool {
     if !word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return matches!(word, "float" | "double" | "_Complex") || word.starts_with("_Float");
+        return matches!(word, "float" | "double" | "_Complex" | "__float128")
+            || ["_Float", "_Decimal"].iter().any(|begin| word.starts_with(begin));
     }
     let hexadecimal = word.starts_with("0x") || word.starts_with("0X");
     let exponent = if hexadecimal { ['p', 'P'] } else { ['e', 'E'] };
@@ -79,6 +82,11 @@ mod tests {
         assert_eq!(first("x = 2E-3;"), Some((1, 5, "2E-3")));
         assert_eq!(first("x = 0x1p4;"), Some((1, 5, "0x1p4")));
         assert_eq!(first("#define GAIN 2.885\n"), Some((1, 14, "2.885")));
+        assert_eq!(first("x = 1.f;"), Some((1, 5, "1.f")));
+        assert_eq!(first("x = 0x.8p-1L;"), Some((1, 5, "0x.8p-1L")));
+        assert_eq!(first("_Decimal32 x;"), Some((1, 1, "_Decimal32")));
+        assert_eq!(first("#error don't\nx = 1.5;"), Some((2, 5, "1.5")));
+        assert_eq!(first("char *text = \"in two \\\nlines 0.7\"; x = 1.5;"), Some((2, 17, "1.5")));
     }
 
     #[test]
