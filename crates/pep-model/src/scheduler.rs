@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 ///
 /// Tell it what there is ([`add`](Self::add), [`offer`](Self::offer), [`finish`](Self::finish)), then call
 /// [`pick`](Self::pick) until it gives nothing. Call `pick` again after each of these, when a connection has got
-/// room, and at the time that [`next`](Self::next) says. Bytes of one answer go out in order. With `fair` they may go over different connections of the class, so
-/// the receiver orders them by their offset.
+/// room, and at the time that [`next`](Self::next) says. Bytes of one answer go out in order. With `fair` they may go
+/// over different connections of the class, so the receiver orders them by their offset.
 pub struct Scheduler {
     policy: Policy,
     answers: BTreeMap<u32, Answer>,
@@ -22,7 +22,7 @@ pub struct Scheduler {
 /// What a caller that comes late may make up for, in ns: timers are that exact.
 const LATE: u64 = 5_000_000;
 
-/// When the rate lets the next bytes go.
+/// When the rate, which all classes share, lets the next bytes go.
 #[derive(Default)]
 struct Rate {
     /// Time, in ns.

@@ -290,3 +290,41 @@ fn at_the_links_rate_a_user_who_comes_later_waits_for_one_frame() {
     assert!((5_000..9_000).contains(&before), "{before} bytes in 200 ms at 256 kbit/s");
     assert!(first - before <= 10_000 + 2 * SMALL_FRAME, "{first} after {before}");
 }
+
+#[test]
+fn a_rate_is_kept_from_the_slowest_link_to_the_fastest() {
+    const BYTES: u64 = 4_000_000;
+    for bit_per_s in [1_000, 1_000_000, 100_000_000_000] {
+        let mut scheduler = at_a_rate(PepSchedule::Fair, bit_per_s);
+        scheduler.add(0, 0, 0, asked("u=3"));
+        scheduler.offer(0, BYTES);
+        scheduler.finish(0);
+        let end = sent_at_a_rate(&mut scheduler, |_, _, _| ());
+        let segments = (BYTES * 1_514 / 1_448 * 8) as f64 * 1e9 / bit_per_s as f64;
+        let ratio = end as f64 / segments;
+        // Beside the segments there are headers of frames; the time of the last frame is not in it.
+        assert!((0.99..1.02).contains(&ratio), "{bit_per_s} bit/s: {ratio}");
+    }
+}
+
+#[test]
+fn classes_have_their_shares_of_a_rate() {
+    let classes = vec![PepClass { dscp: 46, share: 75.0 }, PepClass { dscp: 0, share: 25.0 }];
+    let rate_bit_per_s = NonZeroU64::new(1_000_000);
+    let mut scheduler = Scheduler::new(Policy { classes, rate_bit_per_s, ..policy(PepSchedule::Fair, 1) });
+    for class in 0..2 {
+        scheduler.add(class, class, class as usize, asked("u=3"));
+        scheduler.offer(class, 1_000_000);
+        scheduler.finish(class);
+    }
+    let mut sent = [0, 0];
+    sent_at_a_rate(&mut scheduler, |_, now, grant| {
+        if now < 4_000_000_000 {
+            sent[grant.connection] += grant.bytes;
+        }
+    });
+    let share = sent[0] as f64 / (sent[0] + sent[1]) as f64;
+    assert!((0.73..0.77).contains(&share), "{sent:?}");
+    let bit_per_s = (sent[0] + sent[1]) as f64 * 8.0 / 4.0;
+    assert!((0.92e6..0.97e6).contains(&bit_per_s), "{bit_per_s} bit/s of payload at 1 Mbit/s of the link");
+}

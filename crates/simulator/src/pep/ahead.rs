@@ -24,7 +24,8 @@ pub fn is_navigation(page: &Page, resource: u32) -> bool {
 }
 
 /// What a document or style sheet names in markup and style rules, as far as the bytes `come` of it on the wire tell
-/// and those before did not; `whole` if all have come. The ground side leaves lazy elements to the browser and follows no redirects.
+/// and those before did not; `whole` if all have come. The ground side leaves lazy elements to the browser and follows
+/// no redirects.
 pub fn named(page: &Page, by: u32, come: Range<u64>, whole: bool) -> Vec<u32> {
     let Resource { kind, wire_bytes, decoded_bytes, status, .. } = &page.resources[by as usize];
     if !matches!(kind, Kind::Html | Kind::Css) || !(200..300).contains(status) {
