@@ -4,8 +4,9 @@ import json
 
 import polars as pl
 import pytest
+from simulated_runs import OWN_METRIC
 
-from wirepaint import cli
+from wirepaint import cli, metrics
 from wirepaint.errors import UsageError
 from wirepaint.results import Results, sealed
 from wirepaint.results.outcome import Outcome
@@ -109,3 +110,37 @@ def test_the_command_takes_two_folders(base, results_folder, capsys):
     assert (
         "--factor: found http; accepted: no such option with two results folders" in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (OWN_METRIC.replace("/ 1000", "/ 500"), "the metric largest-object of a file with SHA-256"),
+        (None, "no metric"),
+    ],
+)
+def test_a_metric_of_ones_own_must_be_the_same_in_both(base, results_folder, tmp_path, text, found):
+    def with_metrics(text):
+        (tmp_path / "mine.py").write_text(text)
+        entries = [metrics.read(tmp_path / "mine.py")]
+        metrics.trust(entries[0]["sha256"])
+        return lambda manifest: manifest["evaluation"].update(metrics=entries)
+
+    base = rewritten(base, with_metrics(OWN_METRIC))
+    other = Results.open(results_folder(stretched(1.2), name="this-week"))
+    if text is not None:
+        other = rewritten(other, with_metrics(text))
+    with pytest.raises(UsageError, match=f"this-week: found {found}.*last-week has it"):
+        compare_folders(base, other, ["largest-object"])
+    assert compare_folders(base, other, ["page-load-time"])[0]
+
+
+def test_all_metrics_of_two_folders_are_those_of_the_base(base, results_folder, tmp_path):
+    """Not those of the folder that was read before."""
+    other = Results.open(results_folder(stretched(1.2), name="this-week"))
+    (tmp_path / "mine.py").write_text(OWN_METRIC)
+    entry = metrics.read(tmp_path / "mine.py")
+    metrics.trust(entry["sha256"])
+    metrics.enrol([entry], "another folder")
+    rows, _ = compare_folders(base, other, ["all"])
+    assert "page-load-time" in {row.metric for row in rows}

@@ -340,6 +340,7 @@ def compare_folders(
     ``metrics`` as in :func:`compare_results`; by default those of ``base``.
     """
     verdicts = ("valid", "suspect") if suspect else ("valid",)
+    measured.own(base)
     first = primary(base)
     asked = list(metrics or dict.fromkeys((*first, *headline(base))))
     if "all" in asked:

@@ -43,11 +43,12 @@ def read(
 ) -> Pair:
     """Reads the ``metrics`` of two folders.
 
-    Raises UsageError if a network of the same name is another one, or if no page has runs that count under
-    the same conditions in both.
+    Raises UsageError if a network or a metric of the same name is another one, or if no page has runs that
+    count under the same conditions in both.
     """
     names = _names(base, candidate)
     _same_paths(base, candidate)
+    _same_metrics(base, candidate, metrics)
     folders = tuple(zip((base, candidate), names, strict=True))
     tables = [
         losses.with_timeouts(of, measured.table(of, verdicts, metrics)).with_columns(_from(name))
@@ -81,6 +82,22 @@ def _same_paths(base: Results, candidate: Results) -> None:
     for name in was.keys() & now.keys():
         if found := growth.differences(was[name], now[name], f"network {name}"):
             raise UsageError(str(candidate.folder), found[0], f"the networks of {base.folder}")
+
+
+def _same_metrics(base: Results, candidate: Results, asked: Sequence[str]) -> None:
+    was, now = map(_own_metrics, (base, candidate))
+    for name in (each.replace("_", "-") for each in asked):
+        if was.get(name) != now.get(name):
+            of_file = now.get(name, "")[:12]
+            found = f"the metric {name} of a file with SHA-256 {of_file}" if of_file else f"no metric {name}"
+            accepted = f"the metric as {base.folder} has it, or other metrics; `run` takes a changed file"
+            raise UsageError(str(candidate.folder), found, accepted)
+
+
+def _own_metrics(results: Results) -> dict[str, str]:
+    """The SHA-256 of the file that declares each of the evaluation's own metrics."""
+    entries = results.manifest["evaluation"].get("metrics", ())
+    return {one["name"]: entry["sha256"] for entry in entries for one in entry["declares"]}
 
 
 def _of_both(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
