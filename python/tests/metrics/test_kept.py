@@ -1,5 +1,6 @@
 """Metrics are computed once and kept."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from wirepaint import cli, metrics
 from wirepaint.metrics import _kept, page_load_time
-from wirepaint.results import Results, contents, journal
+from wirepaint.results import Results, contents, journal, measured, trace
 
 RUNS = 4 + 2 * 2 * 2 * 2
 """Warm-ups and visits of the folder."""
@@ -137,6 +138,41 @@ def test_a_change_of_a_metric_of_ones_own_leaves_the_others(folder, monkeypatch,
     assert sorted(path.name.partition("-")[0] for path in parts(folder)) == sorted(
         ["own", original(metrics.get("objects"))]
     )
+
+
+@pytest.mark.parametrize("of", ["polars", "reading"])
+def test_metrics_of_another_reading_or_of_other_programs_are_not_the_same(monkeypatch, tmp_path, of):
+    before = _kept._room.__wrapped__()
+    assert _kept._room.__wrapped__() == before
+    if of == "polars":
+        monkeypatch.setattr(pl, "__version__", "0.1")
+    else:
+        (tmp_path / "trace.py").write_bytes(Path(trace.__file__).read_bytes() + b"\n")
+        monkeypatch.setattr(trace, "__file__", str(tmp_path / "trace.py"))
+    assert _kept._room.__wrapped__() != before
+
+
+def test_a_command_keeps_metrics_as_those_of_the_source_it_began_with(folder, monkeypatch):
+    """Another version may be installed over it while runs last."""
+    results = Results.open(folder)
+    key = results.runs("done")["run_key"][0]
+    with metrics.Keeper(folder) as keeper:
+        monkeypatch.setattr(_kept, "definition", lambda metric: "0" * 16)
+        keeper.add(key, results.digests(key), results.path(key))
+    assert parts(folder) and not any(path.name.startswith("0" * 16) for path in parts(folder))
+
+
+def test_a_file_without_the_columns_is_computed_again(folder, computed):
+    before = metrics.table(Results.open(folder))
+    (path,) = parts(folder)
+    less = io.BytesIO()
+    pl.read_parquet(path).drop("page_load_time").write_parquet(less)
+    path.unlink()
+    measured.write(folder, path.name.partition("-")[0], less.getvalue())
+    computed.clear()
+    for _ in range(2):
+        assert metrics.table(Results.open(folder)).equals(before)
+    assert len(computed) == RUNS
 
 
 @pytest.mark.parametrize("harm", ["flipped", "empty", "link"])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from wirepaint.errors import UsageError
 from wirepaint.metrics._computing import BATCH, WHOSE, Run, computed, frame, why
 from wirepaint.metrics._metric import Frame, Metric
 from wirepaint.metrics._registry import registry
-from wirepaint.results import Results, measured
+from wirepaint.results import Results, measured, trace
 
 _OF_RUN = ["run_key", "trace"]
 _TABLE = ".parquet"
@@ -50,7 +50,10 @@ def of_trace(files: Mapping[str, str]) -> str:
 
 @cache
 def definition(metric: Metric) -> str:
-    """A digest of the source of a metric: of this room, and of the metric's own file if it is elsewhere."""
+    """A digest of the source of a metric: of this room, and of the metric's own file if it is elsewhere.
+
+    The source on the disk may be replaced while a command runs, so a command asks before its first run ends.
+    """
     if metric.sha256 is not None:
         return hashlib.sha256(_room() + metric.sha256.encode()).hexdigest()[:16]
     file = Path(inspect.getfile(metric.function))
@@ -60,8 +63,9 @@ def definition(metric: Metric) -> str:
 
 @cache
 def _room() -> bytes:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    """Everything that decides the numbers: this room, how it reads tables, and Polars, which computes."""
+    digest = hashlib.sha256(f"polars {pl.__version__}\0".encode())
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), Path(trace.__file__)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.digest()
 
@@ -92,13 +96,15 @@ class Keeper:
     def __init__(self, results: Path) -> None:
         self._results = results
         self._runs: list[Run] = []
+        # Before the runs: while they last, another version may be installed over this source.
+        self._tables = _tables()
 
     def __enter__(self) -> Keeper:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._write()
-        for definition in _tables():
+        for definition in self._tables:
             with suppress(OSError, UsageError):
                 _join(self._results, definition)
 
@@ -110,7 +116,7 @@ class Keeper:
 
     def _write(self) -> None:
         runs, self._runs = self._runs, []
-        for table in _tables().values():
+        for table in self._tables.values():
             if runs:
                 # A full disk, or a folder that is gone: the next reader computes them, or says what is wrong.
                 with suppress(OSError, UsageError):
@@ -142,8 +148,7 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
     digests = [(key, of_trace(results.digests(key))) for key in keys]
     asked = pl.DataFrame(digests, schema=dict.fromkeys(_OF_RUN, pl.String), orient="row")
     found: list[Frame] = []
-    for _, content in _parts(results.folder, table.definition):
-        part = pl.read_parquet(content, columns=None if columns is None else list(columns))
+    for _, part in _parts(results.folder, table.definition, columns):
         found.append(part.join(asked, on=_OF_RUN, how="semi", maintain_order="left"))
         asked = asked.join(part, on=_OF_RUN, how="anti", maintain_order="left")
     if asked.height or not found:
@@ -163,20 +168,25 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
     return pl.concat(found, how="vertical_relaxed")
 
 
-def _parts(results: Path, definition: str) -> list[tuple[Path, io.BytesIO]]:
-    """The whole files of a table, with their content."""
-    found = [(path, measured.content(path)) for path in measured.files(results, definition)]
-    return [(path, io.BytesIO(content)) for path, content in found if content is not None]
+def _parts(
+    results: Path, definition: str, columns: Sequence[str] | None = None
+) -> Iterator[tuple[Path, Frame]]:
+    """The whole files of a table that have the columns, with their rows."""
+    for path in measured.files(results, definition):
+        if (content := measured.content(path)) is None:
+            continue
+        # A file of one's own that declares other metrics on another machine left other columns.
+        with suppress(*trace.UNREADABLE):
+            yield path, pl.read_parquet(content, columns=None if columns is None else list(columns))
 
 
 def _join(results: Path, definition: str) -> None:
     """Makes one file of those of a table. Of a run that is in two of them, the first counts."""
-    parts = _parts(results, definition)
-    if len(parts) < 2:
+    parts = list(_parts(results, definition))
+    if len(parts) < 2 or len({tuple(part.columns) for _, part in parts}) > 1:
         return
     every: list[Frame] = []
-    for _, content in parts:
-        part = pl.read_parquet(content)
+    for _, part in parts:
         for before in every:
             part = part.join(before, on=_OF_RUN, how="anti", maintain_order="left")
         every.append(part)
