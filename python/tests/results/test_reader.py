@@ -158,3 +158,16 @@ def test_the_evaluation_and_what_made_the_results_are_kept(results: Results):
     assert kept["machine"]["cores"] >= 1
     assert kept["evaluation"]["networks"]["fast"]["down"]["delay_ns"] == 13_000_000
     assert len(kept["sessions"]) == 1
+
+
+def test_tables_of_several_files_are_told_apart(tmp_path: Path):
+    """Also one without rows, and one that is asked for twice."""
+    paths = []
+    for rows in (2, 0, 1):
+        (tmp_path / str(rows)).mkdir()
+        times = [{"time": 10 * rows + at} for at in range(rows)]
+        paths.append(trace.write_table(tmp_path / str(rows), "chunk", times))
+    paths.append(paths[0])
+    assert [table["time"].to_list() for table in trace.read_files(paths, "chunk")] == [
+        [20, 21], [], [10], [20, 21]
+    ]  # fmt: skip
