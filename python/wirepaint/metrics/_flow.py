@@ -16,6 +16,8 @@ def group(flow: str) -> str:
 
 def groups(trace: Trace) -> list[str]:
     """The groups of flows of a run that began, in the order of their beginnings."""
+    if trace("flow").is_empty():
+        return []
     began = trace("flow").sort("started", maintain_order=True)["flow"].drop_nulls()
     return list(dict.fromkeys(map(group, began)))
 

@@ -24,7 +24,7 @@ OF_VISITS = ("page", "object", "chunk", "connection", "frame", "cpu")
 
 def of_visit(trace: Trace, visit: int) -> Trace:
     """The trace of one visit: its rows of :data:`OF_VISITS`, and all other tables as they are."""
-    if visit == 0 and trace("page").height == 1 and trace("page")["visit"].fill_null(0)[0] == 0:
+    if visit == 0 and trace("page").height == 1 and trace("page")["visit"][0] in (0, None):
         return trace
 
     def table(name: str) -> pl.DataFrame:

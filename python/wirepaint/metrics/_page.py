@@ -36,10 +36,10 @@ def since_navigation(trace: Trace, column: str) -> float:
 def since_first_request(trace: Trace, column: str) -> float:
     """Milliseconds from the first request sent (before any redirect) to an instant of the visit."""
     row = visit(trace)
-    sent = trace("object")["sent"].drop_nulls().to_list()
-    if not sent:
+    first: Any = trace("object")["sent"].min()
+    if first is None:
         raise Missing("no request was sent")
-    return (known(row, column) - min(sent)) / NS_PER_MS
+    return (known(row, column) - first) / NS_PER_MS
 
 
 @shared

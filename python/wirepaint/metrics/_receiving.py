@@ -10,42 +10,37 @@ from wirepaint.metrics._page import known, visit
 
 
 @shared
+def with_chunks(trace: Trace) -> Frame:
+    """Table ``object`` with ``first_chunk`` and ``last_chunk``, the times of its first and last chunk.
+
+    They are null for an object without chunks. DevTools' own times are late by up to one TLS record.
+    """
+    time = pl.col("time")
+    chunks = trace("chunk").group_by("request").agg(first_chunk=time.min(), last_chunk=time.max())
+    return trace("object").join(chunks, on="request", how="left", maintain_order="left")
+
+
+@shared
 def receiving(trace: Trace) -> Frame:
     """One row per object received through a connection: ``connection``, ``start``, ``end`` in ns.
 
     Cut to the page load, [navigation start, load event]. Objects from a cache do not count.
-    The last byte comes from the table ``chunk`` if the object has chunks (DevTools' events are
-    late by up to one TLS record), else from the table ``object``.
+    The last byte comes from the table ``chunk`` if the object has chunks, else from the table ``object``.
     """
     row = visit(trace)
     navigation, load = known(row, "navigation_start"), known(row, "load_event")
-    chunks = (
-        trace("chunk")
-        .group_by("request")
-        .agg(first_chunk=pl.col("time").min(), last_chunk=pl.col("time").max())
+    start = pl.min_horizontal("first_byte", "first_chunk")
+    failed = pl.when(pl.col("failed").is_not_null()).then("first_byte")
+    received = with_chunks(trace).filter(pl.col("connection").is_not_null() & (start < load))
+    objects = received.select(
+        "connection",
+        start=start.clip(navigation, load),
+        end=pl.coalesce("last_chunk", "last_byte", failed).clip(navigation, load),
     )
-    objects = (
-        trace("object")
-        .filter(pl.col("connection").is_not_null())
-        .join(chunks, on="request", how="left")
-        .select(
-            "url",
-            "connection",
-            start=pl.min_horizontal("first_byte", "first_chunk"),
-            end=pl.coalesce(
-                "last_chunk", "last_byte", pl.when(pl.col("failed").is_not_null()).then("first_byte")
-            ),
-        )
-        .filter(pl.col("start") < load)
-    )
-    endless = objects.filter(pl.col("end").is_null())
-    if not endless.is_empty():
-        raise Missing(f"the last byte of {endless['url'][0]} is not known")
-    return (
-        objects.with_columns(pl.col("start", "end").clip(navigation, load))
-        .filter(pl.col("end") > pl.col("start"))
-        .select("connection", "start", "end")
-    )
+    if objects["end"].null_count():
+        endless = received["url"][objects["end"].is_null().arg_true()[0]]
+        raise Missing(f"the last byte of {endless} is not known")
+    return objects.filter(pl.col("end") > pl.col("start"))
 
 
 def covered(intervals: Frame) -> int:

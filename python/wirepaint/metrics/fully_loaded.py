@@ -2,6 +2,7 @@ import polars as pl
 
 from wirepaint.metrics._metric import Missing, Trace, metric
 from wirepaint.metrics._page import NS_PER_MS, known, visit
+from wirepaint.metrics._receiving import with_chunks
 
 
 @metric(
@@ -11,10 +12,8 @@ def fully_loaded(trace: Trace) -> float:
     """Navigation start to the last byte of the last request, also of requests after the load event.
     A request that never ended does not count."""
     row = visit(trace)
-    # Chunks are exact; the browser's own last byte is late by up to one TLS record.
-    chunks = trace("chunk").group_by("request").agg(last_chunk=pl.col("time").max())
-    ended = trace("object").filter(pl.col("failed").is_null()).join(chunks, on="request", how="left")
-    last = ended.select(pl.coalesce("last_chunk", "last_byte").max()).item()
+    ended = pl.coalesce("last_chunk", "last_byte").filter(pl.col("failed").is_null())
+    last = with_chunks(trace).select(ended.max()).item()
     if last is None:
         raise Missing("no request has a last byte")
     return (last - known(row, "navigation_start")) / NS_PER_MS

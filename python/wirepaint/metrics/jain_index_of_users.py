@@ -18,9 +18,10 @@ def jain_index_of_users(trace: Trace) -> float:
 
     Of a user with several visits, the bytes and the times of all.
     """
-    visits = trace("page").select("visit", "user_agent", begin="navigation_start", end="load_event")
-    if visits["user_agent"].n_unique() < 2:
+    page = trace("page")
+    if page["user_agent"].n_unique() < 2:
         raise Missing("the run has a single user")
+    visits = page.select("visit", "user_agent", begin="navigation_start", end="load_event")
     if visits["end"].null_count():
         raise Missing("a page did not load")
     received = (

@@ -25,13 +25,18 @@ def object_size_per_rtt_bin(trace: Trace) -> float:
 @shared
 def first_objects(trace: Trace) -> Frame:
     """One row per connection: ``bin``, ``url``, ``value`` in bytes as transferred."""
-    connections = trace("connection").select("connection", "min_rtt", "encrypted", "protocol")
+    connections = trace("connection").select(
+        "connection", "min_rtt", "encrypted", connection_protocol="protocol"
+    )
     objects = (
         trace("object")
         .filter(pl.col("first_on_connection") & pl.col("failed").is_null())
-        .join(connections.rename({"protocol": "connection_protocol"}), on="connection")
-        .drop_nulls(["sent", "last_byte", "encoded_bytes", "min_rtt"])
-        .filter((pl.col("min_rtt") > 0) & (pl.col("last_byte") > pl.col("sent")))
+        .join(connections, on="connection")
+        .filter(
+            (pl.col("min_rtt") > 0)
+            & (pl.col("last_byte") > pl.col("sent"))
+            & pl.col("encoded_bytes").is_not_null()
+        )
     )
     if objects.is_empty():
         raise Missing("no connection has a first object with known times and minimum RTT")

@@ -13,7 +13,7 @@ def retransmission_share(trace: Trace) -> float:
     First transmissions are counted as the bytes that a connection received, in full segments.
     """
     columns = ["retransmitted_segments", "bytes_received", "mss"]
-    connections = used_connections(trace).select(columns)
+    connections = used_connections(trace)
     for column in columns:
         if connections[column].null_count():
             raise Missing(f"a connection has no {column}")
