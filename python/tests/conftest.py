@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +33,7 @@ network = [
 ]
 congestion = ["cubic", "fld"]
 [[user_agents]]
-pages = ["small", "large"]
+pages = {pages}
 visits = {visits}
 """
 
@@ -145,9 +145,10 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         name: str = "results",
         backend: str = "testbed",
         more_axes: str = "",
+        pages: Sequence[str] = ("small", "large"),
     ) -> Path:
         file = tmp_path / f"{name}.toml"
-        text = EVALUATION.format(visits=visits)
+        text = EVALUATION.format(visits=visits, pages=json.dumps(pages))
         file.write_text(text.replace("[[user_agents]]", f"{more_axes}\n[[user_agents]]"))
         evaluation = plan(
             file,

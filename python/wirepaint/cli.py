@@ -113,6 +113,7 @@ def check(
     margin: str | None = None,
     metric: Annotated[list[str] | None, Parameter(negative="")] = None,
     on_undecided: Literal["pass", "fail", "more"] = "pass",
+    on_missing: Literal["fail", "pass"] = "fail",
     suspect: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
     junit: Path | None = None,
@@ -135,6 +136,8 @@ def check(
         Metric of --margin; may be given again. The primary ones when left out.
     on_undecided
         What undecided checks do: pass, fail (99), or more (exit code 3: more visits are needed).
+    on_missing
+        What pages do of which no visit counts, or fewer than half: fail (99), or pass.
     suspect
         Count runs with the verdict suspect as well.
     json
@@ -155,6 +158,7 @@ def check(
         margin=margin,
         metric=metric,
         on_undecided=on_undecided,
+        on_missing=on_missing,
         suspect=suspect,
         json=json,
         junit=junit,

@@ -7,14 +7,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from wirepaint import metrics
 from wirepaint.cli import invoke
 from wirepaint.errors import UsageError
 from wirepaint.gate import budget, outputs
 from wirepaint.gate.checks import check
+from wirepaint.gate.command import read
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
-from wirepaint.statistics import folders
 
 PAGES = 2 * 2 * 2
 """Networks, congestion controls, pages of ``results_folder``; each visit takes 300 ms."""
@@ -24,22 +23,21 @@ PAGES = 2 * 2 * 2
 def made(results_folder):
     """Makes a results folder whose load times are ``factor`` times 300 ms, with some spread."""
 
-    def make(name, factor=lambda run: 1.0, visits=8, spread=0.002, outcome=lambda run: Outcome("valid")):
+    def make(
+        name, factor=lambda run: 1.0, visits=8, spread=0.002, outcome=lambda run: Outcome("valid"), **others
+    ):
         def stretch(run):
             random = np.random.default_rng(crc32(f"{name}{run}".encode()))
             return factor(run) * random.lognormal(0, spread)
 
-        return results_folder(stretch, visits, outcome, name)
+        return results_folder(stretch, visits, outcome, name, **others)
 
     return make
 
 
 def checked(base, candidate=None, **rule):
     rules = budget.Budget.model_validate({"rules": [rule]})
-    if candidate is None:
-        return check(metrics.table(Results.open(base), ("valid",), [rule["metric"]]), rules)
-    pair = folders.read(Results.open(base), Results.open(candidate), [rule["metric"]])
-    return check(pair.table, rules, pair.base)
+    return check(*read(Results.open(base), candidate, [rule["metric"]], ("valid",)), rules)
 
 
 def outcomes(checks):
@@ -107,6 +105,7 @@ def test_a_relative_rule_needs_a_base(made):
             '[[rules]]\nmetric = "page-load-time"\n',
             "found none; accepted: one of at_most, at_least, worse_by",
         ),
+        ('[[rules]]\nmetric = "page-type"\nat_most = 1\n', "accepted: a metric that is a number"),
         ('[[rules]]\nmetric = "plt"\nat_most = 1\n', 'metric: found "plt"'),
         ("rules = []\n", "rules: "),
     ],
@@ -149,10 +148,58 @@ def test_what_ci_systems_read(made, tmp_path, capsys):
     assert [one["outcome"] for one in document["checks"]] == ["breach"] * 4 + ["pass"] * 4
 
 
+def lost(page, last=8, as_=None):
+    """Outcomes of runs: those of ``page`` up to this visit are lost on LTE."""
+    return lambda run: (
+        as_ if (run.page, run.network) == (page, "lte") and run.visit <= last else Outcome("valid")
+    )
+
+
+@pytest.mark.parametrize("end", [None, Outcome("invalid"), "not reached"])
+def test_a_page_that_no_longer_loads_fails_the_gate(end, made, tmp_path, capsys):
+    base, broken = made("base"), made("broken", outcome=lost("small", as_=end))
+    arguments = ["check", str(base), str(broken), "--margin", "3%"]
+    junit = tmp_path / "junit.xml"
+    assert invoke([*arguments, "--junit", str(junit), "--github"]) == 99
+    said = capsys.readouterr()
+    assert said.err.endswith("wirepaint: missing: 2 missing, 6 pass of 8 checks\n")
+    assert "Page load time, small, lte / cubic: the candidate: 0 of " in said.out
+    assert said.out.count("::error title=Page load time::Page load time, small, lte") == 2
+    assert ElementTree.fromstring(junit.read_text()).get("errors") == "2"
+    assert invoke([*arguments, "--on-missing", "pass"]) == 0
+
+
+def test_a_page_that_the_candidate_leaves_out_is_missing_and_a_new_one_is_not(made):
+    wide, narrow = made("wide"), made("narrow", pages=["large"])
+    found = outcomes(checked(wide, narrow, metric="page-load-time", worse_by="3 %"))
+    assert {key for key, outcome in found.items() if outcome == "missing"} == {
+        ("small", f"{network} / {congestion}") for network in ("lte", "3g") for congestion in ("cubic", "fld")
+    }
+    found = checked(narrow, wide, metric="page-load-time", worse_by="3 %")
+    assert {(one.page, one.outcome) for one in found} == {("large", "pass")}
+    found = checked(narrow, wide, metric="page-load-time", at_most=450)
+    assert {(one.page, one.outcome) for one in found} == {("large", "pass"), ("small", "pass")}
+
+
+def test_a_page_of_which_most_visits_are_lost_is_missing(made):
+    limit = {"metric": "page-load-time", "at_most": 450, "network": "lte"}
+    most = checked(made("most", outcome=lost("small", last=5)), **limit)
+    assert {one.sentence.partition(": ")[2] for one in most if one.outcome == "missing"} == {
+        "3 of 8 visits with a value (5 failed): missing"
+    }
+    assert set(outcomes(checked(made("half", outcome=lost("small", last=4)), **limit)).values()) == {"pass"}
+
+
+def test_a_missing_page_hides_no_breach(made):
+    base, worse = made("base"), made("worse", lambda run: 1.1, outcome=lost("small"))
+    found = outcomes(checked(base, worse, metric="page-load-time", worse_by="3 %"))
+    assert sorted(found.values()) == ["breach"] * 6 + ["missing"] * 2
+
+
 def test_only_valid_runs_count_unless_asked(made, tmp_path, capsys):
     folder = made("base", outcome=lambda run: Outcome("suspect"))
     file = tmp_path / "budget.toml"
     file.write_text('[[rules]]\nmetric = "page-load-time"\nat_most = 450\n')
-    assert invoke(["check", str(folder), "--budget", str(file)]) == 2
-    assert "no visit that counts" in capsys.readouterr().err
+    assert invoke(["check", str(folder), "--budget", str(file)]) == 99
+    assert capsys.readouterr().out.count("0 of 8 visits with a value (8 suspect): missing") == PAGES
     assert invoke(["check", str(folder), "--budget", str(file), "--suspect"]) == 0

@@ -1,7 +1,7 @@
 """The gate: results against a budget, or against a base, for CI.
 
 ``budget``   the file with the rules
-``checks``   each rule on each page and network: pass, breach or undecided, with its numbers
+``checks``   each rule on each page and network: pass, breach, missing or undecided, with its numbers
 ``outputs``  text, JSON, JUnit, annotations of GitHub, Markdown
 ``command``  ``wirepaint check``
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from wirepaint import metrics
+from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.quantities import Share
 from wirepaint.reading import Table, Text, read_toml, refused, validate
 
@@ -49,8 +50,10 @@ class Budget(Table):
 def load(path: Path) -> Budget:
     """Reads a budget; raises UsageError."""
     budget = validate(Budget, read_toml(path), str(path))
-    for rule in budget.rules:
-        metrics.get(rule.metric)
+    for place, rule in enumerate(budget.rules):
+        if metrics.get(rule.metric).label:
+            key = f"{path}: rules[{place}].metric"
+            raise UsageError(key, show(rule.metric), "a metric that is a number")
     return budget
 
 

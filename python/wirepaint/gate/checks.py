@@ -1,11 +1,13 @@
-"""Each rule on each page and in all conditions: pass, breach or undecided.
+"""Each rule on each page and in all conditions: pass, breach, missing or undecided.
 
 The statistics are those of ``compare``: the shift within a page for a relative rule, the median of a page's
 visits for an absolute one, each with an interval. A check
 
 ``passes``     if its whole interval lies on the good side of the limit,
 ``breaches``   if all of it lies beyond: a breach has evidence,
-``undecided``  if the limit lies within, or too few visits have an interval.
+``undecided``  if the limit lies within, or too few visits have an interval,
+``missing``    if no visit has a value, or fewer than half of those that ended: a page that fails to load is
+               no page that passes.
 
 All checks of a gate share the 5 % of error in equal parts (Bonferroni). So at most 5 in 100 gates have a
 breach although nothing is beyond its limit.
@@ -13,7 +15,8 @@ breach although nothing is beyond its limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,10 +30,10 @@ from wirepaint.statistics import losses, verdicts
 from wirepaint.statistics.compare import drafts
 from wirepaint.statistics.folders import FOLDER
 from wirepaint.statistics.intervals import FEWEST, Interval, median
-from wirepaint.statistics.wording import number, percent
+from wirepaint.statistics.wording import count, number, percent
 
-Outcome = Literal["pass", "breach", "undecided"]
-OUTCOMES: tuple[Outcome, ...] = ("breach", "undecided", "pass")
+Outcome = Literal["pass", "breach", "missing", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = ("breach", "missing", "undecided", "pass")
 """From the one that decides a gate to the one that decides nothing."""
 
 
@@ -40,7 +43,8 @@ class Check:
 
     ``found`` and ``limit`` are shares for a relative rule (positive: larger than the base), else in ``unit``.
     ``visits`` counts those of the side that is judged, ``visits_needed`` about how many decide an undecided
-    check; None if no number does. ``confidence`` is that of the interval.
+    check; None if no number does. ``confidence`` is that of the interval. A missing check has nothing
+    ``found``; ``lost`` says why.
     """
 
     metric: str
@@ -50,11 +54,12 @@ class Check:
     conditions: str
     is_relative: bool
     limit: float
-    found: Interval
+    found: Interval | None
     confidence: float
     visits: int
     outcome: Outcome
     visits_needed: int | None
+    lost: str = ""
 
     @property
     def name(self) -> str:
@@ -64,6 +69,8 @@ class Check:
     @property
     def sentence(self) -> str:
         """The check with its numbers."""
+        if self.found is None:
+            return f"{self.name}: {self.lost}: {self.outcome}"
         low, high = self.found.low, self.found.high
         bounds = "no interval" if low is None or high is None else f"{self._said(low)} to {self._said(high)}"
         text = f"{self.name}: {self._said(self.found.value)} ({bounds}), limit {self._said(self.limit)}"
@@ -81,24 +88,35 @@ class Check:
         return f"{percent(value)} %" if self.is_relative else f"{number(value)} {self.unit}".strip()
 
 
-def check(frame: pl.DataFrame, budget: Budget, base: str | None = None) -> list[Check]:
+def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Budget) -> list[Check]:
     """All checks of a budget over :func:`wirepaint.metrics.table`, or over that of two folders.
 
-    ``base`` is then the name of the first (``folders.Pair``); absolute rules are for the candidate. Warm-up
-    visits are left out. Raises UsageError for a rule that applies to nothing.
+    ``asked`` has the visits that were asked for (``losses.asked``). ``base`` is the name of the first of two
+    folders (``folders.Pair``); absolute rules are for the candidate. Warm-up visits are left out. Raises
+    UsageError for a rule that applies to nothing.
     """
     frame = frame.filter(~pl.col("warmup"))
-    found: list[_Open] = []
+    found: list[_Open | Check] = []
     for place, rule in enumerate(budget.rules):
-        of_rule = list(
-            _relative(frame, rule, place, base) if rule.is_relative else _absolute(frame, rule, base)
-        )
-        if not of_rule:
+        own, own_asked = _scope(frame, rule), _scope(asked, rule)
+        axes = _axes(own, own_asked)
+        missing = list(_missing(own, own_asked, axes, rule, base))
+        places = {(one.page, one.conditions) for one in missing}
+        of_rule = [
+            one
+            for one in (
+                _relative(own, own_asked, rule, place, base)
+                if rule.is_relative
+                else _absolute(own, axes, rule, base)
+            )
+            if (one.check.page, one.check.conditions) not in places
+        ]
+        if not of_rule and (not missing or (own_asked["end"] == "counted").all()):
             scope = ", ".join(filter(None, (rule.metric, rule.page, rule.network)))
             pages = ", ".join(frame["page"].unique(maintain_order=True).to_list()) or "no visit that counts"
             raise UsageError(f"rules[{place}]", scope, f"a metric, page and network with visits ({pages})")
-        found += of_rule
-    return [_judged(one, len(found)) for one in found]
+        found += [*of_rule, *missing]
+    return [one if isinstance(one, Check) else _judged(one, len(found)) for one in found]
 
 
 @dataclass(frozen=True)
@@ -133,49 +151,93 @@ def _judged(one: _Open, checks: int) -> Check:
     return replace(one.check, found=found, confidence=confidence, outcome=outcome, visits_needed=needed)
 
 
-def _relative(frame: pl.DataFrame, rule: Rule, place: int, base: str | None) -> Iterator[_Open]:
+def _relative(
+    frame: pl.DataFrame, asked: pl.DataFrame, rule: Rule, place: int, base: str | None
+) -> Iterator[_Open]:
     if base is None:
         raise UsageError(f"rules[{place}].worse_by", "one results folder", "a base and a candidate")
     assert rule.worse_by is not None
     metric = measured.get(rule.metric)
-    sign = -1 if metric.better == "higher" else 1
-    for draft in drafts(_scope(frame, rule), FOLDER, [rule.metric], base):
+    sign = _sign(rule)
+    if frame[FOLDER].n_unique() < 2:  # one of the two lacks every page of the rule
+        return
+    for draft in drafts(frame, FOLDER, [rule.metric], base, visits=asked):
         row = draft.row
         if len(row.pages) == 1 and row.conditions:
             if not draft.relative:
                 raise UsageError(
                     f"rules[{place}].metric", rule.metric, "worse_by of a metric that is positive"
                 )
-            yield _Open(
-                _open_check(
-                    metric, row.page or row.pages[0], row.stratum, True, sign * rule.worse_by, row.candidate.n
-                ),
-                sign,
-                [],
-                draft,
-            )
+            page = row.page or row.pages[0]
+            visits = row.candidate.n + row.candidate.timed_out
+            yield _Open(_open_check(metric, page, row.stratum, rule, visits), sign, [], draft)
 
 
-def _absolute(frame: pl.DataFrame, rule: Rule, base: str | None) -> Iterator[_Open]:
+def _absolute(frame: pl.DataFrame, axes: Sequence[str], rule: Rule, base: str | None) -> Iterator[_Open]:
     metric = measured.get(rule.metric)
-    limit = rule.at_most if rule.at_most is not None else rule.at_least
-    assert limit is not None
-    frame = _scope(frame, rule)
     if base is not None:
         frame = frame.filter(pl.col(FOLDER) != base)
+    grouped = _valued(frame, metric).group_by("page", *axes, maintain_order=True)
+    for (page, *levels), group in grouped:
+        values = group["value"].to_list()
+        yield _Open(_open_check(metric, str(page), _where(levels), rule, len(values)), _sign(rule), values)
+
+
+def _missing(
+    frame: pl.DataFrame, asked: pl.DataFrame, axes: Sequence[str], rule: Rule, base: str | None
+) -> Iterator[Check]:
+    """A check for each page and conditions of which a side that the rule needs has no value, or few."""
+    metric = measured.get(rule.metric)
+    if metric.over != "run":
+        asked = asked.filter(pl.col("of_flows") == (metric.over == "flow"))
+    key, values = ("page", *axes), _valued(frame, metric)
+    sides = [("", values, asked)]
+    if base is not None:
+        of_base, of_candidate = pl.col(FOLDER) == base, pl.col(FOLDER) != base
+        sides = [("the candidate: ", values.filter(of_candidate), asked.filter(of_candidate))]
+        if rule.is_relative:  # a page that only the candidate asks for has nothing to be worse than
+            sides.append(("the base: ", values.filter(of_base), asked.filter(of_base)))
+    needed = sides[-1][2].select(key).unique(maintain_order=True)
+    for page, *levels in needed.iter_rows():
+        at = [pl.col(name) == level for name, level in zip(key, (page, *levels), strict=True)]
+        for side, own, visits in sides:
+            number = own.filter(*at).height
+            ended = losses.of(side, Counter(visits.filter(*at)["end"]))
+            if number == 0 or 2 * number < ended.ended:
+                causes = f" ({ended.causes})" if ended.causes else ""
+                lost = f"{side}{number} of {count(ended.ended, 'visit')} with a value{causes}"
+                made = _open_check(metric, str(page), _where(levels), rule, number)
+                yield replace(made, outcome="missing", lost=lost)
+                break
+
+
+def _valued(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
+    """The rows with a ``value``: that of the metric, or the limit that a load exceeded."""
     value = pl.col(metric.column)
     if metric.name in losses.UNTIL_LOAD and losses.LIMIT in frame.columns:
         value = pl.coalesce(value, losses.LIMIT)
+    return frame.with_columns(value=value).drop_nulls("value")
+
+
+def _axes(*frames: pl.DataFrame) -> list[str]:
+    """The axes that a check's conditions name: the network, and others that vary."""
     axes = [
-        axis for axis in measured.AXES if axis != "page" and (axis == "network" or frame[axis].n_unique() > 1)
+        axis
+        for axis in measured.AXES
+        if axis != "page" and (axis == "network" or max(frame[axis].n_unique() for frame in frames) > 1)
     ]
-    axes.sort(key=lambda axis: axis != "network")
-    grouped = frame.with_columns(value=value).drop_nulls("value").group_by("page", *axes, maintain_order=True)
-    for (page, *levels), group in grouped:
-        values = group["value"].to_list()
-        where = " / ".join(map(str, levels))
-        made = _open_check(metric, str(page), where, False, limit, len(values))
-        yield _Open(made, 1 if rule.at_most is not None else -1, values)
+    return sorted(axes, key=lambda axis: axis != "network")
+
+
+def _where(levels: Sequence[object]) -> str:
+    return " / ".join(map(str, levels))
+
+
+def _sign(rule: Rule) -> int:
+    """1 if a larger value breaks the rule, -1 if a smaller one does."""
+    if rule.is_relative:
+        return -1 if measured.get(rule.metric).better == "higher" else 1
+    return 1 if rule.at_most is not None else -1
 
 
 def _scope(frame: pl.DataFrame, rule: Rule) -> pl.DataFrame:
@@ -185,19 +247,21 @@ def _scope(frame: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     return frame
 
 
-def _open_check(
-    metric: measured.Metric, page: str, conditions: str, is_relative: bool, limit: float, visits: int
-) -> Check:
+def _open_check(metric: measured.Metric, page: str, conditions: str, rule: Rule, visits: int) -> Check:
+    limit = rule.at_most if rule.at_most is not None else rule.at_least
+    if rule.worse_by is not None:
+        limit = _sign(rule) * rule.worse_by
+    assert limit is not None
     return Check(
         metric=metric.name,
         title=metric.title,
         unit=metric.unit.removeprefix("1"),
         page=page,
         conditions=conditions,
-        is_relative=is_relative,
+        is_relative=rule.is_relative,
         limit=limit,
-        found=Interval(float("nan")),
-        confidence=float("nan"),
+        found=None,
+        confidence=1 - SIGNIFICANCE,
         visits=visits,
         outcome="undecided",
         visits_needed=None,

@@ -21,6 +21,7 @@ from wirepaint.statistics import folders, losses
 from wirepaint.statistics.compare import primary
 
 OnUndecided = Literal["pass", "fail", "more"]
+OnMissing = Literal["fail", "pass"]
 
 
 def command(
@@ -31,6 +32,7 @@ def command(
     margin: str | None = None,
     metric: Sequence[str] | None = None,
     on_undecided: OnUndecided = "pass",
+    on_missing: OnMissing = "fail",
     suspect: bool = False,
     json: bool = False,
     junit: Path | None = None,
@@ -40,6 +42,7 @@ def command(
     """Prints and writes what the gate found; raises Breach (exit code 99) or Incomplete."""
     verdicts = ("valid", "suspect") if suspect else ("valid",)
     base = Results.open(results)
+    measured.own(base)  # a budget may name them
     rules = [] if budget is None else budgets.load(budget).rules
     if margin is not None:
         if candidate is None:
@@ -49,8 +52,8 @@ def command(
         raise UsageError(
             "wirepaint check", "no rule", "--budget FILE, or --margin 3% with a base and a candidate"
         )
-    frame, name = _read(base, candidate, [rule.metric for rule in rules], verdicts)
-    found = check(frame, budgets.Budget(rules=rules), name)
+    visits = read(base, candidate, [rule.metric for rule in rules], verdicts)
+    found = check(*visits, budgets.Budget(rules=rules))
     if junit is not None:
         junit.write_text(outputs.junit(found), "utf-8")
     if markdown is not None:
@@ -61,24 +64,34 @@ def command(
         print(outputs.text(found))
     if github and not json:
         print("\n".join(outputs.of_github(found)))
-    outcome = outputs.outcome(found)
-    if outcome == "breach" or (outcome == "undecided" and on_undecided == "fail"):
+    outcomes = {one.outcome for one in found}
+    failing = {"breach"} | ({"missing"} if on_missing == "fail" else set())
+    if outcomes & failing or ("undecided" in outcomes and on_undecided == "fail"):
         raise Breach(outputs.summary(found))
-    if outcome == "undecided" and on_undecided == "more":
+    if "undecided" in outcomes and on_undecided == "more":
         raise Incomplete(outputs.summary(found))
 
 
-def _read(
+def read(
     base: Results, candidate: Path | None, metrics: Sequence[str], verdicts: Sequence[str]
-) -> tuple[pl.DataFrame, str | None]:
-    """The visits of one folder or two, and the name of the base of two; says what only one of them has."""
-    asked = list(dict.fromkeys(metrics))
+) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
+    """The visits of one folder or two, those asked for, and the name of the base of two.
+
+    Says what else differs between two folders.
+    """
+    names = list(dict.fromkeys(metrics))
     if candidate is None:
-        return losses.with_timeouts(base, measured.table(base, verdicts, asked)), None
-    pair = folders.read(base, Results.open(candidate), asked, verdicts)
+        table = losses.with_timeouts(base, measured.table(base, verdicts, names))
+        return table, losses.asked(base, verdicts), None
+    other = Results.open(candidate)
+    pair = folders.read(base, other, names, verdicts)
     for note in pair.notes:
         say(note)
-    return pair.table, pair.base
+    asked = [
+        losses.asked(of, verdicts).with_columns(pl.lit(name).alias(folders.FOLDER))
+        for of, name in ((base, pair.base), (other, pair.candidate))
+    ]
+    return pair.every, pl.concat(asked), pair.base
 
 
 def _share(text: str) -> float:

@@ -12,7 +12,7 @@ from wirepaint.gate.checks import OUTCOMES, Check, Outcome
 
 
 def outcome(checks: Sequence[Check]) -> Outcome:
-    """A breach if there is one; else undecided if a check is; else pass."""
+    """A breach if there is one; else missing, then undecided if a check is; else pass."""
     return next(each for each in OUTCOMES if any(check.outcome == each for check in checks))
 
 
@@ -49,9 +49,14 @@ def as_json(checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def junit(checks: Sequence[Check]) -> str:
-    """JUnit's XML: a breach is a failure, an undecided check is skipped."""
+    """JUnit's XML: a breach is a failure, a missing check an error, an undecided one is skipped."""
     numbers = Counter(check.outcome for check in checks)
-    counts = {"tests": len(checks), "failures": numbers["breach"], "skipped": numbers["undecided"]}
+    counts = {
+        "tests": len(checks),
+        "failures": numbers["breach"],
+        "errors": numbers["missing"],
+        "skipped": numbers["undecided"],
+    }
     suite = ElementTree.Element(
         "testsuite", {"name": "wirepaint check"} | {key: str(number) for key, number in counts.items()}
     )
@@ -60,17 +65,17 @@ def junit(checks: Sequence[Check]) -> str:
             suite, "testcase", name=check.name, classname=f"wirepaint.{check.metric}"
         )
         if check.outcome != "pass":
-            tag = "failure" if check.outcome == "breach" else "skipped"
+            tag = {"breach": "failure", "missing": "error", "undecided": "skipped"}[check.outcome]
             ElementTree.SubElement(case, tag, message=check.sentence)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def of_github(checks: Sequence[Check]) -> Iterator[str]:
-    """Workflow commands of GitHub: an error for each breach, a warning for each undecided check."""
+    """Workflow commands of GitHub: an error for each breach or missing check, else a warning."""
     for check in _ordered(checks):
         if check.outcome != "pass":
-            level = "error" if check.outcome == "breach" else "warning"
+            level = "warning" if check.outcome == "undecided" else "error"
             yield f"::{level} title={check.title}::{check.sentence.replace('%', '%25')}"
 
 

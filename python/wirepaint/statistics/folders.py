@@ -28,7 +28,7 @@ class Pair:
     ``base`` and ``candidate`` are their names, in the column ``FOLDER`` of ``table``
     (:func:`wirepaint.metrics.table`, with visits that timed out) and of ``visits``
     (:func:`wirepaint.statistics.losses.visits`). ``notes`` says what else differs between the folders, and
-    what only one of them has and is left out.
+    what only one of them has and is left out. ``every`` is the table with what is left out.
     """
 
     base: str
@@ -36,6 +36,7 @@ class Pair:
     table: pl.DataFrame
     visits: pl.DataFrame
     notes: list[str]
+    every: pl.DataFrame
 
 
 def read(
@@ -60,7 +61,8 @@ def read(
         was, now = map(_conditions, tables)
         accepted = f"runs that count of a page and conditions of {base.folder}, such as {was}"
         raise UsageError(str(candidate.folder), now, accepted)
-    return Pair(*names, table, pl.concat(_of_both(ends)), list(_notes(base, candidate, tables)))
+    every = pl.concat(tables, how="diagonal_relaxed")
+    return Pair(*names, table, pl.concat(_of_both(ends)), list(_notes(base, candidate, tables)), every)
 
 
 def _from(name: str) -> pl.Expr:

@@ -80,13 +80,33 @@ def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
 
     Without warm-ups and visits that are not carried out yet or not needed.
     """
-    runs = measured.apart(results, results.runs().filter(~pl.col("warmup")))
+    frame = _ends(measured.apart(results, results.runs().filter(~pl.col("warmup"))), verdicts)
+    return frame.filter(~pl.col("end").is_in(_OPEN))
+
+
+def asked(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
+    """One row per visit, and one per name of flows in each run, that the evaluation asks for, ended or not.
+
+    The rows that :func:`wirepaint.metrics.table` has if every run counts, with ``of_flows`` and ``end``; that
+    may also be the state of a visit still to come or not needed.
+    """
+    runs = results.runs().filter(~pl.col("warmup"))
+    evaluation = results.manifest["evaluation"]
+    names = list(dict.fromkeys(measured.group(flow["name"]) for flow in evaluation["flows"]))
+    of_flows = runs.drop("page").join(pl.DataFrame({"page": names}, {"page": pl.String}), how="cross")
+    of_visits = measured.apart(results, runs) if evaluation["user_agents"] else runs.clear()
+    return pl.concat(
+        _ends(rows, verdicts).with_columns(of_flows=pl.lit(which))
+        for which, rows in ((False, of_visits), (True, of_flows))
+    )
+
+
+def _ends(runs: pl.DataFrame, verdicts: Sequence[str]) -> pl.DataFrame:
     standings = (
         journal.standing(*row) for row in runs.select("state", "verdict", "cause", "kind").iter_rows()
     )
     ends = ["counted" if standing in verdicts else standing for standing in standings]
-    frame = runs.select(*measured.AXES, pl.Series("end", ends, dtype=pl.String))
-    return frame.filter(~pl.col("end").is_in(_OPEN))
+    return runs.select(*measured.AXES, pl.Series("end", ends, dtype=pl.String))
 
 
 def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:
