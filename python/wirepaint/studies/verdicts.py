@@ -1,15 +1,16 @@
 """Checks claims against the measurements.
 
 Two series are compared seed by seed, in evaluations visit by visit: their difference as a share of the
-mean of both at that point (in percentage points if the column is in per cent), with a 95 % bootstrap
+mean of both at that point (in percentage points if the column is in per cent), with Student's 95 %
 interval of its mean. Pairing narrows the interval where both have the same random draws: in all runs that a
 study describes itself, and in visits of an evaluation that differ only in congestion control, HTTP version or
 proxy. Each network and each user agent has draws of its own. A claim of a kind is reproduced
 
 ``more``    if the whole interval of the mean over all points lies beyond the margin, so does that of
             more than half of the points, and none lies beyond the margin on the other side; undecided
-            if no point contradicts it and the interval of the mean contains the margin. "Many more" has
-            a ``factor``: the difference is then the first minus ``factor`` times the second
+            if no point contradicts it and more runs could still show all that, as the intervals that stand
+            against it contain the margin. "Many more" has a ``factor``: the difference is then the first
+            minus ``factor`` times the second
 ``same``    if the interval of the mean over all points lies within the margin, and that of no point
             outside it; undecided if it is wider
 ``about``   if the whole interval of the mean of the first, over all points, lies within the margin around the
@@ -152,10 +153,11 @@ def _judged(claim: Claim, selected: pl.DataFrame) -> tuple[Word, str]:
     above = [x for x, interval in each.items() if _above(interval, claim.margin)]
     below = [x for x, interval in each.items() if _below(interval, claim.margin)]
     if claim.kind == "more":
+        possible = [x for x, interval in each.items() if not _within(interval, claim.margin)]
         word: Word = "not reproduced"
         if not below and _above(overall, claim.margin) and 2 * len(above) > len(each):
             word = "reproduced"
-        elif not below and not _above(overall, claim.margin) and not _within(overall, claim.margin):
+        elif not below and not _within(overall, claim.margin) and 2 * len(possible) > len(each):
             word = "undecided"
     elif above or below or overall.outside(claim.margin):
         word = "not reproduced"
