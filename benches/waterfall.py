@@ -103,14 +103,15 @@ def page(requests: int) -> str:
         {
             "key": f"run-{n}", "id": f"visit-{n}", "film": None, "series": n + 1, "scenario": f"scenario {n}",
             "network": "lte", "user_agent": "user", "page": "page", "visit": 1, "verdict": "valid",
-            "role": "median", "name": f"condition {n}", "marks": {}, "requests": requests, "bytes": 0,
+            "backend": "testbed", "role": "median", "name": f"condition {n}", "marks": {}, "requests": requests, "bytes": 0,
         }
         for n in range(2)
     ]  # fmt: skip
     packed = {f"visit-{n}": visits.pack(visit(requests, n)) for n in range(2)}
     shown = visits.Visits(index, packed, 0, 0, [])
+    report = SimpleNamespace(visits=shown, manifest=SimpleNamespace(backend="testbed"))
     environment = render._environment()  # what the report itself draws with
-    board = environment.get_template("waterfall.html.j2").render(report=SimpleNamespace(visits=shown))
+    board = environment.get_template("waterfall.html.j2").render(report=report)
     style, scripts = environment.globals["style"], environment.globals["scripts"]
     tags = "".join(f"<script>{script}</script>" for script in scripts)  # type: ignore[attr-defined]
     return f"<!DOCTYPE html><style>{style}</style><main>{board}</main><div id=tip hidden></div>{tags}"
