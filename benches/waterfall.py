@@ -103,7 +103,8 @@ def page(requests: int) -> str:
         {
             "key": f"run-{n}", "id": f"visit-{n}", "film": None, "series": n + 1, "scenario": f"scenario {n}",
             "network": "lte", "user_agent": "user", "page": "page", "visit": 1, "verdict": "valid",
-            "backend": "testbed", "role": "median", "name": f"condition {n}", "marks": {}, "requests": requests, "bytes": 0,
+            "backend": "testbed", "role": "median", "name": f"condition {n}", "marks": {},
+            "requests": requests, "bytes": 0,
         }
         for n in range(2)
     ]  # fmt: skip

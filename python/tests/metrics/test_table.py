@@ -6,7 +6,8 @@ import pytest
 
 from wirepaint import metrics
 from wirepaint.errors import UsageError
-from wirepaint.results import Results
+from wirepaint.metrics import _computing
+from wirepaint.results import Results, trace
 from wirepaint.results.outcome import Outcome
 
 REASONS = [{"check": "congestion", "severity": "invalid", "found": "bbr", "expected": "fld"}]
@@ -64,3 +65,14 @@ def test_a_distribution_joins_the_items_with_their_runs(results):
 def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(UsageError, match='metric: found "plt"; accepted: one of ahead-share, '):
         metrics.get("plt")
+
+
+def test_a_text_that_equal_users_do_not_share_is_missing_with_a_reason(tmp_path):
+    pages = [{"visit": at, "user_agent": f"chrome.{at + 1}", "page": "news"} for at in range(3)]
+    connections = [{"visit": at, "objects": 1, "encrypted": at != 1} for at in range(3)]
+    tables = {
+        name: trace.write_table(tmp_path, name, rows)
+        for name, rows in {"page": pages, "connection": connections}.items()
+    }
+    [row] = _computing.computed([_computing.Run("key", "digest", tables)], [metrics.get("page-type")])
+    assert (row["page_type"], row["page_type: missing"]) == (None, "equal users differ in it")

@@ -59,7 +59,7 @@ def test_more_is_not_reproduced_where_it_holds_at_half_of_the_points() -> None:
 
 def test_more_is_undecided_where_points_are_too_wide_to_tell() -> None:
     wide = [10.5, 12.0, 13.5]  # mean 12, interval beyond 2 % only with other points
-    first, second = {x: wide for x in range(6)}, {x: [10.0, 10.0, 10.0] for x in range(6)}
+    first, second = dict.fromkeys(range(6), wide), {x: [10.0, 10.0, 10.0] for x in range(6)}
     verdict = judged(rows(first, second), "more")
     assert verdict.word == "undecided" and "above at" not in verdict.ours
     assert "difference +18.2 % [+1" in verdict.ours

@@ -102,7 +102,7 @@ def _one(readings: list[Reading]) -> Reading:
     if None in values:
         return next(reading for reading in readings if reading.value is None)
     if isinstance(values[0], str):
-        return Reading(values[0] if len(set(values)) == 1 else None)
+        return Reading(values[0]) if len(set(values)) == 1 else Reading(None, "equal users differ in it")
     return Reading(sum(float(value) for value in values if value is not None) / len(values))
 
 

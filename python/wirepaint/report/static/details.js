@@ -66,7 +66,7 @@ function timeFacts(o, connection) {
     ...(opened ? [titled("Connect", spent(connection.opened, connection.connected)), titled("TLS", spent(connection.connected, connection.tls_done))] : []),
     titled("Sent", duration(o.sent)),
     titled("Wait", spent(o.sent, o.first_byte)),
-    titled("Receive", `${spent(o.first_byte, o.last_byte)} in ${o.chunks.length} arrivals`),
+    titled("Receive", `${spent(o.first_byte, o.last_byte)} in ${o.arrivals.length} arrivals`),
     titled("Done", duration(o.last_byte)),
   ];
 }

@@ -183,7 +183,8 @@ class Explorer {
     this.axes = data.axes.map(([name, title, levels]) => ({ name, title, levels, rows: data.rows[name] }));
     this.visits = data.visit;
     this.metrics = data.metrics;
-    const factor = this.axes.find((axis) => axis.levels.length > 1 && axis.name !== "page") ?? this.axes[0];
+    const varying = this.axes.filter((axis) => axis.levels.length > 1);
+    const factor = varying.find((axis) => axis.name !== "page") ?? varying[0] ?? this.axes[0];
     this.chosen = { metric: 0, by: factor.name, shape: "boxes", at: {} };
     this.panels = html("div", { class: "panels" });
     this.bar = html("div", { class: "controls" });
@@ -239,7 +240,7 @@ class Explorer {
     metric.values.forEach((value, n) => {
       if (value === null) return;
       if (held.some((axis) => chosen.at[axis.name] !== EACH && axis.rows[n] !== Number(chosen.at[axis.name]))) return;
-      const title = each.map((axis) => axis.levels[axis.rows[n]]).join(" · ") || "all pages";
+      const title = each.map((axis) => axis.levels[axis.rows[n]]).join(" · ") || (by.name === "page" ? "all visits" : "all pages");
       const group = groups.get(title) ?? groups.set(title, new Map()).get(title);
       const number = by.rows[n];
       const one = group.get(number) ?? group.set(number, { number, name: by.levels[number], values: [], visits: [] }).get(number);

@@ -186,7 +186,9 @@ function addRequest(bars, object, y, pane) {
 /** The part of a path with a stroke for each arrival of bytes in sight. */
 function arrivals(pane, object, y) {
   const { from, until } = pane.board.timeline;
-  const seen = object.chunks.map(([time]) => time).filter((time) => time >= from && time <= until);
+  const times = object.arrivals;
+  if (!times.length || times[0] > until || times[times.length - 1] < from) return "";
+  const seen = times.filter((time) => time >= from && time <= until);
   return strokes(seen, (time) => pane.x(time), y + 2, 11);
 }
 

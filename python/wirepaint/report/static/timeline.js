@@ -65,10 +65,16 @@ function within(timeline, times, ...lists) {
   return [times, ...lists].map((list) => list.slice(first, last));
 }
 
-/** An SVG path of short vertical strokes, at most one a pixel. */
+/** An SVG path of short vertical strokes at ascending times, at most one a pixel. */
 function strokes(times, x, top, height) {
-  const pixels = new Set(times.map((time) => Math.round(x(time) * 2) / 2));
-  return [...pixels].map((at) => `M${at},${top}v${height}`).join("");
+  let path = "";
+  let last = null;
+  for (const time of times) {
+    const at = Math.round(x(time));
+    if (at !== last) path += `M${at},${top}v${height}`;
+    last = at;
+  }
+  return path;
 }
 
 /** Lines at round times and at the marks of a visit. */

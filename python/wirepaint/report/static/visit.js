@@ -13,7 +13,7 @@ class Visit {
     this.url = raw.url;
     this.marks = raw.marks.map(([label, time]) => ({ label, time: ms(time) }));
     this.objects = raw.objects.map((row, n) => {
-      const object = { number: n, chunks: accumulated(raw.chunks[n]) };
+      const object = { number: n, arrivals: arrivalTimes(raw.chunks[n]) };
       raw.columns.forEach((name, k) => (object[name] = OBJECT_TIMES.includes(name) ? ms(row[k]) : row[k]));
       object.headers = raw.headers[raw.headers_of[n]] ?? [];
       return object;
@@ -35,6 +35,12 @@ class Visit {
     this.link = withRates(raw.link);
     this.cpu = raw.cpu && { time: raw.cpu.time.map(ms), busy: raw.cpu.busy };
     this.flight = sumInFlight(this);
+    this.bdp = this.productOfPath();
+    this.highest = {
+      flight: highest(this.flight.bytes, this.bdp.map((value) => value * 1.1)),
+      rate: highest(this.link.rate, this.link.capacity) * 1.05,
+      queue: highest(this.link.queue),
+    };
   }
 
   /** Time of a mark in ms; null if the visit has none. */
@@ -57,22 +63,27 @@ class Visit {
   }
 
   /** Bandwidth-delay product towards the client in bytes, at each sample of the link. */
-  get bdp() {
+  productOfPath() {
     const { rtt } = this;
     return this.link.capacity.map((rate) => (rate === null || rtt === null ? null : (rate * 1000 * rtt) / 8));
   }
+}
+
+/** The largest value of some lists; 0 for none. */
+function highest(...lists) {
+  return Math.max(0, ...lists.flat());
 }
 
 function ms(ticks) {
   return ticks === null ? null : ticks / TICKS_PER_MS;
 }
 
-/** Pairs of time and bytes, from times as differences. */
-function accumulated(flat) {
-  const chunks = [];
+/** Times of arrivals in ms, from pairs of a difference and bytes. */
+function arrivalTimes(flat) {
+  const times = [];
   let now = 0;
-  for (let k = 0; k < flat.length; k += 2) chunks.push([ms((now += flat[k])), flat[k + 1]]);
-  return chunks;
+  for (let k = 0; k < flat.length; k += 2) times.push(ms((now += flat[k])));
+  return times;
 }
 
 /**

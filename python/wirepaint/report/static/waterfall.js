@@ -185,15 +185,15 @@ class Board {
   }
 
   queueTop() {
-    return Math.max(4, ...this.shown.flatMap((pane) => pane.visit.link.queue));
+    return Math.max(4, ...this.shown.map((pane) => pane.visit.highest.queue));
   }
 
   flightTop() {
-    return Math.max(14_480, ...this.shown.flatMap((pane) => [...pane.visit.flight.bytes, ...pane.visit.bdp.map((value) => (value ?? 0) * 1.1)]));
+    return Math.max(14_480, ...this.shown.map((pane) => pane.visit.highest.flight));
   }
 
   rateTop() {
-    return Math.max(0.1, ...this.shown.flatMap(({ visit: { link } }) => [...link.rate, ...link.capacity].map((value) => (value ?? 0) * 1.05)));
+    return Math.max(0.1, ...this.shown.map((pane) => pane.visit.highest.rate));
   }
 
   barClass(object, visit) {
