@@ -31,7 +31,7 @@ from wirepaint.metric_commands import metric
 from wirepaint.network_commands import network
 from wirepaint.page_commands import page
 from wirepaint.printing import Json, Output, command_line, counted, print_json, say
-from wirepaint.run_commands import init, repeat, run
+from wirepaint.run_commands import init, repeat, run, worker
 from wirepaint.studies.commands import study
 
 app = App(
@@ -40,7 +40,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-for part in (run, init, repeat, page, network, cc, metric, study, explain, figure):
+for part in (run, init, repeat, worker, page, network, cc, metric, study, explain, figure):
     app.command(part)
 
 _STDOUT = 1

@@ -17,16 +17,29 @@ from wirepaint.errors import NotTrusted, RunFailed, UsageError, cut, show
 from wirepaint.printing import Json, Output, command_line, counted, print_json, say
 
 if TYPE_CHECKING:
+    from wirepaint.cluster.address import Tls
     from wirepaint.evaluation import Plan
     from wirepaint.evaluation.options import Setting
     from wirepaint.results import Results
-    from wirepaint.runners.contract import Tally
+    from wirepaint.runners.contract import Backend, Tally
 
 Given = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """Arguments, and options that the command itself does not have: keys of the evaluation."""
 Values = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 Flag = Annotated[bool, Parameter(negative="")]
-_OWN = ("--output", "--no-rehearse", "--trust", "--dry-run", "--quiet", "--wait", "--json")
+_OWN = (
+    "--output",
+    "--on",
+    "--tls-ca",
+    "--tls-cert",
+    "--tls-key",
+    "--no-rehearse",
+    "--trust",
+    "--dry-run",
+    "--quiet",
+    "--wait",
+    "--json",
+)
 _SHOWN = 10
 """Scenarios and pages that a dry run names."""
 _HEAD = 2**16
@@ -41,6 +54,10 @@ def run(
     congestion: Values = None,
     visits: Values = None,
     backend: Values = None,
+    on: str = "local",
+    tls_ca: Path | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
     rehearse: bool = True,
     until: Literal["decided"] | None = None,
     trust: Flag = False,
@@ -71,6 +88,15 @@ def run(
     backend
         testbed, simulator or both; when left out, that of the file, else the testbed for root and the
         simulator for others.
+    on
+        Where simulated runs are carried out: local, or a Dask scheduler with workers (`wirepaint worker`):
+        --on dask://host:8786
+    tls_ca
+        With tls://host:8786, the authority of the scheduler's certificate, PEM.
+    tls_cert
+        With tls://host:8786, one's own certificate, PEM.
+    tls_key
+        With tls://host:8786, the key of one's own certificate, PEM.
     rehearse
         Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
     until
@@ -87,7 +113,7 @@ def run(
         Print how the runs stand as JSON.
     """
     from wirepaint.metrics import Keeper
-    from wirepaint.runners import backends, pool
+    from wirepaint.runners import pool
     from wirepaint.runners.progress import Silent, on_stderr
     from wirepaint.runners.testbed import at_once
 
@@ -107,19 +133,72 @@ def run(
         tally = pool.carry_out(
             planned,
             order.folder,
-            backends.named(
-                planned.resolved["backend"],
-                captures=planned.resolved["capture"] is not None,
-                iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
-                wait_s=wait_s,
-            ),
+            _backends(planned, on, _tls(tls_ca, tls_cert, tls_key), wait_s, quiet),
             Silent() if quiet else on_stderr(),
             _narrow_enough(),
             cannot_count=planned.cannot_count,
-            ended=keeper.add,
+            keeper=keeper,
             decided=_decided(planned.resolved["primary"]),
         )
     _end(order, tally, json, tell)
+
+
+def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> Tls:
+    from wirepaint.cluster.address import Tls
+
+    return Tls(ca, cert, key)
+
+
+def _backends(planned: Plan, on: str, tls: Tls, wait_s: float, quiet: bool) -> list[Backend]:
+    """What carries the plan out; raises UsageError for an address that is none."""
+    from wirepaint.runners import backends
+
+    name = planned.resolved["backend"]
+    if on == "local":
+        return backends.named(
+            name,
+            captures=planned.resolved["capture"] is not None,
+            iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
+            wait_s=wait_s,
+        )
+    from wirepaint.cluster import client
+
+    if name != "simulator":
+        raise UsageError("--on", f'{on} with backend = "{name}"', "--backend simulator, or --on local")
+    return [
+        client.backend(
+            on, tls, keep=planned.keep, metric_files=planned.resolved.get("metrics", ()), quiet=quiet
+        )
+    ]
+
+
+def worker(
+    address: str,
+    /,
+    *,
+    processes: int | None = None,
+    tls_ca: Path | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+) -> None:
+    """Carry out simulated runs for `run --on`, on this machine, until Ctrl-C.
+
+    Parameters
+    ----------
+    address
+        Of a Dask scheduler: dask://host:8786, tls://host:8786, or the path of its file.
+    processes
+        How many, each on one core; as many as there are cores when left out.
+    tls_ca
+        With tls://host:8786, the authority of the scheduler's certificate, PEM.
+    tls_cert
+        With tls://host:8786, one's own certificate, PEM.
+    tls_key
+        With tls://host:8786, the key of one's own certificate, PEM.
+    """
+    from wirepaint.cluster.worker import work
+
+    work(address, _tls(tls_ca, tls_cert, tls_key), processes)
 
 
 def repeat(

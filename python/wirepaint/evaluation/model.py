@@ -137,6 +137,14 @@ class Stop(Table):
     interval: Share = Field(gt=0)
 
 
+class ResultsTable(Table):
+    """What the results folder keeps."""
+
+    keep: Literal["all", "medians", "metrics"] = "all"
+    """Whose traces stay: those of all runs, of the median run of each page in each scenario, or of none.
+    Metrics stay always, and a simulated run comes back with `run --only`."""
+
+
 class EvaluationFile(Table):
     """An evaluation: all that a result depends on."""
 
@@ -172,6 +180,7 @@ class EvaluationFile(Table):
     """Python files with metrics of the user's own, by path; they change no run."""
     duration: Annotated[Time, between("1 ms", "1440 min")] | None = None
     """Longest time of a run without user agents."""
+    results: ResultsTable = ResultsTable()
 
     @model_validator(mode="after")
     def _something_to_do(self) -> EvaluationFile:

@@ -52,7 +52,7 @@ from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, 
 from wirepaint.evaluation.visits import ENOUGH, Question, enough, prospects, questions
 from wirepaint.reading import LARGEST_FILE, differ, located, parsed, show
 
-MOST_RUNS, MOST_SCENARIOS = 100_000, 10_000
+MOST_RUNS, MOST_SCENARIOS = 1_000_000, 10_000
 NOT_CAPTURED = (
     "Simulated runs have no captures. packet_trace = true keeps their packets; "
     "`export --to pcapng` makes files of them."
@@ -134,6 +134,11 @@ class Plan:
     """Why no visit of a page can count, by page name."""
     notes: list[str]
     """What was found while planning, for the user."""
+
+    @property
+    def keep(self) -> Literal["all", "medians", "metrics"]:
+        """Whose traces stay in the results folder."""
+        return self.resolved["results"]["keep"]
 
 
 def plan(

@@ -22,7 +22,7 @@ Start with :func:`table`. If a trace does not determine a metric, it is null wit
 from wirepaint.metrics._explain import Explanation, Used, explain
 from wirepaint.metrics._facts import facts
 from wirepaint.metrics._flow import group
-from wirepaint.metrics._kept import Keeper
+from wirepaint.metrics._kept import Keeper, thin
 from wirepaint.metrics._metric import (
     OF_VISITS,
     Frame,
@@ -72,6 +72,7 @@ __all__ = [
     "registry",
     "since_navigation",
     "table",
+    "thin",
     "trust",
     "used_connections",
     "visit",

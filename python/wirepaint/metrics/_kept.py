@@ -26,10 +26,14 @@ from wirepaint.errors import UsageError
 from wirepaint.metrics._computing import BATCH, WHOSE, Run, computed, frame, why
 from wirepaint.metrics._metric import Frame, Metric
 from wirepaint.metrics._registry import registry
-from wirepaint.results import Results, measured, trace
+from wirepaint.results import Results, measured, parts, trace
+from wirepaint.results.parts import OF_RUN as _OF_RUN
 
-_OF_RUN = ["run_key", "trace"]
 _TABLE = ".parquet"
+
+
+Thinned = tuple[dict[str, str], Frame]
+_MISSING = ": missing"
 
 
 class Table(NamedTuple):
@@ -42,10 +46,13 @@ class Table(NamedTuple):
     compute: Callable[[Sequence[Run]], Frame]
 
 
+NOT_KEPT = "neither this number nor the run's trace was kept"
+"""Why a metric is null that was not known when a run without trace ended."""
+
+
 def of_trace(files: Mapping[str, str]) -> str:
-    """A digest of a run's trace, from those of its files in the journal."""
-    said = "\n".join(f"{name} {files[name]}" for name in sorted(files) if name.endswith(_TABLE))
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    """A digest of a run's whole trace, from those of its files in the journal."""
+    return parts.of_trace(files, but="")
 
 
 @cache
@@ -90,11 +97,25 @@ def _tables() -> dict[str, Table]:
     }
 
 
+def thin(runs: Iterable[tuple[str, str, Path]]) -> Frame:
+    """The rows that stay of runs whose traces are not kept: all metrics, and why some are null.
+
+    A run is its key, the digest of its trace (``parts.of_trace``), and its folder.
+    """
+    metrics = list(registry().values())
+    asked = [
+        Run(key, digest, {file.stem: file for file in folder.glob(f"*{_TABLE}")})
+        for key, digest, folder in runs
+    ]
+    return frame(computed(asked, metrics), metrics)
+
+
 class Keeper:
     """Computes and keeps the metrics of runs as they end. A context manager: at its end all are written."""
 
     def __init__(self, results: Path) -> None:
         self._results = results
+        self._thin: list[tuple[str, str, Path]] = []
         self._runs: list[Run] = []
         # Before the runs: while they last, another version may be installed over this source.
         self._tables = _tables()
@@ -114,6 +135,16 @@ class Keeper:
         if len(self._runs) >= BATCH:
             self._write()
 
+    def take(self, key: str, files: Mapping[str, str], folder: Path) -> Thinned | None:
+        """Takes a run that ended and whose trace is not to be kept; now and then hands metrics back."""
+        self._thin.append((key, parts.of_trace(files), folder))
+        return self.rest() if len(self._thin) >= BATCH else None
+
+    def rest(self) -> Thinned | None:
+        """The digests of the traces that it took, by run, and the metrics, for ``parts/``."""
+        runs, self._thin = self._thin, []
+        return ({key: digest for key, digest, _ in runs}, thin(runs)) if runs else None
+
     def _write(self) -> None:
         runs, self._runs = self._runs, []
         for table in self._tables.values():
@@ -130,22 +161,47 @@ def _run(key: str, files: Mapping[str, str], path: Callable[[str], Path | None])
 
 def read(results: Results, keys: Iterable[str], metrics: Sequence[Metric], *, reasons: bool) -> Frame:
     """The rows of the done runs ``keys`` with the columns of ``metrics`` and, if asked, their reasons."""
-    keys, tables = list(keys), _tables()
+    gone, tables = results.thin(), _tables()
+    keys = list(keys)
+    without = {key: gone[key] for key in keys if key in gone}
+    keys = [key for key in keys if key not in without]
     found = frame([], []) if not metrics else None
     for digest, of_one in _by_definition(metrics).items():
         columns = [name for each in of_one for name in (each.column, *([why(each)] if reasons else []))]
         part = rows(results, keys, tables[digest], [*WHOSE, *columns])
         found = part if found is None else found.join(part, on=WHOSE, nulls_equal=True, maintain_order="left")
     assert found is not None
-    return found
+    return pl.concat([found, _of_parts(results, without, found)]) if without else found
+
+
+def _of_parts(results: Results, traces: Mapping[str, str], like: Frame) -> Frame:
+    """The metrics of runs whose traces were not kept, with the columns of ``like``.
+
+    They are as they were computed when the runs ended. Raises UsageError for runs that no whole file has.
+    """
+    asked = pl.DataFrame(list(traces.items()), schema=_OF_RUN, orient="row")
+    found: list[Frame] = []
+    for _, part in parts.read(results.folder, like.columns):
+        lacking = [name for name in like.columns if name not in part.columns]
+        reasons = {name for name in lacking if name.endswith(_MISSING)}
+        new = [pl.lit(NOT_KEPT if name in reasons else None).alias(name) for name in lacking]
+        part = part.with_columns(new).select(pl.col(name).cast(of) for name, of in like.schema.items())
+        found.append(part.join(asked, on=_OF_RUN, how="semi", maintain_order="left"))
+        asked = asked.join(part, on=_OF_RUN, how="anti", maintain_order="left")
+    if asked.height:
+        what = f"no metrics of {asked['run_key'][0]}, whose trace was not kept"
+        more = f", and of {asked.height - 1} more" if asked.height > 1 else ""
+        accepted = "parts/ as it was kept (`wirepaint run` carries these runs out again)"
+        raise UsageError(str(results.folder / parts.FOLDER), what + more, accepted)
+    return pl.concat(found)
 
 
 def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[str] | None = None) -> Frame:
-    """The rows of the done runs ``keys``, with all columns by default.
+    """The rows of those of the done runs ``keys`` whose traces were kept, with all columns by default.
 
     Rows that are not kept are computed, and kept if the folder may be written.
     """
-    digests = [(key, of_trace(results.digests(key))) for key in keys]
+    digests = [(key, of_trace(results.digests(key))) for key in keys if results.has_trace(key)]
     asked = pl.DataFrame(digests, schema=dict.fromkeys(_OF_RUN, pl.String), orient="row")
     found: list[Frame] = []
     for _, part in _parts(results.folder, table.definition, columns):

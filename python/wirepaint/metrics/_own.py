@@ -43,13 +43,16 @@ def read(path: Path, place: str = "") -> dict[str, Any]:
     return entry | {"declares": [{key: getattr(one, key) for key in DECLARED} for one in found]}
 
 
-def of(entry: Mapping[str, Any], place: str) -> list[Metric]:
-    """The metrics of a file that a manifest keeps; without values where its text is not trusted."""
+def of(entry: Mapping[str, Any], place: str, agreed: bool = False) -> list[Metric]:
+    """The metrics of a file that a manifest keeps; without values where its text is not trusted.
+
+    ``agreed``: the user agreed to it on another machine.
+    """
     if hashlib.sha256(entry["text"].encode()).hexdigest() != entry["sha256"]:
         raise UsageError(
             place, f"another text of {entry['file']} than its SHA-256 says", "the text as it was"
         )
-    if trusted(entry["sha256"]):
+    if agreed or trusted(entry["sha256"]):
         return _metrics(entry["text"], entry["file"], place)
 
     def untrusted(_: Trace) -> float:

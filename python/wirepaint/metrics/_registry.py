@@ -42,15 +42,16 @@ def registry() -> dict[str, Metric]:
     return shipped() | _of_users
 
 
-def enrol(files: Sequence[Mapping[str, Any]], place: str) -> list[str]:
+def enrol(files: Sequence[Mapping[str, Any]], place: str, agreed: bool = False) -> list[str]:
     """Adds the metrics of files as a manifest keeps them (``_own.read``); returns their names.
 
-    They take the place of those that another evaluation brought. Raises UsageError at ``place``
-    for a name that is taken within these files or by wirepaint.
+    They take the place of those that another evaluation brought. ``agreed``: the user
+    agreed to their code on another machine. Raises UsageError at ``place`` for a name that is taken within
+    these files or by wirepaint.
     """
     found: dict[str, Metric] = {}
     for entry in files:
-        for metric in _own.of(entry, place):
+        for metric in _own.of(entry, place, agreed):
             if metric.name in found or metric.name in shipped() or metric.column in _TAKEN:
                 accepted = "a name that no other metric and no column of the table has"
                 raise UsageError(place, f"a metric {metric.name} in {entry['file']}", accepted)

@@ -14,6 +14,7 @@ from wirepaint.results.journal import AXES
 
 FREE = frozenset(
     {"title", "summary", "order", "warmup", "stop", "until", "repeats", "backend", "primary", "metrics"}
+    | {"results"}
 )
 """Keys of an evaluation that no single run depends on."""
 IDENTITY = (*(axis for axis in AXES if axis != "scenario"), "visit")

@@ -11,7 +11,8 @@ A failed run has a ``kind``. A run that timed out is never carried out again: re
 quick would make the load times of a slow condition too good.
 
 A row of ``run`` and of ``calibration`` has the SHA-256 of its cells (``seal``). A done run also has those of
-the files in its folder (``files``, a JSON object), so that a reader detects damage.
+the files in its folder (``files``, a JSON object), so that a reader detects damage. If its trace was not
+kept, ``files`` is empty, and ``trace`` has the digest of the trace (``parts``).
 
 WAL with synchronous=FULL: in power cuts that combination lost no acknowledged row.
 """
@@ -39,7 +40,7 @@ from wirepaint.results.outcome import Outcome
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 4
+FORMAT = 5
 """Version of the tables, stored in ``user_version``; other versions are refused."""
 NAME = "journal.sqlite"
 State = Literal["planned", "running", "done", "failed", "skipped"]
@@ -77,9 +78,11 @@ CREATE TABLE run (
   attempts INTEGER NOT NULL DEFAULT 0,
   duration_ns INTEGER,
   files TEXT,
+  trace TEXT,
   seal TEXT NOT NULL DEFAULT '',
   CHECK ((state = 'done') = (verdict IS NOT NULL)),
   CHECK ((state = 'done') = (files IS NOT NULL)),
+  CHECK (trace IS NULL OR files = '{{}}'),
   CHECK ((state = 'failed') = (kind IS NOT NULL))
 ) STRICT;
 CREATE TABLE attempt (
@@ -100,7 +103,7 @@ CREATE TABLE calibration (
 
 COLUMNS = (
     *("key", "position", *AXES, "visit", "warmup", "seed", "state", "verdict", "reasons", "cause", "kind"),
-    *("attempts", "duration_ns", "files"),
+    *("attempts", "duration_ns", "files", "trace"),
 )
 """Columns of the table ``run``, in the order of its seal."""
 _RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
@@ -122,6 +125,8 @@ class Row:
     """For a done run, without its duration."""
     files: dict[str, str] | None
     """For a done run: digests by path within its folder."""
+    trace: str | None
+    """For a done run whose trace was not kept: its digest."""
 
 
 class Journal:
@@ -196,6 +201,7 @@ class Journal:
                     kind=row["kind"],
                     outcome=Outcome(row["verdict"], row["reasons"]) if row["verdict"] else None,
                     files=row["files"],
+                    trace=row["trace"],
                 )
                 for row in runs(self._db, self.path)
             ]
@@ -221,21 +227,32 @@ class Journal:
             _change(db, key, state="running", attempts=number, cause=None, kind=None)
         return number
 
-    def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:
-        """Stores the result of a run; ``files`` are the digests of all files of its folder."""
+    def done(
+        self, key: str, number: int, outcome: Outcome, files: Mapping[str, str], trace: str | None = None
+    ) -> None:
+        """Stores the result of a run; ``files`` are the digests of all files of its folder.
+
+        Without its trace, ``files`` is empty and ``trace`` the digest.
+        """
         reasons = json.dumps(outcome.reasons)
         with self._transaction() as db:
             self._end(db, key, number, outcome.verdict, reasons)
             ended = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
-            _change(db, key, state="done", **ended, files=json.dumps(files))
+            _change(db, key, state="done", **ended, files=json.dumps(files), trace=trace)
+
+    def thinned(self, traces: Mapping[str, str]) -> None:
+        """The folders of these runs are not kept; ``traces`` are the digests of what was in them."""
+        with self._transaction() as db:
+            for key, trace in traces.items():
+                _change(db, key, files="{}", trace=trace)
 
     def forget(self, key: str) -> None:
-        """Plans a done run again whose folder is gone."""
+        """Plans a done run again whose folder or metrics are gone."""
         with self._transaction() as db:
             gone = "UPDATE attempt SET outcome = 'removed' WHERE key = ? AND outcome = ?"
             (verdict,) = db.execute("SELECT verdict FROM run WHERE key = ?", (key,)).fetchone()
             db.execute(gone, (key, verdict))
-            ended = {"verdict": None, "reasons": "[]", "duration_ns": None, "files": None}
+            ended = {"verdict": None, "reasons": "[]", "duration_ns": None, "files": None, "trace": None}
             _change(db, key, state="planned", **ended)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:

@@ -95,12 +95,20 @@ class Results:
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
             raise journal.damaged(self.folder / journal.NAME, error) from None
 
+    def thin(self) -> dict[str, str]:
+        """The done runs whose traces were not kept, each with the digest of its trace."""
+        return {key: row["trace"] for key, row in self._by_key.items() if row["trace"] is not None}
+
+    def has_trace(self, run_key: str) -> bool:
+        """Whether the trace of a run was kept; False, too, for a run that is not done."""
+        return bool(self._by_key[run_key]["files"])
+
     def _contents(self, run_key: str) -> Contents | None:
-        """The files of a run; None for a run that is not done."""
+        """The files of a run; None for a run that is not done, or whose trace was not kept."""
         if run_key not in self._checked:
             files = self._by_key[run_key]["files"]
             folder = self.folder / "runs" / run_key
-            self._checked[run_key] = None if files is None else Contents(folder, files)
+            self._checked[run_key] = Contents(folder, files) if files else None
         return self._checked[run_key]
 
     def runs(self, *states: str) -> pl.DataFrame:

@@ -6,6 +6,7 @@ RESULTS/
 ├── evaluation.toml      the file as it was
 ├── journal.sqlite       the state of every run
 ├── metrics/             the metrics of the runs, computed once (``measured``)
+├── parts/               the metrics of the runs whose traces are not kept (``parts``)
 ├── calibration/         <network>.json: what the emulated path really gave
 ├── runs/<run key>/      the trace of a run: whole, or not there
 │   └── .partial-...     a run under way; what a killed command left is removed by the next one
@@ -24,7 +25,7 @@ import errno
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ from wirepaint.results import (
     manifest,
     measured,
     names,
+    parts,
     trace,
 )
 from wirepaint.results.contents import Contents
@@ -80,6 +82,11 @@ class Store:
         self.notes: list[str] = []
         """Messages for the user about the resumed folder."""
         self._contents: dict[str, Contents] = {}
+        self._thin: dict[str, str] = {}
+        """Digests of the traces that are not kept, by run."""
+        self._rows: list[pl.DataFrame] = []
+        """Their metrics that are not written yet; so they are neither in the journal."""
+        self._loads: dict[str, list[float]] = {}
         self._batch: float | None = None
         """When the batch of runs began; None if each run is stored by itself."""
         for run in plan.runs:
@@ -88,7 +95,7 @@ class Store:
         with disk_errors(folder):
             _refuse_foreign(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            for name in (_LOCK, _RUNS, _ASIDE, calibration.FOLDER, measured.FOLDER):
+            for name in (_LOCK, _RUNS, _ASIDE, calibration.FOLDER, measured.FOLDER, parts.FOLDER):
                 names.inside(folder, name)
             self._lock = Lock(folder / _LOCK, str(folder), "a folder that no other command is working on")
             try:
@@ -105,6 +112,8 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with suppress(OSError, WirepaintError):  # files that stay apart are whole, too
+            parts.join(self.folder, self._thin)
         self._journal.close()
         self._lock.release()
 
@@ -142,13 +151,14 @@ class Store:
         """Number of repeated attempts, and how many of them ended no better than the one before."""
         return self._journal.repeats()
 
-    def begin(self, key: str) -> tuple[int, Path]:
-        """Begins an attempt at a run; returns its number and the folder to fill."""
+    def begin(self, key: str, *, make: bool = True) -> tuple[int, Path]:
+        """Begins an attempt at a run; returns its number and the folder to fill, there if ``make``."""
         self.check_place()
         number = self._journal.begin(key)
         folder = self._partial(key, number)
-        with disk_errors(folder):
-            folder.mkdir()
+        if make:
+            with disk_errors(folder):
+                folder.mkdir()
         return number, folder
 
     def done(self, key: str, number: int, outcome: Outcome) -> Contents:
@@ -169,10 +179,45 @@ class Store:
                 durable.sync(self._runs)
         self._journal.done(key, number, outcome, files)
         self._contents[key] = Contents(self._run(key), files)
-        if self._batch is not None and time.monotonic() > self._batch + _BATCH_S:
+        self._next_batch()
+        return self._contents[key]
+
+    def done_thin(self, key: str, number: int, outcome: Outcome, trace: str, rows: pl.DataFrame) -> None:
+        """Stores a run of which only its metrics stay; ``trace`` is the digest of its trace.
+
+        It is on the disk and in the journal on return, in :meth:`batches` when its batch ends.
+        """
+        self.check_place()
+        self._rows.append(rows)
+        if self._batch is None:
+            self._write_rows()
+        self._journal.done(key, number, outcome, {}, trace)
+        self._thin[key] = trace
+        self._next_batch()
+
+    def thin(self, digests: Mapping[str, str], rows: pl.DataFrame) -> None:
+        """Keeps ``rows``, the metrics of done runs, in place of the folders of these runs.
+
+        ``digests`` are those of their traces.
+        """
+        self.check_place()
+        with disk_errors(self.folder):
+            parts.write(self.folder, [rows])
+        self._journal.thinned(digests)
+        if self._batch is not None:
+            # The folders go once the journal no longer asks for them.
             self._end_batch()
             self._begin_batch()
-        return self._contents[key]
+        for key in digests:
+            self._contents.pop(key, None)
+            _remove(self._run(key))
+        self._thin |= digests
+
+    def _write_rows(self) -> None:
+        if self._rows:
+            with disk_errors(self.folder):
+                parts.write(self.folder, self._rows)
+            self._rows = []
 
     @contextmanager
     def batches(self) -> Iterator[None]:
@@ -190,19 +235,37 @@ class Store:
             raise
         self._end_batch()
 
+    def _next_batch(self) -> None:
+        if self._batch is not None and time.monotonic() > self._batch + _BATCH_S:
+            self._end_batch()
+            self._begin_batch()
+
     def _begin_batch(self) -> None:
         self._journal.hold()
         self._batch = time.monotonic()
 
     def _end_batch(self) -> None:
         self._batch = None
+        self._write_rows()
         with disk_errors(self._runs):
             durable.sync_filesystem(self._runs)
         self._journal.commit()
 
-    def table(self, key: str, name: str) -> pl.DataFrame:
-        """One table of a done run; raises UsageError if it has changed."""
-        return trace.read_file(self._contents[key].path(f"{name}.parquet"), name)
+    def load_times(self, key: str) -> list[float]:
+        """The page load times of a done run, in ms; raises UsageError if its files have changed."""
+        if key in self._thin:
+            if key not in self._loads:
+                columns = [*parts.OF_RUN, "page_load_time"]
+                for rows in [*(rows for _, rows in parts.read(self.folder, columns)), *self._rows]:
+                    for of_run, _, load in rows.select(columns).drop_nulls().iter_rows():
+                        self._loads.setdefault(of_run, []).append(load)
+            return self._loads.get(key, [])
+        page = trace.read_file(self._contents[key].path("page.parquet"), "page")
+        return ((page["load_event"] - page["navigation_start"]).drop_nulls() / 1e6).to_list()
+
+    def contents(self, key: str) -> Contents | None:
+        """The files of a done run; None if its trace was not kept."""
+        return self._contents.get(key)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:
         """Sets the attempt aside; the run is planned again."""
@@ -294,11 +357,21 @@ class Store:
         """Repairs the folder after a killed command: adopts complete runs, removes partial ones."""
         rows = self._journal.rows()
         done = sum(row.state == "done" for row in rows)
-        if done and not self._runs.is_dir():
+        if done and not self._runs.is_dir() and any(row.files for row in rows):
             raise UsageError(str(self._runs), "no folder", f"the folder of the {done} runs that are done")
         self._runs.mkdir(exist_ok=True)
+        thin = {row.key: row.trace for row in rows if row.trace is not None}
+        there = dict(parts.kept(self.folder).iter_rows()) if thin else {}
         for row in rows:
             folder = names.inside(self.folder, _RUNS, row.key)
+            if row.trace is not None:
+                _remove(folder)
+                if there.get(row.key) == row.trace:
+                    self._thin[row.key] = row.trace
+                else:
+                    self._journal.forget(row.key)
+                    self.notes.append(f"{row.key}: its metrics are gone, so it is carried out again")
+                continue
             if row.state == "done":
                 if folder.is_dir():
                     self._contents[row.key] = Contents(folder, row.files or {})

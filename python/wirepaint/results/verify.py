@@ -10,7 +10,7 @@ from typing import Any
 
 from wirepaint.errors import UsageError
 from wirepaint.printing import print_json
-from wirepaint.results import calibration, journal, manifest, measured
+from wirepaint.results import calibration, journal, manifest, measured, parts
 from wirepaint.results.contents import Contents, Fault
 
 
@@ -91,10 +91,18 @@ def verify(folder: Path) -> Verified:
         found.faults += measured.faults(folder)
     except UsageError as error:
         found.faults.append(_fault(folder / measured.FOLDER, error))
+    thin = {row["key"]: row["trace"] for row in rows if row["trace"] is not None}
+    try:
+        lost = list(parts.faults(folder, thin))
+    except UsageError as error:
+        lost = [_fault(folder / parts.FOLDER, error)]
+    found.faults += lost
+    found.done += len(thin)
+    found.whole += 0 if lost else len(thin)
     for row in rows:
-        if row["state"] == "done":
+        if row["state"] == "done" and row["trace"] is None:
             _check_run(found, folder / "runs" / row["key"], row["files"])
-    known = {row["key"] for row in rows if row["state"] in ("done", "running")}
+    known = {row["key"] for row in rows if row["state"] in ("done", "running") and row["trace"] is None}
     for name in there:
         # ``.partial-``: a run in progress, or the rest of a killed command, which the next one removes.
         if name not in known and not name.startswith(".partial-"):

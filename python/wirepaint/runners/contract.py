@@ -7,20 +7,50 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.evaluation.network import Network
 from wirepaint.results.outcome import Outcome
 
+if TYPE_CHECKING:
+    import polars as pl
+
 NarrowEnough = Callable[[list[float], float], bool]
 Decided = Callable[[Path, str], bool]
 """Whether the results in a folder decide all that was asked of a back end."""
 Interruptible = Callable[[], AbstractContextManager[None]]
 Calibration = dict[str, Any]
-Ended = Callable[[str, Mapping[str, str], Path], None]
-"""Gets each run that has a result: its key, the digests of its files, and its folder."""
+
+
+Thinned = tuple[dict[str, str], "pl.DataFrame"]
+"""Runs whose traces are no longer needed: the digests of their traces by key, and their metrics."""
+
+
+@dataclass(frozen=True)
+class Thin:
+    """The end of a run whose trace is not kept: its metrics as ``rows``, and the digest of its ``trace``."""
+
+    outcome: Outcome
+    trace: str
+    rows: pl.DataFrame
+
+
+class Keeper(Protocol):
+    """Computes metrics of runs as they end, from the digests of the files in their folders."""
+
+    def add(self, key: str, files: Mapping[str, str], folder: Path) -> None:
+        """Takes a run whose trace stays."""
+        ...
+
+    def take(self, key: str, files: Mapping[str, str], folder: Path) -> Thinned | None:
+        """Takes a run whose trace does not stay, and now and then hands such runs back."""
+        ...
+
+    def rest(self) -> Thinned | None:
+        """The runs that it took and still has."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +62,7 @@ class Job:
     calibration: Calibration | None = None
 
 
-Ends = Generator[tuple[ResolvedRun, Outcome | RunFailed], None, None]
+Ends = Generator[tuple[ResolvedRun, Outcome | Thin | RunFailed], None, None]
 
 
 class Session(Protocol):
@@ -56,13 +86,15 @@ class Backend:
     """How runs are carried out: ``open`` begins a session, ``name`` is the one that runs ask for.
 
     ``many`` is true where runs are carried out side by side; nothing disturbs them, so none is repeated.
-    ``versions`` names the programs that results of this back end depend on, such as the browser.
+    ``versions`` names the programs that results of this back end depend on, such as the browser. Where it is
+    ``remote``, the folder of a job is made by the session, and only if files come back.
     """
 
     name: str
     open: Callable[[Interruptible], AbstractContextManager[Session]]
     many: bool = False
     versions: dict[str, str] = field(default_factory=dict)
+    remote: bool = False
 
 
 class Progress(Protocol):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirepaint import ordinary, pages
 from wirepaint.pages import freshness
@@ -19,22 +19,45 @@ if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
 
+class Graph(NamedTuple):
+    """The load graph of a page, the same for all of its visits, and the number of its servers."""
+
+    graph: dict[str, Any]
+    servers: int
+
+
+Asked = tuple[Path, tuple[int, int], str, int]
+"""Folder of a page, view port, ``servers`` of the run, and the number of its first server."""
+Load = Callable[[Asked], Graph]
+
 AGE_S = 10.0
 """How long ago the visit was that warmed a cache, at the most. It ends some seconds before a run."""
 
 
-def load_graphs(run: ResolvedRun) -> tuple[dict[str, dict[str, Any]], list[Visited]]:
+def needed(run: ResolvedRun, load: Load | None = None) -> Iterator[tuple[Asked, Graph]]:
+    """The graphs that a run loads, each with what asks ``load`` for it; from the page's archive without."""
+    first = 0
+    for page in visited(run)[0]:
+        asked = page.page, page.viewport, run.servers, first
+        with refusals.reading(page.page):
+            graph = (load or _page)(asked)
+        yield asked, graph
+        first += graph.servers
+
+
+def load_graphs(
+    run: ResolvedRun, load: Load | None = None
+) -> tuple[dict[str, dict[str, Any]], list[Visited]]:
     """The load graphs of a run's pages by name, and for each visit its page.
+
+    ``load`` gives a page's graph where the archive is elsewhere.
 
     A page that a browser with a warm cache visits has a graph of its own, which says what the cache holds.
     """
     pages_of_run, of_visits = visited(run)
-    graphs: dict[str, dict[str, Any]] = {}
-    first = 0
-    for page in pages_of_run:
-        with refusals.reading(page.page):
-            graphs[page.name], count = _page(page.page, page.viewport, run.servers, first)
-        first += count
+    graphs = {
+        page.name: found.graph for page, (_, found) in zip(pages_of_run, needed(run, load), strict=True)
+    }
     known: dict[tuple[str, tuple[tuple[str, float], ...]], str] = {}
     """Names of the graphs that know a cache, by the page and the earlier visits that filled it."""
     found: list[Visited] = []
@@ -84,15 +107,12 @@ def _site(graph: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _page(folder: Path, viewport: tuple[int, int], servers: str, first: int) -> tuple[dict[str, Any], int]:
-    """The load graph of a page, the same for all its visits, and the number of its servers.
-
-    ``first`` is the number of its first server.
-    """
+def _page(asked: Asked) -> Graph:
+    folder, viewport, servers, first = asked
     prepared = pages.prepare(folder, pages.cache_dir())
 
     def work(*_: object) -> dict[str, Any]:
         return load_graph(prepared, viewport, together=servers == "together", first=first)
 
     with ordinary.done(work, str(folder)) as (_, graph):
-        return graph, 1 if servers == "together" else len(of_page(prepared))
+        return Graph(graph, 1 if servers == "together" else len(of_page(prepared)))

@@ -27,11 +27,22 @@ from wirepaint.errors import Incomplete, PageTimeout, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
 from wirepaint.results import journal
+from wirepaint.results.contents import Contents
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import Store
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
-from wirepaint.runners.contract import Backend, Decided, Ended, Job, NarrowEnough, Progress, Session, Tally
+from wirepaint.runners.contract import (
+    Backend,
+    Decided,
+    Job,
+    Keeper,
+    NarrowEnough,
+    Progress,
+    Session,
+    Tally,
+    Thin,
+)
 from wirepaint.runners.disturbances import Disturbances
 from wirepaint.runners.signals import Signals
 
@@ -48,13 +59,13 @@ def carry_out(
     progress: Progress,
     narrow_enough: NarrowEnough | None = None,
     cannot_count: Mapping[str, str] | None = None,
-    ended: Ended | None = None,
+    keeper: Keeper | None = None,
     decided: Decided | None = None,
 ) -> Tally:
     """Carries out the runs of a plan that are not yet done and returns the state of all its runs.
 
     ``backends`` take their runs one after the other, in their order. ``cannot_count`` gives, by page name,
-    why no visit of the page would count: its visits are skipped. ``ended`` is told of each run that has a
+    why no visit of the page would count: its visits are skipped. ``keeper`` takes each run that has a
     result. ``decided`` is asked between the plan's looks; once it agrees, the remaining visits of the back
     end are skipped.
 
@@ -70,8 +81,11 @@ def carry_out(
         stack.callback(progress.close)
         bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
         with store.mishaps():
-            pool = _Pool(store.plan, store, progress, narrow_enough, bad_pages, ended, decided)
-            return pool.carry_out(sessions)
+            pool = _Pool(store.plan, store, progress, narrow_enough, bad_pages, keeper, decided)
+            try:
+                return pool.carry_out(sessions)
+            finally:
+                pool.keep_the_rest()
 
 
 class Again(Enum):
@@ -89,12 +103,12 @@ class _Pool:
         progress: Progress,
         narrow_enough: NarrowEnough | None,
         bad_pages: BadPages,
-        told: Ended | None,
+        keeper: Keeper | None,
         decided: Decided | None,
     ) -> None:
         self._plan, self._store = plan, store
         self._progress, self._narrow_enough, self._decided = progress, narrow_enough, decided
-        self._bad_pages, self._told = bad_pages, told
+        self._bad_pages, self._keeper = bad_pages, keeper
         self._disturbances, self._said_stays = Disturbances(), False
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
@@ -117,6 +131,8 @@ class _Pool:
                 self._bad_pages.learn(run, PageTimeout(row.cause or ""))
             if row.state == "done" or standing in ("skipped", "timed out"):
                 self._count(run, standing)
+                if self._is_thin(run) and (contents := self._store.contents(run.key)):
+                    self._keep(run, contents)  # of a command that was stopped before, or kept more
             else:  # also visits skipped for their page: the visit that was at fault may count this time
                 todo.append(run)
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
@@ -186,7 +202,7 @@ class _Pool:
                 if cause := self._calibrate(session, run.network):
                     self._unattempted(run, cause, seconds_left())
                     continue
-                attempt, folder = self._store.begin(run.key)
+                attempt, folder = self._store.begin(run.key, make=not backend.remote)
                 began[run.key] = attempt
                 self._progress.running(run, attempt)
                 measured = self._calibrations.get(run.network.name)
@@ -222,13 +238,16 @@ class _Pool:
             self._tally.seconds[backend.name] = (time.monotonic() - since) / ended
 
     def _ended(
-        self, run: ResolvedRun, end: Outcome | RunFailed, attempt: int, tries_left: int
+        self, run: ResolvedRun, end: Outcome | Thin | RunFailed, attempt: int, tries_left: int
     ) -> str | Again:
         """Stores the end of an attempt; returns the run's standing, or when it is tried again."""
         if isinstance(end, RunFailed):
             again = tries_left > 0 and worth_a_repeat(end)
             self._failed(run, attempt, end, again)
             return Again.NOW if again else _failed(end)
+        if isinstance(end, Thin):
+            self._done(run, attempt, end)
+            return end.outcome.verdict
         self._disturbances.learn(end)
         if tries_left and not run.warmup and worth_a_repeat(end) and not self._stays():
             self._learn(run, end, repeated=True)
@@ -291,11 +310,32 @@ class _Pool:
         self._count(run, "failed")
         self._finished(run, "failed", seconds_left)
 
-    def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome) -> None:
+    def _is_thin(self, run: ResolvedRun) -> bool:
+        """Whether the trace of a run does not stay; those of medians come back at the end (``medians``)."""
+        keep = self._plan.keep
+        return keep == "metrics" or (keep == "medians" and run.backend == "simulator")
+
+    def _keep(self, run: ResolvedRun, contents: Contents) -> None:
+        """Hands a run with its trace to the keeper."""
+        if self._keeper is None:
+            return
+        if not self._is_thin(run):
+            self._keeper.add(run.key, contents.digests, contents.folder)
+        elif thin := self._keeper.take(run.key, contents.digests, contents.folder):
+            self._store.thin(*thin)
+
+    def keep_the_rest(self) -> None:
+        """Runs that the keeper still waited with."""
+        if self._keeper is not None and (thin := self._keeper.rest()):
+            self._store.thin(*thin)
+
+    def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome | Thin) -> None:
         """Stores a run's result and learns from it."""
-        kept = self._store.done(run.key, attempt, outcome)
-        if self._told:
-            self._told(run.key, kept.digests, kept.folder)
+        if isinstance(outcome, Thin):
+            self._store.done_thin(run.key, attempt, outcome.outcome, outcome.trace, outcome.rows)
+            outcome = outcome.outcome
+        else:
+            self._keep(run, self._store.done(run.key, attempt, outcome))
         if outcome.verdict != "valid":
             self._progress.note(f"{run.key}: {outcome.verdict}, {in_words(outcome.reasons)}")
         self._learn(run, outcome)
@@ -356,9 +396,7 @@ class _Pool:
     def _count(self, run: ResolvedRun, result: str) -> None:
         self._tally.counts[result] += 1
         if self._plan.stop and result == "valid" and not run.warmup:
-            page = self._store.table(run.key, "page")
-            times = (page["load_event"] - page["navigation_start"]).drop_nulls().to_list()
-            self._load_times[_cell(run)] += times
+            self._load_times[_cell(run)] += self._store.load_times(run.key)
 
     def _not_needed(self, run: ResolvedRun) -> str | None:
         """Why the run can be skipped: the page load time in this scenario is known closely enough."""

@@ -49,6 +49,7 @@ from wirepaint.runners.graphs import load_graphs
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
     from wirepaint.runners.contract import Interruptible, Job
+    from wirepaint.runners.graphs import Load
 
     End = tuple[ResolvedRun, Outcome | RunFailed]
     Lost = tuple[Job, RunFailed]
@@ -68,8 +69,11 @@ class Session:
     calibrate = None
     """A simulated path gives what was asked."""
 
-    def __init__(self, interruptible: Interruptible) -> None:
-        self._interruptible = interruptible
+    def __init__(
+        self, interruptible: Interruptible, load: Load | None = None, cores: int | None = None
+    ) -> None:
+        """``load`` gives load graphs where the pages are elsewhere; ``cores`` are all if none is given."""
+        self._interruptible, self._load, self._cores = interruptible, load, cores
 
     def __enter__(self) -> Session:
         return self
@@ -78,54 +82,51 @@ class Session:
         pass
 
     def carry_out(self, jobs: Iterator[Job]) -> Generator[End, None, None]:
-        """Carries out runs on all cores, and gives them in the order of their ends."""
-        return _ends(jobs, self._interruptible)
+        """Carries out runs side by side, and gives them in the order of their ends.
+
+        Also the ends of those that kill the process.
+        """
+        while lost := (yield from self._in_one_process(jobs)):
+            for job, _ in lost:
+                # Any of them may be the cause. A run that ends the process when it is alone is the cause.
+                for alone, failure in (yield from self._in_one_process(iter([job]))):
+                    yield alone.run, failure
+
+    def _in_one_process(self, jobs: Iterator[Job]) -> Generator[End, None, list[Lost]]:
+        """Yields the ends of runs until there are no more or the process dies.
+
+        Returns the runs that the process had when it died, each with the failure.
+        """
+        refused: list[End] = []
+
+        def described() -> Iterator[tuple[Job, Path]]:
+            for job in jobs:
+                try:
+                    yield job, describe(job.run, job.folder.absolute(), self._load).write()
+                except RunFailed as failure:
+                    refused.append((job.run, failure))
+
+        lost: list[Lost] = []
+        try:
+            for job, said in simulate.ends(described(), self._interruptible, self._cores):
+                yield job.run, _end(job.run, job.folder, said)
+                while refused:
+                    yield refused.pop()
+        except simulate.Died as died:
+            lost = [(job, RunFailed(str(died))) for job in died.jobs]
+        yield from refused
+        return lost
 
 
-def _ends(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, None]:
-    """The ends of all runs, also of those that kill the process."""
-    while lost := (yield from _in_one_process(jobs, interruptible)):
-        for job, _ in lost:
-            # Any of them may be the cause. A run that ends the process when it is alone is the cause.
-            for alone, failure in (yield from _in_one_process(iter([job]), interruptible)):
-                yield alone.run, failure
-
-
-def _in_one_process(jobs: Iterator[Job], interruptible: Interruptible) -> Generator[End, None, list[Lost]]:
-    """Yields the ends of runs until there are no more or the process dies.
-
-    Returns the runs that the process had when it died, each with the failure.
-    """
-    refused: list[End] = []
-
-    def described() -> Iterator[tuple[Job, Path]]:
-        for job in jobs:
-            try:
-                yield job, describe(job.run, job.folder.absolute()).write()
-            except RunFailed as failure:
-                refused.append((job.run, failure))
-
-    lost: list[Lost] = []
-    try:
-        for job, said in simulate.ends(described(), interruptible):
-            yield job.run, _end(job.run, job.folder, said)
-            while refused:
-                yield refused.pop()
-    except simulate.Died as died:
-        lost = [(job, RunFailed(str(died))) for job in died.jobs]
-    yield from refused
-    return lost
-
-
-def describe(run: ResolvedRun, folder: Path) -> Run:
-    """The run description of page visits, or of flows alone."""
+def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
+    """The run description of page visits, or of flows alone; ``load`` gives load graphs."""
     used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     place = placed(run, used)
     main, *others = [(segment.down, segment.up) for segment in place["segments"]]
     slower = [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in main]]
-    graphs, of_visits = load_graphs(run)
+    graphs, of_visits = load_graphs(run, load)
     lead_ns = PEP_OPENS_NS if run.proxy.has_pep else 0
     visits = [
         visit_of(

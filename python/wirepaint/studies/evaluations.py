@@ -122,7 +122,7 @@ def carry_out(
                 backends.named(backend),
                 reporter,
                 cannot_count=one.cannot_count,
-                ended=keeper.add,
+                keeper=keeper,
             )
         cannot_count |= tally.cannot_count
         done += len(one.runs)

@@ -1,0 +1,14 @@
+"""Simulated runs on many processes and machines, by Dask distributed.
+
+```
+run (client) ── batches of runs, what they share by content hash ──► scheduler ──► workers
+             ◄── Arrow record batches: how the runs ended, metrics, traces that are kept ──
+```
+``batch``    a batch: how it is packed, carried out on a worker, and returned
+``client``   the session of ``run``: makes batches, and gives the ends of their runs
+``worker``   the command ``wirepaint worker``
+``address``  where a scheduler is, and how its connections are secured
+
+Only the client writes results; a worker has nothing to lose. Dask hands the batch of a lost worker to
+another one. It is installed with ``wirepaint[dask]``.
+"""

@@ -1,0 +1,76 @@
+"""Where a Dask scheduler is, and how connections to it are secured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wirepaint.errors import MachineLacks, UsageError, show
+
+_SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
+ACCEPTED = "dask://HOST:PORT, tls://HOST:PORT, or the scheduler's file (dask scheduler --scheduler-file F)"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files in PEM form, as Dask's programs take them: the authority, one's own certificate, and its key."""
+
+    ca_file: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+
+def needs_dask() -> None:
+    """Raises MachineLacks where Dask distributed is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise MachineLacks(
+            "Dask distributed is not installed", 'Install it: pip install "wirepaint[dask]".'
+        ) from None
+
+
+def resolve(on: str, place: str) -> str:
+    """The address of a scheduler as Dask writes it; raises UsageError at ``place``."""
+    if on.startswith("dask://"):
+        return "tcp://" + on.removeprefix("dask://")
+    if on.startswith(_SCHEMES):
+        return on
+    path = Path(on)
+    if not path.is_file():
+        raise UsageError(place, show(on), ACCEPTED)
+    try:
+        found = json.loads(path.read_text())
+    except (ValueError, OSError):
+        found = None
+    if not isinstance(found, Mapping) or not isinstance(found.get("address"), str):
+        raise UsageError(f"{place}: {path}", "no address", "the file that a Dask scheduler wrote")
+    return found["address"]
+
+
+def security(address: str, tls: Tls, place: str) -> Any:
+    """How connections are secured: by ``tls``, else as Dask's configuration says.
+
+    Raises UsageError at ``place`` for a file that is missing, and for files without tls:// in the address.
+    """
+    from distributed import Security
+
+    named = {"ca": tls.ca_file, "cert": tls.cert, "key": tls.key}
+    given = {name: path for name, path in named.items() if path is not None}
+    if not given:
+        return Security()
+    for name, path in given.items():
+        if not path.is_file():
+            raise UsageError(f"--tls-{name}", str(path), "a file in PEM form")
+    if not address.startswith(("tls://", "wss://")):
+        raise UsageError(place, f"{address} with --tls-{next(iter(given))}", "tls://HOST:PORT")
+    if len(given) < 3:
+        lacking = ", ".join(f"--tls-{name}" for name in named if name not in given)
+        raise UsageError("--tls", f"only {', '.join(f'--tls-{name}' for name in given)}", f"also {lacking}")
+    files = {"tls_ca_file": str(tls.ca_file)}
+    for role in ("client", "worker", "scheduler"):
+        files |= {f"tls_{role}_cert": str(tls.cert), f"tls_{role}_key": str(tls.key)}
+    return Security(**files, require_encryption=True)

@@ -1,0 +1,218 @@
+"""A batch of runs: how the client packs it, how a worker carries it out, and what comes back.
+
+What many runs share (a network with its capacity trace, the load graph of a page, a C file) is packed apart,
+under its SHA-256. Dask brings each to a worker once. So a packed run is small.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from wirepaint import __version__, dataplane, metrics
+from wirepaint.errors import PageFailed, PageTimeout, RunFailed
+from wirepaint.evaluation import ResolvedRun
+from wirepaint.evaluation.congestion import UserFile
+from wirepaint.evaluation.network import Network
+from wirepaint.results import contents, parts
+from wirepaint.results.outcome import Outcome
+from wirepaint.runners import graphs
+from wirepaint.runners.contract import Job, Thin
+from wirepaint.runners.simulator import Session
+
+End = Outcome | Thin | RunFailed
+_SHARED = (Network, UserFile, graphs.Graph)
+_FAILURES: dict[str, type[RunFailed]] = {
+    "timeout": PageTimeout, "page": PageFailed, "crash": RunFailed
+}  # fmt: skip
+_ENDS = {
+    "run": pl.UInt32,
+    "verdict": pl.String,
+    "reasons": pl.String,
+    "duration_ns": pl.Int64,
+    "trace": pl.String,
+    "failure": pl.String,
+    "message": pl.String,
+}
+_FILES = {"run": pl.UInt32, "name": pl.String, "content": pl.Binary}
+
+
+class OtherVersion(Exception):
+    """A worker is not of the version that the client is of."""
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The programs that the result of a run depends on."""
+    return {"wirepaint": __version__, "data plane": dataplane.fingerprint(), "polars": pl.__version__}
+
+
+def fingerprint() -> str:
+    """A digest of :func:`versions`; a worker offers itself under it, so another version gets no batch."""
+    return hashlib.sha256(json.dumps(versions(), sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass
+class Packer:
+    """Packs runs; ``shared`` gets what they share, by SHA-256."""
+
+    metric_files: Sequence[Mapping[str, Any]] = ()
+    """The evaluation's own files of metrics, as a manifest keeps them."""
+    traces: bool = False
+    """Whether traces come back."""
+    shared: dict[str, bytes] = field(default_factory=dict)
+    _known: dict[int, tuple[object, str]] = field(default_factory=dict)
+
+    def pack(self, runs: Sequence[ResolvedRun]) -> tuple[bytes, set[str]]:
+        """A batch for :func:`carry_out`, and the SHA-256 of all that it needs beside."""
+        needed: set[str] = set()
+
+        def name(value: object) -> str | None:
+            if not isinstance(value, _SHARED):
+                return None
+            if id(value) not in self._known:
+                content = pickle.dumps(value, protocol=5)
+                digest = hashlib.sha256(content).hexdigest()
+                self.shared[digest] = content
+                self._known[id(value)] = value, digest  # the value stays, and so its id is not given again
+            needed.add(digest := self._known[id(value)][1])
+            return digest
+
+        packed = io.BytesIO()
+        pickler = pickle.Pickler(packed, protocol=5)
+        pickler.persistent_id = name  # type: ignore[method-assign]
+        loaded = {key: graph for run in runs for key, graph in graphs.needed(run)}
+        pickler.dump((fingerprint(), self.metric_files, self.traces, list(runs), loaded))
+        return packed.getvalue(), needed
+
+
+@lru_cache(maxsize=256)
+def _unpacked(content: bytes) -> Any:
+    return pickle.loads(content)
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a worker returns: tables as Arrow record batches, and the seconds that the runs took."""
+
+    ends: bytes
+    metrics: bytes
+    files: bytes
+    seconds: float
+
+
+def carry_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
+    """Simulates a batch on one core, in a folder of its own that is gone in the end.
+
+    ``Refused`` ends as RuntimeError, since it is the evaluation's fault and not a run's.
+    """
+    began = time.monotonic()
+    unpickler = pickle.Unpickler(io.BytesIO(batch))
+    unpickler.persistent_load = lambda digest: _unpacked(shared[digest])  # type: ignore[method-assign]
+    asked, metric_files, traces, runs, loaded = unpickler.load()
+    if asked != fingerprint():
+        raise OtherVersion(f"{asked}, not {fingerprint()}")
+    metrics.enrol(metric_files, "metrics", agreed=True)
+    with tempfile.TemporaryDirectory(prefix="wirepaint-batch-", dir=_scratch()) as place:
+        ends, files = _ends(runs, Path(place), loaded.__getitem__, traces)
+        done = [end for end in ends if end["trace"] is not None]
+        rows = metrics.thin(
+            [(runs[end["run"]].key, end["trace"], Path(place, str(end["run"]))) for end in done]
+        )
+    return Returned(
+        _arrow(pl.DataFrame(ends, schema=_ENDS, orient="row")),
+        _arrow(rows),
+        _arrow(pl.DataFrame(files, schema=_FILES, orient="row")),
+        time.monotonic() - began,
+    )
+
+
+def _ends(
+    runs: Sequence[ResolvedRun], place: Path, load: graphs.Load, traces: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """How the runs end, in the order of their ends, and their files if ``traces`` come back."""
+    numbers = {run.key: number for number, run in enumerate(runs)}
+
+    def jobs() -> Iterable[Job]:
+        for number, run in enumerate(runs):
+            folder = place / str(number)
+            folder.mkdir()
+            yield Job(run, folder)
+
+    ends: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
+    with Session(nullcontext, load=load, cores=1) as session:
+        for run, end in session.carry_out(iter(jobs())):
+            number = numbers[run.key]
+            row: dict[str, Any] = dict.fromkeys(_ENDS) | {"run": number}
+            if isinstance(end, RunFailed):
+                kinds = [kind for kind, of in _FAILURES.items() if type(end) is of]
+                row |= {"failure": kinds[0] if kinds else "crash", "message": str(end)}
+            else:
+                folder = place / str(number)
+                digests = contents.record(folder)
+                row |= {"verdict": end.verdict, "reasons": json.dumps(end.reasons)}
+                row |= {"duration_ns": end.duration_ns, "trace": parts.of_trace(digests)}
+                if traces:
+                    files += [
+                        {"run": number, "name": name, "content": (folder / name).read_bytes()}
+                        for name in digests
+                    ]
+            ends.append(row)
+    return ends, files
+
+
+def ends(returned: Returned, jobs: Sequence[Job], traces: bool) -> list[tuple[ResolvedRun, End]]:
+    """The ends of the runs of a batch; with ``traces``, their files are in the folders of the jobs."""
+    rows = _frame(returned.metrics)
+    of_run = dict(iter(rows.partition_by("run_key", as_dict=True, maintain_order=True).items()))
+    for number, name, content in _frame(returned.files).iter_rows():
+        jobs[number].folder.mkdir(exist_ok=True)
+        path = jobs[number].folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    found: list[tuple[ResolvedRun, End]] = []
+    for row in _frame(returned.ends).iter_rows(named=True):
+        run = jobs[row["run"]].run
+        if row["failure"] is not None:
+            found.append((run, _FAILURES[row["failure"]](row["message"])))
+            continue
+        outcome = Outcome(row["verdict"], json.loads(row["reasons"]), row["duration_ns"])
+        if traces:
+            found.append((run, outcome))
+        else:
+            found.append((run, Thin(outcome, row["trace"], of_run.get((run.key,), rows.clear()))))
+    return found
+
+
+def _scratch() -> str | None:
+    """Dask's folder of the worker, which Dask cleans after a kill; None outside of one."""
+    from distributed import get_worker
+
+    try:
+        return os.fspath(get_worker().local_directory)
+    except ValueError:
+        return None
+
+
+def _arrow(frame: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    frame.write_ipc_stream(content, compression="zstd")
+    return content.getvalue()
+
+
+def _frame(content: bytes) -> pl.DataFrame:
+    return pl.read_ipc_stream(io.BytesIO(content))

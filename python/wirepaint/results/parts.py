@@ -1,0 +1,130 @@
+"""The files of parts/: what stays of runs whose traces were not kept (``[results] keep``).
+
+Each is Parquet with the metrics of some runs. It is on the disk before the journal says that these runs are
+done, and never changed; at the end of a command small ones are joined to larger ones. Its name is the SHA-256
+of its content, and the journal has the digest of each run's trace, so that a reader detects damage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+
+from wirepaint.results import durable, names, trace
+from wirepaint.results.contents import Fault
+
+FOLDER = "parts"
+OF_RUN = ["run_key", "trace"]
+"""Columns that say what a row was computed from."""
+_SUFFIX = ".parquet"
+_LARGE = 100_000
+"""Rows of a file that is not joined with others."""
+_MANY = 16
+
+
+def of_trace(files: Mapping[str, str], but: str = "run") -> str:
+    """A digest of a run's trace, from those of its files; without the table ``but``.
+
+    The table ``run`` says when the run was carried out. Without it, a run that is simulated again has the
+    same digest.
+    """
+    tables = sorted(name for name in files if name.endswith(_SUFFIX) and name != f"{but}{_SUFFIX}")
+    return hashlib.sha256("\n".join(f"{name} {files[name]}" for name in tables).encode()).hexdigest()[:32]
+
+
+def files(results: Path) -> list[Path]:
+    """The files; raises UsageError if ``parts/`` is a symbolic link."""
+    return sorted(names.inside(results, FOLDER).glob(f"*{_SUFFIX}"))
+
+
+def write(results: Path, rows: Sequence[pl.DataFrame]) -> Path:
+    """Writes rows of runs to a new file, which is on the disk when the call returns."""
+    folder = names.inside(results, FOLDER)
+    if not folder.is_dir():
+        folder.mkdir()
+        durable.sync(results)
+    content = io.BytesIO()
+    pl.concat(rows, how="diagonal_relaxed").write_parquet(content)
+    path = folder / f"{_digest(content.getvalue())}{_SUFFIX}"
+    durable.write(path, content.getvalue())
+    return path
+
+
+def read(results: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[Path, pl.DataFrame]]:
+    """The whole files with their rows: all columns, or those of ``columns`` that a file has."""
+    for path in files(results):
+        if (content := _content(path)) is None:
+            continue
+        with suppress(*trace.UNREADABLE):
+            there = pl.read_parquet_schema(content)
+            asked = None if columns is None else [name for name in columns if name in there]
+            yield path, pl.read_parquet(content, columns=asked)
+
+
+def kept(results: Path) -> pl.DataFrame:
+    """Which rows the whole files have: ``run_key`` and ``trace``."""
+    empty = pl.DataFrame(schema=dict.fromkeys(OF_RUN, pl.String))
+    return pl.concat([empty, *(rows for _, rows in read(results, OF_RUN))]).unique()
+
+
+def join(results: Path, traces: Mapping[str, str]) -> None:
+    """Makes few files of many small ones; only rows of ``traces``, digests by run, stay.
+
+    The new file is on the disk before the old ones go, so a reader finds each row at least once.
+    """
+    small: list[tuple[Path, pl.DataFrame]] = []
+    for path, rows in read(results):
+        if rows.height < _LARGE:
+            small.append((path, rows))
+    if len(small) < _MANY:
+        return
+    asked = pl.DataFrame(list(traces.items()), schema=OF_RUN, orient="row")
+    for group in _groups(small):
+        rows = pl.concat([rows for _, rows in group], how="diagonal_relaxed")
+        stays = rows.unique(maintain_order=True).join(asked, on=OF_RUN, how="semi", maintain_order="left")
+        joined = write(results, [stays])
+        for path, _ in group:
+            if path != joined:
+                path.unlink(missing_ok=True)
+
+
+def _groups(small: Iterable[tuple[Path, pl.DataFrame]]) -> Iterator[list[tuple[Path, pl.DataFrame]]]:
+    group: list[tuple[Path, pl.DataFrame]] = []
+    for one in small:
+        group.append(one)
+        if sum(rows.height for _, rows in group) >= _LARGE:
+            yield group
+            group = []
+    if len(group) > 1:
+        yield group
+
+
+def faults(results: Path, traces: Mapping[str, str]) -> Iterator[Fault]:
+    """Damaged files, and runs of ``traces`` that no whole file has."""
+    for path in files(results):
+        if _content(path) is None:
+            yield Fault(path, "damaged", "a damaged file; once it is gone its runs are carried out again")
+    there = dict(kept(results).iter_rows()) if traces else {}
+    lost = sorted(key for key, digest in traces.items() if there.get(key) != digest)
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        found = f"no metrics of the run {lost[0]}{more}; the next `run` carries them out again"
+        yield Fault(results / FOLDER, "missing", found)
+
+
+def _content(path: Path) -> bytes | None:
+    """The content of a whole file; None if it is damaged, gone or a symbolic link."""
+    try:
+        found = b"" if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return None
+    return found if path.name == f"{_digest(found)}{_SUFFIX}" else None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
