@@ -28,17 +28,8 @@ Given = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Values = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 Flag = Annotated[bool, Parameter(negative="")]
 _OWN = (
-    "--output",
-    "--on",
-    "--tls-ca",
-    "--tls-cert",
-    "--tls-key",
-    "--no-rehearse",
-    "--trust",
-    "--dry-run",
-    "--quiet",
-    "--wait",
-    "--json",
+    *("--output", "--on", "--tls-ca", "--tls-cert", "--tls-key", "--only", "--no-rehearse", "--trust"),
+    *("--dry-run", "--quiet", "--wait", "--json"),
 )
 _SHOWN = 10
 """Scenarios and pages that a dry run names."""
@@ -58,6 +49,7 @@ def run(
     tls_ca: Path | None = None,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
+    only: Values = None,
     rehearse: bool = True,
     until: Literal["decided"] | None = None,
     trust: Flag = False,
@@ -97,6 +89,9 @@ def run(
         With tls://host:8786, one's own certificate, PEM.
     tls_key
         With tls://host:8786, the key of one's own certificate, PEM.
+    only
+        Keys of runs: carry out only these. Those whose traces were not kept (results.keep) are simulated
+        again, and their traces kept.
     rehearse
         Rehearse pages that were not rehearsed in this browser; what was found is kept in the cache.
     until
@@ -139,8 +134,33 @@ def run(
             cannot_count=planned.cannot_count,
             keeper=keeper,
             decided=_decided(planned.resolved["primary"]),
+            medians=_medians,
+            only=_only(only, planned),
         )
     _end(order, tally, json, tell)
+
+
+def _medians(folder: Path) -> list[str]:
+    """The visits whose traces the report shows."""
+    from wirepaint import metrics
+    from wirepaint.report import visits
+    from wirepaint.results import Results
+
+    runs = metrics.table(Results.open(folder), None)
+    return [one.run_key for one in visits.choose(runs, ("valid",), "page_load_time") if one.role == "median"]
+
+
+def _only(keys: Sequence[str] | None, planned: Plan) -> frozenset[str]:
+    """The runs that are asked for; raises UsageError for a key that no run has."""
+    from wirepaint.reading import hint
+
+    asked = frozenset(each for key in keys or () for each in key.split(","))
+    known = {run.key for run in planned.runs} if asked else set()
+    for key in sorted(asked - known):
+        raise UsageError(
+            "--only", show(key), f"the key of a run of this evaluation{hint(key, sorted(known))}"
+        )
+    return asked
 
 
 def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> Tls:
@@ -165,11 +185,7 @@ def _backends(planned: Plan, on: str, tls: Tls, wait_s: float, quiet: bool) -> l
 
     if name != "simulator":
         raise UsageError("--on", f'{on} with backend = "{name}"', "--backend simulator, or --on local")
-    return [
-        client.backend(
-            on, tls, keep=planned.keep, metric_files=planned.resolved.get("metrics", ()), quiet=quiet
-        )
-    ]
+    return [client.backend(on, tls, metric_files=planned.resolved.get("metrics", ()), quiet=quiet)]
 
 
 def worker(

@@ -24,8 +24,11 @@ class Tls:
 
 
 def needs_dask() -> None:
-    """Raises MachineLacks where Dask distributed is not installed."""
+    """Imports Dask distributed, without its log; raises MachineLacks where it is missing."""
     try:
+        import dask
+
+        dask.config.set({"logging.distributed": "critical"})
         import distributed  # noqa: F401
     except ImportError:
         raise MachineLacks(
@@ -60,12 +63,17 @@ def security(address: str, tls: Tls, place: str) -> Any:
 
     named = {"ca": tls.ca_file, "cert": tls.cert, "key": tls.key}
     given = {name: path for name, path in named.items() if path is not None}
+    encrypted = address.startswith(("tls://", "wss://"))
     if not given:
-        return Security()
+        known = Security()
+        if encrypted and known.get_connection_args("client").get("ssl_context") is None:
+            accepted = "--tls-ca, --tls-cert and --tls-key, or distributed.comm.tls in Dask's configuration"
+            raise UsageError(place, f"{address} without certificates", accepted)
+        return known
     for name, path in given.items():
         if not path.is_file():
             raise UsageError(f"--tls-{name}", str(path), "a file in PEM form")
-    if not address.startswith(("tls://", "wss://")):
+    if not encrypted:
         raise UsageError(place, f"{address} with --tls-{next(iter(given))}", "tls://HOST:PORT")
     if len(given) < 3:
         lacking = ", ".join(f"--tls-{name}" for name in named if name not in given)

@@ -71,13 +71,14 @@ class Packer:
 
     metric_files: Sequence[Mapping[str, Any]] = ()
     """The evaluation's own files of metrics, as a manifest keeps them."""
-    traces: bool = False
-    """Whether traces come back."""
     shared: dict[str, bytes] = field(default_factory=dict)
     _known: dict[int, tuple[object, str]] = field(default_factory=dict)
 
-    def pack(self, runs: Sequence[ResolvedRun]) -> tuple[bytes, set[str]]:
-        """A batch for :func:`carry_out`, and the SHA-256 of all that it needs beside."""
+    def pack(self, runs: Sequence[ResolvedRun], *, traces: bool) -> tuple[bytes, set[str]]:
+        """A batch for :func:`carry_out`, and the SHA-256 of all that it needs beside.
+
+        With ``traces`` the traces come back, else only metrics.
+        """
         needed: set[str] = set()
 
         def name(value: object) -> str | None:
@@ -95,7 +96,7 @@ class Packer:
         pickler = pickle.Pickler(packed, protocol=5)
         pickler.persistent_id = name  # type: ignore[method-assign]
         loaded = {key: graph for run in runs for key, graph in graphs.needed(run)}
-        pickler.dump((fingerprint(), self.metric_files, self.traces, list(runs), loaded))
+        pickler.dump((fingerprint(), self.metric_files, traces, list(runs), loaded))
         return packed.getvalue(), needed
 
 
@@ -175,8 +176,8 @@ def _ends(
     return ends, files
 
 
-def ends(returned: Returned, jobs: Sequence[Job], traces: bool) -> list[tuple[ResolvedRun, End]]:
-    """The ends of the runs of a batch; with ``traces``, their files are in the folders of the jobs."""
+def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End]]:
+    """The ends of the runs of a batch. Files that came back are in the folders of the jobs."""
     rows = _frame(returned.metrics)
     of_run = dict(iter(rows.partition_by("run_key", as_dict=True, maintain_order=True).items()))
     for number, name, content in _frame(returned.files).iter_rows():
@@ -191,7 +192,7 @@ def ends(returned: Returned, jobs: Sequence[Job], traces: bool) -> list[tuple[Re
             found.append((run, _FAILURES[row["failure"]](row["message"])))
             continue
         outcome = Outcome(row["verdict"], json.loads(row["reasons"]), row["duration_ns"])
-        if traces:
+        if jobs[row["run"]].whole:
             found.append((run, outcome))
         else:
             found.append((run, Thin(outcome, row["trace"], of_run.get((run.key,), rows.clear()))))

@@ -47,19 +47,18 @@ def offer(kind: str) -> str:
 
 
 def backend(
-    on: str, tls: Tls, *, keep: str, metric_files: Sequence[Mapping[str, Any]], quiet: bool = False
+    on: str, tls: Tls, *, metric_files: Sequence[Mapping[str, Any]] = (), quiet: bool = False
 ) -> Backend:
     """The simulator on the workers of a scheduler; raises UsageError for an address that is none.
 
-    ``keep`` says whose traces come back (``[results] keep``), ``metric_files`` are the evaluation's own.
+    ``metric_files`` are the evaluation's own files of metrics, as a manifest keeps them.
     """
     needs_dask()
     address = resolve(on, "--on")
     secured = security(address, tls, "--on")
 
     def opened(interruptible: Interruptible) -> Session:
-        packer = batch.Packer(metric_files, traces=keep == "all")
-        return Session(address, secured, packer, interruptible, quiet)
+        return Session(address, secured, batch.Packer(metric_files), interruptible, quiet)
 
     return Backend(
         "simulator", opened, many=True, versions={"data plane": batch.versions()["data plane"]}, remote=True
@@ -145,7 +144,7 @@ class Session:
         return max(1, min(_MOST_RUNS, round(BATCH_S * runs / seconds)))
 
     def _send(self, jobs: list[Job], tries: int = 0) -> None:
-        packed, needed = self.packer.pack([job.run for job in jobs])
+        packed, needed = self.packer.pack([job.run for job in jobs], traces=any(job.whole for job in jobs))
         for digest in needed - self._shared.keys():
             # A task and not scattered data: if the worker that has it is lost, Dask makes it again.
             content = self.packer.shared.pop(digest)
@@ -185,7 +184,7 @@ class Session:
             returned: batch.Returned = sent.future.result()
             self.seconds[0] += returned.seconds
             self.seconds[1] += len(sent.jobs)
-            yield from batch.ends(returned, sent.jobs, self.packer.traces)
+            yield from batch.ends(returned, sent.jobs)
             return
         if sent.future.status in ("cancelled", "lost"):
             raise self._lost()

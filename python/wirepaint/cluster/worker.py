@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -15,6 +14,10 @@ from wirepaint.errors import Incomplete, UsageError
 from wirepaint.printing import counted, say
 
 _CONNECT_S = 30.0
+_ENVIRONMENT = {
+    "POLARS_MAX_THREADS": "1",  # a process has one core
+    "DASK_LOGGING__DISTRIBUTED": "critical",
+}
 
 
 def work(on: str, tls: Tls, processes: int | None) -> None:
@@ -27,7 +30,7 @@ def work(on: str, tls: Tls, processes: int | None) -> None:
     address = resolve(on, "worker")
     secured = security(address, tls, "worker")
     number = processes or len(os.sched_getaffinity(0))
-    logging.getLogger("distributed").setLevel(logging.ERROR)
+    os.environ.update(_ENVIRONMENT)  # its processes have it from their first import on
     asyncio.run(_serve(address, secured, number))
 
 

@@ -33,10 +33,10 @@ def ends(
 ) -> Generator[tuple[Job, dict[str, Any]], None, None]:
     """Simulates run descriptions; gives each job with the line that the program says at its end.
 
-    It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path of
-    its ``run.json``. The next one is taken when there is room: at most two runs per core are in the process,
-    so that few are lost with it. Raises ``Died`` with these when the process ends early. ``interruptible``
-    surrounds each wait.
+    It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
+    of its ``run.json``. The next one is taken when there is room: at most two runs per core are in the
+    process, so that few are lost with it. Raises ``Died`` with these when the process ends early.
+    ``interruptible`` surrounds each wait.
     """
     workers = cores or len(os.sched_getaffinity(0))
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]

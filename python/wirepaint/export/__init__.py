@@ -61,6 +61,16 @@ Write = Callable[[Path], list[Path]]
 """Writes the checked results into a folder."""
 
 
+def _with_trace(results: Results) -> pl.DataFrame:
+    """The done runs whose traces were kept; raises UsageError if none was."""
+    done = results.runs("done")
+    kept = done.filter(~pl.col("run_key").is_in(list(results.thin())))
+    if done.height and not kept.height:
+        accepted = "results with traces (results.keep), or --table page, or --to openmetrics"
+        raise UsageError(str(results.folder), f"no trace of {done.height} runs", accepted)
+    return kept
+
+
 def _csv(results: Results, only: Sequence[str]) -> Write:
     return _tables(results, only, "csv", lambda frame, path: frame.sink_csv(path))
 
@@ -84,7 +94,7 @@ def _openmetrics(results: Results, _: Sequence[str]) -> Write:
 
 
 def _har(results: Results, _: Sequence[str]) -> Write:
-    done = results.runs("done")
+    done = _with_trace(results)
     for key, table in product(done["run_key"], har.TABLES):
         results.scan(key, table)
     return lambda out: [
@@ -95,7 +105,7 @@ def _har(results: Results, _: Sequence[str]) -> Write:
 def _pcapng(results: Results, _: Sequence[str]) -> Write:
     # Run, user and side, and the capture; None: from the table.
     wanted: list[tuple[str, captures.Name, Path | None]] = []
-    for run in results.runs("done").iter_rows(named=True):
+    for run in _with_trace(results).iter_rows(named=True):
         key = run["run_key"]
         files = results.files(key)
         if held := captures.among(files):
@@ -168,7 +178,7 @@ def _tables(
 
 def _all_runs(results: Results, table: str) -> pl.LazyFrame:
     """One table of all runs that have a result, including warm-ups and invalid runs."""
-    runs = results.runs("done").select(CONDITIONS)
+    runs = _with_trace(results).select(CONDITIONS)
     own = [column for column in polars_schema(table) if column not in CONDITIONS]
     empty = pl.LazyFrame(schema=dict(runs.schema) | {name: polars_schema(table)[name] for name in own})
     frames = [empty]
@@ -193,7 +203,7 @@ def _users(results: Results, key: str) -> dict[int, str]:
 def pages(results: Results) -> pl.DataFrame:
     """The table ``page``: for every run that ended a row for each user agent and page, with metrics.
 
-    Instants are those of the one visit; of equal users there are none.
+    Instants are those of the one visit; of equal users there are none, nor where the trace was not kept.
     """
     measured = metrics.table(results, verdicts=None)
     instants = [column for column in polars_schema("page") if column not in measured.columns]
@@ -203,7 +213,8 @@ def pages(results: Results) -> pl.DataFrame:
             | {name: polars_schema("page")[name] for name in instants}
         )
     ]
-    for key, user_agent, page in results.runs("done").select(_WHOSE).iter_rows():
+    kept = results.runs("done").filter(~pl.col("run_key").is_in(list(results.thin())))
+    for key, user_agent, page in kept.select(_WHOSE).iter_rows():
         of_user = metrics.group_of("user_agent").fill_null(user_agent)
         visits = results.trace(key, "page").select(
             pl.lit(key).alias("run_key"),

@@ -97,6 +97,8 @@ class Report:
     caveat: str | None
     """What no user of the scenarios could have."""
     fidelity: str | None
+    without_traces: bool
+    """Whether no trace was kept."""
     """The simulator's error on each page in its rehearsals."""
     uneven: list[str]
     """Levels that lost different shares of their visits, one sentence each."""
@@ -176,6 +178,7 @@ def gather(evidence: Evidence) -> Report:
         cannot_count=results.cannot_count(),
         caveat=caveat(results.manifest["evaluation"]["scenarios"].values()),
         fidelity=results.fidelity(),
+        without_traces=len(thin := results.thin()) > 0 and len(thin) == results.runs("done").height,
         uneven=unevenly(evidence, sections),
         flows=(flows := of_table(evidence.table)),
         flow_metrics=[
@@ -343,7 +346,8 @@ def shown_visits(evidence: Evidence) -> visits.Visits:
         level = said[evidence.factor]
         return " / ".join(varying) or level, evidence.series.index(level) % figures.MOST_SERIES + 1
 
-    chosen = visits.choose(evidence.every_run, evidence.verdicts, "page_load_time")
+    there = evidence.every_run.filter(~pl.col("run_key").is_in(list(evidence.results.thin())))
+    chosen = visits.choose(there, evidence.verdicts, "page_load_time")
     return visits.embedded(evidence.results, chosen, shown_as)
 
 

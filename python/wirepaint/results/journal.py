@@ -246,6 +246,11 @@ class Journal:
             for key, trace in traces.items():
                 _change(db, key, files="{}", trace=trace)
 
+    def restored(self, key: str, files: Mapping[str, str]) -> None:
+        """The folder of a run that was not kept is there again, with these files."""
+        with self._transaction() as db:
+            _change(db, key, files=json.dumps(files), trace=None)
+
     def forget(self, key: str) -> None:
         """Plans a done run again whose folder or metrics are gone."""
         with self._transaction() as db:

@@ -97,6 +97,10 @@ class Results:
 
     def thin(self) -> dict[str, str]:
         """The done runs whose traces were not kept, each with the digest of its trace."""
+        return self._thin
+
+    @cached_property
+    def _thin(self) -> dict[str, str]:
         return {key: row["trace"] for key, row in self._by_key.items() if row["trace"] is not None}
 
     def has_trace(self, run_key: str) -> bool:
@@ -181,10 +185,16 @@ class Results:
     def file(self, run_key: str, name: str) -> Path | None:
         """Path of an unchanged file of a run; None if the run had no such file.
 
-        Raises UsageError if it has changed, or if files of the run are missing or added.
+        Raises UsageError if it has changed, if files of the run are missing or added, or if the run's trace
+        was not kept.
         """
         if run_key not in self._by_key:
             raise UsageError(str(self.folder), f"no run {show(run_key)}", "a run key of these results")
+        if run_key in self._thin:
+            accepted = (
+                f"a run whose trace was kept; `wirepaint run {self.folder} --only {run_key}` brings it back"
+            )
+            raise UsageError(f"{self.folder}: {run_key}", "no trace: results.keep left it out", accepted)
         contents = self._contents(run_key)
         return contents and contents.path(name)
 
@@ -196,7 +206,7 @@ class Results:
     def trace(self, run_key: str, table: str) -> pl.DataFrame:
         """One table of one run; empty, with all columns, if the run had none.
 
-        Raises UsageError if the table has changed.
+        Raises UsageError if the table has changed, or if the run's trace was not kept.
         """
         return trace.read_file(self.file(run_key, f"{table}.parquet"), table)
 
@@ -210,11 +220,16 @@ class Results:
     ) -> pl.DataFrame:
         """One table of all done runs with one of ``verdicts``, with the columns run_key, the axes and visit.
 
+        Runs whose traces were not kept are left out; raises UsageError if that is all of them.
         Columns of the table keep their names; columns that are also axes occur once.
         """
         chosen = self.runs("done").filter(pl.col("verdict").is_in(verdicts))
         if not warmup:
             chosen = chosen.filter(~pl.col("warmup"))
+        if chosen.height and all(key in self._thin for key in chosen["run_key"]):
+            accepted = "results with traces (results.keep), or wirepaint.open(...).metrics()"
+            raise UsageError(str(self.folder), f"no trace of {chosen.height} runs", accepted)
+        chosen = chosen.filter(~pl.col("run_key").is_in(list(self._thin)))
         conditions = ["run_key", *journal.AXES, "visit"]
         frames = []
         for run in chosen.select(conditions).iter_rows(named=True):

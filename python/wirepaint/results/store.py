@@ -195,6 +195,37 @@ class Store:
         self._thin[key] = trace
         self._next_batch()
 
+    def is_thin(self, key: str) -> bool:
+        """Whether the trace of a done run was not kept."""
+        return key in self._thin
+
+    def begin_again(self, key: str, *, make: bool = True) -> Path:
+        """The folder to fill with the trace of a done run that was not kept, there if ``make``."""
+        self.check_place()
+        folder = self._partial(key, 0)
+        if make:
+            with disk_errors(folder):
+                folder.mkdir()
+        return folder
+
+    def restore(self, key: str, outcome: Outcome) -> bool:
+        """Keeps the trace of a run that was carried out again; False if it is another trace than it had."""
+        self.check_place()
+        folder = self._partial(key, 0)
+        with disk_errors(folder):
+            (folder / _OUTCOME).write_text(outcome.to_json())
+            files = contents.record(folder)
+            if parts.of_trace(files) != self._thin[key]:
+                _remove(folder)
+                return False
+            durable.sync_tree(folder)
+            folder.rename(self._run(key))
+            durable.sync(self._runs)
+        self._journal.restored(key, files)
+        self._contents[key] = Contents(self._run(key), files)
+        del self._thin[key]
+        return True
+
     def thin(self, digests: Mapping[str, str], rows: pl.DataFrame) -> None:
         """Keeps ``rows``, the metrics of done runs, in place of the folders of these runs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NarrowEnough = Callable[[list[float], float], bool]
 Decided = Callable[[Path, str], bool]
 """Whether the results in a folder decide all that was asked of a back end."""
+Medians = Callable[[Path], Sequence[str]]
+"""The runs of a results folder whose traces are worth most: the median of each page in each scenario."""
 Interruptible = Callable[[], AbstractContextManager[None]]
 Calibration = dict[str, Any]
 
@@ -55,11 +57,15 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A run to carry out into a folder, and what its network gave when it was measured."""
+    """A run to carry out into a folder, and what its network gave when it was measured.
+
+    If it is not ``whole``, a session may give its metrics in place of its trace (``Thin``).
+    """
 
     run: ResolvedRun
     folder: Path
     calibration: Calibration | None = None
+    whole: bool = True
 
 
 Ends = Generator[tuple[ResolvedRun, Outcome | Thin | RunFailed], None, None]

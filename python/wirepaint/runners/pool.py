@@ -16,7 +16,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from enum import Enum, auto
 from itertools import chain
@@ -37,6 +37,7 @@ from wirepaint.runners.contract import (
     Decided,
     Job,
     Keeper,
+    Medians,
     NarrowEnough,
     Progress,
     Session,
@@ -61,13 +62,17 @@ def carry_out(
     cannot_count: Mapping[str, str] | None = None,
     keeper: Keeper | None = None,
     decided: Decided | None = None,
+    medians: Medians | None = None,
+    only: Collection[str] = (),
 ) -> Tally:
     """Carries out the runs of a plan that are not yet done and returns the state of all its runs.
 
     ``backends`` take their runs one after the other, in their order. ``cannot_count`` gives, by page name,
     why no visit of the page would count: its visits are skipped. ``keeper`` takes each run that has a
     result. ``decided`` is asked between the plan's looks; once it agrees, the remaining visits of the back
-    end are skipped.
+    end are skipped. ``medians`` chooses the runs whose traces stay if the plan asks for medians. With
+    ``only``, keys of runs, the others stay as they are; those of them whose traces were not kept get them
+    back.
 
     Raises ``Incomplete`` when stopped (finished runs are kept), ``UsageError`` when the folder
     belongs to another evaluation, ``Refused`` when the data plane refuses a part that is not the page's,
@@ -83,9 +88,14 @@ def carry_out(
         with store.mishaps():
             pool = _Pool(store.plan, store, progress, narrow_enough, bad_pages, keeper, decided)
             try:
-                return pool.carry_out(sessions)
+                tally = pool.carry_out(sessions, only)
             finally:
                 pool.keep_the_rest()
+            if only:
+                pool.bring_back(sessions, only)
+            elif medians and plan.keep == "medians":
+                pool.bring_back(sessions, medians(store.folder))
+            return tally
 
 
 class Again(Enum):
@@ -119,7 +129,7 @@ class _Pool:
         """Runs that have not ended yet."""
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
-    def carry_out(self, sessions: Sequence[tuple[Backend, Session]]) -> Tally:
+    def carry_out(self, sessions: Sequence[tuple[Backend, Session]], only: Collection[str] = ()) -> Tally:
         runs = {run.key: run for run in self._plan.runs}
         todo: list[ResolvedRun] = []
         for row in self._store.rows():
@@ -131,9 +141,8 @@ class _Pool:
                 self._bad_pages.learn(run, PageTimeout(row.cause or ""))
             if row.state == "done" or standing in ("skipped", "timed out"):
                 self._count(run, standing)
-                if self._is_thin(run) and (contents := self._store.contents(run.key)):
-                    self._keep(run, contents)  # of a command that was stopped before, or kept more
-            else:  # also visits skipped for their page: the visit that was at fault may count this time
+            elif not only or run.key in only:
+                # Also visits skipped for their page: the visit that was at fault may count this time.
                 todo.append(run)
         self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
         for note in self._store.notes:
@@ -206,7 +215,8 @@ class _Pool:
                 began[run.key] = attempt
                 self._progress.running(run, attempt)
                 measured = self._calibrations.get(run.network.name)
-                yield Job(run.model_copy(update={"attempt": attempt}), folder, measured)
+                asked = run.model_copy(update={"attempt": attempt})
+                yield Job(asked, folder, measured, whole=not self._is_thin(run))
 
         rounds = _rounds(todo) if backend.many else [todo]
         try:
@@ -323,6 +333,43 @@ class _Pool:
             self._keeper.add(run.key, contents.digests, contents.folder)
         elif thin := self._keeper.take(run.key, contents.digests, contents.folder):
             self._store.thin(*thin)
+
+    def bring_back(self, sessions: Sequence[tuple[Backend, Session]], keys: Collection[str]) -> None:
+        """Carries simulated runs out again whose traces were not kept, and keeps the traces.
+
+        Of a testbed all traces are there still; those of other runs than ``keys`` go.
+        """
+        for backend, session in sessions:
+            mine = [run for run in self._plan.runs if run.backend == backend.name]
+            if backend.many:
+                self._restore(backend, session, [run for run in mine if run.key in keys])
+            elif self._plan.keep == "medians":
+                self._let_go(run for run in mine if run.key not in keys)
+
+    def _restore(self, backend: Backend, session: Session, runs: Iterable[ResolvedRun]) -> None:
+        gone = [run for run in runs if self._store.is_thin(run.key)]
+
+        def jobs() -> Iterator[Job]:
+            for run in gone:
+                yield Job(run, self._store.begin_again(run.key, make=not backend.remote))
+
+        with closing(session.carry_out(jobs())) as ends:
+            for run, end in ends:
+                if isinstance(end, Thin | RunFailed):
+                    self._progress.note(f"{run.key}: its trace does not come back, {end}")
+                elif not self._store.restore(run.key, end):
+                    found = "simulated again, it has another trace than the one whose metrics were kept"
+                    raise RunFailed(f"{run.key}: {found}. Please report it.")
+
+    def _let_go(self, runs: Iterable[ResolvedRun]) -> None:
+        """Keeps only the metrics of these runs."""
+        for run in runs:
+            contents = self._store.contents(run.key)
+            if contents and self._keeper:
+                thin = self._keeper.take(run.key, contents.digests, contents.folder)
+                if thin:
+                    self._store.thin(*thin)
+        self.keep_the_rest()
 
     def keep_the_rest(self) -> None:
         """Runs that the keeper still waited with."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.table import Table
@@ -19,6 +20,10 @@ from wirepaint.statistics.intervals import Interval, median
 OF_VISITS = ("page-load-time", "first-contentful-paint", "load-goodput", "bottleneck-share")
 """Metrics of a visit, with their heads on the terminal."""
 OF_RUN = ("jain-index-of-users", "link-utilisation", "queueing-delay-p50", "drop-rate")
+_TAKEN = (
+    *("sent_packets", "sent_bytes", "received_packets", "received_bytes"),
+    *("connections", "retransmitted_segments"),
+)
 HEADS = dict(zip(OF_VISITS, ("load time", "first paint", "goodput", "share"), strict=True))
 
 
@@ -28,7 +33,7 @@ class UserRow:
 
     ``values`` are medians over the ``runs``, with 95 % intervals, by metric. The others are means of one user
     in one run; packets and bytes are those of IP at the bottleneck. Behind a PEP they are None: what crosses
-    it there belongs to no user.
+    it there belongs to no user. Where no trace was kept, all of them are None.
     """
 
     scenario: str
@@ -42,8 +47,8 @@ class UserRow:
     sent_bytes: float | None
     received_packets: float | None
     received_bytes: float | None
-    connections: float
-    retransmitted_segments: float
+    connections: float | None
+    retransmitted_segments: float | None
     overhead: float | None
     """Received IP bytes that are not the browser's, as a share of all."""
 
@@ -63,22 +68,28 @@ def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[UserRow
 def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
     """The same from :func:`wirepaint.metrics.table`."""
     found = []
+    asked = {agent["name"]: agent["count"] for agent in results.manifest["evaluation"]["user_agents"]}
     counted = table.filter(~pl.col("warmup") & ~pl.col("of_flows") & (pl.col("state") == "done"))
     for (scenario, user_agent), group in counted.group_by("scenario", "user_agent", maintain_order=True):
         known = {
             name: group[measured.get(name).column].drop_nulls().to_list() for name in (*OF_VISITS, *OF_RUN)
         }
         keys = group["run_key"].unique(maintain_order=True).to_list()
-        taken = pl.concat([_taken(results, key, str(user_agent)) for key in keys])
-        numbers = taken.select(pl.exclude("user", "visits")).mean().row(0, named=True)
+        taken = [_taken(results, key, str(user_agent)) for key in keys if results.has_trace(key)]
+        numbers: dict[str, Any] = dict.fromkeys((*_TAKEN, "payload_bytes"))
+        users, visits = asked.get(user_agent, 1), len(group) * asked.get(user_agent, 1)
+        if taken:
+            found_users = pl.concat(taken)
+            numbers = found_users.select(pl.exclude("user", "visits")).mean().row(0, named=True)
+            users, visits = found_users["user"].n_unique(), int(found_users["visits"].sum())
         payload, received = numbers.pop("payload_bytes"), numbers["received_bytes"]
         found.append(
             UserRow(
                 scenario=str(scenario),
                 user_agent=str(user_agent),
-                users=taken["user"].n_unique(),
+                users=users,
                 runs=len(keys),
-                visits=int(taken["visits"].sum()),
+                visits=visits,
                 values={name: median(numbers) for name, numbers in known.items() if numbers},
                 overhead=1 - payload / received if received else None,
                 **numbers,
@@ -129,8 +140,8 @@ def _table(of_scenario: Sequence[UserRow]) -> Table:
             *(cell(row.values.get(metric), metric) for metric in HEADS),
             _said(row.received_bytes, lambda bytes_: f"{bytes_ / 1e6:,.2f} MB"),
             _said(row.packets, lambda packets: f"{packets:,.0f}"),
-            f"{row.connections:.1f}",
-            f"{row.retransmitted_segments:.1f}",
+            _said(row.connections, lambda number: f"{number:.1f}"),
+            _said(row.retransmitted_segments, lambda number: f"{number:.1f}"),
             _said(row.overhead, lambda share: f"{share:.1%}"),
         )
     return table

@@ -1,0 +1,188 @@
+"""Runs on Dask: the same numbers as here; versions, addresses, certificates and wrong ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import trustme
+from cluster.conftest import WIREPAINT, Cluster, cluster
+from simulated_runs import OWN_METRIC
+
+from wirepaint import dataplane, metrics
+from wirepaint.cli import invoke
+from wirepaint.results import Results
+from wirepaint.results.verify import verify
+
+SWEEP = """\
+title = "A sweep"
+backend = "simulator"
+metrics = ["./mine.py"]
+[results]
+keep = "{keep}"
+[scenarios]
+network = [
+  "lte",
+  {{ title = "steps", down = {{ trace = "./steps.txt", delay = "20 ms" }}, up = {{ rate = "2 Mbit/s" }} }},
+]
+congestion = ["cubic", "./own/own.c"]
+http = ["h1", "h2"]
+[[user_agents]]
+pages = ["agency", "blog-small"]
+visits = 3
+"""
+
+
+def evaluation(folder: Path, keep: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "mine.py").write_text(OWN_METRIC)
+    (folder / "steps.txt").write_text("".join(f"{ms}\n" for ms in range(3, 3000, 3)))
+    assert invoke(["cc", "new", "own", "-o", str(folder / "own")]) == 0
+    (folder / f"{keep}.toml").write_text(SWEEP.format(keep=keep))
+    return folder / f"{keep}.toml"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of this machine, with all traces."""
+    folder = tmp_path_factory.mktemp("here")
+    asked = [
+        "run",
+        str(evaluation(folder, "all")),
+        "-o",
+        str(folder / "r"),
+        "--no-rehearse",
+        "--trust",
+        "--quiet",
+    ]
+    assert invoke(asked) == 0
+    return folder / "r"
+
+
+@pytest.mark.parametrize("keep", ["all", "medians", "metrics"])
+def test_a_sweep_on_workers_has_the_same_numbers(
+    here: Path, dask: Cluster, tmp_path: Path, keep: str
+) -> None:
+    file = evaluation(tmp_path, keep)
+    asked = ["run", str(file), "-o", str(tmp_path / "r"), "--no-rehearse", "--trust", "--quiet"]
+    assert invoke([*asked, "--on", dask.address]) == 0, dask.logs()
+    alone, spread = Results.open(here), Results.open(tmp_path / "r")
+    assert metrics.table(spread, None).equals(metrics.table(alone, None))
+    assert metrics.table(spread)["largest_object"].null_count() == 0
+    assert spread.runs().drop("attempts").equals(alone.runs().drop("attempts"))
+    assert verify(tmp_path / "r").faults == []
+    kept = sorted(path.name for path in (tmp_path / "r/runs").iterdir())
+    assert len(kept) == {"all": 8 * 2 * 3 + 8, "medians": 8 * 2, "metrics": 0}[keep]
+    for key in kept:
+        for table in ("object", "connection", "tcp"):
+            assert spread.trace(key, table).equals(alone.trace(key, table))
+
+
+def test_a_run_comes_back_with_the_trace_that_it_had(here: Path, dask: Cluster, tmp_path: Path) -> None:
+    file = evaluation(tmp_path, "metrics")
+    asked = ["run", str(file), "-o", str(tmp_path / "r"), "--no-rehearse", "--trust", "--quiet"]
+    assert invoke([*asked, "--on", dask.address]) == 0
+    keys = Results.open(tmp_path / "r").runs()["run_key"]
+    assert invoke([*asked, "--only", f"{keys[3]},{keys[9]}"]) == 0
+    assert invoke([*asked, "--only", keys[11], "--on", dask.address]) == 0
+    back = Results.open(tmp_path / "r")
+    assert {path.name for path in (tmp_path / "r/runs").iterdir()} == {keys[3], keys[9], keys[11]}
+    for key in (keys[3], keys[9], keys[11]):
+        assert back.trace(key, "object").equals(Results.open(here).trace(key, "object"))
+    assert metrics.table(back, None).equals(metrics.table(Results.open(here), None))
+
+
+def test_a_worker_of_another_version_is_refused_before_the_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "wirepaint-dataplane"
+    shutil.copy(dataplane.program(), other)
+    with other.open("ab") as program:
+        program.write(b"another build")
+    with cluster(tmp_path) as started:
+        started.start_worker(1, WIREPAINT_DATAPLANE=str(other))
+        file = evaluation(tmp_path, "metrics")
+        asked = [
+            "run",
+            str(file),
+            "-o",
+            str(tmp_path / "r"),
+            "--no-rehearse",
+            "--trust",
+            "--on",
+            started.address,
+        ]
+        assert invoke(asked) == 2
+    said = capsys.readouterr().err
+    assert "the worker tcp://127.0.0.1:" in said
+    assert dataplane.fingerprint() in said and said.count("data plane ") == 2
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_encrypted_scheduler_needs_the_certificates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    issued.private_key_pem.write_to_path(tmp_path / "key.pem")
+    (tmp_path / "cert.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    tls = [f"--tls-{name}={tmp_path / name}.pem" for name in ("ca", "cert", "key")]
+    tls = [part for option in tls for part in option.split("=")]
+    file = evaluation(tmp_path, "metrics")
+    asked = ["run", str(file), "-o", str(tmp_path / "r"), "--no-rehearse", "--trust", "--quiet"]
+    with cluster(tmp_path, tls) as started:
+        started.start_worker(1)
+        assert invoke([*asked, "--on", started.address]) == 2
+        assert "without certificates; accepted: --tls-ca, --tls-cert and --tls-key" in capsys.readouterr().err
+        assert invoke([*asked, "--on", started.address, *tls]) == 0, started.logs()
+        capsys.readouterr()
+    assert Results.open(tmp_path / "r").runs("done").height == 8 * 2 * 3 + 8
+
+
+@pytest.mark.parametrize(
+    ("on", "said"),
+    [
+        ("slurm", '--on: found "slurm"; accepted: dask://HOST:PORT'),
+        ("dask://127.0.0.1:1", "no scheduler at tcp://127.0.0.1:1"),
+        (
+            "no-address.json",
+            "no-address.json: found no address; accepted: the file that a Dask scheduler wrote",
+        ),
+    ],
+)
+def test_what_is_no_scheduler_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("no-address.json").write_text(json.dumps({"id": "Scheduler"}))
+    asked = ["run", "agency", "--network", "lte", "--backend", "simulator", "--no-rehearse"]
+    assert invoke([*asked, "--on", on]) == 2
+    found = capsys.readouterr().err
+    assert said in found and found.count("\n") == 1
+    assert invoke(["worker", on]) == 2
+    assert "found" in capsys.readouterr().err
+    assert not list(tmp_path.glob("results"))
+
+
+def test_the_testbed_stays_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", "agency", "--network", "lte", "--backend", "testbed", "--on", "dask://h:1"]) == 2
+    assert 'dask://h:1 with backend = "testbed"' in capsys.readouterr().err
+
+
+def test_a_worker_leaves_nothing_behind(tmp_path: Path) -> None:
+    with cluster(tmp_path) as started:
+        worker = started.start_worker(1, TMPDIR=str(tmp_path))
+        assert started.workers()
+        worker.terminate()
+        assert worker.wait(30) == 0
+        assert started.workers() == []
+    assert [path for path in tmp_path.rglob("worker-*") if path.is_dir()] == []
+
+
+def test_help_of_worker_names_the_address() -> None:
+    said = subprocess.run([WIREPAINT, "worker", "--help"], capture_output=True, text=True, check=True)
+    assert "dask://host:8786" in said.stdout
