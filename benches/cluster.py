@@ -92,12 +92,13 @@ def cpu_s(pid: int) -> float:
 
 def tree(pid: int) -> Iterator[int]:
     yield pid
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return
-    for child in children:
-        yield from tree(int(child))
+    for of_thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = of_thread.read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            yield from tree(int(child))
 
 
 def peak_mib(pid: int) -> float:

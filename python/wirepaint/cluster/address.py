@@ -26,9 +26,9 @@ class Tls:
 def needs_dask() -> None:
     """Imports Dask distributed, without its log; raises MachineLacks where it is missing."""
     try:
-        import dask
+        from dask import config
 
-        dask.config.set({"logging.distributed": "critical"})
+        config.set({"logging.distributed": "critical"})
         import distributed  # noqa: F401
     except ImportError:
         raise MachineLacks(

@@ -73,6 +73,14 @@ class Packer:
     """The evaluation's own files of metrics, as a manifest keeps them."""
     shared: dict[str, bytes] = field(default_factory=dict)
     _known: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _graphs: dict[object, Sequence[tuple[graphs.Asked, graphs.Graph]]] = field(default_factory=dict)
+
+    def graphs(self, run: ResolvedRun) -> Sequence[tuple[graphs.Asked, graphs.Graph]]:
+        """The load graphs of a run; raises PageFailed for a page that cannot be read."""
+        visited = tuple((visit.page_name, visit.page, visit.viewport) for visit in run.visits)
+        if (visited, run.servers) not in self._graphs:
+            self._graphs[visited, run.servers] = tuple(graphs.needed(run))
+        return self._graphs[visited, run.servers]
 
     def pack(self, runs: Sequence[ResolvedRun], *, traces: bool) -> tuple[bytes, set[str]]:
         """A batch for :func:`carry_out`, and the SHA-256 of all that it needs beside.
@@ -95,7 +103,7 @@ class Packer:
         packed = io.BytesIO()
         pickler = pickle.Pickler(packed, protocol=5)
         pickler.persistent_id = name  # type: ignore[method-assign]
-        loaded = {key: graph for run in runs for key, graph in graphs.needed(run)}
+        loaded = {key: graph for run in runs for key, graph in self.graphs(run)}
         pickler.dump((fingerprint(), self.metric_files, traces, list(runs), loaded))
         return packed.getvalue(), needed
 
@@ -151,7 +159,7 @@ def _ends(
         for number, run in enumerate(runs):
             folder = place / str(number)
             folder.mkdir()
-            yield Job(run, folder)
+            yield Job(run, folder, whole=traces)
 
     ends: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
@@ -178,8 +186,7 @@ def _ends(
 
 def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End]]:
     """The ends of the runs of a batch. Files that came back are in the folders of the jobs."""
-    rows = _frame(returned.metrics)
-    of_run = dict(iter(rows.partition_by("run_key", as_dict=True, maintain_order=True).items()))
+    rows: pl.DataFrame | None = _frame(returned.metrics)
     for number, name, content in _frame(returned.files).iter_rows():
         jobs[number].folder.mkdir(exist_ok=True)
         path = jobs[number].folder / name
@@ -195,7 +202,8 @@ def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End
         if jobs[row["run"]].whole:
             found.append((run, outcome))
         else:
-            found.append((run, Thin(outcome, row["trace"], of_run.get((run.key,), rows.clear()))))
+            found.append((run, Thin(outcome, row["trace"], rows)))
+            rows = None
     return found
 
 

@@ -21,7 +21,6 @@ from wirepaint.cluster.address import Tls, needs_dask, resolve, security
 from wirepaint.errors import Incomplete, Refused, RunFailed, UsageError
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.printing import counted, say
-from wirepaint.runners import graphs
 from wirepaint.runners.contract import Backend, Interruptible, Job
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class Session:
     def carry_out(self, jobs: Iterator[Job]) -> Generator[tuple[ResolvedRun, batch.End], None, None]:
         """Gives the ends of runs as their batches come back."""
         failed: list[tuple[ResolvedRun, batch.End]] = []
-        left = _readable(jobs, failed)
+        left = self._readable(jobs, failed)
         try:
             while True:
                 while len(self._sent) < _WAITS * max(self.workers, 1):
@@ -135,6 +134,16 @@ class Session:
             for sent in self._sent.values():
                 sent.future.cancel()
             self._sent.clear()
+
+    def _readable(self, jobs: Iterator[Job], failed: list[tuple[ResolvedRun, batch.End]]) -> Iterator[Job]:
+        """The jobs whose pages can be read; the others go to ``failed``."""
+        for job in jobs:
+            try:
+                self.packer.graphs(job.run)
+            except RunFailed as failure:
+                failed.append((job.run, failure))
+                continue
+            yield job
 
     def _size(self) -> int:
         """Runs of the next batch."""
@@ -249,18 +258,6 @@ class Session:
 
     def _lost(self) -> Incomplete:
         return Incomplete(f"{self.address}: the scheduler is lost. The same command again resumes.")
-
-
-def _readable(jobs: Iterator[Job], failed: list[tuple[ResolvedRun, batch.End]]) -> Iterator[Job]:
-    """The jobs whose pages can be read; the others go to ``failed``."""
-    for job in jobs:
-        try:
-            for _ in graphs.needed(job.run):
-                pass
-        except RunFailed as failure:
-            failed.append((job.run, failure))
-            continue
-        yield job
 
 
 def _cause(error: BaseException) -> str:

@@ -227,18 +227,29 @@ class Journal:
             _change(db, key, state="running", attempts=number, cause=None, kind=None)
         return number
 
-    def done(
-        self, key: str, number: int, outcome: Outcome, files: Mapping[str, str], trace: str | None = None
-    ) -> None:
-        """Stores the result of a run; ``files`` are the digests of all files of its folder.
+    def done_thin(self, ended: Iterable[tuple[str, int, Outcome, str]]) -> None:
+        """Stores the results of runs whose traces are not kept.
 
-        Without its trace, ``files`` is empty and ``trace`` the digest.
+        Each is a key, when its attempt began in ns, its outcome, and the digest of its trace.
         """
+        latest = "SELECT coalesce(max(number), 0) FROM attempt WHERE key = ?"
+        with self._transaction() as db:
+            now = time.time_ns()
+            for key, began, outcome, trace in ended:
+                number, reasons = db.execute(latest, (key,)).fetchone()[0] + 1, json.dumps(outcome.reasons)
+                attempt = (key, number, began, now, outcome.verdict, reasons)
+                db.execute("INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?)", attempt)
+                cells = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
+                cells |= {"attempts": number, "cause": None, "kind": None, "files": "{}", "trace": trace}
+                _change(db, key, state="done", **cells)
+
+    def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:
+        """Stores the result of a run; ``files`` are the digests of all files of its folder."""
         reasons = json.dumps(outcome.reasons)
         with self._transaction() as db:
             self._end(db, key, number, outcome.verdict, reasons)
             ended = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
-            _change(db, key, state="done", **ended, files=json.dumps(files), trace=trace)
+            _change(db, key, state="done", **ended, files=json.dumps(files))
 
     def thinned(self, traces: Mapping[str, str]) -> None:
         """The folders of these runs are not kept; ``traces`` are the digests of what was in them."""

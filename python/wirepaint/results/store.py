@@ -59,6 +59,8 @@ _OUTCOME = "outcome.json"
 _LOCK = ".lock"
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _RUNS, _ASIDE = "runs", "set-aside"
+ELSEWHERE = 0
+"""Number of an attempt whose begin is not in the journal."""
 _BATCH_S = 1.0
 _BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
     manifest.EVALUATION,
@@ -85,7 +87,8 @@ class Store:
         self._thin: dict[str, str] = {}
         """Digests of the traces that are not kept, by run."""
         self._rows: list[pl.DataFrame] = []
-        """Their metrics that are not written yet; so they are neither in the journal."""
+        """Metrics that are not written yet, and below the runs that the journal does not have yet."""
+        self._ended: list[tuple[str, int, Outcome, str]] = []
         self._loads: dict[str, list[float]] = {}
         self._batch: float | None = None
         """When the batch of runs began; None if each run is stored by itself."""
@@ -152,7 +155,10 @@ class Store:
         return self._journal.repeats()
 
     def begin(self, key: str, *, make: bool = True) -> tuple[int, Path]:
-        """Begins an attempt at a run; returns its number and the folder to fill, there if ``make``."""
+        """Begins an attempt at a run; returns its number and the folder to fill, there if ``make``.
+
+        An attempt elsewhere of which only metrics come back needs no begin: its number is ``ELSEWHERE``.
+        """
         self.check_place()
         number = self._journal.begin(key)
         folder = self._partial(key, number)
@@ -182,17 +188,20 @@ class Store:
         self._next_batch()
         return self._contents[key]
 
-    def done_thin(self, key: str, number: int, outcome: Outcome, trace: str, rows: pl.DataFrame) -> None:
+    def done_thin(
+        self, key: str, began_ns: int, outcome: Outcome, trace: str, rows: pl.DataFrame | None
+    ) -> None:
         """Stores a run of which only its metrics stay; ``trace`` is the digest of its trace.
 
-        It is on the disk and in the journal on return, in :meth:`batches` when its batch ends.
+        Runs that end together hand over their ``rows`` together, with the first. It is on the disk and in the
+        journal on return, in :meth:`batches` when its batch ends.
         """
-        self.check_place()
-        self._rows.append(rows)
+        if rows is not None:
+            self._rows.append(rows)
+        self._ended.append((key, began_ns, outcome, trace))
+        self._thin[key] = trace
         if self._batch is None:
             self._write_rows()
-        self._journal.done(key, number, outcome, {}, trace)
-        self._thin[key] = trace
         self._next_batch()
 
     def is_thin(self, key: str) -> bool:
@@ -249,6 +258,10 @@ class Store:
             with disk_errors(self.folder):
                 parts.write(self.folder, self._rows)
             self._rows = []
+        if self._ended:
+            self.check_place()
+            self._journal.done_thin(self._ended)
+            self._ended = []
 
     @contextmanager
     def batches(self) -> Iterator[None]:
@@ -305,6 +318,8 @@ class Store:
 
     def failed(self, key: str, number: int, cause: str, kind: journal.Kind = "crash") -> None:
         """Sets the last attempt aside; the run has no result."""
+        if number == ELSEWHERE:
+            number = self._journal.begin(key)
         self._journal.failed(key, number, cause, kind)
         self._set_aside(key, number)
 
@@ -314,6 +329,8 @@ class Store:
 
     def dropped(self, key: str, number: int) -> None:
         """Removes an attempt that was stopped; the run is planned again."""
+        if number == ELSEWHERE:
+            return
         if self._lock.in_place() or not (self.folder / _LOCK).exists():
             shutil.rmtree(self._partial(key, number), ignore_errors=True)
         self._journal.repeat(key, number, "stopped", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -41,7 +40,7 @@ def polars_schema(name: str) -> pl.Schema:
 
 
 def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Writes ``folder/name.parquet`` and syncs it to disk.
+    """Writes ``folder/name.parquet``; the store syncs it with the run's other files.
 
     Missing columns of a row are null; raises ``KeyError`` for a column that the table lacks.
     """
@@ -64,8 +63,6 @@ def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
         frame.write_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise durable.of_system(str(error), path) or error from None
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
     return path
 
 

@@ -32,11 +32,14 @@ Thinned = tuple[dict[str, str], "pl.DataFrame"]
 
 @dataclass(frozen=True)
 class Thin:
-    """The end of a run whose trace is not kept: its metrics as ``rows``, and the digest of its ``trace``."""
+    """The end of a run whose trace is not kept: the digest of its ``trace``, and its metrics as ``rows``.
+
+    Of runs that end together, the first has the rows of all.
+    """
 
     outcome: Outcome
     trace: str
-    rows: pl.DataFrame
+    rows: pl.DataFrame | None
 
 
 class Keeper(Protocol):

@@ -29,7 +29,7 @@ from wirepaint.evaluation.network import Network
 from wirepaint.results import journal
 from wirepaint.results.contents import Contents
 from wirepaint.results.outcome import Outcome
-from wirepaint.results.store import Store
+from wirepaint.results.store import ELSEWHERE, Store
 from wirepaint.runners import ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
 from wirepaint.runners.contract import (
@@ -125,6 +125,8 @@ class _Pool:
         self._calibrations: dict[str, dict[str, Any]] = {}
         self._unmeasured: dict[str, str] = {}
         self._tries: Counter[str] = Counter()
+        self._since_ns = 0
+        """When the runs of a back end began, Unix time."""
         self._left = 0
         """Runs that have not ended yet."""
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -197,6 +199,7 @@ class _Pool:
         queue: deque[ResolvedRun] = deque()
         began: dict[str, int] = {}
         since, ended = time.monotonic(), 0
+        self._since_ns = time.time_ns()
 
         def seconds_left() -> float:
             if not ended or (backend.many and others):
@@ -211,12 +214,16 @@ class _Pool:
                 if cause := self._calibrate(session, run.network):
                     self._unattempted(run, cause, seconds_left())
                     continue
-                attempt, folder = self._store.begin(run.key, make=not backend.remote)
+                whole = not (backend.remote and self._is_thin(run))
+                attempt, folder = ELSEWHERE, self._store.folder
+                if whole:
+                    attempt, folder = self._store.begin(run.key, make=not backend.remote)
                 began[run.key] = attempt
                 self._progress.running(run, attempt)
                 measured = self._calibrations.get(run.network.name)
-                asked = run.model_copy(update={"attempt": attempt})
-                yield Job(asked, folder, measured, whole=not self._is_thin(run))
+                if attempt > run.attempt:
+                    run = run.model_copy(update={"attempt": attempt})
+                yield Job(run, folder, measured, whole)
 
         rounds = _rounds(todo) if backend.many else [todo]
         try:
@@ -379,7 +386,7 @@ class _Pool:
     def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome | Thin) -> None:
         """Stores a run's result and learns from it."""
         if isinstance(outcome, Thin):
-            self._store.done_thin(run.key, attempt, outcome.outcome, outcome.trace, outcome.rows)
+            self._store.done_thin(run.key, self._since_ns, outcome.outcome, outcome.trace, outcome.rows)
             outcome = outcome.outcome
         else:
             self._keep(run, self._store.done(run.key, attempt, outcome))

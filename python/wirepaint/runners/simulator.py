@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,8 @@ HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
-_OF_CONNECTIONS = ("connection", "congestion", "initial_window", "retransmitted_segments", "protocol")
+_GROUP, _GROUP_S = 16, 0.2
+"""Runs whose ends are told together, and the seconds in which they ended."""
 TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
@@ -107,13 +108,19 @@ class Session:
                     refused.append((job.run, failure))
 
         lost: list[Lost] = []
+        group: list[tuple[Job, dict[str, Any]]] = []
+        since = time.monotonic()
         try:
-            for job, said in simulate.ends(described(), self._interruptible, self._cores):
-                yield job.run, _end(job.run, job.folder, said)
+            for ended in simulate.ends(described(), self._interruptible, self._cores):
+                group.append(ended)
+                if len(group) >= _GROUP or time.monotonic() > since + _GROUP_S:
+                    yield from _ends(group)
+                    group, since = [], time.monotonic()
                 while refused:
                     yield refused.pop()
         except simulate.Died as died:
             lost = [(job, RunFailed(str(died))) for job in died.jobs]
+        yield from _ends(group)
         yield from refused
         return lost
 
@@ -190,12 +197,23 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -
     return {**direction, "capacity": capacity, "delay_ns": delay_ns, "changes": changes}
 
 
-def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunFailed:
-    """The outcome or failure of a run; writes its table ``run``.
+def _ends(group: Sequence[tuple[Job, dict[str, Any]]]) -> Iterator[End]:
+    """The ends of runs; writes their tables ``run``. Their tables are read at once: that costs less."""
+    tables = {job.run.key: job.folder / "connection.parquet" for job, _ in group}
+    there = {key: path for key, path in tables.items() if path.exists()}
+    connections = dict(zip(there, trace.read_files(list(there.values()), "connection"), strict=True))
+    for job, said in group:
+        found = connections.get(job.run.key)
+        yield job.run, _end(job, said, trace.empty("connection") if found is None else found)
+
+
+def _end(job: Job, said: dict[str, Any], connections: pl.DataFrame) -> Outcome | RunFailed:
+    """The outcome or failure of a run; writes its table ``run``, unless nothing of it is needed.
 
     Raises ``Refused`` if the data plane refused a part that is not the page's, OSError for a full or failing
     disk.
     """
+    run, folder = job.run, job.folder
     if "error" in said:
         of_system = durable.of_system(said["error"])
         if of_system is not None and of_system.errno in DISK_ERRORS:
@@ -211,13 +229,15 @@ def _end(run: ResolvedRun, folder: Path, said: dict[str, Any]) -> Outcome | RunF
             found = f"{visit['loaded']} of {visit['objects']} objects"
             what = f"{asked.page_name} of {run.users[asked.user].name}" if len(run.visits) > 1 else "the page"
             return PageTimeout(f"{what} did not load within {run.timeout_s:g} s: {found}")
-    connections = trace.read_table(folder, "connection", _OF_CONNECTIONS)
+    flows = trace.read_table(folder, "flow") if run.flows else trace.empty("flow")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
-    reasons += _differing(run, connections, trace.read_table(folder, "flow", ("connection", "flow")))
+    reasons += _differing(run, connections, flows)
     reasons += unfinished(run, [flow["name"] for flow in said["flows"] if flow["ended"] is None])
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
     outcome = Outcome(verdict, reasons, said["duration"])
     ahead = said.get("ahead")
+    if not job.whole and not ahead:
+        return outcome  # of this table, metrics read what was sent ahead only
     # Beside a PEP the browsers' connections do not cross the scenario's link.
     sends = connections.filter(pl.col("protocol") == "pep") if run.proxy.has_pep else connections
     row = identity(run) | {
