@@ -233,8 +233,8 @@ def test_during_an_outage_what_is_queued_waits_for_its_end(visit):
     ]  # fmt: skip
     trace = trace_of(visit() | {"link": rows})
     assert metrics.compute(trace)["queueing-delay-p50"] == pytest.approx(51)
-    delays = _bottleneck.queueing_delays(trace)
-    assert delays.filter(pl.col("value") > 0).height == 6
+    values, _ = _bottleneck.queueing_delays(trace)
+    assert (values > 0).sum() == 6
 
 
 def test_the_distributions_hold_every_item(trace):

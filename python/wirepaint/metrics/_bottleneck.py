@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from typing import Any, NamedTuple
+
 import numpy as np
-import polars as pl
 
 from wirepaint.metrics._flow import flows
-from wirepaint.metrics._metric import Frame, Missing, Trace, shared
+from wirepaint.metrics._metric import Frame, Missing, Trace, rows, shared
 from wirepaint.metrics._page import NS_PER_MS, known, visit
-from wirepaint.results.trace import main_link
+
+
+class Samples(NamedTuple):
+    """Some rows of the table ``link``, in the order of their times."""
+
+    link: Frame
+    places: list[int]
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column."""
+        values = self.link[name].to_list()
+        return [values[place] for place in self.places]
 
 
 @shared
-def samples(trace: Trace) -> Frame:
+def samples(trace: Trace) -> Samples:
     """Samples of the page load: the last one before navigation start to the first after the load event.
 
     In a run of flows, or for its flows: from the first start of a flow to the last sample of one.
     Counters run from the start of the run; take differences of samples.
     """
-    link = main_link(trace("link")).filter(pl.col("direction") == "down").sort("time")
+    link = trace("link")
+    of_rows = list(rows(link, "segment", "direction", "time"))
+    # The scenario's network is the first segment (``results.trace.main_link``).
+    down = [at for at, (segment, to, _) in enumerate(of_rows) if to == "down" and segment == of_rows[0][0]]
+    down.sort(key=lambda at: of_rows[at][2])
     begin, end = _span(trace)
-    times = link["time"].to_numpy()
-    first = max(int(np.searchsorted(times, begin, "right")) - 1, 0)
-    last = int(np.searchsorted(times, end, "left"))
-    part = link.slice(first, last - first + 1)
-    if part.height < 2:
+    times = [of_rows[at][2] for at in down]
+    first = max(bisect_right(times, begin) - 1, 0)
+    last = bisect_left(times, end)
+    part = down[first : last + 1]
+    if len(part) < 2:
         raise Missing("the link was not sampled during the page load")
-    return part
+    return Samples(link, part)
 
 
 def _span(trace: Trace) -> tuple[int, int]:
@@ -37,41 +54,34 @@ def _span(trace: Trace) -> tuple[int, int]:
     return known(row, "navigation_start"), known(row, "load_event")
 
 
-def increase(part: Frame, column: str) -> int:
+def increase(part: Samples, column: str) -> int:
     """Growth of a counter over the samples."""
-    if part[column].null_count():
+    values = part.column(column)
+    if None in values:
         raise Missing(f"the link has no {column}")
-    return part[column][-1] - part[column][0]
+    return values[-1] - values[0]
 
 
 @shared
-def queueing_delays(trace: Trace) -> Frame:
-    """One row per sample: ``value`` in ms, and the ``packets`` that arrived since the sample before.
-
-    ``value`` is the time that the bottleneck needs for the queue at the sample.
-    """
+def queueing_delays(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """For each sample the time in ms that the bottleneck needs for the queue, and the packets that arrived
+    since the sample before."""
     part = samples(trace)
     if increase(part, "capacity_bytes") <= 0:
         raise Missing("the link could carry nothing during the page load")
-    times = part["time"].to_numpy().astype(float)
-    capacity = part["capacity_bytes"].to_numpy().astype(float)
+    columns = ("time", "capacity_bytes", "queue_bytes", "offered_packets")
+    times, capacity, queued, offered = (np.array(part.column(name), dtype=float) for name in columns)
     # Beyond the last sample, the capacity continues at its mean.
     rate = (capacity[-1] - capacity[0]) / (times[-1] - times[0])
-    queued = part["queue_bytes"].to_numpy()
     wanted = capacity + queued
     carried = np.where(
         wanted <= capacity[-1],
         np.interp(wanted, capacity, times),
         times[-1] + (wanted - capacity[-1]) / rate,
     )
-    return pl.DataFrame(
-        {
-            "time": part["time"],
-            # During an outage the capacity does not grow, but an empty queue still has no delay.
-            "value": np.where(queued > 0, np.maximum(carried - times, 0), 0) / NS_PER_MS,
-            "packets": part["offered_packets"].diff().fill_null(0),
-        }
-    )
+    # During an outage the capacity does not grow, but an empty queue still has no delay.
+    values = np.where(queued > 0, np.maximum(carried - times, 0), 0) / NS_PER_MS
+    return values, np.nan_to_num(np.diff(offered, prepend=offered[:1]))
 
 
 def delay_percentile(trace: Trace, share: float) -> float:
@@ -83,8 +93,7 @@ def delay_percentile(trace: Trace, share: float) -> float:
 @shared
 def _ordered(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     """Delays of samples at which packets arrived, from the smallest, and the packets up to each."""
-    delays = queueing_delays(trace)
-    values, packets = delays["value"].to_numpy(), delays["packets"].to_numpy()
+    values, packets = queueing_delays(trace)
     order = np.argsort(values, kind="stable")
     order = order[packets[order] > 0]
     if not order.size:

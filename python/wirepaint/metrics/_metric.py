@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -32,6 +32,12 @@ def of_visit(trace: Trace, visit: int) -> Trace:
         return frame.filter(pl.col("visit").fill_null(0) == visit) if name in OF_VISITS else frame
 
     return table
+
+
+def rows(frame: Frame, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of some columns as Python values. A table of one run is small: an expression of Polars costs
+    200 µs of CPU whatever its size, a column of 100 rows as a list 5 µs."""
+    return zip(*(frame[column].to_list() for column in columns), strict=True)
 
 
 def group_of(column: str) -> pl.Expr:

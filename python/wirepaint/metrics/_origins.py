@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import polars as pl
-
-from wirepaint.metrics._metric import Missing, Trace, shared
+from wirepaint.metrics._metric import Missing, Trace, rows, shared
 
 
 def byte_share(trace: Trace, served_by: str) -> float:
@@ -19,5 +17,8 @@ def byte_share(trace: Trace, served_by: str) -> float:
 @shared
 def origins(trace: Trace) -> dict[str, int]:
     """Bytes of responses by where they came from."""
-    objects = trace("object").drop_nulls("served_by").group_by("served_by")
-    return dict(objects.agg(pl.col("encoded_bytes").sum()).iter_rows())
+    found: dict[str, int] = {}
+    for served_by, size in rows(trace("object"), "served_by", "encoded_bytes"):
+        if served_by is not None:
+            found[served_by] = found.get(served_by, 0) + (size or 0)
+    return found

@@ -2,64 +2,91 @@
 
 from __future__ import annotations
 
-import numpy as np
-import polars as pl
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, shared
+import numpy as np
+
+from wirepaint.metrics._metric import Missing, Trace, rows, shared
 from wirepaint.metrics._page import known, visit
 
 
-@shared
-def with_chunks(trace: Trace) -> Frame:
-    """Table ``object`` with ``first_chunk`` and ``last_chunk``, the times of its first and last chunk.
+class Received(NamedTuple):
+    """An object with the times of its first and last byte in ns; None where they are not known.
 
-    They are null for an object without chunks. DevTools' own times are late by up to one TLS record.
+    They are those of its chunks where it has some. DevTools' own times are late by up to one TLS record. A
+    failed object without a last byte ends at its first.
     """
-    time = pl.col("time")
-    chunks = trace("chunk").group_by("request").agg(first_chunk=time.min(), last_chunk=time.max())
-    return trace("object").join(chunks, on="request", how="left", maintain_order="left")
+
+    url: str
+    connection: int | None
+    failed: str | None
+    first: int | None
+    last: int | None
 
 
 @shared
-def receiving(trace: Trace) -> Frame:
-    """One row per object received through a connection: ``connection``, ``start``, ``end`` in ns.
+def objects(trace: Trace) -> list[Received]:
+    """The objects of the visit."""
+    chunks: dict[str, list[int]] = {}
+    for request, time in rows(trace("chunk"), "request", "time"):
+        if time is not None:
+            chunks.setdefault(request, []).append(time)
+    columns = ("request", "first_byte", "last_byte", "url", "connection", "failed")
+    found = []
+    for request, first, last, url, connection, failed in rows(trace("object"), *columns):
+        end = first if last is None and failed is not None else last
+        if times := chunks.get(request):
+            first, end = min(times) if first is None else min(first, *times), max(times)
+        found.append(Received(url, connection, failed, first, end))
+    return found
+
+
+class Interval(NamedTuple):
+    """Times between which an object is being received through a connection, in ns."""
+
+    connection: int
+    start: int
+    end: int
+
+
+@shared
+def receiving(trace: Trace) -> list[Interval]:
+    """The interval of each object that was received through a connection.
 
     Cut to the page load, [navigation start, load event]. Objects from a cache do not count.
-    The last byte comes from the table ``chunk`` if the object has chunks, else from the table ``object``.
     """
     row = visit(trace)
     navigation, load = known(row, "navigation_start"), known(row, "load_event")
-    start = pl.min_horizontal("first_byte", "first_chunk")
-    failed = pl.when(pl.col("failed").is_not_null()).then("first_byte")
-    received = with_chunks(trace).filter(pl.col("connection").is_not_null() & (start < load))
-    objects = received.select(
-        "connection",
-        start=start.clip(navigation, load),
-        end=pl.coalesce("last_chunk", "last_byte", failed).clip(navigation, load),
-    )
-    if objects["end"].null_count():
-        endless = received["url"][objects["end"].is_null().arg_true()[0]]
-        raise Missing(f"the last byte of {endless} is not known")
-    return objects.filter(pl.col("end") > pl.col("start"))
+    intervals = []
+    for url, connection, _, first, last in objects(trace):
+        if connection is None or first is None or first >= load:
+            continue
+        if last is None:
+            raise Missing(f"the last byte of {url} is not known")
+        start, end = max(first, navigation), min(last, load)
+        if end > start:
+            intervals.append(Interval(connection, start, end))
+    return intervals
 
 
-def covered(intervals: Frame) -> int:
-    """Length in ns of the union of the intervals [``start``, ``end``]."""
-    return union(intervals["start"].to_numpy(), intervals["end"].to_numpy())
-
-
-def union(starts: np.ndarray, ends: np.ndarray) -> int:
+def covered(intervals: Iterable[Interval]) -> int:
     """Length in ns of the union of intervals."""
-    if starts.size == 0:
-        return 0
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], ends[order]
-    reached = np.maximum.accumulate(ends)
-    gaps = np.maximum(starts[1:] - reached[:-1], 0)
-    return int(reached[-1] - starts[0] - gaps.sum())
+    length = reached = 0
+    for start, end in sorted((start, end) for _, start, end in intervals):
+        length += max(end - max(start, reached), 0)
+        reached = max(end, reached)
+    return length
 
 
 def load_duration(trace: Trace) -> int:
     """Length in ns of [navigation start, load event]."""
     row = visit(trace)
     return known(row, "load_event") - known(row, "navigation_start")
+
+
+def received_bytes(trace: Trace, begin: int, end: int) -> int:
+    """Bytes that the browser received in [``begin``, ``end``] ns."""
+    chunks = trace("chunk")
+    times = chunks["time"].to_numpy()
+    return int(np.nansum(chunks["bytes"].to_numpy()[(begin <= times) & (times <= end)]))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Trace, group_of
+from wirepaint.metrics._flow import group
+from wirepaint.metrics._metric import Frame, Trace, group_of, rows
 
 
 def visits(trace: Trace) -> list[tuple[int, str | None, str | None]]:
     """The visits of a run: number, user agent (without the number of an equal user) and page."""
-    frame = trace("page").select(pl.col("visit").fill_null(0), group_of("user_agent"), "page")
-    return frame.sort("visit").rows()
+    found = [
+        (visit or 0, user and group(user), page)
+        for visit, user, page in rows(trace("page"), "visit", "user_agent", "page")
+    ]
+    return sorted(found, key=lambda each: each[0])
 
 
 def hosts(trace: Trace) -> Frame:

@@ -1,5 +1,6 @@
 from wirepaint.metrics._bottleneck import increase, samples
 from wirepaint.metrics._metric import Missing, Trace, metric
+from wirepaint.metrics._receiving import received_bytes
 
 
 @metric(
@@ -17,6 +18,5 @@ def bottleneck_share(trace: Trace) -> float:
     carried = increase(part, "delivered_bytes")
     if not carried:
         raise Missing("the bottleneck carried nothing while the page loaded")
-    chunks = trace("chunk")
-    received = chunks.filter(chunks["time"].is_between(part["time"][0], part["time"][-1]))["bytes"].sum()
-    return 100 * int(received) / carried
+    times = part.column("time")
+    return 100 * received_bytes(trace, times[0], times[-1]) / carried

@@ -1,6 +1,6 @@
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric, shared
+from wirepaint.metrics._metric import Frame, Missing, Trace, metric, rows, shared
 from wirepaint.metrics._page import used_connections
 
 
@@ -19,15 +19,16 @@ def bytes_per_connection(trace: Trace) -> float:
 @shared
 def sizes(trace: Trace) -> Frame:
     """One row per connection: ``encrypted``, ``protocol``, ``value`` in bytes."""
-    carried = trace("object").filter(pl.col("failed").is_null())
-    if carried["encoded_bytes"].null_count():
-        raise Missing("the size of an object is not known")
-    per_connection = carried.group_by("connection").agg(value=pl.col("encoded_bytes").sum())
-    return (
-        used_connections(trace)
-        .join(per_connection, on="connection", how="left")
-        .select("connection", "encrypted", "protocol", pl.col("value").fill_null(0))
-    )
+    carried: dict[int, int] = {}
+    for failed, connection, size in rows(trace("object"), "failed", "connection", "encoded_bytes"):
+        if failed is None:
+            if size is None:
+                raise Missing("the size of an object is not known")
+            carried[connection] = carried.get(connection, 0) + size
+    connections = used_connections(trace)
+    sizes = [carried.get(connection, 0) for connection in connections["connection"].to_list()]
+    named = connections[["connection", "encrypted", "protocol"]]
+    return named.hstack([pl.Series("value", sizes, pl.Int64)])
 
 
 def share_below(trace: Trace, limit: int) -> float:

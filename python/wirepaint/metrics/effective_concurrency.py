@@ -1,7 +1,5 @@
-import numpy as np
-
 from wirepaint.metrics._metric import Missing, Trace, metric
-from wirepaint.metrics._receiving import covered, receiving, union
+from wirepaint.metrics._receiving import Interval, covered, receiving
 
 
 @metric(
@@ -21,6 +19,7 @@ def effective_concurrency(trace: Trace) -> float:
     busy = covered(intervals)
     if busy == 0:
         raise Missing("nothing was received")
-    connections, starts, ends = (intervals[name].to_numpy() for name in ("connection", "start", "end"))
-    through = (connections == each for each in np.unique(connections))
-    return sum(union(starts[of_one], ends[of_one]) for of_one in through) / busy
+    through: dict[int, list[Interval]] = {}
+    for interval in intervals:
+        through.setdefault(interval.connection, []).append(interval)
+    return sum(map(covered, through.values())) / busy

@@ -1,8 +1,6 @@
-import polars as pl
-
 from wirepaint.metrics._metric import Missing, Trace, metric
 from wirepaint.metrics._page import NS_PER_MS, known, visit
-from wirepaint.metrics._receiving import with_chunks
+from wirepaint.metrics._receiving import objects
 
 
 @metric(
@@ -12,8 +10,7 @@ def fully_loaded(trace: Trace) -> float:
     """Navigation start to the last byte of the last request, also of requests after the load event.
     A request that never ended does not count."""
     row = visit(trace)
-    ended = pl.coalesce("last_chunk", "last_byte").filter(pl.col("failed").is_null())
-    last = with_chunks(trace).select(ended.max()).item()
-    if last is None:
+    ended = [each.last for each in objects(trace) if each.failed is None and each.last is not None]
+    if not ended:
         raise Missing("no request has a last byte")
-    return (last - known(row, "navigation_start")) / NS_PER_MS
+    return (max(ended) - known(row, "navigation_start")) / NS_PER_MS

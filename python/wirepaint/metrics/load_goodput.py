@@ -1,5 +1,6 @@
 from wirepaint.metrics._metric import Missing, Trace, metric
 from wirepaint.metrics._page import known, visit
+from wirepaint.metrics._receiving import received_bytes
 
 
 @metric(
@@ -15,6 +16,4 @@ def load_goodput(trace: Trace) -> float:
     begin, end = known(row, "navigation_start"), known(row, "load_event")
     if end <= begin:
         raise Missing("the visit ended as it began")
-    chunks = trace("chunk")
-    received = chunks.filter(chunks["time"].is_between(begin, end))["bytes"].sum()
-    return 8e3 * int(received) / (end - begin)
+    return 8e3 * received_bytes(trace, begin, end) / (end - begin)

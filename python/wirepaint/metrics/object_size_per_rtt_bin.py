@@ -1,6 +1,8 @@
+from typing import NamedTuple
+
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric, shared
+from wirepaint.metrics._metric import Frame, Missing, Trace, metric, rows, shared
 
 
 @metric(
@@ -15,36 +17,47 @@ def object_size_per_rtt_bin(trace: Trace) -> float:
     The distribution gives every first object with its bin: the time from request sent to last byte
     in round trips of its connection's minimum RTT, rounded up.
     """
-    sizes = [row["value"] for row in first_objects(trace).iter_rows(named=True) if row["bin"] <= 2]
+    sizes = [first.value for first in first_objects(trace) if first.bin <= 2]
     if not sizes:
         raise Missing("no first object of a connection arrived within two round trips")
     return float(max(sizes))
 
 
-@object_size_per_rtt_bin.distribution
+class FirstObject(NamedTuple):
+    """The first object of a connection."""
+
+    connection: int
+    encrypted: bool | None
+    protocol: str | None
+    bin: int
+    """Round trips from its request to its last byte, rounded up."""
+    url: str
+    value: int
+    """Its size in bytes as transferred."""
+
+
 @shared
-def first_objects(trace: Trace) -> Frame:
-    """One row per connection: ``bin``, ``url``, ``value`` in bytes as transferred."""
-    connections = trace("connection").select(
-        "connection", "min_rtt", "encrypted", connection_protocol="protocol"
-    )
-    objects = (
-        trace("object")
-        .filter(pl.col("first_on_connection") & pl.col("failed").is_null())
-        .join(connections, on="connection")
-        .filter(
-            (pl.col("min_rtt") > 0)
-            & (pl.col("last_byte") > pl.col("sent"))
-            & pl.col("encoded_bytes").is_not_null()
-        )
-    )
-    if objects.is_empty():
+def first_objects(trace: Trace) -> list[FirstObject]:
+    """The first object of each connection, if its times and the minimum RTT are known."""
+    columns = ("connection", "encrypted", "protocol", "min_rtt")
+    connections = {connection: of_one for connection, *of_one in rows(trace("connection"), *columns)}
+    found = []
+    columns = ("first_on_connection", "failed", "connection", "sent", "last_byte", "url", "encoded_bytes")
+    for first, failed, connection, sent, last, url, size in rows(trace("object"), *columns):
+        if not first or failed is not None or connection not in connections or None in (sent, last, size):
+            continue
+        encrypted, protocol, min_rtt = connections[connection]
+        if min_rtt and last > sent:
+            bin = (last - sent + min_rtt - 1) // min_rtt
+            found.append(FirstObject(connection, encrypted, protocol, bin, url, size))
+    if not found:
         raise Missing("no connection has a first object with known times and minimum RTT")
-    return objects.select(
-        "connection",
-        "encrypted",
-        protocol="connection_protocol",
-        bin=(pl.col("last_byte") - pl.col("sent") + pl.col("min_rtt") - 1) // pl.col("min_rtt"),
-        url="url",
-        value="encoded_bytes",
-    )
+    return found
+
+
+@object_size_per_rtt_bin.distribution
+def every(trace: Trace) -> Frame:
+    """One row per first object: ``bin``, ``url``, ``value`` in bytes as transferred."""
+    types = (pl.Int64, pl.Boolean, pl.String, pl.Int64, pl.String, pl.Int64)
+    schema = dict(zip(FirstObject._fields, types, strict=True))
+    return pl.DataFrame(first_objects(trace), schema=schema, orient="row")

@@ -1,6 +1,6 @@
-import polars as pl
+import math
 
-from wirepaint.metrics._metric import Missing, Trace, metric
+from wirepaint.metrics._metric import Missing, Trace, metric, rows
 from wirepaint.metrics._page import used_connections
 
 
@@ -19,8 +19,8 @@ def retransmission_share(trace: Trace) -> float:
             raise Missing(f"a connection has no {column}")
     if (connections["mss"] <= 0).any():
         raise Missing("a connection has no mss")
-    once = connections.select((pl.col("bytes_received") / pl.col("mss")).ceil().sum()).item()
     again = int(connections["retransmitted_segments"].sum())
+    once = sum(math.ceil(received / mss) for received, mss in rows(connections, "bytes_received", "mss"))
     if once + again == 0:
         raise Missing("the server sent no data")
     return 100 * again / (once + again)
