@@ -1,5 +1,9 @@
 """Every metric on one visit whose values can be worked out by hand (see conftest.visit_rows)."""
 
+import gc
+import weakref
+from functools import cache
+
 import polars as pl
 import pytest
 
@@ -156,6 +160,15 @@ def test_a_metric_is_of_one_visit_or_of_the_run_with_all_of_them(visit):
 def test_an_empty_trace_gives_nulls_with_reasons_and_no_number():
     for name, reading in metrics.measure(trace_of({})).items():
         assert reading.value is None and reading.reason, name
+
+
+def test_nothing_keeps_a_trace_whose_metrics_are_known(visit):
+    trace = trace_of(visit())
+    held = weakref.ref(once := cache(lambda name: trace(name)))
+    metrics.measure(once)
+    del once
+    gc.collect()
+    assert held() is None
 
 
 @pytest.mark.parametrize("column", ["navigation_start", "load_event"])

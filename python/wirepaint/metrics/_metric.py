@@ -80,10 +80,11 @@ def shared(reading: Callable[[Trace], Read]) -> Callable[[Trace], Read]:
             try:
                 known[trace] = reading(trace)
             except Missing as missing:
-                known[trace] = missing
+                known[trace] = Missing(*missing.args)
         found = known[trace]
         if isinstance(found, Missing):
-            raise found
+            # A new one each time: the traceback of one that is kept would keep the trace.
+            raise Missing(*found.args)
         return found
 
     return read
