@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from wirepaint.metrics._flow import flows
-from wirepaint.metrics._metric import Frame, Missing, Trace, rows, shared
+from wirepaint.metrics._metric import Frame, Missing, Trace, shared
 from wirepaint.metrics._page import NS_PER_MS, known, visit
 
 
@@ -16,12 +15,11 @@ class Samples(NamedTuple):
     """Some rows of the table ``link``, in the order of their times."""
 
     link: Frame
-    places: list[int]
+    places: np.ndarray
 
-    def column(self, name: str) -> list[Any]:
-        """The values of a column."""
-        values = self.link[name].to_list()
-        return [values[place] for place in self.places]
+    def column(self, name: str) -> np.ndarray:
+        """The values of a column; NaN where they are null."""
+        return self.link[name].to_numpy()[self.places]
 
 
 @shared
@@ -32,16 +30,19 @@ def samples(trace: Trace) -> Samples:
     Counters run from the start of the run; take differences of samples.
     """
     link = trace("link")
-    of_rows = list(rows(link, "segment", "direction", "time"))
+    segments, directions = link["segment"].to_list(), link["direction"].to_list()
     # The scenario's network is the first segment (``results.trace.main_link``).
-    down = [at for at, (segment, to, _) in enumerate(of_rows) if to == "down" and segment == of_rows[0][0]]
-    down.sort(key=lambda at: of_rows[at][2])
+    of_link = [
+        segment == segments[0] and to == "down" for segment, to in zip(segments, directions, strict=True)
+    ]
+    down = np.flatnonzero(of_link)
+    down = down[np.argsort(link["time"].to_numpy()[down], kind="stable")]
     begin, end = _span(trace)
-    times = [of_rows[at][2] for at in down]
-    first = max(bisect_right(times, begin) - 1, 0)
-    last = bisect_left(times, end)
+    times = link["time"].to_numpy()[down]
+    first = max(int(np.searchsorted(times, begin, "right")) - 1, 0)
+    last = int(np.searchsorted(times, end, "left"))
     part = down[first : last + 1]
-    if len(part) < 2:
+    if part.size < 2:
         raise Missing("the link was not sampled during the page load")
     return Samples(link, part)
 
@@ -57,9 +58,9 @@ def _span(trace: Trace) -> tuple[int, int]:
 def increase(part: Samples, column: str) -> int:
     """Growth of a counter over the samples."""
     values = part.column(column)
-    if None in values:
+    if np.isnan(values).any():
         raise Missing(f"the link has no {column}")
-    return values[-1] - values[0]
+    return int(values[-1] - values[0])
 
 
 @shared
@@ -70,7 +71,7 @@ def queueing_delays(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     if increase(part, "capacity_bytes") <= 0:
         raise Missing("the link could carry nothing during the page load")
     columns = ("time", "capacity_bytes", "queue_bytes", "offered_packets")
-    times, capacity, queued, offered = (np.array(part.column(name), dtype=float) for name in columns)
+    times, capacity, queued, offered = (part.column(name).astype(float) for name in columns)
     # Beyond the last sample, the capacity continues at its mean.
     rate = (capacity[-1] - capacity[0]) / (times[-1] - times[0])
     wanted = capacity + queued

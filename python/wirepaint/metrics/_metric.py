@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -125,7 +125,7 @@ class Metric:
     sha256: str | None = None
     """Of that file's text; where it is not trusted, with a word that says so: its nulls are no values."""
 
-    @property
+    @cached_property
     def column(self) -> str:
         """Name of the metric's column in a table."""
         return self.name.replace("-", "_")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, shared
+import polars as pl
+
+from wirepaint.metrics._metric import Frame, Missing, Trace, rows, shared
 
 NS_PER_MS = 1e6
 
@@ -40,11 +42,21 @@ def since_first_request(trace: Trace, column: str) -> float:
     return (known(row, column) - first) / NS_PER_MS
 
 
-@shared
+_UNUSED = "no connection carried a request"
+
+
 def used_connections(trace: Trace) -> Frame:
     """Rows of table ``connection`` that carried at least one request."""
-    connections = trace("connection")
-    used = [place for place, objects in enumerate(connections["objects"].to_list()) if (objects or 0) > 0]
-    if not used:
-        raise Missing("no connection carried a request")
-    return connections if len(used) == connections.height else connections[used]
+    connections = trace("connection").filter(pl.col("objects") > 0)
+    if connections.is_empty():
+        raise Missing(_UNUSED)
+    return connections
+
+
+def used(trace: Trace, *columns: str) -> list[list[Any]]:
+    """The same rows of some columns as Python values."""
+    every = rows(trace("connection"), "objects", *columns)
+    found = [values for objects, *values in every if objects is not None and objects > 0]
+    if not found:
+        raise Missing(_UNUSED)
+    return found

@@ -1,7 +1,7 @@
 import polars as pl
 
 from wirepaint.metrics._metric import Frame, Missing, Trace, metric, rows, shared
-from wirepaint.metrics._page import used_connections
+from wirepaint.metrics._page import used, used_connections
 
 
 @metric(
@@ -12,25 +12,29 @@ from wirepaint.metrics._page import used_connections
 )
 def bytes_per_connection(trace: Trace) -> float:
     """Response bytes of a connection as transferred; the median over the connections with a request."""
-    return float(sizes(trace)["value"].median())  # type: ignore[arg-type]
+    return float(pl.Series(sizes(trace)).median())  # type: ignore[arg-type]
 
 
-@bytes_per_connection.distribution
 @shared
-def sizes(trace: Trace) -> Frame:
-    """One row per connection: ``encrypted``, ``protocol``, ``value`` in bytes."""
+def sizes(trace: Trace) -> list[int]:
+    """Response bytes of each connection with a request."""
     carried: dict[int, int] = {}
     for failed, connection, size in rows(trace("object"), "failed", "connection", "encoded_bytes"):
         if failed is None:
             if size is None:
                 raise Missing("the size of an object is not known")
             carried[connection] = carried.get(connection, 0) + size
-    connections = used_connections(trace)
-    sizes = [carried.get(connection, 0) for connection in connections["connection"].to_list()]
-    named = connections[["connection", "encrypted", "protocol"]]
-    return named.hstack([pl.Series("value", sizes, pl.Int64)])
+    return [carried.get(connection, 0) for (connection,) in used(trace, "connection")]
+
+
+@bytes_per_connection.distribution
+def every(trace: Trace) -> Frame:
+    """One row per connection: ``encrypted``, ``protocol``, ``value`` in bytes."""
+    values = pl.Series("value", sizes(trace), pl.Int64)
+    return used_connections(trace).select("connection", "encrypted", "protocol", values)
 
 
 def share_below(trace: Trace, limit: int) -> float:
     """Percent of the connections with less than ``limit`` response bytes."""
-    return 100 * float((sizes(trace)["value"] < limit).mean())  # type: ignore[arg-type]
+    below = [size < limit for size in sizes(trace)]
+    return 100 * (sum(below) / len(below))

@@ -1,7 +1,7 @@
 import polars as pl
 
 from wirepaint.metrics._metric import Frame, Missing, Trace, metric
-from wirepaint.metrics._page import NS_PER_MS, used_connections
+from wirepaint.metrics._page import NS_PER_MS, used, used_connections
 
 
 @metric(
@@ -13,16 +13,17 @@ from wirepaint.metrics._page import NS_PER_MS, used_connections
 )
 def connection_duration(trace: Trace) -> float:
     """SYN sent to the last response byte received; the median over the connections with a request."""
-    values = durations(trace)["value"]
-    if values.null_count():
+    times = used(trace, "opened", "last_byte")
+    if any(None in each for each in times):
         raise Missing("the last byte of a connection is not known")
+    # By a column of one value, as in `durations`: Polars divides by a number in other digits.
+    values = pl.Series([last - opened for opened, last in times]) / pl.Series([NS_PER_MS])
     return float(values.median())  # type: ignore[arg-type]
 
 
 @connection_duration.distribution
 def durations(trace: Trace) -> Frame:
     """One row per connection: ``encrypted``, ``protocol``, ``value`` in ms."""
-    connections = used_connections(trace)
-    # Polars divides a column by a column of one value in other digits than by a number.
-    values = (connections["last_byte"] - connections["opened"]) / pl.Series([NS_PER_MS])
-    return connections[["connection", "encrypted", "protocol"]].hstack([values.alias("value")])
+    return used_connections(trace).select(
+        "connection", "encrypted", "protocol", value=(pl.col("last_byte") - pl.col("opened")) / NS_PER_MS
+    )

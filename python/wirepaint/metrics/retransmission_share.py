@@ -1,7 +1,7 @@
 import math
 
-from wirepaint.metrics._metric import Missing, Trace, metric, rows
-from wirepaint.metrics._page import used_connections
+from wirepaint.metrics._metric import Missing, Trace, metric
+from wirepaint.metrics._page import used
 
 
 @metric(
@@ -12,15 +12,15 @@ def retransmission_share(trace: Trace) -> float:
 
     First transmissions are counted as the bytes that a connection received, in full segments.
     """
-    columns = ["retransmitted_segments", "bytes_received", "mss"]
-    connections = used_connections(trace)
-    for column in columns:
-        if connections[column].null_count():
+    columns = ("retransmitted_segments", "bytes_received", "mss")
+    connections = used(trace, *columns)
+    for column, values in zip(columns, zip(*connections, strict=True), strict=True):
+        if None in values:
             raise Missing(f"a connection has no {column}")
-    if (connections["mss"] <= 0).any():
+    if any(mss <= 0 for _, _, mss in connections):
         raise Missing("a connection has no mss")
-    again = int(connections["retransmitted_segments"].sum())
-    once = sum(math.ceil(received / mss) for received, mss in rows(connections, "bytes_received", "mss"))
+    again = sum(segments for segments, _, _ in connections)
+    once = sum(math.ceil(received / mss) for _, received, mss in connections)
     if once + again == 0:
         raise Missing("the server sent no data")
     return 100 * again / (once + again)
