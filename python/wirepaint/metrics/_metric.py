@@ -28,10 +28,26 @@ def of_visit(trace: Trace, visit: int) -> Trace:
         return trace
 
     def table(name: str) -> pl.DataFrame:
-        frame = trace(name)
-        return frame.filter(pl.col("visit").fill_null(0) == visit) if name in OF_VISITS else frame
+        if name not in OF_VISITS:
+            return trace(name)
+        found = _by_visit(trace, name).get(visit)
+        return trace(name).clear() if found is None else found
 
     return table
+
+
+_split: WeakKeyDictionary[Trace, dict[str, dict[int, Frame]]] = WeakKeyDictionary()
+"""The tables of runs, by name and visit."""
+
+
+def _by_visit(trace: Trace, name: str) -> dict[int, Frame]:
+    """A table by visit, split once for all visits of the run."""
+    tables = _split.setdefault(trace, {})
+    if name not in tables:
+        numbered = trace(name).with_columns(pl.col("visit").fill_null(0).alias("number"))
+        parts = numbered.partition_by("number", maintain_order=True, include_key=False, as_dict=True)
+        tables[name] = {visit: part for (visit,), part in parts.items()}
+    return tables[name]
 
 
 def rows(frame: Frame, *columns: str) -> Iterator[tuple[Any, ...]]:

@@ -93,20 +93,20 @@ def measure(
     ``of_run`` are the readings over the run (:func:`over_run`), where they are known. Without ``metrics``:
     all of them.
     """
-    read_once = cache(trace)
-    of_one = cache(of_visit(read_once, visit) if flows is None else of_flows(read_once, flows))
-    known = of_run or {}
+    metrics = registry().values() if metrics is None else metrics
+    of_one = cache(of_visit(trace, visit) if flows is None else of_flows(trace, flows))
+    known = over_run(trace, metrics) if of_run is None else of_run
     return {
-        metric.name: known[metric.name] if metric.name in known else metric.read_of(read_once, of_one, flows)
-        for metric in (registry().values() if metrics is None else metrics)
+        metric.name: known[metric.name] if metric.name in known else metric.read_of(trace, of_one, flows)
+        for metric in metrics
     }
 
 
 def over_run(trace: Trace, metrics: Iterable[Metric]) -> dict[str, Reading]:
     """Those of ``metrics`` that are over the whole run: the same for all of its visits."""
-    return {metric.name: metric.read(trace) for metric in metrics if metric.over == "run"}
+    return {metric.name: metric.read_of(trace, trace, None) for metric in metrics if metric.over == "run"}
 
 
 def compute(trace: Trace) -> dict[str, float | str | None]:
     """Every metric of one run by name; None if the trace does not determine it."""
-    return {name: reading.value for name, reading in measure(trace).items()}
+    return {name: reading.value for name, reading in measure(cache(trace)).items()}
