@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-import polars as pl
+import math
 
-from wirepaint.metrics import Missing, Trace, metric
+from wirepaint.metrics import Missing, Trace, metric, of_visit
+from wirepaint.metrics._metric import rows
+from wirepaint.metrics._receiving import received_bytes
 
 
 @metric(
@@ -18,25 +20,20 @@ def jain_index_of_users(trace: Trace) -> float:
 
     Of a user with several visits, the bytes and the times of all.
     """
-    page = trace("page")
-    if page["user_agent"].n_unique() < 2:
+    page = list(rows(trace("page"), "visit", "user_agent", "navigation_start", "load_event"))
+    if len({user for _, user, _, _ in page}) < 2:
         raise Missing("the run has a single user")
-    visits = page.select("visit", "user_agent", begin="navigation_start", end="load_event")
-    if visits["end"].null_count():
+    if any(end is None for *_, end in page):
         raise Missing("a page did not load")
-    received = (
-        trace("chunk")
-        .join(visits, on="visit")
-        .filter(pl.col("time").is_between(pl.col("begin"), pl.col("end")))
-        .group_by("visit")
-        .agg(pl.col("bytes").sum())
-    )
-    rates = (
-        visits.join(received, on="visit", how="left")
-        .group_by("user_agent")
-        .agg(rate=pl.col("bytes").fill_null(0).sum() / (pl.col("end") - pl.col("begin")).sum())["rate"]
-    )
-    squares = float((rates * rates).sum())
+    received: dict[str, int] = {}
+    lasted: dict[str, int] = {}
+    for visit, user, begin, end in page:
+        received[user] = received.get(user, 0) + received_bytes(of_visit(trace, visit), begin, end)
+        lasted[user] = lasted.get(user, 0) + end - begin
+    if not all(lasted.values()):
+        raise Missing("a visit ended as it began")
+    rates = [received[user] / lasted[user] for user in lasted]
+    squares = math.fsum(rate * rate for rate in rates)
     if not squares:
         raise Missing("no user received a byte")
-    return float(rates.sum()) ** 2 / (len(rates) * squares)
+    return math.fsum(rates) ** 2 / (len(rates) * squares)
