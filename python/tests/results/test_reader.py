@@ -168,6 +168,6 @@ def test_tables_of_several_files_are_told_apart(tmp_path: Path):
         times = [{"time": 10 * rows + at} for at in range(rows)]
         paths.append(trace.write_table(tmp_path / str(rows), "chunk", times))
     paths.append(paths[0])
-    assert [table["time"].to_list() for table in trace.read_files(paths, "chunk")] == [
+    assert [table["time"].to_list() for table in trace.read_files({"chunk": paths})["chunk"]] == [
         [20, 21], [], [10], [20, 21]
     ]  # fmt: skip

@@ -49,27 +49,34 @@ def frame(rows: Sequence[Mapping[str, Any]], metrics: Iterable[Metric]) -> Frame
 
 def computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     """The rows of runs; raises UsageError for a table that cannot be read."""
+    needs = {"page", "flow"}.union(*(metric.needs for metric in metrics))
     rows: list[dict[str, Any]] = []
-    for run, of_run in zip(runs, traces(runs), strict=True):
+    for run, of_run in zip(runs, traces(runs, needs), strict=True):
         rows += _of_run(run, of_run, metrics)
     return rows
 
 
-def traces(runs: Sequence[Run]) -> Iterator[Trace]:
-    """The traces of runs; each table is read for ``BATCH`` of them when one asks for it."""
+def traces(runs: Sequence[Run], needs: Iterable[str] = ()) -> Iterator[Trace]:
+    """The traces of runs. The tables ``needs`` are read for ``BATCH`` of them at once, another when one asks
+    for it."""
     for first in range(0, len(runs), BATCH):
-        yield from _of_batch(runs[first : first + BATCH])
+        yield from _of_batch(runs[first : first + BATCH], needs)
 
 
-def _of_batch(runs: Sequence[Run]) -> Iterator[Trace]:
-    @cache
-    def every(name: str) -> dict[str, Frame]:
-        having = {run.key: run.tables[name] for run in runs if name in run.tables}
-        return dict(zip(having, trace.read_files(list(having.values()), name), strict=True))
+def _of_batch(runs: Sequence[Run], needs: Iterable[str]) -> Iterator[Trace]:
+    def read(names: Iterable[str]) -> dict[str, dict[str, Frame]]:
+        having = {name: {run.key: run.tables[name] for run in runs if name in run.tables} for name in names}
+        found = trace.read_files({name: list(files.values()) for name, files in having.items()})
+        return {name: dict(zip(having[name], found[name], strict=True)) for name in having}
+
+    every = read(needs)
+    empty = cache(trace.empty)
 
     def table(key: str, name: str) -> Frame:
-        found = every(name).get(key)
-        return trace.empty(name) if found is None else found
+        if name not in every:
+            every.update(read([name]))
+        found = every[name].get(key)
+        return empty(name) if found is None else found
 
     for run in runs:
         yield cache(partial(table, run.key))

@@ -89,22 +89,31 @@ def read_file(path: Path | None, name: str) -> pl.DataFrame:
     return frame
 
 
-def read_files(paths: Sequence[Path], name: str) -> list[pl.DataFrame]:
-    """The tables ``name`` in several files, read at once; raises UsageError as :func:`read_file`."""
-    if not paths:
-        return []
+def read_files(paths: Mapping[str, Sequence[Path]]) -> dict[str, list[pl.DataFrame]]:
+    """Tables by name, each in several files, read at once; raises UsageError as :func:`read_file`."""
+    given = {name: list(files) for name, files in paths.items() if files}
+    scans = [
+        pl.scan_parquet(files, glob=False, include_file_paths=_FILE, schema=polars_schema(name))
+        for name, files in given.items()
+    ]
     try:
-        every = pl.read_parquet(list(paths), glob=False, include_file_paths=_FILE)
-        _check_columns(paths[0], name, every.drop(_FILE).schema)
-    except (*UNREADABLE, UsageError):
-        return [read_file(path, name) for path in paths]  # names the file that is at fault
-    rows = dict(every.group_by(_FILE).len().iter_rows())
-    lengths = [rows.get(str(path), 0) for path in paths]
-    if sum(lengths) != every.height:  # Polars names a file otherwise: its rows would be lost
-        return [read_file(path, name) for path in paths]
-    starts = itertools.accumulate(lengths, initial=0)
-    every = every.drop(_FILE)
-    return [every.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
+        found = dict(zip(given, pl.collect_all(scans), strict=True))
+    except UNREADABLE:
+        found = {}
+    return {name: _apart(name, files, found.get(name)) for name, files in paths.items()}
+
+
+def _apart(name: str, paths: Sequence[Path], every: pl.DataFrame | None) -> list[pl.DataFrame]:
+    """The rows of each file. Files that could not be read at once are read one by one: that names the file at
+    fault."""
+    if every is not None:
+        rows = dict(every.group_by(_FILE).len().iter_rows())
+        lengths = [rows.get(str(path), 0) for path in paths]
+        if sum(lengths) == every.height:  # Polars may name a file otherwise: its rows would be lost
+            starts = itertools.accumulate(lengths, initial=0)
+            every = every.drop(_FILE)
+            return [every.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
+    return [read_file(path, name) for path in paths]
 
 
 def empty(name: str) -> pl.DataFrame:
