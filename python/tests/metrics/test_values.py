@@ -9,6 +9,8 @@ import pytest
 
 from wirepaint import metrics
 from wirepaint.metrics import _bottleneck
+from wirepaint.metrics._computing import READ
+from wirepaint.metrics._visits import visits
 from wirepaint.results.trace import polars_schema, tables
 
 MS = 1_000_000
@@ -135,6 +137,27 @@ def test_a_metric_reads_only_the_tables_that_it_declares(trace):
         if metric.by_item:
             metric.by_item(recorded)
         assert read <= set(metric.needs), name
+
+
+def test_the_columns_that_are_read_of_runs_are_those_that_metrics_use(visit):
+    rows = visit() | {"link": link(), "run": [{"ahead_bytes": 200, "ahead_unused_bytes": 50}]}
+    for table in ("page", "object", "chunk", "connection"):
+        rows[table] = [row | {"visit": number} for number in (0, 1) for row in rows[table]]
+    every = trace_of(rows)
+
+    def measured(without: tuple[str, str] | None = None):
+        def trace(table):
+            return every(table).select(
+                column for column in READ.get(table) or every(table).columns if (table, column) != without
+            )
+
+        return visits(trace), metrics.measure(trace)
+
+    assert measured() == (visits(every), metrics.measure(every))
+    for table, columns in READ.items():
+        for column in columns:
+            with pytest.raises((pl.exceptions.ColumnNotFoundError, KeyError), match=column):
+                measured(without=(table, column))
 
 
 def test_a_metric_is_of_one_visit_or_of_the_run_with_all_of_them(visit):

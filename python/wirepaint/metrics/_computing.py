@@ -20,6 +20,23 @@ from wirepaint.results import trace
 
 BATCH = 128
 """Runs whose tables are in memory at once."""
+READ = {
+    table: columns.split()
+    for table, columns in {
+        "page": """visit user_agent page navigation_start base_first_byte base_last_byte
+            first_contentful_paint largest_contentful_paint viewport_complete load_event speed_index
+            objects encoded_bytes connections surplus_connections""",
+        "object": """visit request url connection first_on_connection served_by sent first_byte last_byte
+            encoded_bytes failed""",
+        "connection": """visit connection protocol encrypted opened last_byte bytes_received objects
+            retransmitted_segments min_rtt mss""",
+        "link": """time segment direction queue_bytes offered_packets delivered_bytes queue_drops
+            random_losses capacity_bytes""",
+        "run": "ahead_bytes ahead_unused_bytes",
+    }.items()
+}
+"""Columns of wide tables that metrics of wirepaint read: another one costs 6 µs of CPU per run. Of the other
+tables, and for metrics of users' own, all are read."""
 WHOSE = ("run_key", "trace", "user", "visited", "flows")
 """First columns of a row. ``user`` and ``visited`` are the visit's user agent and page, null where the trace
 does not name them; ``flows`` is the name of flows, null for a visit."""
@@ -49,24 +66,29 @@ def frame(rows: Sequence[Mapping[str, Any]], metrics: Iterable[Metric]) -> Frame
 
 def computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     """The rows of runs; raises UsageError for a table that cannot be read."""
+    columns = READ if all(metric.file is None for metric in metrics) else {}
     needs = {"page", "flow"}.union(*(metric.needs for metric in metrics))
     rows: list[dict[str, Any]] = []
-    for run, of_run in zip(runs, traces(runs, needs), strict=True):
+    for run, of_run in zip(runs, traces(runs, needs, columns), strict=True):
         rows += _of_run(run, of_run, metrics)
     return rows
 
 
-def traces(runs: Sequence[Run], needs: Iterable[str] = ()) -> Iterator[Trace]:
+def traces(
+    runs: Sequence[Run], needs: Iterable[str] = (), columns: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Trace]:
     """The traces of runs. The tables ``needs`` are read for ``BATCH`` of them at once, another when one asks
-    for it."""
+    for it. Of those in ``columns`` only these columns are read."""
     for first in range(0, len(runs), BATCH):
-        yield from _of_batch(runs[first : first + BATCH], needs)
+        yield from _of_batch(runs[first : first + BATCH], needs, columns or {})
 
 
-def _of_batch(runs: Sequence[Run], needs: Iterable[str]) -> Iterator[Trace]:
+def _of_batch(
+    runs: Sequence[Run], needs: Iterable[str], columns: Mapping[str, Sequence[str]]
+) -> Iterator[Trace]:
     def read(names: Iterable[str]) -> dict[str, dict[str, Frame]]:
         having = {name: {run.key: run.tables[name] for run in runs if name in run.tables} for name in names}
-        found = trace.read_files({name: list(files.values()) for name, files in having.items()})
+        found = trace.read_files({name: list(files.values()) for name, files in having.items()}, columns)
         return {name: dict(zip(having[name], found[name], strict=True)) for name in having}
 
     every = read(needs)

@@ -89,21 +89,31 @@ def read_file(path: Path | None, name: str) -> pl.DataFrame:
     return frame
 
 
-def read_files(paths: Mapping[str, Sequence[Path]]) -> dict[str, list[pl.DataFrame]]:
-    """Tables by name, each in several files, read at once; raises UsageError as :func:`read_file`."""
+def read_files(
+    paths: Mapping[str, Sequence[Path]], columns: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, list[pl.DataFrame]]:
+    """Tables by name, each in several files, read at once; of those in ``columns`` only these columns.
+
+    Raises UsageError as :func:`read_file`; not for a fault in a column that is not read.
+    """
+    asked = {name: list((columns or {}).get(name, polars_schema(name))) for name in paths}
     given = {name: list(files) for name, files in paths.items() if files}
     scans = [
-        pl.scan_parquet(files, glob=False, include_file_paths=_FILE, schema=polars_schema(name))
+        pl.scan_parquet(files, glob=False, include_file_paths=_FILE, schema=polars_schema(name)).select(
+            *asked[name], _FILE
+        )
         for name, files in given.items()
     ]
     try:
         found = dict(zip(given, pl.collect_all(scans), strict=True))
     except UNREADABLE:
         found = {}
-    return {name: _apart(name, files, found.get(name)) for name, files in paths.items()}
+    return {name: _apart(name, files, asked[name], found.get(name)) for name, files in paths.items()}
 
 
-def _apart(name: str, paths: Sequence[Path], every: pl.DataFrame | None) -> list[pl.DataFrame]:
+def _apart(
+    name: str, paths: Sequence[Path], columns: Sequence[str], every: pl.DataFrame | None
+) -> list[pl.DataFrame]:
     """The rows of each file. Files that could not be read at once are read one by one: that names the file at
     fault."""
     if every is not None:
@@ -113,7 +123,7 @@ def _apart(name: str, paths: Sequence[Path], every: pl.DataFrame | None) -> list
             starts = itertools.accumulate(lengths, initial=0)
             every = every.drop(_FILE)
             return [every.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
-    return [read_file(path, name) for path in paths]
+    return [read_file(path, name).select(columns) for path in paths]
 
 
 def empty(name: str) -> pl.DataFrame:
