@@ -112,16 +112,17 @@ def read_files(
 
 
 def _apart(
-    name: str, paths: Sequence[Path], columns: Sequence[str], every: pl.DataFrame | None
+    name: str, paths: Sequence[Path], columns: list[str], every: pl.DataFrame | None
 ) -> list[pl.DataFrame]:
     """The rows of each file. Files that could not be read at once are read one by one: that names the file at
     fault."""
     if every is not None:
-        rows = dict(every.group_by(_FILE).len().iter_rows())
+        # Rows of one file follow each other.
+        rows = {path: length for length, path in every[_FILE].rle().struct.unnest().iter_rows()}
         lengths = [rows.get(str(path), 0) for path in paths]
         if sum(lengths) == every.height:  # Polars may name a file otherwise: its rows would be lost
             starts = itertools.accumulate(lengths, initial=0)
-            every = every.drop(_FILE)
+            every = every[columns]
             return [every.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
     return [read_file(path, name).select(columns) for path in paths]
 
