@@ -33,14 +33,17 @@ then the folder must stay away for 0.6 s. After one second nothing may be left."
 
 
 @contextmanager
-def scratch(*, browser: bool = False) -> Iterator[Path]:
+def scratch(*, browser: bool = False, within: Path | None = None) -> Iterator[Path]:
     """A folder only for this user; ``browser``: a browser writes in it, and may still run at the end.
+
+    It is made ``within`` a folder, that of temporary files by default.
 
     A small guard process removes the folder when this process ends, also by kill -9. If the guard was killed
     too, the next call removes the folder: a folder in use is locked.
     """
-    _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    within = within or Path(tempfile.gettempdir())
+    _sweep(within)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=within))
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(lock, fcntl.LOCK_EX)
     reader, writer = os.pipe()
@@ -66,9 +69,9 @@ def scratch(*, browser: bool = False) -> Iterator[Path]:
         os.close(lock)
 
 
-def _sweep() -> None:
+def _sweep(within: Path) -> None:
     """Removes folders of this user that nobody has locked for a minute."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for left in within.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:

@@ -13,8 +13,8 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -32,12 +32,17 @@ from wirepaint.results.outcome import Outcome
 from wirepaint.runners import graphs
 from wirepaint.runners.contract import Job, Thin
 from wirepaint.runners.simulator import Session
+from wirepaint.scratch import scratch
 
 End = Outcome | Thin | RunFailed
 _SHARED = (Network, UserFile, graphs.Graph)
 _FAILURES: dict[str, type[RunFailed]] = {
     "timeout": PageTimeout, "page": PageFailed, "crash": RunFailed
 }  # fmt: skip
+_MEMORY, _ROOM = Path("/dev/shm"), 2**30
+_AT_ONCE = 256
+"""Runs whose traces a worker has at once; each takes 100 to 300 kB."""
+_for_this_process = ExitStack()
 _ENDS = {
     "run": pl.UInt32,
     "verdict": pl.String,
@@ -135,36 +140,47 @@ def carry_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     if asked != fingerprint():
         raise OtherVersion(f"{asked}, not {fingerprint()}")
     metrics.enrol(metric_files, "metrics", agreed=True)
-    with tempfile.TemporaryDirectory(prefix="wirepaint-batch-", dir=_scratch()) as place:
-        ends, files = _ends(runs, Path(place), loaded.__getitem__, traces)
-        done = [end for end in ends if end["trace"] is not None]
-        rows = metrics.thin(
-            [(runs[end["run"]].key, end["trace"], Path(place, str(end["run"]))) for end in done]
-        )
+    ends: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
+    rows: list[pl.DataFrame] = []
+    for first in range(0, len(runs), _AT_ONCE):
+        numbered = list(enumerate(runs))[first : first + _AT_ONCE]
+        with tempfile.TemporaryDirectory(dir=_scratch()) as place:
+            some = _simulated(numbered, Path(place), loaded.__getitem__, traces, files)
+            done = [end for end in some if end["trace"] is not None]
+            rows.append(
+                metrics.thin(
+                    (runs[end["run"]].key, end["trace"], Path(place, str(end["run"]))) for end in done
+                )
+            )
+        ends += some
     return Returned(
         _arrow(pl.DataFrame(ends, schema=_ENDS, orient="row")),
-        _arrow(rows),
+        _arrow(pl.concat(rows)),
         _arrow(pl.DataFrame(files, schema=_FILES, orient="row")),
         time.monotonic() - began,
     )
 
 
-def _ends(
-    runs: Sequence[ResolvedRun], place: Path, load: graphs.Load, traces: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """How the runs end, in the order of their ends, and their files if ``traces`` come back."""
-    numbers = {run.key: number for number, run in enumerate(runs)}
+def _simulated(
+    numbered: Sequence[tuple[int, ResolvedRun]],
+    place: Path,
+    load: graphs.Load,
+    traces: bool,
+    files: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """How runs end, in the order of their ends; with ``traces``, their files are added to ``files``."""
+    numbers = {run.key: number for number, run in numbered}
 
-    def jobs() -> Iterable[Job]:
-        for number, run in enumerate(runs):
+    def jobs() -> Iterator[Job]:
+        for number, run in numbered:
             folder = place / str(number)
             folder.mkdir()
             yield Job(run, folder, whole=traces)
 
     ends: list[dict[str, Any]] = []
-    files: list[dict[str, Any]] = []
     with Session(nullcontext, load=load, cores=1) as session:
-        for run, end in session.carry_out(iter(jobs())):
+        for run, end in session.carry_out(jobs()):
             number = numbers[run.key]
             row: dict[str, Any] = dict.fromkeys(_ENDS) | {"run": number}
             if isinstance(end, RunFailed):
@@ -181,7 +197,7 @@ def _ends(
                         for name in digests
                     ]
             ends.append(row)
-    return ends, files
+    return ends
 
 
 def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End]]:
@@ -207,14 +223,15 @@ def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End
     return found
 
 
-def _scratch() -> str | None:
-    """Dask's folder of the worker, which Dask cleans after a kill; None outside of one."""
-    from distributed import get_worker
-
+@cache
+def _scratch() -> Path:
+    """A folder for the traces of a process, in memory where there is room; gone with the process."""
     try:
-        return os.fspath(get_worker().local_directory)
-    except ValueError:
-        return None
+        room = os.statvfs(_MEMORY)
+        within = _MEMORY if room.f_bavail * room.f_frsize >= _ROOM and os.access(_MEMORY, os.W_OK) else None
+    except OSError:
+        within = None
+    return _for_this_process.enter_context(scratch(within=within))
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:

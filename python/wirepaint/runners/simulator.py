@@ -58,6 +58,7 @@ HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
+_OF_CONNECTIONS = ("connection", "congestion", "initial_window", "retransmitted_segments", "protocol")
 _GROUP, _GROUP_S = 16, 0.2
 """Runs whose ends are told together, and the seconds in which they ended."""
 TICKS_NS = 32_000_000
@@ -201,7 +202,8 @@ def _ends(group: Sequence[tuple[Job, dict[str, Any]]]) -> Iterator[End]:
     """The ends of runs; writes their tables ``run``. Their tables are read at once: that costs less."""
     tables = {job.run.key: job.folder / "connection.parquet" for job, _ in group}
     there = {key: path for key, path in tables.items() if path.exists()}
-    connections = dict(zip(there, trace.read_files(list(there.values()), "connection"), strict=True))
+    read = trace.read_files({"connection": list(there.values())}, {"connection": _OF_CONNECTIONS})
+    connections = dict(zip(there, read["connection"], strict=True))
     for job, said in group:
         found = connections.get(job.run.key)
         yield job.run, _end(job, said, trace.empty("connection") if found is None else found)
