@@ -192,7 +192,7 @@ def handed_out(tasks: int, sleep_s: float = 0.01, threads: int = 64) -> float:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=1, threads_per_worker=threads, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=threads, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         client.gather(client.map(time.sleep, [0.0] * threads, pure=False))

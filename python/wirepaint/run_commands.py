@@ -107,6 +107,7 @@ def run(
     json
         Print how the runs stand as JSON.
     """
+    from wirepaint.cluster import address
     from wirepaint.metrics import Keeper
     from wirepaint.runners import pool
     from wirepaint.runners.progress import Silent, on_stderr
@@ -114,11 +115,13 @@ def run(
 
     asked = {"network": network, "http": http, "congestion": congestion, "visits": visits, "backend": backend}
     wait_s = _seconds(wait)
+    if on != "local":
+        address.resolve(on, "--on")  # before pages are rehearsed
     tell = (lambda _: None) if quiet else say
     order = _order(given, asked, output, until)
     planned = _planned(order, rehearse and not dry_run, trust, tell)
     if dry_run:
-        _foretell(planned, order.folder, json)
+        _foretell(planned, order.folder, on, json)
         return
     for note in [*order.notes, *planned.notes]:
         tell(note)
@@ -426,14 +429,14 @@ def _seconds(wait: str | None) -> float:
         raise UsageError("--wait", show(wait), 'a time such as "30min" or "90 s"') from error
 
 
-def _foretell(planned: Plan, folder: Path, json: bool) -> None:
+def _foretell(planned: Plan, folder: Path, on: str, json: bool) -> None:
     """What a run would do, on stdout."""
     from wirepaint.runners import pace
 
     scenarios = list(dict.fromkeys(run.scenario for run in planned.runs))
     pages = list(dict.fromkeys(run.page_name for run in planned.runs))
     warmups = sum(run.warmup for run in planned.runs)
-    expected = pace.expected(planned.runs, folder)
+    expected = (pace.expected if on == "local" else pace.on_workers)(planned.runs, folder)
     if json:
         print_json(
             {"title": planned.title, "scenarios": scenarios, "pages": pages}

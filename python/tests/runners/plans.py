@@ -49,6 +49,7 @@ class Fake:
     """A back end that writes a table and some bytes; ``outcomes`` sets a run's outcomes by attempt."""
 
     calibrate: Callable[[Network], dict[str, Any]] | None = None
+    team: None = None
 
     def __init__(self, seconds: float = 0.0, size: int = 100) -> None:
         self.seconds, self.size = seconds, size

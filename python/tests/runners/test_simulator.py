@@ -21,6 +21,7 @@ from wirepaint.evaluation import plan
 from wirepaint.metrics import table
 from wirepaint.results import Results, trace
 from wirepaint.runners import backends, description, pool, simulator
+from wirepaint.runners.contract import Job
 from wirepaint.runners.progress import Lines
 
 EVALUATION = """
@@ -365,9 +366,10 @@ def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
 
 
 def test_a_disk_that_is_full_is_no_failure_of_the_run():
-    asked = SimpleNamespace(key="lte-reno-h2.user.photos.v01")
+    run = SimpleNamespace(key="lte-reno-h2.user.photos.v01")
+    job, none = Job(run, Path("/r")), trace.empty("connection")  # pyright: ignore[reportArgumentType]
     full = {"error": "writing /r/page.parquet: No space left on device (os error 28)", "exit_code": 1}
     with pytest.raises(OSError, match="No space left on device"):
-        simulator._end(asked, Path("/r"), full)  # pyright: ignore[reportArgumentType]
+        simulator._end(job, full, none)
     other = full | {"error": "writing /r/page.parquet: Is a directory (os error 21)"}
-    assert isinstance(simulator._end(asked, Path("/r"), other), RunFailed)  # pyright: ignore[reportArgumentType]
+    assert isinstance(simulator._end(job, other, none), RunFailed)

@@ -12,7 +12,7 @@ import itertools
 import queue
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -84,8 +84,19 @@ class Session:
     quiet: bool = False
     calibrate = None
     workers: int = 0
-    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    """Seconds of work that came back, and the number of its runs."""
+    _seconds: float = 0.0
+    """Of work that came back."""
+    _runs: int = 0
+
+    @property
+    def team(self) -> Session:
+        """Itself (:class:`wirepaint.runners.contract.Team`)."""
+        return self
+
+    @property
+    def seconds_of_run(self) -> float | None:
+        """How long a worker took for a run so far; None before the first."""
+        return self._seconds / self._runs if self._runs else None
 
     def __enter__(self) -> Session:
         from distributed import Client
@@ -147,10 +158,9 @@ class Session:
 
     def _size(self) -> int:
         """Runs of the next batch."""
-        seconds, runs = self.seconds
-        if not runs:
+        if self.seconds_of_run is None:
             return _FIRST_RUNS
-        return max(1, min(_MOST_RUNS, round(BATCH_S * runs / seconds)))
+        return max(1, min(_MOST_RUNS, round(BATCH_S / self.seconds_of_run)))
 
     def _send(self, jobs: list[Job], tries: int = 0) -> None:
         packed, needed = self.packer.pack([job.run for job in jobs], traces=any(job.whole for job in jobs))
@@ -191,8 +201,8 @@ class Session:
     def _ends(self, sent: _Sent) -> Iterator[tuple[ResolvedRun, batch.End]]:
         if sent.future.status == "finished":
             returned: batch.Returned = sent.future.result()
-            self.seconds[0] += returned.seconds
-            self.seconds[1] += len(sent.jobs)
+            self._seconds += returned.seconds
+            self._runs += len(sent.jobs)
             yield from batch.ends(returned, sent.jobs)
             return
         if sent.future.status in ("cancelled", "lost"):

@@ -74,8 +74,27 @@ class Job:
 Ends = Generator[tuple[ResolvedRun, Outcome | Thin | RunFailed], None, None]
 
 
+class Team(Protocol):
+    """Workers elsewhere that carry out the runs of a session."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are now."""
+        ...
+
+    @property
+    def seconds_of_run(self) -> float | None:
+        """How long one of them took for a run so far; None before the first."""
+        ...
+
+
 class Session(Protocol):
     """A back end at work, during one command."""
+
+    @property
+    def team(self) -> Team | None:
+        """Who carries the runs out; None for this machine."""
+        ...
 
     @property
     def calibrate(self) -> Callable[[Network], Calibration] | None:
@@ -112,6 +131,7 @@ class Progress(Protocol):
     def began(self, title: str, total: int, done: int) -> None: ...
     def calibrating(self, network: str) -> None: ...
     def running(self, run: ResolvedRun, attempt: int) -> None: ...
+    def workers(self, number: int) -> None: ...
     def note(self, text: str) -> None: ...
     def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None: ...
     def close(self) -> None: ...
@@ -124,7 +144,8 @@ class Tally:
     ``counts`` are numbers of runs by standing (``journal.standing``), ``failures`` the causes by run,
     ``timeouts`` the causes of runs that timed out, ``cannot_count`` the reasons by page. ``repeats`` counts
     attempts after the first, ``repeats_in_vain`` those that ended no better than the one before. ``seconds``
-    gives, by back end, how long a run took: the time of this command over the runs that it carried out.
+    gives, by back end, how long a run took: the time of this command over the runs that it carried out; under
+    ``worker`` how long one worker of a team took.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

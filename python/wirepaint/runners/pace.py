@@ -7,6 +7,7 @@ of its own finished runs.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -23,6 +24,10 @@ USUAL_S = {"testbed": 6.0, "simulator": 0.1}
 """Seconds of a run on a machine that has carried out none; pages of 30 to 130 requests on two cores."""
 
 
+TEAMS = (1, 10, 100)
+"""Numbers of workers for which the time is told."""
+
+
 @dataclass(frozen=True)
 class Expected:
     """The time that the open runs of a back end will take, and how that is known."""
@@ -31,13 +36,29 @@ class Expected:
     runs: int
     seconds: float
     because: str
+    each: float
+    """Seconds of one run on one machine or worker."""
 
     @property
     def sentence(self) -> str:
         if not self.runs:
             return f"{self.backend}: all runs are done"
         about = f"{self.backend}: about {duration(self.seconds)} for {counted(self.runs, 'run')}"
-        return f"{about}, {self.seconds / self.runs:.2g} s each ({self.because})"
+        return f"{about}, {self.each:.2g} s each ({self.because})"
+
+
+def on_workers(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
+    """The time of the runs that are still open, on so many workers of a cluster."""
+    here = expected(runs, folder)
+    left, kept = sum(each.runs for each in here), _kept()
+    because, of_run = "as on workers the last time", kept.get("worker")
+    if of_run is None:
+        cores = len(os.sched_getaffinity(0))
+        of_run = kept.get("simulator", USUAL_S["simulator"]) * cores
+        because = "a guess, from this machine"
+    return [
+        Expected(counted(number, "worker"), left, of_run * left / number, because, of_run) for number in TEAMS
+    ]
 
 
 def keep(seconds: Mapping[str, float]) -> None:
@@ -61,8 +82,8 @@ def expected(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
     for backend in dict.fromkeys(run.backend for run in wanted):
         known = kept.get(backend)
         because = "as the last ones on this machine" if known else "a guess: none has run on this machine yet"
-        seconds = left[backend] * (known or USUAL_S[backend])
-        found.append(Expected(backend, left[backend], seconds, because))
+        each = known or USUAL_S[backend]
+        found.append(Expected(backend, left[backend], left[backend] * each, because, each))
     return found
 
 

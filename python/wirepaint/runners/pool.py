@@ -235,6 +235,8 @@ class _Pool:
                 with closing(session.carry_out(jobs())) as ends:
                     for run, end in ends:
                         self._tries[run.key] += 1
+                        if session.team is not None:
+                            self._progress.workers(session.team.workers)
                         tries_left = 0 if backend.many else 1 + RETRIES - self._tries[run.key]
                         result = self._ended(run, end, began.pop(run.key), tries_left)
                         if result is Again.NOW:
@@ -251,8 +253,10 @@ class _Pool:
             if isinstance(cause, KeyboardInterrupt):
                 raise Incomplete(self._stopped()) from None
             raise
-        if ended:
+        if ended and session.team is None:
             self._tally.seconds[backend.name] = (time.monotonic() - since) / ended
+        elif ended and session.team is not None and (seconds := session.team.seconds_of_run):
+            self._tally.seconds["worker"] = seconds
 
     def _ended(
         self, run: ResolvedRun, end: Outcome | Thin | RunFailed, attempt: int, tries_left: int

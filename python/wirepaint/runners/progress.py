@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from wirepaint.evaluation import ResolvedRun
+from wirepaint.printing import counted
 from wirepaint.runners.contract import Progress
+
+_MANY = 1_000
+"""Runs from which on not each of them has a line."""
 
 
 def on_stderr() -> Progress:
@@ -34,7 +39,11 @@ def duration(seconds: float) -> str:
 
 
 class Lines:
-    """One line for each run."""
+    """One line for each run; of many runs one line a second, and one for each with a problem."""
+
+    def __init__(self) -> None:
+        self._workers = ""
+        self._said = 0.0
 
     def began(self, title: str, total: int, done: int) -> None:
         self._total, self._done = total, done
@@ -46,13 +55,20 @@ class Lines:
     def running(self, run: ResolvedRun, attempt: int) -> None:
         pass
 
+    def workers(self, number: int) -> None:
+        self._workers = counted(number, "worker")
+
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
         self._done += 1
-        left = "" if self._done == self._total else time_left(seconds_left)
-        self.note(f"[{self._done}/{self._total}] {run.key}: {result}{left and ', '}{left}")
+        last = self._done == self._total
+        if self._total > _MANY and result == "valid" and time.monotonic() < self._said + 1 and not last:
+            return
+        self._said = time.monotonic()
+        parts = [result, "" if last else time_left(seconds_left), self._workers]
+        self.note(f"[{self._done}/{self._total}] {run.key}: {', '.join(filter(None, parts))}")
 
     def close(self) -> None:
         pass
@@ -90,6 +106,7 @@ class Bar:
 
     def began(self, title: str, total: int, done: int) -> None:
         self._bar.console.print(title, style="bold", markup=False)
+        self._workers, self._drawn = "", 0.0
         self._task = self._bar.add_task("", total=total, completed=done, left="")
         self._bar.start()
 
@@ -99,14 +116,25 @@ class Bar:
     def running(self, run: ResolvedRun, attempt: int) -> None:
         again = f", attempt {attempt}" if attempt > 1 else ""
         visit = "warm-up" if run.warmup else f"visit {run.visit}"
-        text = f"{run.scenario} · {run.page_name} · {visit}{again}"
-        self._bar.update(self._task, description=text, refresh=True)
+        self._bar.update(self._task, description=f"{run.scenario} · {run.page_name} · {visit}{again}")
+        self._draw()
+
+    def workers(self, number: int) -> None:
+        self._workers = counted(number, "worker")
 
     def note(self, text: str) -> None:
         self._bar.console.print(text, markup=False)
 
     def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
-        self._bar.update(self._task, advance=1, left=time_left(seconds_left), refresh=True)
+        left = ", ".join(filter(None, [time_left(seconds_left), self._workers]))
+        self._bar.update(self._task, advance=1, left=left)
+        self._draw()
+
+    def _draw(self) -> None:
+        """Ten times a second at most: drawing takes longer than many a simulated run."""
+        if time.monotonic() > self._drawn + 0.1:
+            self._drawn = time.monotonic()
+            self._bar.refresh()
 
     def close(self) -> None:
         self._bar.stop()

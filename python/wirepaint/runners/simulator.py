@@ -70,6 +70,7 @@ class Session:
 
     calibrate = None
     """A simulated path gives what was asked."""
+    team = None
 
     def __init__(
         self, interruptible: Interruptible, load: Load | None = None, cores: int | None = None

@@ -272,6 +272,9 @@ class _Reporter:
     def running(self, run: ResolvedRun, attempt: int) -> None:
         pass
 
+    def workers(self, number: int) -> None:
+        pass
+
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class Session:
     """A testbed at work (:class:`wirepaint.runners.contract.Session`)."""
 
+    team = None
+
     def __init__(self, interruptible: Interruptible, wait_s: float = 0.0) -> None:
         """``wait_s``: how long to wait for a testbed that another command uses."""
         self._interruptible, self._wait_s = interruptible, wait_s
