@@ -121,13 +121,13 @@ def _of_run(run: Run, trace: Trace, metrics: Sequence[Metric]) -> list[dict[str,
 
 def _mean(visits: list[dict[str, Reading]]) -> dict[str, Reading]:
     """The readings of equal users: the means of numbers, a text that all have, or why one lacks it."""
+    if len(visits) == 1:
+        return visits[0]
     return {name: _one([readings[name] for readings in visits]) for name in visits[0]}
 
 
 def _one(readings: list[Reading]) -> Reading:
     values = [reading.value for reading in readings]
-    if len(readings) == 1:
-        return readings[0]
     if None in values:
         return next(reading for reading in readings if reading.value is None)
     if isinstance(values[0], str):

@@ -53,7 +53,7 @@ def _by_visit(trace: Trace, name: str) -> dict[int, Frame]:
 def rows(frame: Frame, *columns: str) -> Iterator[tuple[Any, ...]]:
     """The rows of some columns as Python values. A table of one run is small: an expression of Polars costs
     200 µs of CPU whatever its size, a column of 100 rows as a list 5 µs."""
-    return zip(*(frame[column].to_list() for column in columns), strict=True)
+    return zip(*(frame.get_column(column).to_list() for column in columns), strict=True)
 
 
 def group_of(column: str) -> pl.Expr:
@@ -92,12 +92,13 @@ def shared(reading: Callable[[Trace], Read]) -> Callable[[Trace], Read]:
 
     @wraps(reading)
     def read(trace: Trace) -> Read:
-        if trace not in known:
+        found = known.get(trace)
+        if found is None:
             try:
-                known[trace] = reading(trace)
+                found = reading(trace)
             except Missing as missing:
-                known[trace] = Missing(*missing.args)
-        found = known[trace]
+                found = Missing(*missing.args)
+            known[trace] = found
         if isinstance(found, Missing):
             # A new one each time: the traceback of one that is kept would keep the trace.
             raise Missing(*found.args)
