@@ -25,6 +25,7 @@ import numpy as np
 from scipy import stats
 
 from wirepaint.statistics.intervals import CONFIDENCE, Interval
+from wirepaint.statistics.pairs import LISTED, Pairs
 
 EXACT_PAIRS = 3000
 
@@ -61,9 +62,24 @@ def shift(strata: Sequence[Stratum], confidence: float = CONFIDENCE) -> Interval
             sums, np.ones(sums.size, dtype=int), _signed_rank_null(np.arange(1, n + 1)), confidence
         )
     weights = _weights(strata)
+    null = _null(strata, weights, tied=False)
+    if sum(baseline.size * candidate.size for baseline, candidate in strata) > LISTED:
+        return _invert_many(Pairs(strata, weights), null, confidence)
     differences = [np.subtract.outer(candidate, baseline).ravel() for baseline, candidate in strata]
     heavy = np.concatenate([np.full(d.size, w) for d, w in zip(differences, weights, strict=True)])
-    return _invert(np.concatenate(differences), heavy, _null(strata, weights, tied=False), confidence)
+    return _invert(np.concatenate(differences), heavy, null, confidence)
+
+
+def _invert_many(values: Pairs, null: _Distribution, confidence: float) -> Interval:
+    """:func:`_invert` of more pairs than can be listed."""
+    total = values.total
+    first = values.smallest(total / 2)
+    second = values.smallest(total / 2 + 0.5) if 2 * values.at_most(first)[0] == total else first
+    tail = null.lower_tail((1 - confidence) / 2)
+    value = (first + second) / 2
+    if tail < 0:
+        return Interval(value)
+    return Interval(value, values.smallest(math.floor(tail) + 1), values.smallest(total - tail))
 
 
 def _single_visits(strata: Sequence[Stratum]) -> bool:

@@ -1,0 +1,77 @@
+"""Order statistics of pairwise differences without the list of pairs, beside the list."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wirepaint.statistics import pairs, ranks
+from wirepaint.statistics.pairs import Pairs
+
+Strata = list[tuple[np.ndarray, np.ndarray]]
+
+
+def listed(strata: Strata, weights: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """All differences in order, and the weight up to each."""
+    differences = [np.subtract.outer(b, a).ravel() for a, b in strata]
+    heavy = np.concatenate([np.full(d.size, w) for d, w in zip(differences, weights, strict=True)])
+    values = np.concatenate(differences)
+    order = np.argsort(values, kind="stable")
+    return values[order], np.cumsum(heavy[order])
+
+
+def data(seed: int, sizes: list[tuple[int, int]], rounded: bool) -> Strata:
+    random = np.random.default_rng(seed)
+    found = [(random.lognormal(3, 0.2, n), random.lognormal(3.1, 0.3, m)) for n, m in sizes]
+    return [(np.round(a), np.round(b)) for a, b in found] if rounded else found
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=4),
+    rounded=st.booleans(),
+    share=st.floats(0.001, 1),
+    at_once=st.sampled_from([0, 3, 50]),
+)
+def test_each_is_that_of_the_sorted_list(
+    seed: int, sizes: list[tuple[int, int]], rounded: bool, share: float, at_once: int
+) -> None:
+    strata = data(seed, sizes, rounded)
+    weights = [1 + (seed + number) % 3 for number in range(len(strata))]
+    values, below = listed(strata, weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "LISTED", at_once)
+        found = Pairs(strata, weights)
+        target = max(1, round(share * found.total))
+        assert found.total == below[-1]
+        wanted = values[np.searchsorted(below, target, "left")]
+        assert found.smallest(target) == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("sizes", [[(40, 40)], [(30, 31), (12, 9), (50, 3)]])
+def test_the_shift_and_its_interval_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[tuple[int, int]], rounded: bool
+) -> None:
+    strata = data(7, sizes, rounded)
+    expected = ranks.shift(strata)
+    monkeypatch.setattr(ranks, "LISTED", 100)
+    monkeypatch.setattr(pairs, "LISTED", 100)
+    found = ranks.shift(strata)
+    assert astuple(found) == pytest.approx(astuple(expected), rel=1e-12)
+    assert found.low is not None and found.low < found.value
+
+
+def test_ten_thousand_values_a_side_need_no_list() -> None:
+    random = np.random.default_rng(3)
+    strata = [(random.normal(100, 5, 10_000), random.normal(101, 5, 10_000)) for _ in range(2)]
+    found = ranks.shift(strata)
+    assert found.low is not None and found.high is not None
+    assert found.low < found.value < found.high
+    assert found.value == pytest.approx(1, abs=0.15)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 5 * np.sqrt(2 / 20_000) * 1.02, rel=0.05)
