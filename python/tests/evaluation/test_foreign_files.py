@@ -85,7 +85,12 @@ def test_more_runs_than_can_be_are_refused_before_they_are_made(tmp_path: Path) 
         'congestion = ["cubic"]', f'congestion = ["cubic", "reno"]\ninitial_window = [{windows}]'
     )
     message = refusal(tmp_path, text + 'pages = ["./p"]\nvisits = 10000')
-    assert message.endswith("found 20000000 runs; accepted: at most 100000 runs")
+    assert message.endswith("found 20000000 runs; accepted: at most 1000000 runs")
+    fewer = text.replace(windows, "1, 2, 3, 4, 5, 6") + 'pages = ["./p"]\nvisits = 10000'
+    assert (
+        'found 120000 runs; accepted: at most 100000 runs whose traces stay, or results.keep = "metrics"'
+        in (refusal(tmp_path, fewer))
+    )
 
 
 @pytest.mark.parametrize(

@@ -334,7 +334,7 @@ def test_the_published_schema_accepts_what_the_model_accepts(tmp_path: Path):
 def test_the_examples_of_the_guide_are_good(tmp_path: Path):
     guide = (Path(__file__).parents[3] / "docs/guide/evaluation.md").read_text()
     blocks = re.findall(r"^```toml\n(.*?)^```", guide, re.S | re.M)
-    plainest, caches, users, flows, tools, busy, capture, stop, primary, until, network, train = blocks
+    plainest, caches, users, flows, tools, busy, capture, stop, primary, until, kept, network, train = blocks
     assert len(planned(tmp_path, flows.replace('"both"', '"simulator"')).runs[0].flows) == 21
     assert {run.visits[0].cache for run in planned(tmp_path, caches).runs} == {"cold", "warm"}
     assert len(planned(tmp_path, users).runs[0].users) == 11
@@ -347,6 +347,7 @@ def test_the_examples_of_the_guide_are_good(tmp_path: Path):
     assert made.stop is not None and made.resolved["capture"] is not None
     assert {run.network.name for run in made.runs} == {"lte", "deep", "train"}
     assert planned(tmp_path, primary + plainest + until).looks
+    assert planned(tmp_path, plainest + kept).keep == "metrics"
 
 
 def test_the_published_schema_is_current():

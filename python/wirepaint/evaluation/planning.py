@@ -52,7 +52,7 @@ from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, 
 from wirepaint.evaluation.visits import ENOUGH, Question, enough, prospects, questions
 from wirepaint.reading import LARGEST_FILE, differ, located, parsed, show
 
-MOST_RUNS, MOST_SCENARIOS = 1_000_000, 10_000
+MOST_RUNS, MOST_WITH_TRACES, MOST_SCENARIOS = 1_000_000, 100_000, 10_000
 NOT_CAPTURED = (
     "Simulated runs have no captures. packet_trace = true keeps their packets; "
     "`export --to pcapng` makes files of them."
@@ -287,6 +287,11 @@ def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Seque
     count = scenarios * (visits or file.repeats or enough(_questions(file, asked)))
     if count > MOST_RUNS:
         raise UsageError(place, f"{count} runs", f"at most {MOST_RUNS} runs")
+    if count > MOST_WITH_TRACES and file.results.keep == "all":
+        accepted = (
+            f'at most {MOST_WITH_TRACES} runs whose traces stay, or results.keep = "metrics" or "medians"'
+        )
+        raise UsageError(place, f"{count} runs", accepted)
 
 
 def _scenarios(
@@ -457,16 +462,17 @@ def _runs(
     flows: tuple[PlannedFlow, ...],
 ) -> list[ResolvedRun]:
     order = random.Random(f"wirepaint order {file.seed}")
+    shared: dict[object, Any] = {}
     runs = []
     if file.warmup:
         rounds = max(len(scenarios), len(visitors))
         pairs = [(scenarios[i % len(scenarios)], visitors[i % len(visitors)]) for i in range(rounds)]
-        runs += [_run(file, scenario, visitor, flows, 0) for scenario, visitor in pairs]
+        runs += [_run(file, scenario, visitor, flows, 0, shared) for scenario, visitor in pairs]
     for visit in range(1, max(visitor.visits for visitor in visitors) + 1):
         pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1].visits]
         if file.order == "interleaved":
             order.shuffle(pairs)
-        runs += [_run(file, scenario, visitor, flows, visit) for scenario, visitor in pairs]
+        runs += [_run(file, scenario, visitor, flows, visit, shared) for scenario, visitor in pairs]
     if file.order == "sequential":
         position = {scenario.name: index for index, scenario in enumerate(scenarios)}
         runs.sort(key=lambda run: (not run.warmup, position[run.scenario]))
@@ -479,7 +485,15 @@ def _run(
     visitor: Visitor | Alone,
     flows: tuple[PlannedFlow, ...],
     visit: int,
+    shared: dict[object, Any],
 ) -> ResolvedRun:
+    """One run. What it has in common with others is one object in ``shared``: there may be a million."""
+
+    def once(key: object, make: Callable[[], Any]) -> Any:
+        if key not in shared:
+            shared[key] = make()
+        return shared[key]
+
     # A level that is the only default adds nothing, so that a new axis leaves all seeds as they were.
     of_path = [
         level
@@ -493,17 +507,24 @@ def _run(
     else:
         name, page = visitor.name, visitor.page
         # Not of the scenario: compared runs have the same beginnings.
-        users, visits = visitor.of_run(scenario.http, _seed(file.seed, "users", name, visit))
+        drawn = visit if visitor.is_drawn else None
+        users, visits = once(
+            ("users", name, page, scenario.http, drawn),
+            lambda: visitor.of_run(scenario.http, _seed(file.seed, "users", name, visit)),
+        )
         timeout = file.timeout
     whose = name if isinstance(visitor, Alone) or visitor.is_group else f"{name}.{page}"
-    return ResolvedRun(
+    run = ResolvedRun.model_construct(
         key=f"{scenario.name}.{whose}.v{visit:02d}",
         title=file.title,
         backend=scenario.backend,
         seed=_seed(file.seed, *of_path, name, page, visit),
         scenario=scenario.name,
         **{axis: getattr(scenario, axis) for axis in axes()},
-        sysctls={name: str(value) for name, value in (file.sysctls | scenario.congestion.sysctls).items()},
+        sysctls=once(
+            ("sysctls", scenario.name),
+            lambda: {key: str(value) for key, value in (file.sysctls | scenario.congestion.sysctls).items()},
+        ),
         user_agent=name,
         page_name=page,
         visit=visit,
@@ -518,6 +539,9 @@ def _run(
         tls=file.tls,
         servers=scenario.servers,
     )
+    fields = once("fields", lambda: set(ResolvedRun.model_fields))
+    object.__setattr__(run, "__pydantic_fields_set__", fields)
+    return run
 
 
 def _seed(*parts: object) -> int:

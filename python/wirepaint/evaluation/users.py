@@ -97,6 +97,11 @@ class Visitor:
     def pages(self) -> list[PageRef]:
         return [page for member in self.members for page in member.pages]
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its runs differ: equal users begin at random times."""
+        return any(member.agent.spread for member in self.members)
+
     def of_run(self, http: str, seed: int) -> tuple[tuple[PlannedUser, ...], tuple[PlannedVisit, ...]]:
         """Users and visits of a run; ``seed`` draws the beginnings of equal users."""
         users: list[PlannedUser] = []

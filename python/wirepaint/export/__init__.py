@@ -64,7 +64,7 @@ Write = Callable[[Path], list[Path]]
 def _with_trace(results: Results) -> pl.DataFrame:
     """The done runs whose traces were kept; raises UsageError if none was."""
     done = results.runs("done")
-    kept = done.filter(~pl.col("run_key").is_in(list(results.thin())))
+    kept = results.with_trace(done)
     if done.height and not kept.height:
         accepted = "results with traces (results.keep), or --table page, or --to openmetrics"
         raise UsageError(str(results.folder), f"no trace of {done.height} runs", accepted)
@@ -213,7 +213,7 @@ def pages(results: Results) -> pl.DataFrame:
             | {name: polars_schema("page")[name] for name in instants}
         )
     ]
-    kept = results.runs("done").filter(~pl.col("run_key").is_in(list(results.thin())))
+    kept = results.with_trace(results.runs("done"))
     for key, user_agent, page in kept.select(_WHOSE).iter_rows():
         of_user = metrics.group_of("user_agent").fill_null(user_agent)
         visits = results.trace(key, "page").select(

@@ -27,10 +27,8 @@ def data(evidence: Evidence, page: str | None = None, host: str | None = None) -
     page = page or next(iter(evidence.pages), None)
     if page not in evidence.pages:
         raise UsageError("page", show(page), nearest(str(page), evidence.pages))
-    there = ~pl.col("run_key").is_in(list(evidence.results.thin()))
-    first = evidence.table.filter(there & (pl.col("page") == page)).unique(
-        ["condition", "series"], maintain_order=True
-    )
+    there = evidence.results.with_trace(evidence.table)
+    first = there.filter(pl.col("page") == page).unique(["condition", "series"], maintain_order=True)
     frames = [
         _samples(evidence, run["run_key"], host).with_columns(
             condition=pl.lit(run["condition"]), series=pl.lit(run["series"]), run_key=pl.lit(run["run_key"])

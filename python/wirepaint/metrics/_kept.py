@@ -161,25 +161,24 @@ def _run(key: str, files: Mapping[str, str], path: Callable[[str], Path | None])
 
 def read(results: Results, keys: Iterable[str], metrics: Sequence[Metric], *, reasons: bool) -> Frame:
     """The rows of the done runs ``keys`` with the columns of ``metrics`` and, if asked, their reasons."""
-    gone, tables = results.thin(), _tables()
-    keys = list(keys)
-    without = {key: gone[key] for key in keys if key in gone}
-    keys = [key for key in keys if key not in without]
+    tables = _tables()
+    every = pl.DataFrame({"run_key": list(keys)}, schema={"run_key": pl.String})
+    without = every.join(results.thin, on="run_key", maintain_order="left")
+    keys = results.with_trace(every)["run_key"]
     found = frame([], []) if not metrics else None
     for digest, of_one in _by_definition(metrics).items():
         columns = [name for each in of_one for name in (each.column, *([why(each)] if reasons else []))]
         part = rows(results, keys, tables[digest], [*WHOSE, *columns])
         found = part if found is None else found.join(part, on=WHOSE, nulls_equal=True, maintain_order="left")
     assert found is not None
-    return pl.concat([found, _of_parts(results, without, found)]) if without else found
+    return pl.concat([found, _of_parts(results, without, found)]) if without.height else found
 
 
-def _of_parts(results: Results, traces: Mapping[str, str], like: Frame) -> Frame:
+def _of_parts(results: Results, asked: Frame, like: Frame) -> Frame:
     """The metrics of runs whose traces were not kept, with the columns of ``like``.
 
     They are as they were computed when the runs ended. Raises UsageError for runs that no whole file has.
     """
-    asked = pl.DataFrame(list(traces.items()), schema=_OF_RUN, orient="row")
     found: list[Frame] = []
     for _, part in parts.read(results.folder, like.columns):
         lacking = [name for name in like.columns if name not in part.columns]

@@ -178,7 +178,7 @@ def gather(evidence: Evidence) -> Report:
         cannot_count=results.cannot_count(),
         caveat=caveat(results.manifest["evaluation"]["scenarios"].values()),
         fidelity=results.fidelity(),
-        without_traces=len(thin := results.thin()) > 0 and len(thin) == results.runs("done").height,
+        without_traces=0 < results.thin.height == results.runs("done").height,
         uneven=unevenly(evidence, sections),
         flows=(flows := of_table(evidence.table)),
         flow_metrics=[
@@ -346,7 +346,7 @@ def shown_visits(evidence: Evidence) -> visits.Visits:
         level = said[evidence.factor]
         return " / ".join(varying) or level, evidence.series.index(level) % figures.MOST_SERIES + 1
 
-    there = evidence.every_run.filter(~pl.col("run_key").is_in(list(evidence.results.thin())))
+    there = evidence.results.with_trace(evidence.every_run)
     chosen = visits.choose(there, evidence.verdicts, "page_load_time")
     return visits.embedded(evidence.results, chosen, shown_as)
 

@@ -6,6 +6,7 @@ runs depend on may not differ between two versions of the evaluation.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -25,9 +26,15 @@ Evaluation = Mapping[str, Any]
 """An evaluation as the manifest has it."""
 
 
-def identity(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a run is asked for: the same for a run whose scenario got another name."""
-    return tuple(str(row[column]) for column in IDENTITY)
+def identity(row: Mapping[str, Any]) -> bytes:
+    """A digest of what a run is asked for: the same for a run whose scenario got another name."""
+    asked = "\0".join(str(row[column]) for column in IDENTITY)
+    return hashlib.blake2b(asked.encode(), digest_size=16).digest()
+
+
+def conditions(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a run has in common with its repetitions."""
+    return tuple(row[column] for column in IDENTITY if column != "visit")
 
 
 def changes(was: Evaluation, now: Evaluation, finished: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 FORMAT = 5
 """Version of the tables, stored in ``user_version``; other versions are refused."""
 NAME = "journal.sqlite"
+NO_FILES = "{}"
+"""The cell ``files`` of a run whose trace was not kept."""
 State = Literal["planned", "running", "done", "failed", "skipped"]
 Kind = Literal["timeout", "page", "network", "crash"]
 """Why a run failed: the page did not load in time, the page is at fault, the network could not be measured,
@@ -82,7 +84,7 @@ CREATE TABLE run (
   seal TEXT NOT NULL DEFAULT '',
   CHECK ((state = 'done') = (verdict IS NOT NULL)),
   CHECK ((state = 'done') = (files IS NOT NULL)),
-  CHECK (trace IS NULL OR files = '{{}}'),
+  CHECK ((trace IS NOT NULL) = coalesce(files = '{{}}', FALSE)),
   CHECK ((state = 'failed') = (kind IS NOT NULL))
 ) STRICT;
 CREATE TABLE attempt (
@@ -111,7 +113,7 @@ _RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
 _CALIBRATIONS = "SELECT network, measured, seal FROM calibration ORDER BY network"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """The state of one run."""
 
@@ -183,10 +185,10 @@ class Journal:
                     db.execute("DELETE FROM attempt WHERE key = ?", (key,))
                     db.execute("DELETE FROM run WHERE key = ?", (key,))
 
-    def conditions(self) -> list[dict[str, Any]]:
+    def conditions(self) -> Iterator[dict[str, Any]]:
         """All runs in order, as the columns of the table ``run``."""
         with self._guarded():
-            return runs(self._db, self.path)
+            yield from runs(self._db, self.path)
 
     def rows(self) -> list[Row]:
         """All runs in order."""
@@ -205,6 +207,11 @@ class Journal:
                 )
                 for row in runs(self._db, self.path)
             ]
+
+    def size(self) -> int:
+        """Number of all runs."""
+        with self._guarded():
+            return self._db.execute("SELECT count(*) FROM run").fetchone()[0]
 
     def repeats(self) -> tuple[int, int]:
         """Number of repeated attempts, and how many of them ended no better than the one before."""
@@ -240,7 +247,7 @@ class Journal:
                 attempt = (key, number, began, now, outcome.verdict, reasons)
                 db.execute("INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?)", attempt)
                 cells = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
-                cells |= {"attempts": number, "cause": None, "kind": None, "files": "{}", "trace": trace}
+                cells |= {"attempts": number, "cause": None, "kind": None, "files": NO_FILES, "trace": trace}
                 _change(db, key, state="done", **cells)
 
     def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:
@@ -255,7 +262,7 @@ class Journal:
         """The folders of these runs are not kept; ``traces`` are the digests of what was in them."""
         with self._transaction() as db:
             for key, trace in traces.items():
-                _change(db, key, files="{}", trace=trace)
+                _change(db, key, files=NO_FILES, trace=trace)
 
     def restored(self, key: str, files: Mapping[str, str]) -> None:
         """The folder of a run that was not kept is there again, with these files."""
@@ -365,20 +372,26 @@ def _seal(db: sqlite3.Connection, key: str) -> None:
     db.execute("UPDATE run SET seal = ? WHERE key = ?", (seal, key))
 
 
-def runs(db: sqlite3.Connection, path: Path) -> list[dict[str, Any]]:
-    """All rows of the table ``run``, with ``reasons`` and ``files`` parsed.
+def runs(db: sqlite3.Connection, path: Path) -> Iterator[dict[str, Any]]:
+    """All rows of the table ``run`` in order, with ``reasons`` and ``files`` parsed.
 
     Raises UsageError for a damaged row.
     """
-    found = []
-    for *cells, seal in db.execute(_RUNS):
+    for cells in checked(db, path):
         row = dict(zip(COLUMNS, cells, strict=True))
-        place = f"{path}: run {names.run_key(row['key'], str(path))}"
-        _check_seal(seal, cells, place)
+        place = f"{path}: run {row['key']}"
         if row["files"] is not None:
-            row["files"] = _parsed(row["files"], dict, place)
-        found.append(row | {"reasons": _parsed(row["reasons"], list, place)})
-    return found
+            row["files"] = parsed(row["files"], dict, place)
+        row["reasons"] = parsed(row["reasons"], list, place)
+        yield row
+
+
+def checked(db: sqlite3.Connection, path: Path) -> Iterator[list[Any]]:
+    """All rows of the table ``run`` in order, as ``COLUMNS``; raises UsageError for a damaged row."""
+    file = str(path)
+    for *cells, seal in db.execute(_RUNS):
+        _check_seal(seal, cells, f"{file}: run {names.run_key(cells[0], file)}")
+        yield cells
 
 
 def calibrations(db: sqlite3.Connection, path: Path) -> dict[str, str]:
@@ -389,7 +402,7 @@ def calibrations(db: sqlite3.Connection, path: Path) -> dict[str, str]:
     found = {}
     for network, measured, seal in db.execute(_CALIBRATIONS):
         _check_seal(seal, (network, measured), f"{path}: network {names.network(network, str(path))}")
-        _parsed(measured, dict, f"{path}: network {network}")
+        parsed(measured, dict, f"{path}: network {network}")
         found[network] = measured
     return found
 
@@ -399,7 +412,8 @@ def _check_seal(seal: Any, cells: Any, place: str) -> None:
         raise UsageError(place, "a damaged row", "what wirepaint wrote there")
 
 
-def _parsed(text: Any, kind: type, place: str) -> Any:
+def parsed(text: Any, kind: type, place: str) -> Any:
+    """The JSON value in a cell; raises UsageError if it is of another kind."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,18 @@ _RUNS_SCHEMA = {
 }
 
 
+_JOURNAL = {
+    "key": pl.String,
+    **{name: of for name, of in _RUNS_SCHEMA.items() if name != "run_key"},
+    "warmup": pl.Int64,
+    "files": pl.String,
+    "trace": pl.String,
+}
+_JOURNAL = {name: _JOURNAL[name] for name in journal.COLUMNS}
+_AT_ONCE = 20_000
+"""Rows of the journal in memory as Python has them."""
+
+
 class Results:
     """The results of an evaluation so far."""
 
@@ -54,63 +67,69 @@ class Results:
         return manifest.evaluation(self.folder, self.manifest)
 
     @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
-        """The journal's rows of the evaluation's runs; raises UsageError if one is missing."""
-        planned = self.manifest["runs"]
-        if odd := set(planned) - self._journalled.keys():
-            found = f"other runs than the manifest names, such as {min(odd)}"
+    def _rows(self) -> pl.DataFrame:
+        """The journal's rows of the evaluation's runs, in order; raises UsageError if one is missing."""
+        planned = pl.DataFrame({"key": self.manifest["runs"]}, schema={"key": pl.String})
+        rows = planned.join(self._journalled, on="key", how="left", maintain_order="left")
+        if odd := rows.filter(pl.col("state").is_null())["key"].min():
+            found = f"other runs than the manifest names, such as {odd}"
             raise UsageError(str(self.folder / journal.NAME), found, "the journal of this results folder")
-        return [self._journalled[key] for key in planned]
+        return rows
 
     @cached_property
-    def _journalled(self) -> dict[str, dict[str, Any]]:
+    def _journalled(self) -> pl.DataFrame:
+        """All rows of the journal, as it has them."""
+        columns: list[pl.DataFrame] = [pl.DataFrame(schema=_JOURNAL)]
         with journal.reading(self.folder) as (db, path):
-            return {row["key"]: row for row in journal.runs(db, path)}
+            cells = journal.checked(db, path)
+            try:
+                while some := list(itertools.islice(cells, _AT_ONCE)):
+                    columns.append(pl.DataFrame(some, schema=_JOURNAL, orient="row"))
+            except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+                raise journal.damaged(path, error) from None
+        rows = pl.concat(columns)
+        for key, reasons in rows.select("key", "reasons").unique("reasons", keep="first").iter_rows():
+            journal.parsed(reasons, list, f"{path}: run {key}")
+        return rows
 
     @property
     def unasked(self) -> int:
         """Number of runs that ended and that the evaluation no longer asks for: no reader counts them."""
-        asked = set(self.manifest["runs"])
-        ended = (key for key, row in self._journalled.items() if row["state"] in ("done", "failed"))
-        return sum(key not in asked for key in ended)
-
-    @cached_property
-    def _by_key(self) -> dict[str, dict[str, Any]]:
-        """The rows of the evaluation's runs by key."""
-        return {row["key"]: row for row in self._rows}
+        ended = self._journalled.filter(pl.col("state").is_in(["done", "failed"]))
+        return ended.join(self._rows, on="key", how="anti").height
 
     @cached_property
     def _all_runs(self) -> pl.DataFrame:
-        written = {
-            "reasons": lambda row: json.dumps(row["reasons"]),
-            "warmup": lambda row: bool(row["warmup"]),
-        }
-        columns = {
-            name: [written[name](row) if name in written else row[name] for row in self._rows]
-            for name in _RUNS_SCHEMA.keys() - {"run_key"}
-        }
-        columns["run_key"] = [row["key"] for row in self._rows]
-        try:
-            return pl.DataFrame(columns, schema=_RUNS_SCHEMA)
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-            raise journal.damaged(self.folder / journal.NAME, error) from None
-
-    def thin(self) -> dict[str, str]:
-        """The done runs whose traces were not kept, each with the digest of its trace."""
-        return self._thin
+        rows = self._rows.rename({"key": "run_key"}).with_columns(pl.col("warmup").cast(pl.Boolean))
+        return rows.select(*_RUNS_SCHEMA)
 
     @cached_property
-    def _thin(self) -> dict[str, str]:
-        return {key: row["trace"] for key, row in self._by_key.items() if row["trace"] is not None}
+    def thin(self) -> pl.DataFrame:
+        """The done runs whose traces were not kept: ``run_key``, and the digest of its ``trace``."""
+        return self._rows.filter(pl.col("trace").is_not_null()).select(run_key="key", trace="trace")
+
+    def with_trace(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """Those of ``runs``, with the column ``run_key``, whose traces were kept."""
+        return runs.join(self.thin, on="run_key", how="anti", maintain_order="left")
+
+    @cached_property
+    def _files(self) -> dict[str, str | None]:
+        """For each run of the evaluation its files as JSON; None for a run that is not done."""
+        return dict(self._rows.select("key", "files").iter_rows())
+
+    def _digests(self, run_key: str) -> dict[str, str]:
+        text = self._files[run_key]
+        place = f"{self.folder / journal.NAME}: run {run_key}"
+        return {} if text is None else journal.parsed(text, dict, place)
 
     def has_trace(self, run_key: str) -> bool:
         """Whether the trace of a run was kept; False, too, for a run that is not done."""
-        return bool(self._by_key[run_key]["files"])
+        return bool(self._digests(run_key))
 
     def _contents(self, run_key: str) -> Contents | None:
         """The files of a run; None for a run that is not done, or whose trace was not kept."""
         if run_key not in self._checked:
-            files = self._by_key[run_key]["files"]
+            files = self._digests(run_key)
             folder = self.folder / "runs" / run_key
             self._checked[run_key] = Contents(folder, files) if files else None
         return self._checked[run_key]
@@ -176,7 +195,7 @@ class Results:
 
     def digests(self, run_key: str) -> dict[str, str]:
         """Digests of all files of a done run by their relative paths, as they were when it ended."""
-        found = self._by_key[run_key]["files"] or {}
+        found = self._digests(run_key)
         place = f"{self.folder}/runs/{run_key}"
         for name in found:
             names.file(name, place)
@@ -188,9 +207,9 @@ class Results:
         Raises UsageError if it has changed, if files of the run are missing or added, or if the run's trace
         was not kept.
         """
-        if run_key not in self._by_key:
+        if run_key not in self._files:
             raise UsageError(str(self.folder), f"no run {show(run_key)}", "a run key of these results")
-        if run_key in self._thin:
+        if self._files[run_key] == journal.NO_FILES:
             accepted = (
                 f"a run whose trace was kept; `wirepaint run {self.folder} --only {run_key}` brings it back"
             )
@@ -226,13 +245,13 @@ class Results:
         chosen = self.runs("done").filter(pl.col("verdict").is_in(verdicts))
         if not warmup:
             chosen = chosen.filter(~pl.col("warmup"))
-        if chosen.height and all(key in self._thin for key in chosen["run_key"]):
+        kept = self.with_trace(chosen)
+        if chosen.height and not kept.height:
             accepted = "results with traces (results.keep), or wirepaint.open(...).metrics()"
             raise UsageError(str(self.folder), f"no trace of {chosen.height} runs", accepted)
-        chosen = chosen.filter(~pl.col("run_key").is_in(list(self._thin)))
         conditions = ["run_key", *journal.AXES, "visit"]
         frames = []
-        for run in chosen.select(conditions).iter_rows(named=True):
+        for run in kept.select(conditions).iter_rows(named=True):
             frame = self.trace(run["run_key"], table)
             literals = [pl.lit(value, dtype=_RUNS_SCHEMA[name]).alias(name) for name, value in run.items()]
             frames.append(frame.select(*literals, pl.exclude(conditions)))

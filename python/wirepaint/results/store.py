@@ -376,15 +376,19 @@ class Store:
 
         A run that the folder has under another key keeps that one: its scenario got another name since.
         """
-        rows = self._journal.conditions()
+        known: dict[bytes, str] = {}
+        foreign: dict[str, bytes] = {}
+        finished: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for row in self._journal.conditions():
+            known[asked := growth.identity(row)] = row["key"]
+            foreign[row["key"]] = asked
+            if row["state"] == "done" or row["kind"] == "timeout":
+                finished.setdefault(growth.conditions(row), row)
         planned = manifest.read(self.folder)["runs"]
-        if odd := set(planned) - {row["key"] for row in rows}:
-            found = f"other runs than those of the evaluation, such as {min(odd)}"
+        if odd := next((key for key in planned if key not in foreign), None):
+            found = f"other runs than those of the evaluation, such as {odd}"
             raise UsageError(str(self._journal.path), found, f"the journal of {self.folder} as it was")
-        finished = [row for row in rows if row["state"] == "done" or row["kind"] == "timeout"]
-        edited = manifest.check(self.folder, plan, versions, finished)
-        known = {growth.identity(row): row["key"] for row in rows}
-        foreign = {row["key"]: growth.identity(row) for row in rows}
+        edited = manifest.check(self.folder, plan, versions, [*finished.values()])
         runs = []
         for run in plan.runs:
             asked = growth.identity({**journal.condition(run), "visit": run.visit})
@@ -396,7 +400,7 @@ class Store:
         self._recover()
         if edited or [run.key for run in runs] != planned:
             self._journal.plan(runs)
-        if stay := len(self._journal.rows()) - len(runs):
+        if stay := self._journal.size() - len(runs):
             runs_stay = f"{stay} runs stay" if stay > 1 else "1 run stays"
             self.notes.append(f"no longer asked for: {runs_stay} in the folder, not counted")
         return replace(plan, runs=runs)
@@ -410,10 +414,14 @@ class Store:
         self._runs.mkdir(exist_ok=True)
         thin = {row.key: row.trace for row in rows if row.trace is not None}
         there = dict(parts.kept(self.folder).iter_rows()) if thin else {}
+        folders = {entry.name for entry in self._runs.iterdir()}
         for row in rows:
-            folder = names.inside(self.folder, _RUNS, row.key)
+            if row.key in folders:
+                names.inside(self.folder, _RUNS, row.key)
+            folder = self._run(row.key)
             if row.trace is not None:
-                _remove(folder)
+                if row.key in folders:
+                    _remove(folder)
                 if there.get(row.key) == row.trace:
                     self._thin[row.key] = row.trace
                 else:
@@ -436,7 +444,8 @@ class Store:
                     continue
                 except (OSError, ValueError):
                     self._journal.repeat(row.key, row.attempts, "interrupted", "")
-            _remove(folder)
+            if row.key in folders:
+                _remove(folder)
         for leftover in self._runs.glob(".partial-*"):
             _remove(leftover)
         for network, text in self._journal.calibrations().items():

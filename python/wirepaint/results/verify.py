@@ -80,7 +80,7 @@ def verify(folder: Path) -> Verified:
             for (said,) in db.execute("PRAGMA integrity_check(1)"):
                 if said != "ok":
                     found.faults.append(Fault(path, "damaged", f"a damaged file ({said})"))
-            rows, calibrations = journal.runs(db, path), journal.calibrations(db, path)
+            rows, calibrations = [*journal.runs(db, path)], journal.calibrations(db, path)
     except UsageError as error:
         found.faults.append(_fault(folder / journal.NAME, error))
         return found
