@@ -17,6 +17,7 @@ _CONNECT_S = 30.0
 _ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",  # a process has one core
     "DASK_LOGGING__DISTRIBUTED": "critical",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",  # it stops the task a hundred times a second
 }
 
 

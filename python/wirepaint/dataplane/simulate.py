@@ -34,11 +34,12 @@ def ends(
     """Simulates run descriptions; gives each job with the line that the program says at its end.
 
     It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
-    of its ``run.json``. The next one is taken when there is room: at most two runs per core are in the
-    process, so that few are lost with it. Raises ``Died`` with these when the process ends early.
-    ``interruptible`` surrounds each wait.
+    of its ``run.json``. The next one is taken when there is room: few runs are in the process at a time, so
+    that few are lost with it. Raises ``Died`` with these when the process ends early. ``interruptible``
+    surrounds each wait.
     """
     workers = cores or len(os.sched_getaffinity(0))
+    room = workers if cores else 2 * workers  # more would need another core for what is done meanwhile
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
     parent = os.getpid()
     asked: dict[str, Job] = {}
@@ -56,14 +57,14 @@ def ends(
         assert process.stdin is not None and process.stdout is not None
         try:
             while True:
-                while len(asked) < 2 * workers and (job := next(jobs, None)) is not None:
+                while len(asked) < room and (job := next(jobs, None)) is not None:
                     known, path = job
                     asked[str(path)] = known
                     with suppress(BrokenPipeError):  # then the next line is its end
                         os.write(process.stdin.fileno(), f"{path}\n".encode())
                 if not asked:
                     return
-                if len(asked) < 2 * workers:
+                if len(asked) < room:
                     # No more runs: the process ends after the last. A thread that panicked gives no line.
                     process.stdin.close()
                 with interruptible():
