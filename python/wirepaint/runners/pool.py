@@ -94,7 +94,9 @@ def carry_out(
             if only:
                 pool.bring_back(sessions, only)
             elif medians and plan.keep == "medians":
-                pool.bring_back(sessions, medians(store.folder))
+                chosen = medians(store.folder)
+                pool.bring_back(sessions, chosen)
+                pool.let_go(sessions, chosen)
             return tally
 
 
@@ -146,7 +148,8 @@ class _Pool:
             elif not only or run.key in only:
                 # Also visits skipped for their page: the visit that was at fault may count this time.
                 todo.append(run)
-        self._progress.began(self._plan.title, len(runs), len(runs) - len(todo))
+        asked = len(todo) if only else len(runs)
+        self._progress.began(self._plan.title, asked, asked - len(todo))
         for note in self._store.notes:
             self._progress.note(note)
         self._left = others = len(todo)
@@ -346,22 +349,15 @@ class _Pool:
             self._store.thin(*thin)
 
     def bring_back(self, sessions: Sequence[tuple[Backend, Session]], keys: Collection[str]) -> None:
-        """Carries simulated runs out again whose traces were not kept, and keeps the traces.
-
-        Of a testbed all traces are there still; those of other runs than ``keys`` go.
-        """
+        """Carries simulated runs out again whose traces were not kept, and keeps the traces."""
+        gone = [run for run in self._plan.runs if run.key in keys and self._store.is_thin(run.key)]
         for backend, session in sessions:
-            mine = [run for run in self._plan.runs if run.backend == backend.name]
             if backend.many:
-                self._restore(backend, session, [run for run in mine if run.key in keys])
-            elif self._plan.keep == "medians":
-                self._let_go(run for run in mine if run.key not in keys)
+                self._restore(backend, session, [run for run in gone if run.backend == backend.name])
 
     def _restore(self, backend: Backend, session: Session, runs: Iterable[ResolvedRun]) -> None:
-        gone = [run for run in runs if self._store.is_thin(run.key)]
-
         def jobs() -> Iterator[Job]:
-            for run in gone:
+            for run in runs:
                 yield Job(run, self._store.begin_again(run.key, make=not backend.remote))
 
         with closing(session.carry_out(jobs())) as ends:
@@ -372,11 +368,12 @@ class _Pool:
                     found = "simulated again, it has another trace than the one whose metrics were kept"
                     raise RunFailed(f"{run.key}: {found}. Please report it.")
 
-    def _let_go(self, runs: Iterable[ResolvedRun]) -> None:
-        """Keeps only the metrics of these runs."""
-        for run in runs:
+    def let_go(self, sessions: Sequence[tuple[Backend, Session]], keys: Collection[str]) -> None:
+        """Keeps only the metrics of the testbed's runs but ``keys``: they could not come back before."""
+        of_testbed = {backend.name for backend, _ in sessions if not backend.many}
+        for run in self._plan.runs:
             contents = self._store.contents(run.key)
-            if contents and self._keeper:
+            if contents and self._keeper and run.backend in of_testbed and run.key not in keys:
                 thin = self._keeper.take(run.key, contents.digests, contents.folder)
                 if thin:
                     self._store.thin(*thin)
