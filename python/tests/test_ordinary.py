@@ -108,7 +108,7 @@ READING: dict[str, tuple[str, Reading]] = {
     "the preparation": ("wirepaint.pages.prepare.check", lambda page, out: prepare(page, out)),
     "the graph of the simulator": (
         "wirepaint.runners.graphs.load_graph",
-        lambda page, out: graphs._page.__wrapped__(page, (1280, 800), "apart", 0),
+        lambda page, out: graphs._page.__wrapped__((page, (1280, 800), "apart", 0)),
     ),
 }
 

@@ -59,6 +59,7 @@ WITHOUT_ROOT = (
     "cc show",
     "cc new",
     "cc test --arm native",
+    "worker",
 )
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}

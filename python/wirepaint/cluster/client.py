@@ -106,7 +106,7 @@ class Session:
                 self.address, security=self.security, timeout=_CONNECT_S, set_as_default=False
             )
         except (OSError, TimeoutError) as error:
-            found = str(error.__cause__ or error).splitlines()[0]
+            found = (str(error.__cause__ or error).splitlines() or ["no answer"])[0]
             raise UsageError(
                 "--on", f"no scheduler at {self.address} ({found})", "a scheduler that runs"
             ) from None
