@@ -1,8 +1,8 @@
 """Metrics: one file each, one function each over the trace of a run.
 
 The folder is the registry: a file ``page_load_time.py`` defines the metric ``page-load-time`` with
-the decorator :func:`metric`; nothing else has to be edited. Files that begin with ``_`` are
-machinery:
+the decorator :func:`metric`. If it reads a column that no other reads, ``_computing.READ`` names it.
+Files that begin with ``_`` are machinery:
 
 ``_metric``     what a metric declares, and the decorator
 ``_registry``   finds the files; computes all of them for one run
