@@ -166,7 +166,8 @@ class Lab:
         self._count += 1
         folder = self._folder / f"simulated-{self._count}"
         folder.mkdir()
-        [(_, outcome)] = simulator._ends(iter([Job(run or self._planned("simulator"), folder)]), _at_once)
+        jobs = iter([Job(run or self._planned("simulator"), folder)])
+        [(_, outcome)] = simulator.Session(_at_once).carry_out(jobs)
         assert isinstance(outcome, Outcome) and outcome.verdict == "valid"
         return folder
 
