@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,11 +163,15 @@ def test_a_full_disk_under_the_client(tmp_path: Path, expected: Path) -> None:
         dask.start_worker()
         small = tmp_path / "small"
         small.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "none", small], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", small], check=True)
         try:
             run = started(small, dask.address)
+            assert went_on(run, small, 0)
+            with suppress(OSError), (small / "full").open("wb", 0) as file:
+                while True:
+                    file.write(bytes(4096))
             assert run.wait(300) == 3, (small / "run.log").read_text()
-            subprocess.run(["mount", "-o", "remount,size=100m", small], check=True)
+            (small / "full").unlink()
             assert started(small, dask.address).wait(300) == 0, (small / "run.log").read_text()
             whole(small, expected)
         finally:

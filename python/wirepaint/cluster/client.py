@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import queue
 import time
+from asyncio import CancelledError
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -171,6 +172,8 @@ class Session:
             self._shared[digest] = self._client.submit(
                 bytes, content, key=name, resources={offer("simulator"): 0}
             )
+        if self._client.status not in ("running", "connecting"):
+            raise self._lost()
         future = self._client.submit(
             batch.carry_out,
             packed,
@@ -200,7 +203,10 @@ class Session:
 
     def _ends(self, sent: _Sent) -> Iterator[tuple[ResolvedRun, batch.End]]:
         if sent.future.status == "finished":
-            returned: batch.Returned = sent.future.result()
+            try:
+                returned: batch.Returned = sent.future.result()
+            except (OSError, TimeoutError, CancelledError):
+                raise self._lost() from None
             self._seconds += returned.seconds
             self._runs += len(sent.jobs)
             yield from batch.ends(returned, sent.jobs)
