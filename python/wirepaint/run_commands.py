@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from wirepaint.cluster.address import Tls
 from wirepaint.errors import NotTrusted, RunFailed, UsageError, cut, show
 from wirepaint.printing import Json, Output, command_line, counted, print_json, say
 
 if TYPE_CHECKING:
-    from wirepaint.cluster.address import Tls
     from wirepaint.evaluation import Plan
     from wirepaint.evaluation.options import Setting
     from wirepaint.results import Results
@@ -27,6 +27,8 @@ Given = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """Arguments, and options that the command itself does not have: keys of the evaluation."""
 Values = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 Flag = Annotated[bool, Parameter(negative="")]
+Secured = Annotated[Tls, Parameter(name="*")]
+_OPEN = Tls()
 _OWN = (
     *("--output", "--on", "--tls-ca", "--tls-cert", "--tls-key", "--only", "--no-rehearse", "--trust"),
     *("--dry-run", "--quiet", "--wait", "--json"),
@@ -46,9 +48,7 @@ def run(
     visits: Values = None,
     backend: Values = None,
     on: str = "local",
-    tls_ca: Path | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
+    tls: Secured = _OPEN,
     only: Values = None,
     rehearse: bool = True,
     until: Literal["decided"] | None = None,
@@ -83,12 +83,6 @@ def run(
     on
         Where simulated runs are carried out: local, or a Dask scheduler with workers (`wirepaint worker`):
         --on dask://host:8786
-    tls_ca
-        With tls://host:8786, the authority of the scheduler's certificate, PEM.
-    tls_cert
-        With tls://host:8786, one's own certificate, PEM.
-    tls_key
-        With tls://host:8786, the key of one's own certificate, PEM.
     only
         Keys of runs: carry out only these. Those whose traces were not kept (results.keep) are simulated
         again, and their traces kept.
@@ -131,7 +125,7 @@ def run(
         tally = pool.carry_out(
             planned,
             order.folder,
-            _backends(planned, on, _tls(tls_ca, tls_cert, tls_key), wait_s, quiet),
+            _backends(planned, on, tls, wait_s, quiet),
             Silent() if quiet else on_stderr(),
             _narrow_enough(),
             cannot_count=planned.cannot_count,
@@ -166,12 +160,6 @@ def _only(keys: Sequence[str] | None, planned: Plan) -> frozenset[str]:
     return asked
 
 
-def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> Tls:
-    from wirepaint.cluster.address import Tls
-
-    return Tls(ca, cert, key)
-
-
 def _backends(planned: Plan, on: str, tls: Tls, wait_s: float, quiet: bool) -> list[Backend]:
     """What carries the plan out; raises UsageError for an address that is none."""
     from wirepaint.runners import backends
@@ -196,9 +184,7 @@ def worker(
     /,
     *,
     processes: int | None = None,
-    tls_ca: Path | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
+    tls: Secured = _OPEN,
 ) -> None:
     """Carry out simulated runs for `run --on`, on this machine, until Ctrl-C.
 
@@ -208,16 +194,10 @@ def worker(
         Of a Dask scheduler: dask://host:8786, tls://host:8786, or the path of its file.
     processes
         How many, each on one core; as many as there are cores when left out.
-    tls_ca
-        With tls://host:8786, the authority of the scheduler's certificate, PEM.
-    tls_cert
-        With tls://host:8786, one's own certificate, PEM.
-    tls_key
-        With tls://host:8786, the key of one's own certificate, PEM.
     """
     from wirepaint.cluster.worker import work
 
-    work(address, _tls(tls_ca, tls_cert, tls_key), processes)
+    work(address, tls, processes)
 
 
 def repeat(

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trustme
 from cluster.conftest import WIREPAINT, Cluster, cluster
 from simulated_runs import OWN_METRIC
+from waiting import holds_within
 
+import wirepaint
 from wirepaint import dataplane, metrics
 from wirepaint.cli import invoke
+from wirepaint.cluster import batch
 from wirepaint.results import Results
 from wirepaint.results.verify import verify
 
@@ -95,15 +99,36 @@ def test_a_run_comes_back_with_the_trace_that_it_had(here: Path, dask: Cluster, 
     assert metrics.table(back, None).equals(metrics.table(Results.open(here), None))
 
 
-def test_a_worker_of_another_version_is_refused_before_the_first_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = tmp_path / "wirepaint-dataplane"
+def other_program(folder: Path) -> dict[str, str]:
+    """The environment of a worker with another data plane."""
+    other = folder / "wirepaint-dataplane"
     shutil.copy(dataplane.program(), other)
     with other.open("ab") as program:
         program.write(b"another build")
+    return {"WIREPAINT_DATAPLANE": str(other)}
+
+
+def other_source(folder: Path) -> dict[str, str]:
+    """The environment of a worker whose Python differs by a comment."""
+    package = Path(wirepaint.__file__).parent
+    archives = str(package / "catalog/pages")
+    shutil.copytree(
+        package, folder / "wirepaint", ignore=lambda of, names: names if of.startswith(archives) else []
+    )
+    with (folder / "wirepaint/runners/simulator.py").open("a") as source:
+        source.write("# changed\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.parametrize(("other", "differs"), [(other_program, "data plane"), (other_source, "wirepaint")])
+def test_a_worker_of_another_version_is_refused_before_the_first_run(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    other: Callable[[Path], dict[str, str]],
+    differs: str,
+) -> None:
     with cluster(tmp_path) as started:
-        started.start_worker(1, WIREPAINT_DATAPLANE=str(other))
+        started.start_worker(1, **other(tmp_path))
         file = evaluation(tmp_path, "metrics")
         asked = [
             "run",
@@ -118,7 +143,8 @@ def test_a_worker_of_another_version_is_refused_before_the_first_run(
         assert invoke(asked) == 2
     said = capsys.readouterr().err
     assert "the worker tcp://127.0.0.1:" in said
-    assert dataplane.fingerprint() in said and said.count("data plane ") == 2
+    assert f"accepted: {differs} {batch.versions()[differs]}, as here" in said
+    assert said.count(f"{differs} ") == 2
     assert not (tmp_path / "r").exists()
 
 
@@ -177,10 +203,27 @@ def test_a_worker_leaves_nothing_behind(tmp_path: Path) -> None:
     with cluster(tmp_path) as started:
         worker = started.start_worker(1, TMPDIR=str(tmp_path))
         assert started.workers()
+        assert left(tmp_path)
         worker.terminate()
         assert worker.wait(30) == 0
         assert started.workers() == []
-    assert [path for path in tmp_path.rglob("worker-*") if path.is_dir()] == []
+        assert left(tmp_path) == []
+        killed = started.start_worker(1, TMPDIR=str(tmp_path))
+        of_killed = started.workers()
+        killed.kill()
+        assert holds_within(30, lambda: left(tmp_path) == [] and not any(map(alive, of_killed)))
+
+
+def left(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process lives; one that ended and that nobody waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_help_of_worker_names_the_address() -> None:

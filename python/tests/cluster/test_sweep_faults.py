@@ -37,6 +37,7 @@ pages = ["blog-small"]
 visits = 40
 """
 KILLS = 2
+MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,7 @@ def whole(folder: Path, expected: Path) -> None:
 
 
 def test_workers_killed_in_mid_sweep(tmp_path: Path, expected: Path) -> None:
+    before = set(MEMORY.glob("wirepaint-scratch-*"))
     with cluster(tmp_path) as dask:
         dask.start_worker()
         run = started(tmp_path, dask.address)
@@ -85,6 +87,8 @@ def test_workers_killed_in_mid_sweep(tmp_path: Path, expected: Path) -> None:
             os.kill(dask.workers()[0], signal.SIGKILL)
         assert run.wait(300) == 0, (tmp_path / "run.log").read_text()
     whole(tmp_path, expected)
+    # Workers keep traces in memory while they compute metrics.
+    assert holds_within(30, lambda: set(MEMORY.glob("wirepaint-scratch-*")) <= before)
 
 
 def test_the_client_killed_in_mid_sweep(tmp_path: Path, expected: Path) -> None:

@@ -98,6 +98,19 @@ def test_more_visits_leave_what_is_there(tmp_path: Path) -> None:
     assert after.attempts().group_by("run_key").len()["len"].to_list() == [1] * 14
 
 
+def test_visits_end_early_as_with_traces(tmp_path: Path) -> None:
+    ended = {}
+    for keep in ("all", "metrics"):
+        folder = tmp_path / keep
+        folder.mkdir()
+        first = ("--stop.visits", "3", "--stop.interval", "10 %")
+        carried_out(folder, keep, 5, *first)
+        again = carried_out(folder, keep, 30, *first)  # what is known of visits that were there counts, too
+        ended[keep] = again.runs().drop("attempts")
+    assert ended["metrics"].equals(ended["all"])
+    assert 0 < ended["all"].filter(pl.col("state") == "skipped").height < 60
+
+
 def test_only_carries_out_what_is_named(tmp_path: Path, whole: Results) -> None:
     (tmp_path / "e.toml").write_text(EVALUATION.format(keep="metrics", visits=4))
     key = "lte-cubic-h2.user.agency.v03"

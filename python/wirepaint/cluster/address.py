@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ ACCEPTED = "dask://HOST:PORT, tls://HOST:PORT, or the scheduler's file (dask sch
 
 @dataclass(frozen=True)
 class Tls:
-    """Files in PEM form, as Dask's programs take them: the authority, one's own certificate, and its key."""
+    """Files in PEM form that secure connections to tls://HOST:PORT."""
 
-    ca_file: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
+    tls_ca: Path | None = None
+    """With tls://host:8786, the authority of the scheduler's certificate, PEM."""
+    tls_cert: Path | None = None
+    """With tls://host:8786, one's own certificate, PEM."""
+    tls_key: Path | None = None
+    """With tls://host:8786, the key of one's own certificate, PEM."""
 
 
 def needs_dask() -> None:
@@ -61,7 +64,7 @@ def security(address: str, tls: Tls, place: str) -> Any:
     """
     from distributed import Security
 
-    named = {"ca": tls.ca_file, "cert": tls.cert, "key": tls.key}
+    named = {f"--{name.replace('_', '-')}": path for name, path in asdict(tls).items()}
     given = {name: path for name, path in named.items() if path is not None}
     encrypted = address.startswith(("tls://", "wss://"))
     if not given:
@@ -72,13 +75,13 @@ def security(address: str, tls: Tls, place: str) -> Any:
         return known
     for name, path in given.items():
         if not path.is_file():
-            raise UsageError(f"--tls-{name}", str(path), "a file in PEM form")
+            raise UsageError(name, str(path), "a file in PEM form")
     if not encrypted:
-        raise UsageError(place, f"{address} with --tls-{next(iter(given))}", "tls://HOST:PORT")
+        raise UsageError(place, f"{address} with {next(iter(given))}", "tls://HOST:PORT")
     if len(given) < 3:
-        lacking = ", ".join(f"--tls-{name}" for name in named if name not in given)
-        raise UsageError("--tls", f"only {', '.join(f'--tls-{name}' for name in given)}", f"also {lacking}")
-    files = {"tls_ca_file": str(tls.ca_file)}
+        lacking = ", ".join(name for name in named if name not in given)
+        raise UsageError("--tls", f"only {', '.join(given)}", f"also {lacking}")
+    files = {"tls_ca_file": str(tls.tls_ca)}
     for role in ("client", "worker", "scheduler"):
-        files |= {f"tls_{role}_cert": str(tls.cert), f"tls_{role}_key": str(tls.key)}
+        files |= {f"tls_{role}_cert": str(tls.tls_cert), f"tls_{role}_key": str(tls.tls_key)}
     return Security(**files, require_encryption=True)

@@ -22,7 +22,8 @@ from typing import Any
 
 import polars as pl
 
-from wirepaint import __version__, dataplane, metrics
+import wirepaint
+from wirepaint import dataplane, metrics
 from wirepaint.errors import PageFailed, PageTimeout, RunFailed
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.evaluation.congestion import UserFile
@@ -61,8 +62,16 @@ class OtherVersion(Exception):
 
 @cache
 def versions() -> dict[str, str]:
-    """The programs that the result of a run depends on."""
-    return {"wirepaint": __version__, "data plane": dataplane.fingerprint(), "polars": pl.__version__}
+    """The programs that the result of a run depends on; of wirepaint also a digest of its sources."""
+    package = Path(wirepaint.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*package.rglob("*.py"), *(package / "catalog/browsers").iterdir()]):
+        digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return {
+        "wirepaint": f"{wirepaint.__version__} ({digest.hexdigest()[:12]})",
+        "data plane": dataplane.fingerprint(),
+        "polars": pl.__version__,
+    }
 
 
 def fingerprint() -> str:
@@ -131,7 +140,8 @@ class Returned:
 def carry_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     """Simulates a batch on one core, in a folder of its own that is gone in the end.
 
-    ``Refused`` ends as RuntimeError, since it is the evaluation's fault and not a run's.
+    Raises ``Refused`` for what is the evaluation's fault and not a run's, ``OtherVersion`` for a batch of
+    another version.
     """
     began = time.monotonic()
     unpickler = pickle.Unpickler(io.BytesIO(batch))

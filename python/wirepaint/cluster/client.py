@@ -71,7 +71,6 @@ class _Sent:
 
     jobs: list[Job]
     future: Future
-    tries: int = 0
 
 
 @dataclass
@@ -140,8 +139,7 @@ class Session:
                 failed.clear()
                 if not self._sent:
                     return
-                for sent in self._next():
-                    yield from self._ends(sent)
+                yield from self._ends(self._next())
         finally:
             for sent in self._sent.values():
                 sent.future.cancel()
@@ -163,7 +161,7 @@ class Session:
             return _FIRST_RUNS
         return max(1, min(_MOST_RUNS, round(BATCH_S / self.seconds_of_run)))
 
-    def _send(self, jobs: list[Job], tries: int = 0) -> None:
+    def _send(self, jobs: list[Job]) -> None:
         packed, needed = self.packer.pack([job.run for job in jobs], traces=any(job.whole for job in jobs))
         for digest in needed - self._shared.keys():
             # A task and not scattered data: if the worker that has it is lost, Dask makes it again.
@@ -182,11 +180,11 @@ class Session:
             pure=False,
             resources={offer("simulator"): 1},
         )
-        self._sent[str(future.key)] = _Sent(jobs, future, tries)
+        self._sent[str(future.key)] = _Sent(jobs, future)
         future.add_done_callback(self._ended.put)
 
-    def _next(self) -> Iterator[_Sent]:
-        """The batches that came back; waits for one. Raises Incomplete if the scheduler is lost."""
+    def _next(self) -> _Sent:
+        """Waits for a batch that came back. Raises Incomplete if the scheduler is lost."""
         while True:
             with self.interruptible():
                 try:
@@ -195,11 +193,8 @@ class Session:
                     future = None
             if time.monotonic() > self._looked + _LOOK_S:
                 self._look()
-            if future is None:
-                continue
-            if (sent := self._sent.pop(str(future.key), None)) is not None:
-                yield sent
-                return
+            if future is not None and (sent := self._sent.pop(str(future.key), None)) is not None:
+                return sent
 
     def _ends(self, sent: _Sent) -> Iterator[tuple[ResolvedRun, batch.End]]:
         if sent.future.status == "finished":
@@ -235,7 +230,9 @@ class Session:
         except (OSError, TimeoutError):
             raise self._lost() from None
         offered = [worker.get("resources", {}).get(offer("simulator"), 0) for worker in known.values()]
-        self.workers = round(sum(offered))
+        before, self.workers = self.workers, round(sum(offered))
+        if before and not self.workers:
+            say(f"All workers are lost; the runs wait for one: wirepaint worker {self.address}")
 
     def _wait_for_workers(self) -> None:
         """Waits for the first worker; raises UsageError if there are workers of other versions."""

@@ -6,12 +6,14 @@ import asyncio
 import os
 import signal
 import socket
+from pathlib import Path
 from typing import Any
 
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
 from wirepaint.cluster.client import offer
 from wirepaint.errors import Incomplete, UsageError
 from wirepaint.printing import counted, say
+from wirepaint.scratch import scratch
 
 _CONNECT_S = 30.0
 _ENVIRONMENT = {
@@ -27,15 +29,18 @@ def work(on: str, tls: Tls, processes: int | None) -> None:
     A process carries out one batch at a time, on one core; if it dies, a new one takes its place. Raises
     UsageError for an address that is none, ``Incomplete`` if the scheduler is lost.
     """
+    if processes is not None and processes < 1:
+        raise UsageError("--processes", str(processes), "1 or more")
     needs_dask()
     address = resolve(on, "worker")
     secured = security(address, tls, "worker")
     number = processes or len(os.sched_getaffinity(0))
     os.environ.update(_ENVIRONMENT)  # its processes have it from their first import on
-    asyncio.run(_serve(address, secured, number))
+    with scratch() as place:
+        asyncio.run(_serve(address, secured, number, place))
 
 
-async def _serve(address: str, secured: Any, number: int) -> None:
+async def _serve(address: str, secured: Any, number: int, place: Path) -> None:
     from distributed import Nanny
 
     stop = asyncio.Event()
@@ -50,6 +55,7 @@ async def _serve(address: str, secured: Any, number: int) -> None:
             name=f"{whose}-{index}",
             security=secured,
             memory_limit="auto",
+            local_directory=str(place),
             death_timeout=_CONNECT_S,
         )
         for index in range(number)

@@ -42,6 +42,10 @@ WHOSE = ("run_key", "trace", "user", "visited", "flows")
 does not name them; ``flows`` is the name of flows, null for a visit."""
 
 
+MISSING = ": missing"
+"""End of the name of a column with reasons (:func:`why`)."""
+
+
 class Run(NamedTuple):
     """A run to compute: its key, the digest of its trace, and the files of its tables by name."""
 
@@ -52,7 +56,7 @@ class Run(NamedTuple):
 
 def why(metric: Metric) -> str:
     """Name of the column with the reason why a metric is null."""
-    return f"{metric.column}: missing"
+    return f"{metric.column}{MISSING}"
 
 
 def frame(rows: Sequence[Mapping[str, Any]], metrics: Iterable[Metric]) -> Frame:

@@ -23,17 +23,17 @@ from typing import NamedTuple
 import polars as pl
 
 from wirepaint.errors import UsageError
-from wirepaint.metrics._computing import BATCH, WHOSE, Run, computed, frame, why
+from wirepaint.metrics._computing import BATCH, MISSING, WHOSE, Run, computed, frame, why
 from wirepaint.metrics._metric import Frame, Metric
 from wirepaint.metrics._registry import registry
 from wirepaint.results import Results, measured, parts, trace
 from wirepaint.results.parts import OF_RUN as _OF_RUN
 
 _TABLE = ".parquet"
-
-
+NOT_KEPT = "neither this number nor the run's trace was kept"
+"""Why a metric is null that was not known when a run without trace ended."""
 Thinned = tuple[dict[str, str], Frame]
-_MISSING = ": missing"
+"""Runs whose traces are no longer needed: the digests of their traces by key, and their metrics."""
 
 
 class Table(NamedTuple):
@@ -44,10 +44,6 @@ class Table(NamedTuple):
 
     definition: str
     compute: Callable[[Sequence[Run]], Frame]
-
-
-NOT_KEPT = "neither this number nor the run's trace was kept"
-"""Why a metric is null that was not known when a run without trace ended."""
 
 
 def of_trace(files: Mapping[str, str]) -> str:
@@ -182,7 +178,7 @@ def _of_parts(results: Results, asked: Frame, like: Frame) -> Frame:
     found: list[Frame] = []
     for _, part in parts.read(results.folder, like.columns):
         lacking = [name for name in like.columns if name not in part.columns]
-        reasons = {name for name in lacking if name.endswith(_MISSING)}
+        reasons = {name for name in lacking if name.endswith(MISSING)}
         new = [pl.lit(NOT_KEPT if name in reasons else None).alias(name) for name in lacking]
         part = part.with_columns(new).select(pl.col(name).cast(of) for name, of in like.schema.items())
         found.append(part.join(asked, on=_OF_RUN, how="semi", maintain_order="left"))

@@ -62,6 +62,7 @@ _RUNS, _ASIDE = "runs", "set-aside"
 ELSEWHERE = 0
 """Number of an attempt whose begin is not in the journal."""
 _BATCH_S = 1.0
+_LOADS = ["run_key", "page_load_time"]
 _BEFORE_MANIFEST = {_LOCK, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", f"{JOURNAL}-journal"} | {
     manifest.EVALUATION,
     f".{manifest.EVALUATION}.new",
@@ -89,7 +90,8 @@ class Store:
         self._rows: list[pl.DataFrame] = []
         """Metrics that are not written yet, and below the runs that the journal does not have yet."""
         self._ended: list[tuple[str, int, Outcome, str]] = []
-        self._loads: dict[str, list[float]] = {}
+        self._loads: dict[str, float] | None = None
+        """Page load times of runs without traces, in ms; read when the first is asked for."""
         self._batch: float | None = None
         """When the batch of runs began; None if each run is stored by itself."""
         for run in plan.runs:
@@ -198,6 +200,7 @@ class Store:
         """
         if rows is not None:
             self._rows.append(rows)
+            self._learn_loads(rows)
         self._ended.append((key, began_ns, outcome, trace))
         self._thin[key] = trace
         if self._batch is None:
@@ -243,6 +246,7 @@ class Store:
         self.check_place()
         with disk_errors(self.folder):
             parts.write(self.folder, [rows])
+        self._learn_loads(rows)
         self._journal.thinned(digests)
         if self._batch is not None:
             # The folders go once the journal no longer asks for them.
@@ -298,14 +302,19 @@ class Store:
     def load_times(self, key: str) -> list[float]:
         """The page load times of a done run, in ms; raises UsageError if its files have changed."""
         if key in self._thin:
-            if key not in self._loads:
-                columns = [*parts.OF_RUN, "page_load_time"]
-                for rows in [*(rows for _, rows in parts.read(self.folder, columns)), *self._rows]:
-                    for of_run, _, load in rows.select(columns).drop_nulls().iter_rows():
-                        self._loads.setdefault(of_run, []).append(load)
-            return self._loads.get(key, [])
+            if self._loads is None:
+                self._loads = {}
+                for _, rows in parts.read(self.folder, _LOADS):
+                    self._learn_loads(rows)
+                for rows in self._rows:
+                    self._learn_loads(rows)
+            return [self._loads[key]] if key in self._loads else []
         page = trace.read_file(self._contents[key].path("page.parquet"), "page")
         return ((page["load_event"] - page["navigation_start"]).drop_nulls() / 1e6).to_list()
+
+    def _learn_loads(self, rows: pl.DataFrame) -> None:
+        if self._loads is not None:
+            self._loads |= dict(rows.select(_LOADS).drop_nulls().iter_rows())
 
     def contents(self, key: str) -> Contents | None:
         """The files of a done run; None if its trace was not kept."""
