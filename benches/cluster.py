@@ -189,6 +189,9 @@ print(json.dumps({"simulator": simulator * per, "metrics": spent[0] * per, "rest
 
 def handed_out(tasks: int, sleep_s: float = 0.01, threads: int = 64) -> float:
     """Tasks in a second that one scheduler hands to a worker of many threads, where each task sleeps."""
+    from wirepaint.cluster.address import needs_dask
+
+    needs_dask()  # before the import: Dask's log of its own end is none of the figures
     from distributed import Client, LocalCluster
 
     with (
