@@ -78,6 +78,8 @@ class Cluster:
         for process in self.processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
+            # Python's tracker of shared semaphores removes them once the others are gone.
+            holds_within(5, lambda group=process.pid: not _has_members(group))
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
@@ -88,6 +90,14 @@ def _processes() -> Iterator[tuple[int, int]]:
             with suppress(OSError):
                 stat = (entry / "stat").read_text()
                 yield int(entry.name), int(stat.rpartition(")")[2].split()[1])
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _command(pid: int) -> bytes:
