@@ -145,6 +145,8 @@ class RunFailed(WirepaintError):
     """A run could not be carried out."""
 
     exit_code = 1
+    host: str | None = None
+    """The name of the testbed on which it failed."""
 
 
 class PageTimeout(RunFailed):
@@ -153,6 +155,14 @@ class PageTimeout(RunFailed):
 
 class PageFailed(RunFailed):
     """The page cannot be loaded, now or later: damaged, refused, or answered with an error."""
+
+
+class NetworkFailed(RunFailed):
+    """The emulated path of a network could not be measured, so no run of it would count."""
+
+
+class WorkerKilled(RunFailed):
+    """The run killed each worker that carried it out, such as one that needs too much memory."""
 
 
 class Breach(WirepaintError):

@@ -81,7 +81,7 @@ def run(
         testbed, simulator or both; when left out, that of the file, else the testbed for root and the
         simulator for others.
     on
-        Where simulated runs are carried out: local, or a Dask scheduler with workers (`wirepaint worker`):
+        Where the runs are carried out: local, or by the workers (`wirepaint worker`) of a Dask scheduler:
         --on dask://host:8786
     only
         Keys of runs: carry out only these. Those whose traces were not kept (results.keep) are simulated
@@ -119,7 +119,7 @@ def run(
         return
     for note in [*order.notes, *planned.notes]:
         tell(note)
-    if any(len(one.users) > 1 for one in planned.runs):
+    if on == "local" and any(len(one.users) > 1 for one in planned.runs):
         at_once.check(planned.runs)
     with Keeper(order.folder) as keeper:
         tally = pool.carry_out(
@@ -165,39 +165,45 @@ def _backends(planned: Plan, on: str, tls: Tls, wait_s: float, quiet: bool) -> l
     from wirepaint.runners import backends
 
     name = planned.resolved["backend"]
+    iperf3 = any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows)
     if on == "local":
-        return backends.named(
-            name,
-            captures=planned.resolved["capture"] is not None,
-            iperf3=any(flow.tool == "iperf3" for run in planned.runs for flow in run.flows),
-            wait_s=wait_s,
-        )
-    from wirepaint.cluster import client
+        captures = planned.resolved["capture"] is not None
+        return backends.named(name, captures=captures, iperf3=iperf3, wait_s=wait_s)
+    from wirepaint.cluster import client, hosts
 
+    found: list[Backend] = []
+    if name != "testbed":
+        found.append(client.backend(on, tls, metric_files=planned.resolved.get("metrics", ()), quiet=quiet))
     if name != "simulator":
-        raise UsageError("--on", f'{on} with backend = "{name}"', "--backend simulator, or --on local")
-    return [client.backend(on, tls, metric_files=planned.resolved.get("metrics", ()), quiet=quiet)]
+        found.append(hosts.backend(on, tls, iperf3=iperf3, quiet=quiet))
+    return found
 
 
 def worker(
     address: str,
     /,
     *,
+    backend: Literal["testbed", "simulator"] | None = None,
     processes: int | None = None,
+    name: str | None = None,
     tls: Secured = _OPEN,
 ) -> None:
-    """Carry out simulated runs for `run --on`, on this machine, until Ctrl-C.
+    """Carry out runs for `run --on`, on this machine, until Ctrl-C.
 
     Parameters
     ----------
     address
         Of a Dask scheduler: dask://host:8786, tls://host:8786, or the path of its file.
+    backend
+        simulator or testbed; when left out both, the testbed where root and its programs are there.
     processes
-        How many, each on one core; as many as there are cores when left out.
+        How many for simulated runs, each on one core; as many as there are cores when left out.
+    name
+        Of this host in the results of its testbed; the machine's when left out.
     """
     from wirepaint.cluster.worker import work
 
-    work(address, tls, processes)
+    work(address, tls, processes, backend, name)
 
 
 def repeat(

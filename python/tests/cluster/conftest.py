@@ -57,9 +57,15 @@ class Cluster:
         return False
 
     def start_worker(self, processes: int = 2, **env: str) -> subprocess.Popen[bytes]:
+        return self._started(("--backend", "simulator", "--processes", str(processes)), env)
+
+    def start_host(self, name: str, **env: str) -> subprocess.Popen[bytes]:
+        """A worker with the testbed of this machine, under a name of its own."""
+        return self._started(("--backend", "testbed", "--name", name), env)
+
+    def _started(self, options: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         log = self.folder / f"worker-{len(self.processes)}.log"
-        argv = ("worker", self.address, "--processes", str(processes), *self.tls)
-        started = self.start("worker", WIREPAINT, *argv, env=env)
+        started = self.start("worker", WIREPAINT, "worker", self.address, *options, *self.tls, env=env)
         assert holds_within(STARTS_S, lambda: b"Ctrl-C ends them" in log.read_bytes()), self.logs()
         return started
 

@@ -194,11 +194,6 @@ def test_what_is_no_scheduler_is_refused_in_one_line(
     assert not list(tmp_path.glob("results"))
 
 
-def test_the_testbed_stays_here(capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["run", "agency", "--network", "lte", "--backend", "testbed", "--on", "dask://h:1"]) == 2
-    assert 'dask://h:1 with backend = "testbed"' in capsys.readouterr().err
-
-
 def test_a_worker_leaves_nothing_behind(tmp_path: Path) -> None:
     with cluster(tmp_path) as started:
         worker = started.start_worker(1, TMPDIR=str(tmp_path))

@@ -250,7 +250,7 @@ def calibration(name: str, path: NetworkPath) -> dict[str, Any]:
                "tolerance": None, "tolerance_unit": ""}  # fmt: skip
     return {
         "network": name, "short": True, "verdict": "ok", "lateness_p50": 5_100, "lateness_p99": 18_700,
-        "lateness_max": 94_000, "faults": [], "duration_s": 2.7,
+        "lateness_max": 94_000, "faults": [], "duration_s": 2.7, "machine": {"host": "here"},
         "quantities": [
             quantity("rate down", "bit/s", path.rate, path.rate * 1.00004, 0.001),
             quantity("rate up", "bit/s", path.rate, path.rate * 0.99998, 0.001),

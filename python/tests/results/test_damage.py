@@ -301,10 +301,10 @@ def test_a_table_that_is_none_is_named_though_its_digest_fits(folder: Path, dama
         (lambda folder: flip(folder / "evaluation.toml", 12), "evaluation.toml: found a damaged file"),
         (gone("evaluation.toml"), "evaluation.toml: found no such file"),
         (
-            lambda folder: flip(folder / "calibration/lte.json", 99),
-            "calibration/lte.json: found a damaged file",
+            lambda folder: flip(folder / "calibration/here/lte.json", 99),
+            "calibration/here/lte.json: found a damaged file",
         ),
-        (gone("calibration/3g.json"), "calibration/3g.json: found no such file"),
+        (gone("calibration/here/3g.json"), "calibration/here/3g.json: found no such file"),
         (sql("UPDATE calibration SET measured = '{}'"), "journal.sqlite: network 3g: found a damaged row"),
         (
             sql("UPDATE calibration SET network = '../../x' WHERE network = 'lte'"),

@@ -24,7 +24,7 @@ OTHER = "fast-reno-h2.user.two.v02"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    good = {"verdict": "ok", "quantities": []}
+    good = {"verdict": "ok", "quantities": [], "machine": {"host": "here"}}
     fake = Fake()
     fake.calibrate = lambda network: good
     plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", [fake.backend()], plans.Lines())
@@ -47,26 +47,28 @@ def test_all_that_is_damaged_missing_or_foreign_is_named_and_what_to_do(folder: 
     (folder / "runs" / KEY / "bytes").unlink()
     (folder / "runs" / OTHER / "notes").write_text("mine")
     (folder / "runs/other").mkdir()
-    (folder / "calibration/fast.json").unlink()
-    (folder / "calibration/slow.json").write_text("{}")
+    (folder / "calibration/here/fast.json").unlink()
+    (folder / "calibration/here/slow.json").write_text("{}")
+    (folder / "calibration/there").mkdir()
     (folder / "evaluation.toml").write_text("")
     capsys.readouterr()
     assert verify(folder) == 2
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[0] == f"{folder}: {KEYS - 2} of {KEYS} runs whole"
-    assert [line.partition(": ")[0].split() for line in lines[1:8]] == [
+    assert [line.partition(": ")[0].split() for line in lines[1:9]] == [
         ["damaged", "evaluation.toml"],
-        ["missing", "calibration/fast.json"],
-        ["foreign", "calibration/slow.json"],
+        ["missing", "calibration/here/fast.json"],
+        ["foreign", "calibration/here/slow.json"],
+        ["foreign", "calibration/there"],
         ["missing", f"runs/{KEY}/bytes"],
         ["damaged", f"runs/{KEY}/page.parquet"],
         ["foreign", f"runs/{OTHER}/notes"],
         ["foreign", "runs/other"],
     ]
-    assert f"rm -r {folder}/runs/{KEY} {folder}/runs/{OTHER}" in lines[9]
+    assert f"rm -r {folder}/runs/{KEY} {folder}/runs/{OTHER}" in lines[10]
     assert err == (
-        f"wirepaint: {folder}: found 2 damaged, 2 missing, 3 foreign; accepted: results as they were kept\n"
+        f"wirepaint: {folder}: found 2 damaged, 2 missing, 4 foreign; accepted: results as they were kept\n"
     )
 
 

@@ -563,14 +563,15 @@ def test_each_network_is_measured_before_its_first_run_and_what_stays_off_is_sai
     def calibrate(network):
         measured.append(network.name)
         rate = {"name": "rate down", "verdict": "off"}
-        return {"verdict": "off", "quantities": [rate, {"name": "round trip", "verdict": "ok"}]}
+        quantities = [rate, {"name": "round trip", "verdict": "ok"}]
+        return {"verdict": "off", "quantities": quantities, "machine": {"host": "here"}}
 
     fake = Fake()
     fake.calibrate = calibrate
     plans.pool.carry_out(plans.planned(tmp_path), tmp_path / "r", [fake.backend()], plans.Lines())
     assert measured == ["fast"] * 3
     assert fake.calibration is not None and fake.calibration["verdict"] == "off"
-    assert Results.open(tmp_path / "r").calibrations()["fast"]["verdict"] == "off"
+    assert Results.open(tmp_path / "r").calibrations()["fast", "here"]["verdict"] == "off"
     assert "network fast: not what was asked: rate down\n" in capsys.readouterr().err
 
 
@@ -582,7 +583,8 @@ def calibrated(folder: Path, calibrate, text: str = EVALUATION) -> tuple[Fake, p
     )
 
 
-GOOD = {"verdict": "ok", "quantities": [{"name": "rate down", "verdict": "ok"}]}
+HERE = {"host": "here"}
+GOOD = {"verdict": "ok", "quantities": [{"name": "rate down", "verdict": "ok"}], "machine": HERE}
 
 
 def test_a_calibration_that_crashes_is_tried_again(tmp_path: Path, capsys):
@@ -628,7 +630,7 @@ def test_runs_of_a_network_that_cannot_be_measured_fail_and_others_go_on(tmp_pat
 
 
 def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path: Path):
-    off = {"verdict": "off", "quantities": [{"name": "rate down", "verdict": "off"}]}
+    off = {"verdict": "off", "quantities": [{"name": "rate down", "verdict": "off"}], "machine": HERE}
     ends = [off, RunFailed("died"), RunFailed("died")]
 
     def calibrate(network):
@@ -643,14 +645,14 @@ def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path:
 
 def test_a_calibration_that_a_crash_kept_from_its_file_is_written_by_the_next_command(tmp_path: Path):
     calibrated(tmp_path, lambda network: GOOD)
-    file = tmp_path / "r/calibration/fast.json"
+    file = tmp_path / "r/calibration/here/fast.json"
     text = file.read_text()
     file.write_text("{}")
-    with pytest.raises(UsageError, match=r"calibration/fast.json: found a damaged file"):
+    with pytest.raises(UsageError, match=r"calibration/here/fast.json: found a damaged file"):
         Results.open(tmp_path / "r").calibrations()
     calibrated(tmp_path, None)
     assert file.read_text() == text
-    assert Results.open(tmp_path / "r").calibrations() == {"fast": GOOD}
+    assert Results.open(tmp_path / "r").calibrations() == {("fast", "here"): GOOD}
 
 
 def until(tmp_path: Path, answers: list[bool], fake: Fake | None = None):

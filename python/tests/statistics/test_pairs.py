@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wirepaint.statistics import pairs, ranks
@@ -31,6 +31,7 @@ def data(seed: int, sizes: list[tuple[int, int]], rounded: bool) -> Strata:
 
 
 @settings(deadline=None, max_examples=60)
+@example(seed=16, sizes=[(9, 22)], rounded=False, share=1.0, at_once=3)
 @given(
     seed=st.integers(0, 10_000),
     sizes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=4),

@@ -24,11 +24,11 @@ import polars as pl
 
 import wirepaint
 from wirepaint import dataplane, metrics
-from wirepaint.errors import PageFailed, PageTimeout, RunFailed
+from wirepaint.errors import NetworkFailed, PageFailed, PageTimeout, RunFailed
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.evaluation.congestion import UserFile
 from wirepaint.evaluation.network import Network
-from wirepaint.results import contents, parts
+from wirepaint.results import contents, journal, parts
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import graphs
 from wirepaint.runners.contract import Job, Thin
@@ -37,8 +37,8 @@ from wirepaint.scratch import scratch
 
 End = Outcome | Thin | RunFailed
 _SHARED = (Network, UserFile, graphs.Graph)
-_FAILURES: dict[str, type[RunFailed]] = {
-    "timeout": PageTimeout, "page": PageFailed, "crash": RunFailed
+FAILURES: dict[str, type[RunFailed]] = {
+    "timeout": PageTimeout, "page": PageFailed, "network": NetworkFailed, "crash": RunFailed
 }  # fmt: skip
 _MEMORY, _ROOM = Path("/dev/shm"), 2**30
 _AT_ONCE = 256
@@ -194,8 +194,7 @@ def _simulated(
             number = numbers[run.key]
             row: dict[str, Any] = dict.fromkeys(_ENDS) | {"run": number}
             if isinstance(end, RunFailed):
-                kinds = [kind for kind, of in _FAILURES.items() if type(end) is of]
-                row |= {"failure": kinds[0] if kinds else "crash", "message": str(end)}
+                row |= {"failure": journal.kind_of(end), "message": str(end)}
             else:
                 folder = place / str(number)
                 digests = contents.record(folder)
@@ -222,7 +221,7 @@ def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End
     for row in _frame(returned.ends).iter_rows(named=True):
         run = jobs[row["run"]].run
         if row["failure"] is not None:
-            found.append((run, _FAILURES[row["failure"]](row["message"])))
+            found.append((run, FAILURES[row["failure"]](row["message"])))
             continue
         outcome = Outcome(row["verdict"], json.loads(row["reasons"]), row["duration_ns"])
         if jobs[row["run"]].whole:

@@ -1,4 +1,7 @@
-"""The command ``wirepaint worker``: processes that carry out runs for a Dask scheduler."""
+"""The command ``wirepaint worker``: processes that carry out runs for a Dask scheduler.
+
+Those for simulated runs have one core each; one more is for the testbed, where this machine can be one.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from wirepaint.cluster import hosts, testbed
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
-from wirepaint.cluster.client import offer
-from wirepaint.errors import Incomplete, UsageError
+from wirepaint.cluster.connection import offer
+from wirepaint.errors import Incomplete, MachineLacks, UsageError
 from wirepaint.printing import counted, say
+from wirepaint.results import names, provenance
 from wirepaint.scratch import scratch
 
 _CONNECT_S = 30.0
@@ -23,52 +29,80 @@ _ENVIRONMENT = {
 }
 
 
-def work(on: str, tls: Tls, processes: int | None) -> None:
+def work(on: str, tls: Tls, processes: int | None, backend: str | None, name: str | None) -> None:
     """Serves a scheduler until a signal comes or the scheduler ends.
 
-    A process carries out one batch at a time, on one core; if it dies, a new one takes its place. Raises
-    UsageError for an address that is none, ``Incomplete`` if the scheduler is lost.
+    A process carries out one batch or testbed run at a time; if it dies, a new one takes its place.
+    ``backend`` is None for all that this machine can do, ``name`` the one of its testbed, by default the
+    machine's. Raises UsageError for an address that is none, ``MachineLacks`` for a testbed that this machine
+    cannot be, ``Incomplete`` if the scheduler is lost.
     """
     if processes is not None and processes < 1:
         raise UsageError("--processes", str(processes), "1 or more")
     needs_dask()
     address = resolve(on, "worker")
     secured = security(address, tls, "worker")
-    number = processes or len(os.sched_getaffinity(0))
+    host = names.host(name or provenance.host(), "--name")
+    offered: list[_Offered] = []
+    said: list[str] = []
+    if backend != "testbed":
+        cores = processes or len(os.sched_getaffinity(0))
+        whose = f"{socket.gethostname()}-{os.getpid()}"
+        offered += [_Offered(f"{whose}-{index}", offer("simulator")) for index in range(cores)]
+        said.append(f"{counted(cores, 'core')} for simulated runs")
+    if backend != "simulator":
+        try:
+            found = testbed.tools()
+        except MachineLacks as error:
+            if backend == "testbed":
+                raise
+            say(f"No testbed here: {error}")
+        else:
+            offered.append(_Offered(f"testbed@{host}", hosts.resource(host, testbed.digest(found))))
+            said.append(f"the testbed of {host}")
     os.environ.update(_ENVIRONMENT)  # its processes have it from their first import on
     with scratch() as place:
-        asyncio.run(_serve(address, secured, number, place))
+        asyncio.run(_serve(address, secured, offered, place, " and ".join(said)))
 
 
-async def _serve(address: str, secured: Any, number: int, place: Path) -> None:
+class _Offered(NamedTuple):
+    """A process: its name at the scheduler, and the resource that it offers."""
+
+    name: str
+    resource: str
+
+
+async def _serve(address: str, secured: Any, offered: Sequence[_Offered], place: Path, said: str) -> None:
     from distributed import Nanny
 
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
-    whose = f"{socket.gethostname()}-{os.getpid()}"
     nannies = [
         Nanny(
             address,
             nthreads=1,
-            resources={offer("simulator"): 1},
-            name=f"{whose}-{index}",
+            resources={one.resource: 1},
+            name=one.name,
             security=secured,
             memory_limit="auto",
             local_directory=str(place),
             death_timeout=_CONNECT_S,
         )
-        for index in range(number)
+        for one in offered
     ]
     try:
         try:
+            if taken := {one.name for one in offered} & await _known(address, secured):
+                found = f"{taken.pop().partition('@')[2]}, which another worker has"
+                raise UsageError("--name", found, "a name of its own for each host")
             await asyncio.wait_for(asyncio.gather(*nannies), _CONNECT_S)
         except (OSError, TimeoutError) as error:
             found = str(error.__cause__ or error).splitlines() or ["no answer"]
             raise UsageError(
                 "worker", f"no scheduler at {address} ({found[0]})", "a scheduler that runs"
             ) from None
-        say(f"{counted(number, 'core')} for simulated runs at {address}. Ctrl-C ends them.")
+        say(f"{said} at {address}. Ctrl-C ends them.")
         gone = [asyncio.ensure_future(nanny.finished()) for nanny in nannies]
         stopped = asyncio.ensure_future(stop.wait())
         await asyncio.wait([stopped, asyncio.gather(*gone)], return_when=asyncio.FIRST_COMPLETED)
@@ -76,3 +110,14 @@ async def _serve(address: str, secured: Any, number: int, place: Path) -> None:
             raise Incomplete(f"{address}: the scheduler has ended")
     finally:
         await asyncio.gather(*(nanny.close(timeout=5) for nanny in nannies), return_exceptions=True)
+
+
+async def _known(address: str, secured: Any) -> set[str]:
+    """The names of a scheduler's workers."""
+    from distributed import Client
+
+    client = Client(address, security=secured, asynchronous=True, timeout=_CONNECT_S, set_as_default=False)
+    async with client:
+        assert client.scheduler is not None
+        found: Any = await client.scheduler.identity(n_workers=-1)
+    return {worker["name"] for worker in found["workers"].values()}

@@ -19,7 +19,9 @@ from wirepaint.results import Results, journal, manifest
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
 """Columns with the conditions of a run; runs with equal conditions are repetitions."""
 
-IDENTITY = ("run_key", "scenario", *AXES, "visit", "warmup", "state", "verdict", "reasons", "cause")
+IDENTITY = (
+    *("run_key", "scenario", *AXES, "visit", "warmup", "host", "state", "verdict", "reasons", "cause"),
+)
 
 
 def own(results: Results) -> list[str]:
@@ -33,10 +35,11 @@ def table(
     verdicts: Sequence[str] | None = ("valid",),
     metrics: Sequence[str] | None = None,
 ) -> Frame:
-    """One row per visit, and one per name of flows in each run: axes, ``visit``, ``warmup``, ``valid``,
-    ``reasons``, ``of_flows``, and the ``metrics`` by name; by default all, with ``missing``. The row of flows
-    has their name as its ``page``. Equal users of a run have one row for each of their pages, with the means
-    over them: they are no repetitions.
+    """One row per visit, and one per name of flows in each run: axes, ``visit``, ``warmup``, ``host``,
+    ``valid``, ``reasons``, ``of_flows``, and the ``metrics`` by name; by default all, with ``missing``.
+
+    The row of flows has their name as its ``page``. Equal users of a run have one row for each of their
+    pages, with the means over them: they are no repetitions.
 
     The rows are in the order of the evaluation file's axes, then by visit. ``missing`` is a JSON
     object with the reason of every metric that is null. Warm-up visits are in the table and

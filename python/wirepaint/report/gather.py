@@ -19,9 +19,10 @@ from wirepaint.report.answer import Part, plain
 from wirepaint.report.factors import Overview, Section
 from wirepaint.report.words import caveat
 from wirepaint.results import Results, journal
-from wirepaint.statistics import agreement, losses, median
+from wirepaint.results.calibration import Place
+from wirepaint.statistics import agreement, hosts, losses, median
 from wirepaint.statistics import users as of_users
-from wirepaint.statistics.compare import MARGIN, OF_FLOWS, OF_LINK, headline
+from wirepaint.statistics.compare import MARGIN, OF_FLOWS, OF_LINK, headline, primary
 from wirepaint.statistics.flows import FlowRow, of_table
 from wirepaint.statistics.losses import Losses
 
@@ -121,6 +122,8 @@ class Report:
     agreement_figure: Drawn | None
     visits: visits.Visits
     calibrations: dict[str, dict[str, Any]]
+    hosts: list[str]
+    """How much the testbeds differ, one sentence for each; empty for one."""
     runs: list[Run]
     """The listed runs, first those that do not count."""
     sysctls: list[tuple[str, dict[str, str]]]
@@ -198,6 +201,7 @@ def gather(evidence: Evidence) -> Report:
         agreement_figure=drawn.get(AGREEMENT),
         visits=shown_visits(evidence),
         calibrations=calibrations(evidence),
+        hosts=[one.sentence for one in hosts.of_results(results, primary(results)[0], evidence.verdicts)],
         runs=list(run_rows(results, evidence)),
         sysctls=sysctls(results),
         manifest=results.manifest,
@@ -352,9 +356,15 @@ def shown_visits(evidence: Evidence) -> visits.Visits:
 
 
 def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:
-    """The calibration of each network, in the order of the evaluation file."""
+    """The calibration of each network, in the order of the evaluation file; of several hosts on each."""
     found = evidence.results.calibrations()
-    return {name: found[name] for name in evidence.levels["network"] if name in found}
+    names = sorted({place.host for place in found})
+    return {
+        name if len(names) == 1 else f"{name} on {host}": found[Place(name, host)]
+        for name in evidence.levels["network"]
+        for host in names
+        if (name, host) in found
+    }
 
 
 def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:

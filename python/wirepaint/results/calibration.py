@@ -6,6 +6,7 @@ The journal is written first. If a crash comes before the file, the next command
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from wirepaint import files
 from wirepaint.errors import UsageError
@@ -15,14 +16,22 @@ from wirepaint.results.contents import Fault
 FOLDER = "calibration"
 
 
-def path(folder: Path, network: str) -> Path:
+class Place(NamedTuple):
+    """What was measured: a network on the testbed of a host."""
+
+    network: str
+    host: str
+
+
+def path(folder: Path, place: Place) -> Path:
     """The file of a network in a results folder; raises UsageError if it would lead out of the folder."""
-    return names.inside(folder, FOLDER, f"{names.network(network, str(folder))}.json")
+    host = names.host(place.host, str(folder))
+    return names.inside(folder, FOLDER, host, f"{names.network(place.network, str(folder))}.json")
 
 
-def fault(folder: Path, network: str, text: str) -> Fault | None:
+def fault(folder: Path, place: Place, text: str) -> Fault | None:
     """The fault of a network's file whose text in the journal is ``text``; None if there is none."""
-    file, asked = path(folder, network), text.encode()
+    file, asked = path(folder, place), text.encode()
     try:
         if files.content(file, len(asked), "") == asked:
             return None

@@ -32,15 +32,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from wirepaint.errors import Incomplete, PageFailed, PageTimeout, RunFailed, UsageError
+from wirepaint.errors import Incomplete, NetworkFailed, PageFailed, PageTimeout, RunFailed, UsageError
 from wirepaint.evaluation import axes
 from wirepaint.results import names, sealed
+from wirepaint.results.calibration import Place
 from wirepaint.results.outcome import Outcome
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 5
+FORMAT = 6
 """Version of the tables, stored in ``user_version``; other versions are refused."""
 NAME = "journal.sqlite"
 NO_FILES = "{}"
@@ -79,6 +80,7 @@ CREATE TABLE run (
   kind TEXT CHECK (kind IN ('timeout','page','network','crash')),
   attempts INTEGER NOT NULL DEFAULT 0,
   duration_ns INTEGER,
+  host TEXT,
   files TEXT,
   trace TEXT,
   seal TEXT NOT NULL DEFAULT '',
@@ -97,20 +99,22 @@ CREATE TABLE attempt (
   PRIMARY KEY (key, number)
 ) STRICT;
 CREATE TABLE calibration (
-  network TEXT PRIMARY KEY,
+  network TEXT NOT NULL,
+  host TEXT NOT NULL,
   measured TEXT NOT NULL,
-  seal TEXT NOT NULL
+  seal TEXT NOT NULL,
+  PRIMARY KEY (network, host)
 ) STRICT;
 """
 
 COLUMNS = (
     *("key", "position", *AXES, "visit", "warmup", "seed", "state", "verdict", "reasons", "cause", "kind"),
-    *("attempts", "duration_ns", "files", "trace"),
+    *("attempts", "duration_ns", "host", "files", "trace"),
 )
 """Columns of the table ``run``, in the order of its seal."""
 _RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
 _RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
-_CALIBRATIONS = "SELECT network, measured, seal FROM calibration ORDER BY network"
+_CALIBRATIONS = "SELECT network, host, measured, seal FROM calibration ORDER BY network, host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,8 @@ class Row:
     verdict: str | None
     cause: str | None
     kind: Kind | None
+    host: str | None
+    """The testbed that carried it out last; None for a simulated run, and before the first attempt."""
     outcome: Outcome | None
     """For a done run, without its duration."""
     files: dict[str, str] | None
@@ -201,6 +207,7 @@ class Journal:
                     verdict=row["verdict"],
                     cause=row["cause"],
                     kind=row["kind"],
+                    host=row["host"],
                     outcome=Outcome(row["verdict"], row["reasons"]) if row["verdict"] else None,
                     files=row["files"],
                     trace=row["trace"],
@@ -256,7 +263,7 @@ class Journal:
         with self._transaction() as db:
             self._end(db, key, number, outcome.verdict, reasons)
             ended = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
-            _change(db, key, state="done", **ended, files=json.dumps(files))
+            _change(db, key, state="done", **ended, host=outcome.host, files=json.dumps(files))
 
     def thinned(self, traces: Mapping[str, str]) -> None:
         """The folders of these runs are not kept; ``traces`` are the digests of what was in them."""
@@ -272,11 +279,11 @@ class Journal:
     def forget(self, key: str) -> None:
         """Plans a done run again whose folder or metrics are gone."""
         with self._transaction() as db:
-            gone = "UPDATE attempt SET outcome = 'removed' WHERE key = ? AND outcome = ?"
             (verdict,) = db.execute("SELECT verdict FROM run WHERE key = ?", (key,)).fetchone()
-            db.execute(gone, (key, verdict))
-            ended = {"verdict": None, "reasons": "[]", "duration_ns": None, "files": None, "trace": None}
-            _change(db, key, state="planned", **ended)
+            removed = "UPDATE attempt SET outcome = 'removed' WHERE key = ? AND outcome = ?"
+            db.execute(removed, (key, verdict))
+            gone = dict.fromkeys(("verdict", "duration_ns", "host", "files", "trace"))
+            _change(db, key, state="planned", reasons="[]", **gone)
 
     def repeat(self, key: str, number: int, outcome: str, detail: str) -> None:
         """Discards the attempt and plans the run again."""
@@ -284,26 +291,28 @@ class Journal:
             self._end(db, key, number, outcome, detail)
             _change(db, key, state="planned")
 
-    def failed(self, key: str, number: int | None, cause: str, kind: Kind) -> None:
+    def failed(self, key: str, number: int | None, cause: str, kind: Kind, host: str | None) -> None:
         """Marks a run as failed; ``number`` is its last attempt, None if an attempt would be useless."""
         with self._transaction() as db:
             if number is not None:
                 self._end(db, key, number, "failed", cause)
-            _change(db, key, state="failed", cause=cause, kind=kind)
+            _change(db, key, state="failed", cause=cause, kind=kind, host=host)
 
     def skip(self, key: str, why: str) -> None:
         """Skips a run that is not needed, or whose page cannot count (``why`` has ``CANNOT_COUNT``)."""
         with self._transaction() as db:
             _change(db, key, state="skipped", cause=why, kind=None)
 
-    def calibrated(self, network: str, measured: str) -> None:
+    def calibrated(self, place: Place, measured: str) -> None:
         """Stores the calibration of a network, as the text of its file."""
         with self._transaction() as db:
-            row = (network, measured, sealed.digest((network, measured)))
-            db.execute("INSERT OR REPLACE INTO calibration (network, measured, seal) VALUES (?, ?, ?)", row)
+            cells = (*place, measured)
+            db.execute(
+                "INSERT OR REPLACE INTO calibration VALUES (?, ?, ?, ?)", (*cells, sealed.digest(cells))
+            )
 
-    def calibrations(self) -> dict[str, str]:
-        """The texts of the files in calibration/ by network."""
+    def calibrations(self) -> dict[Place, str]:
+        """The texts of the files in calibration/."""
         with self._guarded():
             return calibrations(self._db, self.path)
 
@@ -394,16 +403,17 @@ def checked(db: sqlite3.Connection, path: Path) -> Iterator[list[Any]]:
         yield cells
 
 
-def calibrations(db: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """The texts of the files in calibration/ by network.
+def calibrations(db: sqlite3.Connection, path: Path) -> dict[Place, str]:
+    """The texts of the files in calibration/.
 
     Raises UsageError for a damaged row.
     """
     found = {}
-    for network, measured, seal in db.execute(_CALIBRATIONS):
-        _check_seal(seal, (network, measured), f"{path}: network {names.network(network, str(path))}")
-        parsed(measured, dict, f"{path}: network {network}")
-        found[network] = measured
+    for network, host, measured, seal in db.execute(_CALIBRATIONS):
+        where = f"{path}: network {names.network(network, str(path))}"
+        _check_seal(seal, (network, names.host(host, str(path)), measured), where)
+        parsed(measured, dict, where)
+        found[Place(network, host)] = measured
     return found
 
 
@@ -427,6 +437,8 @@ def kind_of(failure: RunFailed) -> Kind:
     """The kind of a failure of a run."""
     if isinstance(failure, PageTimeout):
         return "timeout"
+    if isinstance(failure, NetworkFailed):
+        return "network"
     return "page" if isinstance(failure, PageFailed) else "crash"
 
 

@@ -28,11 +28,22 @@ def run_key(key: Any, place: str) -> str:
 
 def network(name: Any, place: str) -> str:
     """``name``; raises UsageError at ``place`` if no file of calibration/ can have this name."""
+    return _of_calibration(name, "network", place)
+
+
+def host(name: Any, place: str) -> str:
+    """``name``; raises UsageError at ``place`` if no folder of calibration/ can have this name."""
+    if name in (".", ".."):
+        raise UsageError(place, f"the host {show(name)}", "the name of a host")
+    return _of_calibration(name, "host", place)
+
+
+def _of_calibration(name: Any, what: str, place: str) -> str:
     named = isinstance(name, str) and name != "" and "/" not in name and name.isprintable()
     if named and len(name.encode()) <= LONGEST:
         return name
     accepted = f"a name of at most {LONGEST} bytes without '/' and control characters"
-    raise UsageError(place, f"the network {show(name)}", accepted)
+    raise UsageError(place, f"the {what} {show(name)}", accepted)
 
 
 def file(name: Any, place: str) -> str:

@@ -14,16 +14,17 @@ class Outcome:
     """A run that has a result.
 
     ``reasons`` are objects with the keys check, severity ("invalid", "suspect" or "note"), found
-    and expected; ``duration_ns`` is the length of the run. A run without a result raises
-    ``RunFailed`` instead.
+    and expected; ``duration_ns`` is the length of the run, ``host`` the name of the testbed that carried it
+    out, None for a simulated one. A run without a result raises ``RunFailed`` instead.
     """
 
     verdict: Verdict
     reasons: list[dict[str, Any]] = field(default_factory=list)
     duration_ns: int = 0
+    host: str | None = None
 
     def to_json(self) -> str:
-        return json.dumps({"verdict": self.verdict, "reasons": self.reasons, "duration_ns": self.duration_ns})
+        return json.dumps(vars(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Outcome:
@@ -31,7 +32,9 @@ class Outcome:
         value = json.loads(text)
         try:
             if value["verdict"] in ("valid", "suspect", "invalid"):
-                return cls(value["verdict"], list(value["reasons"]), int(value["duration_ns"]))
+                host = value["host"]
+                if host is None or isinstance(host, str):
+                    return cls(value["verdict"], list(value["reasons"]), int(value["duration_ns"]), host)
         except (KeyError, TypeError):
             pass
         raise ValueError("not an outcome")

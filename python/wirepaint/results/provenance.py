@@ -36,10 +36,15 @@ def versions() -> dict[str, str]:
     }
 
 
+def host() -> str:
+    """The name of this machine."""
+    return platform.node() or "localhost"
+
+
 def machine() -> dict[str, Any]:
     """The machine: name, processor, cores, memory in bytes, tick rate in Hz, clock source."""
     return {
-        "host": platform.node(),
+        "host": host(),
         "system": f"{platform.system()} {platform.version()}",
         "processor": _first("/proc/cpuinfo", "model name") or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),

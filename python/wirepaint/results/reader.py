@@ -28,6 +28,7 @@ _RUNS_SCHEMA = {
     "kind": pl.String,
     "attempts": pl.Int64,
     "duration_ns": pl.Int64,
+    "host": pl.String,
 }
 
 
@@ -139,8 +140,8 @@ class Results:
 
         Columns: run_key, position, the axes (``journal.AXES``), visit, warmup, seed, state (planned,
         running, done, failed, skipped), verdict (of a done run), reasons (JSON list), cause (of a
-        failed or skipped run), kind (of a failed run: ``journal.Kind``), attempts, duration_ns. ``states``
-        selects rows by state.
+        failed or skipped run), kind (of a failed run: ``journal.Kind``), attempts, duration_ns, host (whose
+        testbed carried it out; null for a simulated run). ``states`` selects rows by state.
         """
         return self._all_runs.filter(pl.col("state").is_in(states)) if states else self._all_runs
 
@@ -260,11 +261,11 @@ class Results:
         empty = {name: _RUNS_SCHEMA[name] for name in conditions}
         return pl.DataFrame(schema=empty | dict(trace.polars_schema(table)) | empty)
 
-    def calibrations(self) -> dict[str, dict[str, Any]]:
-        """The calibration of each network before its first run, by name."""
+    def calibrations(self) -> dict[calibration.Place, dict[str, Any]]:
+        """The calibration of each network on each host before its first run there."""
         with journal.reading(self.folder) as (db, path):
             texts = journal.calibrations(db, path)
-        for network, text in texts.items():
-            if fault := calibration.fault(self.folder, network, text):
+        for place, text in texts.items():
+            if fault := calibration.fault(self.folder, place, text):
                 raise fault.error()
-        return {network: json.loads(text) for network, text in texts.items()}
+        return {place: json.loads(text) for place, text in texts.items()}

@@ -7,7 +7,7 @@ RESULTS/
 ├── journal.sqlite       the state of every run
 ├── metrics/             the metrics of the runs, computed once (``measured``)
 ├── parts/               the metrics of the runs whose traces are not kept (``parts``)
-├── calibration/         <network>.json: what the emulated path really gave
+├── calibration/<host>/  <network>.json: what the emulated path really gave
 ├── runs/<run key>/      the trace of a run: whole, or not there
 │   └── .partial-...     a run under way; what a killed command left is removed by the next one
 └── set-aside/           attempts that failed or were repeated, for a look at their logs
@@ -325,16 +325,18 @@ class Store:
         self._journal.repeat(key, number, outcome, detail)
         self._set_aside(key, number)
 
-    def failed(self, key: str, number: int, cause: str, kind: journal.Kind = "crash") -> None:
+    def failed(
+        self, key: str, number: int, cause: str, kind: journal.Kind = "crash", host: str | None = None
+    ) -> None:
         """Sets the last attempt aside; the run has no result."""
         if number == ELSEWHERE:
             number = self._journal.begin(key)
-        self._journal.failed(key, number, cause, kind)
+        self._journal.failed(key, number, cause, kind, host)
         self._set_aside(key, number)
 
     def unattempted(self, key: str, cause: str, kind: journal.Kind) -> None:
         """Marks a run as failed without an attempt, which would be useless."""
-        self._journal.failed(key, None, cause, kind)
+        self._journal.failed(key, None, cause, kind, None)
 
     def dropped(self, key: str, number: int) -> None:
         """Removes an attempt that was stopped; the run is planned again."""
@@ -349,15 +351,17 @@ class Store:
         self._journal.skip(key, why)
 
     def keep_calibration(self, network: str, measured: dict[str, Any]) -> Path:
-        """Stores the calibration of a network."""
+        """Stores the calibration of a network on the machine that it names."""
         text = json.dumps(measured, indent=1) + "\n"
-        self._journal.calibrated(names.network(network, str(self.folder)), text)
-        return self._write_calibration(network, text)
+        place = calibration.Place(network, measured["machine"]["host"])
+        calibration.path(self.folder, place)  # the names are checked before the journal has them
+        self._journal.calibrated(place, text)
+        return self._write_calibration(place, text)
 
-    def _write_calibration(self, network: str, text: str) -> Path:
-        path = calibration.path(self.folder, network)
+    def _write_calibration(self, place: calibration.Place, text: str) -> Path:
+        path = calibration.path(self.folder, place)
         with disk_errors(path):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             durable.write(path, text.encode())
         return path
 
@@ -457,9 +461,9 @@ class Store:
                 _remove(folder)
         for leftover in self._runs.glob(".partial-*"):
             _remove(leftover)
-        for network, text in self._journal.calibrations().items():
-            if calibration.fault(self.folder, network, text):
-                self._write_calibration(network, text)
+        for place, text in self._journal.calibrations().items():
+            if calibration.fault(self.folder, place, text):
+                self._write_calibration(place, text)
 
     def _set_aside(self, key: str, number: int) -> None:
         """Keeps an attempt only for its logs, so a full disk is no error here."""

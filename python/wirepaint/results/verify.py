@@ -123,17 +123,22 @@ def _check_run(found: Verified, folder: Path, files: dict[str, str]) -> None:
         found.whole += 1
 
 
-def _of_calibration(folder: Path, texts: dict[str, str]) -> Iterator[Fault]:
-    for network, text in texts.items():
+def _of_calibration(folder: Path, texts: dict[calibration.Place, str]) -> Iterator[Fault]:
+    for place, text in texts.items():
         try:
-            fault = calibration.fault(folder, network, text)
+            fault = calibration.fault(folder, place, text)
         except UsageError as error:
             fault = _fault(folder / calibration.FOLDER, error)
         if fault:
             yield fault
-    for name in _entries(folder / calibration.FOLDER):
-        if name.removesuffix(".json") not in texts:
-            yield Fault(folder / calibration.FOLDER / name, "foreign", "no network that was measured")
+    hosts = {place.host for place in texts}
+    for host in _entries(folder / calibration.FOLDER):
+        path = folder / calibration.FOLDER / host
+        if host not in hosts:
+            yield Fault(path, "foreign", "no host that measured")
+        for name in _entries(path):
+            if calibration.Place(name.removesuffix(".json"), host) not in texts and host in hosts:
+                yield Fault(path / name, "foreign", "no network that was measured")
 
 
 def _entries(folder: Path) -> list[str]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wirepaint.errors import PageFailed, PageTimeout, RunFailed
+from wirepaint.errors import NetworkFailed, PageFailed, PageTimeout, RunFailed, WorkerKilled
 from wirepaint.results.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ pages, or of all pages; a page that loaded before counts once per run."""
 def worth_a_repeat(end: Outcome | RunFailed) -> bool:
     """True when the run may end otherwise the next time."""
     if isinstance(end, RunFailed):
-        return not isinstance(end, PageFailed | PageTimeout)
+        return not isinstance(end, PageFailed | PageTimeout | NetworkFailed | WorkerKilled)
     disturbances = {reason["check"] for reason in end.reasons if reason["severity"] == "suspect"}
     return (
         bool(disturbances) and not disturbances & STAYS and (end.verdict == "suspect" or _of_page(end) != [])

@@ -62,13 +62,31 @@ class Keeper(Protocol):
 class Job:
     """A run to carry out into a folder, and what its network gave when it was measured.
 
-    If it is not ``whole``, a session may give its metrics in place of its trace (``Thin``).
+    If it is not ``whole``, a session may give its metrics in place of its trace (``Thin``). ``host`` is the
+    testbed on which other runs of its block were carried out. A session that measures networks elsewhere
+    tells the calibrations to ``calibrated``.
     """
 
     run: ResolvedRun
     folder: Path
     calibration: Calibration | None = None
     whole: bool = True
+    host: str | None = None
+    calibrated: Callable[[Network, Calibration], None] | None = None
+
+    @property
+    def block(self) -> Block:
+        """The runs that one testbed carries out, since they are compared with each other."""
+        return block(self.run)
+
+
+Block = tuple[str, int]
+"""A page and the number of the visit."""
+
+
+def block(run: ResolvedRun) -> Block:
+    """The block of a run."""
+    return run.page_name, run.visit
 
 
 Ends = Generator[tuple[ResolvedRun, Outcome | Thin | RunFailed], None, None]
@@ -104,7 +122,8 @@ class Session(Protocol):
     def carry_out(self, jobs: Iterator[Job]) -> Ends:
         """Takes the next job when it has room, and gives each end as it comes.
 
-        It waits where it can be interrupted, and when it is left nothing of it still writes.
+        ``jobs`` may have more after it was empty: runs that are tried again. The session waits where it can
+        be interrupted, and when it is left nothing of it still writes.
         """
         ...
 
@@ -114,8 +133,9 @@ class Backend:
     """How runs are carried out: ``open`` begins a session, ``name`` is the one that runs ask for.
 
     ``many`` is true where runs are carried out side by side; nothing disturbs them, so none is repeated.
-    ``versions`` names the programs that results of this back end depend on, such as the browser. Where it is
-    ``remote``, the folder of a job is made by the session, and only if files come back.
+    ``versions`` names the programs that results of this back end depend on, such as the browser; it is
+    complete when a session is open. Where it is ``remote``, the folder of a job is made by the session, and
+    only if files come back.
     """
 
     name: str

@@ -24,8 +24,8 @@ USUAL_S = {"testbed": 6.0, "simulator": 0.1}
 """Seconds of a run on a machine that has carried out none; pages of 30 to 130 requests on two cores."""
 
 
-TEAMS = (1, 10, 100)
-"""Numbers of workers for which the time is told."""
+TEAMS = {"simulator": (1, 10, 100), "testbed": (1, 2, 4)}
+"""Numbers of workers for which the time is told; those of the testbed are hosts."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,18 @@ class Expected:
 
 def on_workers(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
     """The time of the runs that are still open, on so many workers of a cluster."""
-    here = expected(runs, folder)
-    left, kept = sum(each.runs for each in here), _kept()
-    because, of_run = "as on workers the last time", kept.get("worker")
-    if of_run is None:
-        cores = len(os.sched_getaffinity(0))
-        of_run = kept.get("simulator", USUAL_S["simulator"]) * cores
-        because = "a guess, from this machine"
-    return [
-        Expected(counted(number, "worker"), left, of_run * left / number, because, of_run) for number in TEAMS
-    ]
+    found = []
+    for here in expected(runs, folder):
+        what, of_run, because = "host", here.each, "as the last ones, a guess for other machines"
+        if here.backend == "simulator":
+            what, of_run, because = "worker", _kept().get("worker"), "as on workers the last time"
+        if of_run is None:
+            of_run, because = here.each * len(os.sched_getaffinity(0)), "a guess, from this machine"
+        found += [
+            Expected(counted(number, what), here.runs, of_run * here.runs / number, because, of_run)
+            for number in TEAMS[here.backend]
+        ]
+    return found
 
 
 def keep(seconds: Mapping[str, float]) -> None:

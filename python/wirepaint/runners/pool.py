@@ -16,24 +16,25 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from wirepaint.errors import Incomplete, PageTimeout, RunFailed
+from wirepaint.errors import Incomplete, NetworkFailed, PageTimeout, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
 from wirepaint.results import journal
 from wirepaint.results.contents import Contents
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import ELSEWHERE, Store
-from wirepaint.runners import ownership
+from wirepaint.runners import calibrating, ownership
 from wirepaint.runners.bad_pages import HOPELESS, BadPages, in_words, worth_a_repeat
 from wirepaint.runners.contract import (
     Backend,
+    Block,
+    Calibration,
     Decided,
     Job,
     Keeper,
@@ -43,6 +44,7 @@ from wirepaint.runners.contract import (
     Session,
     Tally,
     Thin,
+    block,
 )
 from wirepaint.runners.disturbances import Disturbances
 from wirepaint.runners.signals import Signals
@@ -121,11 +123,14 @@ class _Pool:
         self._plan, self._store = plan, store
         self._progress, self._narrow_enough, self._decided = progress, narrow_enough, decided
         self._bad_pages, self._keeper = bad_pages, keeper
-        self._disturbances, self._said_stays = Disturbances(), False
+        self._disturbances: dict[str | None, Disturbances] = defaultdict(Disturbances)
+        """By host."""
+        self._said_stays: set[str | None] = set()
+        self._hosts: dict[Block, str] = {}
+        """Testbeds that carried out runs of a block."""
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
-        self._calibrations: dict[str, dict[str, Any]] = {}
-        self._unmeasured: dict[str, str] = {}
+        self._calibrations: dict[str, Calibration | NetworkFailed] = {}
         self._tries: Counter[str] = Counter()
         self._since_ns = 0
         """When the runs of a back end began, Unix time."""
@@ -138,6 +143,8 @@ class _Pool:
         todo: list[ResolvedRun] = []
         for row in self._store.rows():
             run, standing = runs[row.key], journal.standing(row.state, row.verdict, row.cause, row.kind)
+            if row.host is not None:
+                self._hosts.setdefault(block(run), row.host)
             if row.outcome is not None:
                 self._bad_pages.learn(run, row.outcome)
             if standing == "timed out":
@@ -209,24 +216,25 @@ class _Pool:
                 return float("nan")  # the duration of the other back end's visits is not known yet
             return (self._left - others) * (time.monotonic() - since) / ended
 
-        def jobs() -> Iterator[Job]:
+        def job() -> Job | None:
             while queue:
                 run = queue.popleft()
                 if not backend.many and self._skipped(run, seconds_left()):
                     continue
-                if cause := self._calibrate(session, run.network):
-                    self._unattempted(run, cause, seconds_left())
+                measured = self._calibration(session, run.network)
+                if isinstance(measured, NetworkFailed):
+                    self._unattempted(run, str(measured), seconds_left())
                     continue
-                whole = not (backend.remote and self._is_thin(run))
+                whole = not (backend.remote and backend.many and self._is_thin(run))
                 attempt, folder = ELSEWHERE, self._store.folder
                 if whole:
                     attempt, folder = self._store.begin(run.key, make=not backend.remote)
                 began[run.key] = attempt
                 self._progress.running(run, attempt)
-                measured = self._calibrations.get(run.network.name)
                 if attempt > run.attempt:
                     run = run.model_copy(update={"attempt": attempt})
-                yield Job(run, folder, measured, whole)
+                return Job(run, folder, measured, whole, self._hosts.get(block(run)), self._calibrated)
+            return None
 
         rounds = _rounds(todo) if backend.many else [todo]
         try:
@@ -235,8 +243,10 @@ class _Pool:
                 if not self._plan.stop and not any(map(self._bad_pages.undecided, chain(visits, *rounds))):
                     visits, rounds = [*visits, *chain(*rounds)], []
                 queue.extend(v for v in visits if not backend.many or not self._skipped(v, float("nan")))
-                with closing(session.carry_out(jobs())) as ends:
+                with closing(session.carry_out(_Jobs(job))) as ends:
                     for run, end in ends:
+                        if isinstance(end, Outcome) and end.host is not None:
+                            self._hosts.setdefault(block(run), end.host)
                         self._tries[run.key] += 1
                         if session.team is not None:
                             self._progress.workers(session.team.workers)
@@ -259,7 +269,7 @@ class _Pool:
         if ended and session.team is None:
             self._tally.seconds[backend.name] = (time.monotonic() - since) / ended
         elif ended and session.team is not None and (seconds := session.team.seconds_of_run):
-            self._tally.seconds["worker"] = seconds
+            self._tally.seconds["worker" if backend.many else backend.name] = seconds
 
     def _ended(
         self, run: ResolvedRun, end: Outcome | Thin | RunFailed, attempt: int, tries_left: int
@@ -272,8 +282,8 @@ class _Pool:
         if isinstance(end, Thin):
             self._done(run, attempt, end)
             return end.outcome.verdict
-        self._disturbances.learn(end)
-        if tries_left and not run.warmup and worth_a_repeat(end) and not self._stays():
+        self._disturbances[end.host].learn(end)
+        if tries_left and not run.warmup and worth_a_repeat(end) and not self._stays(end.host):
             self._learn(run, end, repeated=True)
             if self._bad_pages.why_skipped(run) is None:
                 self._store.repeat(run.key, attempt, end.verdict, end.to_json())
@@ -282,50 +292,45 @@ class _Pool:
         self._done(run, attempt, end)
         return end.verdict
 
-    def _stays(self) -> bool:
-        """Whether the machine stays disturbed, which is said once."""
-        why = self._disturbances.stays
-        if why and not self._said_stays:
-            self._said_stays = True
-            self._progress.note(f"The machine stays disturbed, so runs are not repeated: {why}")
+    def _stays(self, host: str | None) -> bool:
+        """Whether a machine stays disturbed, which is said once."""
+        why = self._disturbances[host].stays
+        if why and host not in self._said_stays:
+            self._said_stays.add(host)
+            self._progress.note(f"{host or 'The machine'} stays disturbed, so runs are not repeated: {why}")
         return why is not None
 
     def _finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
         self._left -= 1
         self._progress.finished(run, result, seconds_left)
 
-    def _calibrate(self, session: Session, network: Network) -> str | None:
-        """Measures what the emulated path really gives, once per network and command.
+    def _calibration(self, session: Session, network: Network) -> Calibration | NetworkFailed | None:
+        """What the emulated path really gives, measured once per network and command, or why it cannot be.
 
-        A network that is off or fails is measured again: a disturbance of the machine passes, a fault
-        stays. Returns why the network could not be measured at all, else None.
+        None where nothing is measured here.
         """
-        if session.calibrate is None or network.name in self._calibrations:
+        if session.calibrate is None:
             return None
-        if network.name in self._unmeasured:
-            return self._unmeasured[network.name]
-        self._progress.calibrating(network.name)
-        off: list[str] = []
-        cause = ""
-        for _ in range(1 + RETRIES):
+        if network.name not in self._calibrations:
+            self._progress.calibrating(network.name)
             try:
-                measured = session.calibrate(network)
-            except RunFailed as error:
-                self._check_disk()
-                cause = str(error)
-                self._progress.note(f"network {network.name}: calibration failed, {cause}")
-                continue
-            self._store.keep_calibration(network.name, measured)
-            self._calibrations[network.name] = measured
-            off = [entry["name"] for entry in measured["quantities"] if entry["verdict"] == "off"]
-            off += [fault["check"] for fault in measured.get("faults", ())]
-            if measured["verdict"] != "off":
-                return None
-        if network.name in self._calibrations:
+                found = calibrating.measured(network, session.calibrate, self._calibration_failed)
+            except NetworkFailed as failure:
+                self._calibrations[network.name] = failure
+            else:
+                self._calibrations[network.name] = found
+                self._calibrated(network, found)
+        return self._calibrations[network.name]
+
+    def _calibration_failed(self, why: str) -> None:
+        self._check_disk()
+        self._progress.note(why)
+
+    def _calibrated(self, network: Network, found: Calibration) -> None:
+        """Stores a calibration, and says what is off."""
+        self._store.keep_calibration(network.name, found)
+        if off := calibrating.off(found):
             self._progress.note(f"network {network.name}: not what was asked: {', '.join(off)}")
-            return None
-        self._unmeasured[network.name] = f"the network {network.name} could not be measured: {cause}"
-        return self._unmeasured[network.name]
 
     def _unattempted(self, run: ResolvedRun, cause: str, seconds_left: float) -> None:
         """Fails a run without an attempt: its network could not be measured."""
@@ -408,7 +413,7 @@ class _Pool:
             self._progress.note(f"{run.key}: {cause}; once more")
             return
         kind = journal.kind_of(failure)
-        self._store.failed(run.key, attempt, cause, kind)
+        self._store.failed(run.key, attempt, cause, kind, failure.host)
         of_kind = self._tally.timeouts if kind == "timeout" else self._tally.failures
         of_kind[run.key] = cause
         self._progress.note(f"{run.key}: {_failed(failure)}, {cause}")
@@ -466,6 +471,18 @@ class _Pool:
     def _stopped(self) -> str:
         total = len(self._plan.runs)
         return f"stopped; {total - self._left} of {total} runs are done. The same command again resumes"
+
+
+class _Jobs(Iterator[Job]):
+    """Jobs as they are drawn; when there was none left, there may be some again later."""
+
+    def __init__(self, draw: Callable[[], Job | None]) -> None:
+        self._draw = draw
+
+    def __next__(self) -> Job:
+        if (job := self._draw()) is None:
+            raise StopIteration
+        return job
 
 
 def _rounds(runs: list[ResolvedRun]) -> list[list[ResolvedRun]]:

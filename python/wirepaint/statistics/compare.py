@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
 from json import dumps as to_json
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.visits import questions
 from wirepaint.reading import nearest
 from wirepaint.results import Results
-from wirepaint.statistics import folders, losses, ranks
+from wirepaint.statistics import folders, hosts, losses, ranks
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
 from wirepaint.statistics.intervals import Interval, mean, median
 from wirepaint.statistics.losses import Losses
@@ -44,7 +46,8 @@ def compare(
     ``frame`` is :func:`wirepaint.metrics.table`; warm-up visits are left out. The default baseline
     is the first level in the frame. Per metric and level there is a row for each
     combination of the other axes over all pages, one over all combinations if there are
-    several, and with ``by_page`` one for each page. Only pages with values at both levels are used.
+    several, and with ``by_page`` one for each page. Only pages with values at both levels are used, and of
+    several testbeds (column ``host``) each is a block: values are compared within a host only.
     Two levels count as the same within the share ``margin``. Rows with ``losses.LIMIT`` are visits
     that timed out; ``visits`` (``losses.visits``) gives the lost visits.
 
@@ -73,7 +76,7 @@ def drafts(
     axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in axes or factor == "page":
         raise UsageError("factor", show(factor), nearest(factor, [axis for axis in axes if axis != "page"]))
-    frame = frame.with_columns(pl.col(axes).cast(pl.String))
+    frame = hosts.named(frame).with_columns(pl.col(axes).cast(pl.String))
     levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
     if len(levels) < 2:
         only = f"the one level {levels[0]!r}" if levels else "no run"
@@ -110,6 +113,8 @@ def drafts(
 
 _Key = tuple[str, ...]
 """A stratum: the levels of the other axes, then the page."""
+_Values = dict[_Key, dict[str, tuple[float, ...]]]
+"""Values by stratum and host."""
 _Ends = Mapping[tuple[str, _Key, str | None], Counter[str]]
 """Numbers of visits by end, for a level, levels of the other axes (or all), and a page (or all)."""
 
@@ -140,29 +145,60 @@ class _Pair:
         self.metric, self.factor, self.others, self.margin = metric, factor, others, margin
         self.levels, self.ends = (baseline, candidate), ends
         self.values = [self._by_stratum(frame, level, metric.column) for level in self.levels]
-        self.late: list[dict[_Key, tuple[float, ...]]] = [{}, {}]
+        self.late: list[_Values] = [{}, {}]
         if metric.name in losses.UNTIL_LOAD and losses.LIMIT in frame.columns:
             self.late = [self._by_stratum(frame, level, losses.LIMIT) for level in self.levels]
-        lower, upper = ({**values, **late} for values, late in zip(self.values, self.late, strict=True))
-        self.both = [key for key in lower if key in upper]
-        self.one = [key for key in {**lower, **upper} if key not in self.both]
+        lower, upper = (
+            {key: values.get(key, {}).keys() | late.get(key, {}).keys() for key in {**values, **late}}
+            for values, late in zip(self.values, self.late, strict=True)
+        )
+        self.hosts = {key: sorted(shared) for key in lower if (shared := lower[key] & upper.get(key, set()))}
+        """The hosts with values of a stratum at both levels."""
+        self.one = [key for key in {**lower, **upper} if key not in self.hosts]
 
-    def _by_stratum(self, frame: pl.DataFrame, level: str, column: str) -> dict[_Key, tuple[float, ...]]:
+    def _by_stratum(self, frame: pl.DataFrame, level: str, column: str) -> _Values:
         part = frame.filter(pl.col(self.factor) == level).drop_nulls(column)
-        grouped = part.group_by([*self.others, "page"], maintain_order=True).agg(pl.col(column))
-        return {tuple(row[:-1]): tuple(row[-1]) for row in grouped.iter_rows()}
+        grouped = part.group_by([*self.others, "page", hosts.HOST], maintain_order=True).agg(pl.col(column))
+        found: _Values = {}
+        for *key, host, values in grouped.iter_rows():
+            found.setdefault(tuple(key), {})[host] = tuple(values)
+        return found
+
+    def _paired(self, of: _Values, key: _Key) -> tuple[float, ...]:
+        """The values of a stratum on the hosts that it has at both levels."""
+        return tuple(chain.from_iterable(of.get(key, {}).get(host, ()) for host in self.hosts[key]))
+
+    def _blocks(self, key: _Key) -> list[ranks.Stratum]:
+        """The values at both levels, of each host; visits that timed out with their limit."""
+
+        def at(side: int, host: str) -> np.ndarray:
+            return np.array(
+                [v for of in (self.values, self.late) for v in of[side].get(key, {}).get(host, ())]
+            )
+
+        return [(at(0, host), at(1, host)) for host in self.hosts[key]]
+
+    def _unpaired(self, keys: Sequence[_Key]) -> int:
+        """Number of values whose host has none at the other level."""
+        return sum(
+            len(values)
+            for key in keys
+            for of in (*self.values, *self.late)
+            for host, values in of.get(key, {}).items()
+            if host not in self.hosts[key]
+        )
 
     def drafts(self, by_page: bool, *, is_primary: bool) -> Iterator[Draft]:
         """A row for each set of conditions, with rows of its pages; then one for all conditions."""
-        groups = list(dict.fromkeys(key[:-1] for key in self.both))
+        groups = list(dict.fromkeys(key[:-1] for key in self.hosts))
         for group in groups:
-            keys = [key for key in self.both if key[:-1] == group]
+            keys = [key for key in self.hosts if key[:-1] == group]
             conditions = dict(zip(self.others, group, strict=True))
             yield self._draft(keys, conditions, is_primary)
             if by_page and len(keys) > 1:
                 yield from (self._draft([key], conditions, is_primary, page=key[-1]) for key in keys)
         if len(groups) > 1 and "backend" not in self.others:
-            yield self._draft(self.both, {}, is_primary)
+            yield self._draft([*self.hosts], {}, is_primary)
 
     def _draft(
         self, keys: Sequence[_Key], conditions: dict[str, str], is_primary: bool, page: str | None = None
@@ -172,16 +208,14 @@ class _Pair:
         def label(key: _Key) -> str:
             return key[-1] if conditions else " / ".join(key)
 
-        lower, upper = ({label(key): values[key] for key in keys if key in values} for values in self.values)
-        late = [{label(key): late.get(key, ()) for key in keys} for late in self.late]
-        strata = {
-            name: (
-                np.array(lower.get(name, ()) + late[0][name]), np.array(upper.get(name, ()) + late[1][name])
-            )
-            for name in map(label, keys)
-        }  # fmt: skip
+        lower, upper = (
+            {label(key): found for key in keys if (found := self._paired(values, key))}
+            for values in self.values
+        )
+        late = [{label(key): self._paired(late, key) for key in keys} for late in self.late]
+        strata = {label(key): self._blocks(key) for key in keys}
         shared = [name for name in lower if name in upper]
-        test = ranks.rank_test(list(strata.values()))
+        test = ranks.rank_test([*chain.from_iterable(strata.values())])
         left_out = [key for key in self.one if not conditions or key[:-1] == tuple(conditions.values())]
         row = Comparison(
             metric=self.metric.name,
@@ -209,6 +243,7 @@ class _Pair:
             verdict="",
             dissent=(),
             losses=self._losses(conditions, page),
+            unpaired=self._unpaired(keys),
         )
         return Draft(row, strata)
 
@@ -407,6 +442,7 @@ def command(
         )
         factor, notes, ends = folders.FOLDER, pair.notes, pair.visits
         lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
+        apart = hosts.apart(pair.table, primary(results)[0], factor)
     else:
         rows = compare_results(
             results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
@@ -414,6 +450,7 @@ def command(
         verdicts = ("valid", "suspect") if suspect else ("valid",)
         ends = losses.visits(results, verdicts)
         lost = losses.by_level(ends, factor, measured.levels(results, factor))
+        apart = hosts.of_results(results, primary(results)[0], verdicts)
     backends = losses.by_level(ends, "backend", ("testbed", "simulator")) if factor != "backend" else []
     if results.unasked:
         notes.append(f"{count(results.unasked, 'run')} of earlier versions of the evaluation: not counted.")
@@ -432,6 +469,7 @@ def command(
             "comparisons": [row.as_dict() for row in rows],
             "losses": [level.as_dict() for level in lost],
             "backends": [backend.as_dict() for backend in backends],
+            "hosts": [asdict(one) | {"sentence": one.sentence} for one in apart],
             "without_values": without,
             "cannot_count": results.cannot_count(),
             "notes": notes,
@@ -439,4 +477,5 @@ def command(
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
+        notes += [one.sentence for one in apart]
         terminal.show(rows, without, results.cannot_count(), results.fidelity(), [*backends, *lost], notes)

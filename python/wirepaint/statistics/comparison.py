@@ -56,7 +56,8 @@ class Comparison:
     ``p_holm`` is corrected for ``family`` comparisons. The intervals of the shift have the ``confidence``
     that belongs to this correction, so the verdict follows from them; those of the strata share it.
     ``visits_needed`` is about how many visits of each page at each level decide, if too few were made; None
-    if no number does. ``losses`` has the ends of the visits of baseline and candidate, if known.
+    if no number does. ``losses`` has the ends of the visits of baseline and candidate, if known. ``unpaired``
+    is the number of visits that are left out, since their host has none at the other level.
 
     A visit that timed out ranks behind all that loaded. In the shift its limit replaces its value, so a shift
     or a bound that depends on it is a lower bound.
@@ -87,6 +88,7 @@ class Comparison:
     verdict: str
     dissent: tuple[str, ...]
     losses: tuple[Losses, Losses] | None = None
+    unpaired: int = 0
     visits_needed: int | None = None
 
     @property
@@ -142,7 +144,7 @@ def sentence(row: Comparison) -> str:
         f"{row.title}, {where}, {scope}: {relation}; "
         f"difference {difference(row)}; p = {row.p_holm:.2g} ({row.test}, Holm over "
         f"{count(row.family, 'comparison')}); {row.baseline.n} and {row.candidate.n} visits"
-        f"{_timeouts(row)}{_dissent(row)}{_needed(row)}."
+        f"{_timeouts(row)}{_unpaired(row)}{_dissent(row)}{_needed(row)}."
     )
 
 
@@ -151,6 +153,10 @@ def _timeouts(row: Comparison) -> str:
         return ""
     numbers = f"{row.baseline.timed_out} and {row.candidate.timed_out}"
     return f", and {numbers} that timed out, taken as longer than the limit"
+
+
+def _unpaired(row: Comparison) -> str:
+    return f"; {row.unpaired} left out, alone on their host" if row.unpaired else ""
 
 
 def _dissent(row: Comparison) -> str:

@@ -56,13 +56,20 @@ def read(
         for of, name in folders
     ]
     ends = [losses.visits(of, verdicts).with_columns(_from(name)) for of, name in folders]
+    hosts = [set(each["host"].drop_nulls()) for each in tables]
+    notes = list(_notes(base, candidate, tables))
+    if all(hosts) and not hosts[0] & hosts[1]:
+        # No host is in both: visits of different hosts are compared, and the notes say so.
+        tables = [each.with_columns(host=pl.lit(None, pl.String)) for each in tables]
+        was, now = (", ".join(sorted(each)) for each in hosts)
+        notes.append(f"host was {was} and is {now}: a difference may come from it.")
     table = pl.concat(_of_both(tables), how="diagonal_relaxed")
     if table.is_empty():
         was, now = map(_conditions, tables)
         accepted = f"runs that count of a page and conditions of {base.folder}, such as {was}"
         raise UsageError(str(candidate.folder), now, accepted)
     every = pl.concat(tables, how="diagonal_relaxed")
-    return Pair(*names, table, pl.concat(_of_both(ends)), list(_notes(base, candidate, tables)), every)
+    return Pair(*names, table, pl.concat(_of_both(ends)), notes, every)
 
 
 def _from(name: str) -> pl.Expr:

@@ -24,9 +24,11 @@ class Pairs:
         self._weights = list(weights)
         self.total = sum(w * a.size * b.size for w, (a, b) in zip(weights, self._strata, strict=True))
         """Weight of all pairs."""
+        # A sum is rounded otherwise than a difference: the ends lie beyond all pairs by more than that.
+        beyond = 4 * float(np.spacing(max(np.abs(side).max() for pair in self._strata for side in pair)))
         self._ends = (
-            min(float(b[0] - a[-1]) for a, b in self._strata),
-            max(float(b[-1] - a[0]) for a, b in self._strata),
+            min(float(b[0] - a[-1]) for a, b in self._strata) - beyond,
+            max(float(b[-1] - a[0]) for a, b in self._strata) + beyond,
         )
         self._guesses = self._sampled()
 
@@ -42,7 +44,7 @@ class Pairs:
     def smallest(self, target: float) -> float:
         """The smallest difference such that the weight of all pairs up to it is at least ``target``."""
         # Weight and number up to ``low`` are below the target, up to ``high`` they are not.
-        low, high = np.nextafter(self._ends[0], -np.inf), self._ends[1]
+        low, high = self._ends
         below, above = (0, 0), self.at_most(high)
         for guess in self._around(target):
             if low < guess < high:

@@ -13,7 +13,7 @@ from rich.table import Table
 from wirepaint.statistics import shared
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level, difference, needed
 from wirepaint.statistics.losses import Losses
-from wirepaint.statistics.wording import number
+from wirepaint.statistics.wording import count, number
 
 WIDTH = 100
 NOTHING = "\N{EN DASH}"
@@ -60,6 +60,10 @@ def show(
             console.print(f"{row.title}, {row.stratum}, {row.candidate.level}: {needed(row)}.", markup=False)
     for said in dict.fromkeys(row.uneven for row in comparisons if row.uneven):
         console.print(f"! {said}", markup=False)
+    for row in comparisons:
+        if row.is_primary and row.unpaired:
+            alone = f"{count(row.unpaired, 'visit')} left out, alone on their host"
+            console.print(f"! {row.title}, {row.stratum}, {row.candidate.level}: {alone}.", markup=False)
     if comparisons:
         for level in lost:
             console.print(level.sentence, markup=False)

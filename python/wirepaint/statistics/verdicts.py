@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from scipy import stats
@@ -33,15 +34,18 @@ MOST_NEEDED = 10_000
 
 @dataclass(frozen=True)
 class Draft:
-    """A comparison without interval and verdict, and its values by stratum, at baseline and candidate."""
+    """A comparison without interval and verdict, and its values at baseline and candidate.
+
+    ``strata`` has for each stratum those of each host.
+    """
 
     row: Comparison
-    strata: Mapping[str, ranks.Stratum]
+    strata: Mapping[str, Sequence[ranks.Stratum]]
 
     @property
     def relative(self) -> bool:
         """Whether all values are positive, so that a difference is a share."""
-        return all((a > 0).all() and (b > 0).all() for a, b in self.strata.values())
+        return all((a > 0).all() and (b > 0).all() for blocks in self.strata.values() for a, b in blocks)
 
 
 def judged(drafts: Sequence[Draft], looks: int = 1) -> list[Comparison]:
@@ -84,14 +88,14 @@ def holm(p: Sequence[float], significance: float = SIGNIFICANCE) -> list[tuple[f
 def judge(draft: Draft, p: float, confidence: float, family: int) -> Comparison:
     """The comparison with its intervals of this confidence, and the verdict that follows from them."""
     strata, relative = draft.strata, draft.relative
-    arrays = list(strata.values())
-    of_each = 1 - (1 - confidence) / len(arrays)
+    arrays = [*chain.from_iterable(strata.values())]
+    of_each = 1 - (1 - confidence) / len(strata)
     estimate = shift_rel if relative else ranks.shift
     row = replace(
         draft.row,
         shift=ranks.shift(arrays, confidence),
         shift_rel=shift_rel(arrays, confidence) if relative else None,
-        by_stratum={name: estimate([pair], of_each) for name, pair in strata.items()},
+        by_stratum={name: estimate(blocks, of_each) for name, blocks in strata.items()},
         p_holm=p,
         confidence=confidence,
         family=family,
@@ -99,10 +103,10 @@ def judge(draft: Draft, p: float, confidence: float, family: int) -> Comparison:
     verdict, dissent = _verdict(row)
     needed = None
     if verdict == TOO_FEW:
-        visits = round(float(np.mean([side.size for pair in arrays for side in pair])))
+        visits = round(sum(side.size for pair in arrays for side in pair) / 2 / len(strata))
         whole, limit = row.interval, _limit(row)
         goal = max(abs(whole.value), limit - abs(whole.value))
-        needed = visits_needed(whole, goal, visits, len(arrays), confidence)
+        needed = visits_needed(whole, goal, visits, len(strata), confidence)
     return replace(row, verdict=verdict, dissent=dissent, visits_needed=needed)
 
 

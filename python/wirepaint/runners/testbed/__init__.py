@@ -23,6 +23,7 @@ from wirepaint.dataplane.description import (
     Site,
     Visit,
 )
+from wirepaint.results import provenance
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import refusals
 from wirepaint.runners.description import (
@@ -78,7 +79,7 @@ def run_once(
         timeout_s=run.longest_s * rounds + 60,
         log=folder / "log.txt",
     )
-    return Outcome(result["verdict"], result["reasons"], result["duration_ns"])
+    return Outcome(result["verdict"], result["reasons"], result["duration_ns"], provenance.host())
 
 
 def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None) -> Run:

@@ -27,6 +27,7 @@ from wirepaint.dataplane.description import Interfaces, Run, Segment
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation.classes import rates
 from wirepaint.evaluation.network import Network, Side
+from wirepaint.results import provenance
 from wirepaint.runners.testbed import namespaces
 from wirepaint.runners.testbed.cells import Cells
 from wirepaint.runners.testbed.process import Part
@@ -102,9 +103,11 @@ class Quantity(BaseModel):
 
 
 class Calibration(BaseModel):
-    """The measured properties of a network on this machine. Lateness is in nanoseconds."""
+    """The measured properties of a network on a machine. Lateness is in nanoseconds."""
 
     network: str
+    machine: dict[str, Any]
+    """As in the manifest."""
     short: bool
     verdict: Verdict
     quantities: list[Quantity]
@@ -192,6 +195,7 @@ def measure(argument: Mapping[str, Any]) -> dict[str, Any]:
     lateness = max((s["lateness"] for s in summaries), key=lambda late: late["p99"] or 0)
     return Calibration(
         network=network.name,
+        machine=provenance.machine(),
         short=short,
         verdict="off" if off else "ok",
         quantities=sorted(quantities, key=lambda q: q.name),

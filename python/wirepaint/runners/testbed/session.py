@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation.network import Network
+from wirepaint.results import provenance
 from wirepaint.results.store import disk_errors
 from wirepaint.runners import testbed
 from wirepaint.runners.contract import Calibration, Ends, Interruptible, Job
@@ -55,6 +56,7 @@ class Session:
             with self._interruptible(), disk_errors(job.folder):
                 return testbed.run_once(job.run, job.folder, session=self._cells, calibration=job.calibration)
         except RunFailed as failure:
+            failure.host = provenance.host()
             self._renew()
             return failure
         except BaseException:

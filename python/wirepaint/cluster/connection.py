@@ -1,0 +1,138 @@
+"""A client of a Dask scheduler, and the workers there that offer themselves for our runs."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from wirepaint.cluster import batch
+from wirepaint.errors import Incomplete, UsageError
+from wirepaint.printing import say
+from wirepaint.runners.contract import Interruptible
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+LOOK_S = 2.0
+"""How often to look for new and lost workers."""
+_CONNECT_S = 10.0
+OFFER = "wirepaint"
+"""Begin of the names under which workers offer themselves to Dask (its resources)."""
+Offers = Mapping[str, Mapping[str, float]]
+"""The names under which workers offer themselves, by address."""
+
+
+def offer(kind: str) -> str:
+    """Name of the resource of a worker of this version that carries out runs of a back end."""
+    return f"{OFFER}-{kind}-{batch.fingerprint()}"
+
+
+@dataclass
+class Connection:
+    """A client. A context manager: raises UsageError where no scheduler answers."""
+
+    address: str
+    security: Any
+    interruptible: Interruptible
+    quiet: bool = False
+
+    def __enter__(self) -> Connection:
+        from distributed import Client
+
+        try:
+            self.client: Client = Client(
+                self.address, security=self.security, timeout=_CONNECT_S, set_as_default=False
+            )
+        except (OSError, TimeoutError) as error:
+            found = (str(error.__cause__ or error).splitlines() or ["no answer"])[0]
+            raise UsageError(
+                "--on", f"no scheduler at {self.address} ({found})", "a scheduler that runs"
+            ) from None
+        self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._looked = 0.0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close(timeout=1)
+
+    def submit(self, what: str, function: Callable[..., Any], *given: Any, resource: str) -> Future:
+        """Has a worker with the resource call the function; :meth:`next` gives the future when it ended."""
+        self.check()
+        future = self.client.submit(
+            function, *given, key=f"{OFFER}-{what}-{uuid4().hex}", pure=False, resources={resource: 1}
+        )
+        future.add_done_callback(self._ended.put)
+        return future
+
+    def next(self, look: Callable[[Offers], None]) -> Future | None:
+        """Waits some seconds for a future that ended; None if none did.
+
+        ``look`` gets the workers now and then. Raises Incomplete if the scheduler is lost.
+        """
+        with self.interruptible():
+            try:
+                future = self._ended.get(timeout=LOOK_S)
+            except queue.Empty:
+                future = None
+        if time.monotonic() > self._looked + LOOK_S:
+            look(self.offers())
+        return future
+
+    def offers(self) -> Offers:
+        """What the workers offer; raises Incomplete if the scheduler is lost."""
+        self._looked = time.monotonic()
+        self.check()
+        try:
+            with self.interruptible():
+                known = self.client.scheduler_info(n_workers=-1)["workers"]
+        except (OSError, TimeoutError):
+            raise self.lost() from None
+        return {address: worker.get("resources", {}) for address, worker in known.items()}
+
+    def wait_for_workers(self, kind: str, found: Callable[[Offers], bool]) -> None:
+        """Waits until there is a worker; raises UsageError if workers of the kind have other versions."""
+        said = False
+        while True:
+            offers = self.offers()
+            self._refuse_others(kind, offers)
+            if found(offers):
+                return
+            if not said and not self.quiet:
+                said = True
+                say(f"No worker for the {kind} yet. On each machine: wirepaint worker {self.address}")
+            with self.interruptible():
+                time.sleep(LOOK_S / 4)
+
+    def _refuse_others(self, kind: str, offers: Offers) -> None:
+        for address, names in offers.items():
+            of_kind = [name for name in names if name.startswith(f"{OFFER}-{kind}-")]
+            if of_kind and not any(name.startswith(offer(kind)) for name in of_kind):
+                raise differ(address, self.ask(address, batch.versions), batch.versions(), "as here")
+
+    def ask(self, address: str, function: Callable[[], dict[str, str]]) -> dict[str, str]:
+        """The answer of a worker to a question; empty if it has none."""
+        answers: Any = self.client.run(function, workers=[address], on_error="return")
+        found = answers.get(address) if isinstance(answers, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def check(self) -> None:
+        """Raises Incomplete if the scheduler is lost."""
+        if self.client.status not in ("running", "connecting"):
+            raise self.lost()
+
+    def lost(self) -> Incomplete:
+        return Incomplete(f"{self.address}: the scheduler is lost. The same command again resumes.")
+
+
+def differ(whose: str, theirs: Mapping[str, str], wanted: Mapping[str, str], where: str) -> UsageError:
+    """The error for a worker with other versions than those ``wanted``, which are so ``where``."""
+    names = [name for name in wanted if theirs.get(name) != wanted[name]] or list(wanted)[:1]
+    return UsageError(
+        f"the worker {whose}",
+        ", ".join(f"{name} {theirs.get(name, 'that cannot be told')}" for name in names),
+        f"{', '.join(f'{name} {wanted[name]}' for name in names)}, {where}",
+    )

@@ -1,0 +1,41 @@
+"""Measures what the emulated path of a network really gives, before its first run on a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wirepaint.errors import NetworkFailed, RunFailed
+from wirepaint.evaluation.network import Network
+from wirepaint.runners.contract import Calibration
+
+TRIES = 3
+
+
+def measured(
+    network: Network, calibrate: Callable[[Network], Calibration], failed: Callable[[str], None]
+) -> Calibration:
+    """The calibration of a network; raises ``NetworkFailed`` if no try gave one.
+
+    A network that is off or fails is measured again: a disturbance of the machine passes, a fault stays.
+    ``failed`` is told why a try failed.
+    """
+    found: Calibration | None = None
+    cause = ""
+    for _ in range(TRIES):
+        try:
+            found = calibrate(network)
+        except RunFailed as error:
+            cause = str(error)
+            failed(f"network {network.name}: calibration failed, {cause}")
+            continue
+        if found["verdict"] != "off":
+            return found
+    if found is None:
+        raise NetworkFailed(f"the network {network.name} could not be measured: {cause}")
+    return found
+
+
+def off(calibration: Calibration) -> list[str]:
+    """What a calibration found to be other than asked."""
+    quantities = [entry["name"] for entry in calibration["quantities"] if entry["verdict"] == "off"]
+    return quantities + [fault["check"] for fault in calibration.get("faults", ())]
