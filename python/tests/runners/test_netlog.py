@@ -127,6 +127,15 @@ def test_a_log_that_was_cut_off_tells_what_it_holds(tmp_path: Path, share: float
     assert [row[0] for row in requests_of(log)] == [row[0] for row in expected[: len(log.requests)]]
 
 
+def test_a_request_whose_answer_was_not_read_to_its_end_is_cancelled(tmp_path: Path) -> None:
+    log = Script("http/1.1")
+    for number in (1, 2):
+        log.request(50, number)
+    log.add(90, 102, "CANCELLED")
+    log.read(tmp_path)
+    assert [each.cancelled for each in netlog.read(tmp_path / "netlog.json").requests] == [False, True]
+
+
 @pytest.mark.parametrize(
     "text", ["", "not a log", '{"constants":{}', '{"events": []}', "[]", '{"constants":{},"events":[]}']
 )

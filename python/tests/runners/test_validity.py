@@ -147,6 +147,16 @@ def _unmatched(o: Observed) -> None:
     o.requests.append({"method": "GET", "url": "https://a.test/x", "matched": "none", "response": None})
 
 
+def _broken_image(o: Observed) -> None:
+    _short(o)
+    o.load.netlog.requests[1].cancelled = True
+
+
+def _cancelled_script(o: Observed) -> None:
+    _broken_image(o)
+    o.load.exchanges[1].type = "js"
+
+
 def _surprising(o: Observed) -> None:
     o.of_page["rehearsed"] = True
     o.of_page["resources"][0]["rehearsed"] = {"aborted": False}
@@ -218,6 +228,8 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (_other_query, "objects", "note", "https://a.test/a.png"),
     (_other_status, "status", "invalid", "status 404"),
     (_short, "bytes", "invalid", "19000 bytes of"),
+    (_broken_image, "bytes", "note", "then the browser stopped: a broken image"),
+    (_cancelled_script, "bytes", "invalid", "19000 bytes of"),
     (_long, "bytes", "invalid", "40000 bytes of"),
     (_surprising, "objects", "invalid", "asked for in no rehearsal: https://a.test/a.png"),
     (_surprising_late, "objects", "note", "in no rehearsal (after the load event): https://a.test/a.png"),

@@ -323,6 +323,7 @@ def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator
             found = f"asked for in no rehearsal{' (after the load event)' if late else ''}: {some(urls)}"
             yield Reason("objects", severity, found, "what the rehearsals asked for")
     stored = {_key(r.method, r.url) for r in load.requests if r.revalidated}
+    broken = {_key(r.method, r.url) for r in load.requests if r.broken_image}
     heads = {_key(r["method"], r["url"]): r.get("head_bytes", 0) for r in joined.requests}
     heads |= {_key(one.method, one.url): one.head_bytes for one in joined.log}
     for row, resource in loaded:
@@ -342,7 +343,10 @@ def _objects(load: PageLoad, joined: Joined, run: Mapping[str, Any]) -> Iterator
             most = body + head + HEADERS_FRAMING + round(FRAMING_SHARE * body)
             if not body <= row["encoded_bytes"] <= most:
                 found = f"{row['encoded_bytes']} bytes of {row['url']}"
-                yield Reason("bytes", "invalid", found, f"{body} bytes and {head} of headers")
+                severity = "invalid"
+                if row["encoded_bytes"] < body and _key(row["method"], row["url"]) in broken:
+                    found, severity = f"{found}, then the browser stopped: a broken image", "note"
+                yield Reason("bytes", severity, found, f"{body} bytes and {head} of headers")
     unanswered = {record["url"] for record in joined.requests if record["matched"] == "none"}
     if unanswered:
         found = f"the server has no recording of {some(unanswered)}"

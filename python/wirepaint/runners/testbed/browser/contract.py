@@ -134,6 +134,8 @@ class Request:
     revalidated: bool = False
     """The browser's cache gave the body, after the server's 304."""
     failed: str | None = None
+    broken_image: bool = False
+    """The browser stopped reading because the first bytes are of no image that it can show."""
     in_viewport: bool = False
     """Its object appears in the first view port."""
     stack: tuple[str, ...] = ()

@@ -53,6 +53,8 @@ class Request:
     """NetLog source of the socket; DevTools calls it connectionId."""
     stream: int | None = None
     """HTTP/2 stream."""
+    cancelled: bool = False
+    """The browser stopped reading before the end of the response."""
     chunks: list[Chunk] = field(default_factory=list)
 
 
@@ -198,6 +200,10 @@ class _Reader:
         )
         self._requests.append(request)
         self._current[source] = request
+
+    def _on_CANCELLED(self, source: int, time: int, phase: int, params: dict[str, Any]) -> None:
+        if request := self._current.get(source):
+            request.cancelled = True
 
     def _on_HTTP_STREAM_JOB_BOUND_TO_REQUEST(
         self, source: int, time: int, phase: int, params: dict[str, Any]

@@ -86,6 +86,8 @@ class Observed:
             from_cache=exchange.from_cache,
             revalidated=exchange.revalidated,
             failed=exchange.failed,
+            # DevTools calls it loaded; only NetLog tells that the rest was refused.
+            broken_image=request is not None and request.cancelled and exchange.type == "image",
             in_viewport=exchange.base_id in visible,
             stack=exchange.stack,
             chunks=[Chunk(self._arrival(chunk, first, last), chunk.bytes) for chunk in arrivals],
