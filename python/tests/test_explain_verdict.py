@@ -30,18 +30,19 @@ def test_the_reasons_are_in_words_with_what_was_found(
 ) -> None:
     assert invoke(["explain", str(results), "verdict", INVALID]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"verdict of {INVALID}: invalid",
+        f"testbed: verdict of {INVALID}: invalid",
         "",
         "invalid: The kernel reports another congestion control for a server socket than the one asked for.",
         "  congestion: found bbr, expected fld",
     ]
     assert invoke(["explain", str(results), "verdict", INVALID, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["reasons"] == [REASON]
+    told = json.loads(capsys.readouterr().out)
+    assert (told["backend"], told["reasons"]) == ("testbed", [REASON])
 
 
 def test_a_run_without_a_verdict_has_its_cause(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["explain", str(results), "verdict", FAILED]) == 0
-    assert capsys.readouterr().out == f"verdict of {FAILED}: failed: the browser ended by itself\n"
+    assert capsys.readouterr().out == f"testbed: verdict of {FAILED}: failed: the browser ended by itself\n"
 
 
 def test_an_unknown_run_is_refused_with_the_most_similar(

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError, show
-from wirepaint.printing import Json, print_json
+from wirepaint.printing import Json, print_json, say
 
 if TYPE_CHECKING:
     from wirepaint.metrics import Explanation, Used
@@ -62,11 +62,12 @@ def explain(
         _explain_verdict(opened, run, json)
         return
     found = metrics.explain(opened, metric, run, visit, flows)
+    backend = dict(opened.runs().select("run_key", "backend").iter_rows())[run]
     if json:
-        print_json(_as_dict(found))
+        print_json({"backend": backend} | _as_dict(found))
         return
     whose = f", flows {found.flows}" if found.flows else f", visit {found.visit}" if found.visit else ""
-    print(f"{found.metric.name} of {found.run}{whose}: {_value(found)}")
+    print(f"{backend}: {found.metric.name} of {found.run}{whose}: {_value(found)}")
     print(found.metric.summary)
     if found.metric.source:
         print(f"Source: {found.metric.source}")
@@ -90,14 +91,14 @@ def _explain_verdict(results: Results, run: str, json: bool) -> None:
     rows = {row["run_key"]: row for row in results.runs().iter_rows(named=True)}
     if (row := rows.get(run)) is None:
         raise UsageError(str(results.folder), f"no run {run}", f"a run key{hint(run, rows)}")
-    said = {key: row[key] for key in ("run_key", "state", "verdict", "cause", "attempts")}
+    said = {key: row[key] for key in ("run_key", "backend", "state", "verdict", "cause", "attempts")}
     said["reasons"] = jsonlib.loads(row["reasons"])
     if json:
         print_json(said)
         return
     ended = row["verdict"] or ": ".join(filter(None, (row["state"], row["cause"])))
     attempts = f" after {row['attempts']} attempts" if row["attempts"] > 1 else ""
-    print(f"verdict of {run}: {ended}{attempts}")
+    print(f"{row['backend']}: verdict of {run}: {ended}{attempts}")
     for reason in said["reasons"]:
         severity, check = reason.get("severity", "invalid"), reason["check"]
         print(f"\n{severity}: {CHECKS.get(check, check)}")
@@ -144,18 +145,19 @@ def figure(
     from wirepaint.results import Results
 
     figures.check_suffix(output)
-    options = {"metric": metric, "host": host}
+    options: dict[str, Any] = {"metric": metric, "host": host}
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    evidence = figures.Evidence(Results.open(results), factor, verdicts, page)
     drawing = figures.drawn(
-        Results.open(results),
+        evidence,
         name,
-        factor=factor,
-        of_page=page,
-        suspect=suspect,
         width_mm=None if width is None else _mm(width),
         **{key: value for key, value in options.items() if value is not None},
     )
     output.parent.mkdir(parents=True, exist_ok=True)
     print(drawing.save(output))
+    for level in evidence.losses:
+        say(level.sentence)
 
 
 def _mm(width: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from wirepaint import metrics
 from wirepaint.cli import invoke
 from wirepaint.export import openmetrics
 from wirepaint.results import Results
+from wirepaint.results.outcome import Outcome
 
 
 def test_the_parser_of_prometheus_finds_the_medians_in_base_units(simulated: Path, tmp_path: Path) -> None:
@@ -33,6 +35,25 @@ def test_the_parser_of_prometheus_finds_the_medians_in_base_units(simulated: Pat
         assert float(visits.timestamp) == created.timestamp()
     assert families["wirepaint_page_load_time_seconds"].unit == "seconds"
     assert "wirepaint_broken" not in families and "wirepaint_page_type" not in families
+
+
+def test_visits_that_do_not_count_are_there_by_back_end_and_end(
+    results_folder: Callable[..., Path],
+) -> None:
+    def outcome(run):
+        lost = (run.backend, run.congestion, run.network, run.page) == ("testbed", "fld", "lte", "small")
+        return Outcome("suspect" if lost else "valid")
+
+    results = Results.open(results_folder(lambda run: 1.0, 2, outcome, backend="both"))
+    families = {each.name: each for each in text_string_to_metric_families(openmetrics.text(results))}
+    [lost] = families[openmetrics.LEFT_OUT].samples
+    axes = {axis: lost.labels[axis] for axis in ("backend", "congestion", "network", "page", "end")}
+    assert axes == {
+        "backend": "testbed", "congestion": "fld", "network": "lte", "page": "small", "end": "suspect",
+    }  # fmt: skip
+    assert lost.value == 2
+    counted = [s.labels["backend"] for s in families["wirepaint_visits"].samples]
+    assert (counted.count("testbed"), counted.count("simulator")) == (7, 8)
 
 
 def test_hostile_names_stay_inside_their_label(simulated: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,9 +12,11 @@ import pytest
 from report.fixture import write_results
 
 from wirepaint import figures, metrics
+from wirepaint.cli import invoke
 from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
 from wirepaint.results import Results
+from wirepaint.results.outcome import Outcome
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +94,34 @@ def test_every_metric_with_values_can_be_drawn(name: str, evidence: Evidence) ->
     drawing = figures.draw(evidence, "box", metric=name)
     known = evidence.table[metrics.get(name).column].count()
     assert (drawing is not None) == (known > 0)
+
+
+def test_a_figure_of_one_back_end_names_it_in_picture_and_data(evidence: Evidence, tmp_path: Path) -> None:
+    drawing = figures.drawn(evidence, "box")
+    assert "testbed" in ElementTree.fromstring(drawing.svg()).itertext()
+    assert set(pl.read_csv(drawing.save(tmp_path / "box.csv"))["backend"]) == {"testbed"}
+
+
+def test_a_figure_of_two_names_each_where_it_is_drawn(
+    results_folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def outcome(run):
+        return Outcome("suspect" if (run.backend, run.congestion) == ("testbed", "fld") else "valid")
+
+    folder = results_folder(lambda run: 1.0, 1, outcome, backend="both")
+    arguments = ["figure", "box", str(folder), "--factor", "congestion", "--page", "small"]
+    assert invoke([*arguments, "-o", str(tmp_path / "box.csv")]) == 0
+    assert set(pl.read_csv(tmp_path / "box.csv")["condition"]) == {
+        "lte / testbed", "lte / simulator", "3g / testbed", "3g / simulator",
+    }  # fmt: skip
+    assert capsys.readouterr().err.splitlines() == [
+        "testbed: 2 of 4 visits count; 2 suspect.",
+        "simulator: 4 of 4 visits count.",
+        "cubic, simulator: 2 of 2 visits count.",
+        "cubic, testbed: 2 of 2 visits count.",
+        "fld, simulator: 2 of 2 visits count.",
+        "fld, testbed: 0 of 2 visits count; 2 suspect.",
+    ]
 
 
 def test_what_cannot_be_saved_is_refused_with_what_can(evidence: Evidence, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_the_command_prints_definition_value_and_rows(
 ) -> None:
     assert invoke(["explain", str(simulated), "largest-object", RUN]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith(f"largest-object of {RUN}: ") and said[0].endswith(" kB")
+    assert said[0].startswith(f"simulator: largest-object of {RUN}: ") and said[0].endswith(" kB")
     assert said[1] == "Response bytes of the largest object of the page."
     assert said[3].startswith("Table object: 1 of ")
     assert said[4].split() == ["row", "url", "encoded_bytes"]

@@ -1,7 +1,8 @@
 """Results as OpenMetrics 1.0, the text format that Prometheus reads: medians of the counted visits.
 
 A metric is a gauge in the base unit of OpenMetrics (seconds, bytes, ratio), with the axes of the results as
-labels. ``wirepaint_visits`` counts the visits behind each median. The time stamp is the beginning of the
+labels. ``wirepaint_visits`` counts the visits behind each median, ``wirepaint_visits_left_out`` those that do
+not count, with their end as a label. The time stamp is the beginning of the
 evaluation, so that ``promtool tsdb create-blocks-from openmetrics`` can take the file.
 
 Source: OpenMetrics 1.0.0, github.com/prometheus/OpenMetrics, specification/OpenMetrics.md.
@@ -17,8 +18,10 @@ import polars as pl
 
 from wirepaint import metrics
 from wirepaint.results.reader import Results
+from wirepaint.statistics import losses
 
 NAME = "metrics.openmetrics.txt"
+LEFT_OUT = "wirepaint_visits_left_out"
 BASE_UNITS = {"ms": ("seconds", 1e-3), "%": ("ratio", 1e-2), "bytes": ("bytes", 1.0), "kB": ("bytes", 1e3)}
 """OpenMetrics unit and factor, by the unit of a metric; other units are in the help."""
 
@@ -34,6 +37,11 @@ def text(results: Results) -> str:
     lines = list(_family("wirepaint_visits", "", "Valid visits behind each median."))
     for row in groups.len().iter_rows(named=True):
         lines.append(f"wirepaint_visits{_labels(results, row, axes)} {row['len']} {at}")
+    lost = losses.visits(results, ("valid",)).filter(pl.col("end") != "counted")
+    if lost.height:
+        lines += _family(LEFT_OUT, "", "Visits that do not count, by how they ended.")
+    for row in lost.group_by([*axes, "end"], maintain_order=True).len().iter_rows(named=True):
+        lines.append(f"{LEFT_OUT}{_labels(results, row, [*axes, 'end'])} {row['len']} {at}")
     for metric in known:
         unit, factor = BASE_UNITS.get(metric.unit, ("", 1.0))
         name = "_".join(part for part in ("wirepaint", _name(metric.column), unit) if part)

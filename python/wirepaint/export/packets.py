@@ -51,9 +51,10 @@ def write(results: Results, run_key: str, user: str, side: str, path: Path) -> N
     frame = results.scan(run_key, TABLE)
     assert table is not None and frame is not None  # the caller found it
     began = results.trace(run_key, "run")["started_unix"].first() or 0
+    backend = results.runs().filter(pl.col("run_key") == run_key)["backend"].item()
     overhead = _overhead(results.file(run_key, "run.json"))
     with path.open("xb") as file:
-        file.write(pcapng.section(f"wirepaint {__version__}", f"{run_key}: {user}, {side}"))
+        file.write(pcapng.section(f"wirepaint {__version__}", f"{backend}: {run_key}: {user}, {side}"))
         file.write(pcapng.interface({"client": "c0", "server": "s0"}[side], _ORIGIN))
         for row in _at(side, frame).iter_rows(named=True):
             try:

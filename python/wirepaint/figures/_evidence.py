@@ -12,6 +12,8 @@ from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import axes
 from wirepaint.reading import nearest
 from wirepaint.results import Results
+from wirepaint.statistics import losses
+from wirepaint.statistics.losses import Losses
 
 
 class Evidence:
@@ -71,6 +73,14 @@ class Evidence:
     def conditions(self) -> list[str]:
         """Conditions in the order of the evaluation file."""
         return self.table["condition"].unique(maintain_order=True).to_list()
+
+    @cached_property
+    def losses(self) -> list[Losses]:
+        """How the visits of each back end ended, and those of each level of the factor."""
+        ends = losses.visits(self.results, self.verdicts)
+        ends = ends if self.page is None else ends.filter(pl.col("page") == self.page)
+        factors = dict.fromkeys(("backend", self.factor))
+        return [each for factor in factors for each in losses.by_level(ends, factor, self.levels[factor])]
 
     def distribution(self, metric: str) -> pl.DataFrame:
         """Values inside the counted runs (connections, objects) that a metric summarises."""

@@ -19,8 +19,9 @@ import vl_convert
 
 from wirepaint import files
 from wirepaint.errors import UsageError, show
+from wirepaint.evaluation import axes
 from wirepaint.figures._evidence import Evidence
-from wirepaint.figures._style import Style, finish
+from wirepaint.figures._style import MUTED, Style, finish
 from wirepaint.reading import LARGEST_FILE, nearest
 from wirepaint.results import Results
 
@@ -205,7 +206,17 @@ def drawn(
     drawing = draw(results, name, width_mm, **options)
     if drawing is None:
         raise UsageError(f"figure {name}", "no value in the counted runs", "results that hold such values")
-    return drawing
+    backends = results.levels["backend"]
+    # Of both, condition or series say it.
+    return drawing if len(backends) > 1 else _labelled(drawing, backends[0])
+
+
+def _labelled(drawing: Drawing, backend: str) -> Drawing:
+    """The drawing with its back end above it, and as a column of its data."""
+    title = {"text": axes.words("backend", backend), "anchor": "start", "color": MUTED}
+    title |= {"fontSize": 11, "fontWeight": "normal"}
+    frame = drawing.frame.with_columns(backend=pl.lit(backend))
+    return replace(drawing, frame=frame, spec=drawing.spec | {"title": title})
 
 
 def save(results: Results | Evidence, name: str, path: Path, **options: Any) -> Path:

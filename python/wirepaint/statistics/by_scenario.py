@@ -12,8 +12,11 @@ from rich.table import Table
 
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
+from wirepaint.printing import counted
 from wirepaint.results import Results
+from wirepaint.statistics import losses
 from wirepaint.statistics.intervals import Interval
+from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.terminal import NOTHING, WIDTH
 from wirepaint.statistics.wording import number
 
@@ -23,6 +26,8 @@ class Row(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
+    @property
+    def backend(self) -> str: ...
     @property
     def scenario(self) -> str: ...
     @property
@@ -40,26 +45,46 @@ def show(
     rows: Sequence[R],
     of_run: Sequence[str],
     table: Callable[[Sequence[R]], Table],
+    verdicts: Sequence[str],
     *,
     json: bool,
 ) -> None:
     """Prints the ``table`` of each scenario's rows, with the metrics ``of_run`` below, or one JSON document.
 
-    Raises UsageError if there is no row of ``what``.
+    Both also say how the visits of each back end ended, and those of each scenario (JSON), or of each that
+    lost some (text): runs with other ``verdicts`` are in no row. Raises UsageError if there is no row of
+    ``what``.
     """
+    backends, scenarios = _ends(results, verdicts)
     if not rows:
-        raise UsageError(str(results.folder), f"no run with {what} that counts", f"results with {what}")
+        lost = "".join(f"; {each.level}: {each.causes}" for each in backends if each.lost)
+        raise UsageError(str(results.folder), f"no run with {what} that counts{lost}", f"results with {what}")
     if json:
-        print(to_json({"title": results.title, what: [asdict(row) for row in rows]}, indent=1))
+        ended = {"losses": scenarios, "backends": backends}
+        said = {name: [each.as_dict() for each in found] for name, found in ended.items()}
+        print(to_json({"title": results.title, what: [asdict(row) for row in rows], **said}, indent=1))
         return
     console = Console(width=WIDTH, highlight=False)
     for scenario in dict.fromkeys(row.scenario for row in rows):
         of_scenario = [row for row in rows if row.scenario == scenario]
-        console.print(f"[bold]{scenario}[/bold], median of {of_scenario[0].runs} runs")
+        first = of_scenario[0]
+        told = f"{first.backend}: {scenario.removesuffix(f'-{first.backend}')}"
+        console.print(f"[bold]{told}[/bold], median of {counted(first.runs, 'run')}")
         console.print(table(of_scenario))
         link = of_scenario[0].values
         said = [f"{measured.get(name).title} {cell(link[name], name)}" for name in of_run if name in link]
         console.print("; ".join(said) + "\n", style="dim")
+    for each in (*backends, *(scenario for scenario in scenarios if scenario.lost)):
+        console.print(each.sentence, markup=False)
+
+
+def _ends(results: Results, verdicts: Sequence[str]) -> tuple[list[Losses], list[Losses]]:
+    """How the visits of each back end and of each scenario ended; the name of a scenario has its back end."""
+    ends = losses.visits(results, verdicts)
+    of_backends = losses.by_level(ends, "backend", ("testbed", "simulator"))
+    order = list(results.manifest["evaluation"]["scenarios"])
+    parts = ends.partition_by("backend", maintain_order=True)
+    return of_backends, [each for part in parts for each in losses.by_level(part, "scenario", order)]
 
 
 def cell(value: Interval | None, metric: str) -> str:

@@ -34,6 +34,7 @@ class FlowRow:
     :data:`wirepaint.statistics.compare.OF_LINK` are the run's. A metric that they do not have is left out.
     """
 
+    backend: str
     scenario: str
     flow: str
     runs: int
@@ -49,20 +50,23 @@ def of_table(table: pl.DataFrame) -> list[FlowRow]:
     """The same from :func:`wirepaint.metrics.table`."""
     found = []
     counted = table.filter(~pl.col("warmup") & pl.col("of_flows"))
-    for (scenario, flow), group in counted.group_by("scenario", "page", maintain_order=True):
+    for (backend, scenario, flow), group in counted.group_by(
+        "backend", "scenario", "page", maintain_order=True
+    ):
         known = {
             name: group[measured.get(name).column].drop_nulls().to_list() for name in (*OF_FLOWS, *OF_LINK)
         }
         values = {name: median(numbers) for name, numbers in known.items() if numbers}
-        found.append(FlowRow(str(scenario), str(flow), group["run_key"].n_unique(), values))
+        runs = group["run_key"].n_unique()
+        found.append(FlowRow(str(backend), str(scenario), str(flow), runs, values))
     return found
 
 
 def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
     """``wirepaint flows``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
     results = Results.open(results_dir)
-    found = rows(results, ("valid", "suspect") if suspect else ("valid",))
-    by_scenario.show(results, "flows", found, OF_LINK, _table, json=json)
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    by_scenario.show(results, "flows", rows(results, verdicts), OF_LINK, _table, verdicts, json=json)
 
 
 def _table(of_scenario: Sequence[FlowRow]) -> Table:

@@ -76,7 +76,7 @@ def of(level: str, ends: Mapping[str, int]) -> Losses:
 
 
 def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
-    """One row per visit that ended: its axes, and ``end``: ``counted`` or why it does not count.
+    """One row per visit that ended: its scenario and axes, and ``end``: ``counted`` or why it does not count.
 
     Without warm-ups and visits that are not carried out yet or not needed.
     """
@@ -106,7 +106,7 @@ def _ends(runs: pl.DataFrame, verdicts: Sequence[str]) -> pl.DataFrame:
         journal.standing(*row) for row in runs.select("state", "verdict", "cause", "kind").iter_rows()
     )
     ends = ["counted" if standing in verdicts else standing for standing in standings]
-    return runs.select(*measured.AXES, pl.Series("end", ends, dtype=pl.String))
+    return runs.select("scenario", *measured.AXES, pl.Series("end", ends, dtype=pl.String))
 
 
 def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:

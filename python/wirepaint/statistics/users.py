@@ -36,6 +36,7 @@ class UserRow:
     it there belongs to no user. Where no trace was kept, all of them are None.
     """
 
+    backend: str
     scenario: str
     user_agent: str
     users: int
@@ -70,7 +71,9 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
     found = []
     asked = {agent["name"]: agent["count"] for agent in results.manifest["evaluation"]["user_agents"]}
     counted = table.filter(~pl.col("warmup") & ~pl.col("of_flows") & (pl.col("state") == "done"))
-    for (scenario, user_agent), group in counted.group_by("scenario", "user_agent", maintain_order=True):
+    for (backend, scenario, user_agent), group in counted.group_by(
+        "backend", "scenario", "user_agent", maintain_order=True
+    ):
         known = {
             name: group[measured.get(name).column].drop_nulls().to_list() for name in (*OF_VISITS, *OF_RUN)
         }
@@ -85,6 +88,7 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
         payload, received = numbers.pop("payload_bytes"), numbers["received_bytes"]
         found.append(
             UserRow(
+                backend=str(backend),
                 scenario=str(scenario),
                 user_agent=str(user_agent),
                 users=users,
@@ -124,8 +128,8 @@ def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
 def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
     """``wirepaint users``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
     results = Results.open(results_dir)
-    found = rows(results, ("valid", "suspect") if suspect else ("valid",))
-    by_scenario.show(results, "users", found, OF_RUN, _table, json=json)
+    verdicts = ("valid", "suspect") if suspect else ("valid",)
+    by_scenario.show(results, "users", rows(results, verdicts), OF_RUN, _table, verdicts, json=json)
 
 
 def _table(of_scenario: Sequence[UserRow]) -> Table:
