@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +56,7 @@ def run(
     trust: Flag = False,
     dry_run: Flag = False,
     quiet: Flag = False,
-    wait: str | None = None,
+    wait: Annotated[str | bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
     """Load pages under each condition and say which is faster; the same command again resumes it.
@@ -97,7 +98,7 @@ def run(
     quiet
         No progress on stderr, only problems.
     wait
-        How long to wait for a testbed that another command uses: --wait 30min
+        Wait for a testbed that another command uses, as long as it takes, or at most so long: --wait 30min
     json
         Print how the runs stand as JSON.
     """
@@ -402,9 +403,9 @@ def _texts(asked: Mapping[str, Sequence[str] | None]) -> list[tuple[str, str]]:
     return [(f"--{key}", text) for key, texts in asked.items() for text in texts or ()]
 
 
-def _seconds(wait: str | None) -> float:
-    if wait is None:
-        return 0.0
+def _seconds(wait: str | bool) -> float:
+    if isinstance(wait, bool):
+        return math.inf if wait else 0.0
     from pydantic_core import PydanticCustomError
 
     from wirepaint.evaluation import quantities
@@ -412,7 +413,9 @@ def _seconds(wait: str | None) -> float:
     try:
         return quantities.time(wait) / 1e9
     except PydanticCustomError as error:
-        raise UsageError("--wait", show(wait), 'a time such as "30min" or "90 s"') from error
+        raise UsageError(
+            "--wait", show(wait), 'a time such as "30min" or "90 s", or nothing at its end'
+        ) from error
 
 
 def _foretell(planned: Plan, folder: Path, on: str, json: bool) -> None:

@@ -89,6 +89,12 @@ def test_a_dry_run_says_what_would_happen_and_leaves_nothing(place: Path):
     assert done["expected"][0]["runs"] == 0
 
 
+@pytest.mark.parametrize("line", ["--wait 30min shop.har", "shop.har --wait=90s", "shop.har --wait"])
+def test_the_wait_for_the_testbed_may_have_a_bound_or_none(place: Path, line: str):
+    told = wirepaint("run", *line.split(), *LINE, "--dry-run")
+    assert "4 scenarios" in told.stdout and "1 page: shop\n" in told.stdout
+
+
 def test_quiet_says_nothing_but_the_answer(place: Path):
     done = wirepaint("run", "site", *LINE, "--quiet")
     assert done.stderr == ""
@@ -114,6 +120,7 @@ def test_everything_mistyped_is_named_at_once(place: Path):
         (["broken.json"], "broken.json: log: found nothing; accepted: this key, it must be there"),
         (["shop.har", "--network", "har.toml"], "har.toml: found JSON; accepted: TOML 1.0"),
         (["shop.har", "--wait", "soon"], '--wait: found "soon"; accepted: a time such as "30min"'),
+        (["--wait", "shop.har"], '--wait: found "shop.har"; accepted: a time such as "30min" or "90 s", or'),
         (["own.toml", "shop.har"], "run: found own.toml and 1 argument beside it; accepted: one evaluation"),
         (["own.toml", "--visitz", "3"], "--visitz: found an option that does not exist"),
     ],
