@@ -234,6 +234,39 @@ def test_the_film_shows_the_frame_of_the_time_and_its_progress(shown: Shown, res
     assert shown.page.locator("#film-board .film-line").count() == 2
 
 
+@pytest.mark.parametrize("width", [420, 1200])
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("apart_ms", [0, 3, 40])
+def test_no_two_names_of_marks_in_the_film_overlap(
+    shown: Shown, width: int, place: float, apart_ms: int
+) -> None:
+    shown.page.set_viewport_size({"width": width, "height": 900})
+    shown.page.locator("#film-board[data-ready]").wait_for()
+    boxes = shown.page.evaluate(
+        """([place, apart]) => {
+          film.reels.forEach((reel, n) => {
+            const first = place * (film.end - 4 * apart);
+            reel.entry = { ...reel.entry, marks: { FCP: first + n * apart, LCP: first + (n + 2) * apart } };
+          });
+          film.draw();
+          const frame = film.curve.getBoundingClientRect();
+          return [...film.curve.querySelectorAll(".film-name")].map((text) => {
+            const { left, top, right, bottom } = text.getBoundingClientRect();
+            const room = [left - frame.left, top - frame.top, frame.right - right, frame.bottom - bottom];
+            return [...room, left, top, right, bottom];
+          });
+        }""",
+        [place, apart_ms],
+    )
+    assert len(boxes) == 4
+    assert all(room >= 0 for box in boxes for room in box[:4]), "inside the curve's picture"
+    for n, (*_, left, top, right, bottom) in enumerate(boxes):
+        for *_, other_left, other_top, other_right, other_bottom in boxes[n + 1 :]:
+            assert right <= other_left or other_right <= left or bottom <= other_top or other_bottom <= top, (
+                boxes
+            )
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["requests", "connections", "difference"])
 def test_axe_finds_nothing(browser: Any, page: Path, scheme: str, view: str) -> None:

@@ -5,7 +5,7 @@ const CURVE = 130;
 const STRIP_FRAMES = 10;
 const SPEED = 1; // seconds of the visit in a second of the reader
 const BLANK = "data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="; // one white pixel
-const NEAR = 26; // pixels between two names of marks that can both be read
+const NAME = { width: 26, height: 13 }; // pixels of a mark's name
 
 /** The frames of one visit. */
 class Reel {
@@ -152,22 +152,29 @@ class Film {
       this.curve.append(svg("line", { x1: 40, x2: this.width - 10, y1: y(share), y2: y(share), class: "grid" }));
       this.curve.append(svg("text", { x: 34, y: y(share) + 4, class: "tick end" }, percent(share)));
     }
-    for (const tick of niceTicks(0, this.end, this.width / 90)) this.curve.append(svg("text", { x: this.x(tick), y: CURVE - 5, class: "tick" }, duration(tick)));
+    for (const tick of niceTicks(0, this.end, this.width / 90)) {
+      const x = this.x(tick);
+      const last = x > this.width - 40;
+      this.curve.append(svg("text", { x: last ? this.width : x, y: CURVE - 5, class: last ? "tick end" : "tick" }, duration(tick)));
+    }
     this.reels.forEach((reel, n) => {
       const path = `M${this.x(0)},${y(0)}${steps(reel.time, reel.progress, (t) => this.x(t), y, this.end).replace(/^M([\d.]+),([\d.]+)/, "H$1V$2")}`;
       const line = svg("path", { d: path, class: n ? "film-line second" : "film-line" });
       line.style.setProperty("--series", `var(--series-${reel.entry.series})`);
       this.curve.append(line);
-      let last = -Infinity;
-      for (const label of ["FCP", "LCP"].filter((one) => one in reel.entry.marks)) {
-        const time = reel.entry.marks[label];
-        const [right, level] = [this.x(time), y(reel.share(time))];
-        this.curve.append(svg("circle", { cx: right, cy: level, r: 4, class: `film-point mark-${label.toLowerCase()}` }));
-        const name = svg("text", { x: right + 6, y: level - 6, class: "tick" }, label);
-        if (right - last < NEAR) name.setAttribute("x", last + NEAR + 6);
-        last = right;
-        this.curve.append(name);
-      }
+    });
+    const points = this.reels.flatMap((reel) =>
+      ["FCP", "LCP"]
+        .filter((one) => one in reel.entry.marks)
+        .map((label) => ({ label, x: this.x(reel.entry.marks[label]), y: y(reel.share(reel.entry.marks[label])) })),
+    );
+    for (const { label, x, y: level } of points) this.curve.append(svg("circle", { cx: x, cy: level, r: 4, class: `film-point mark-${label.toLowerCase()}` }));
+    beside(points, this.width, CURVE - 22).forEach((spot, n) => {
+      const { label, x, y: level } = points[n];
+      const near = Math.max(spot.left, Math.min(x, spot.right));
+      const middle = (spot.top + spot.bottom) / 2;
+      if (Math.abs(middle - level) > NAME.height) this.curve.append(svg("line", { x1: x, y1: level, x2: near, y2: middle, class: "film-lead" }));
+      this.curve.append(svg("text", { x: spot.left, y: spot.bottom - 3, class: "tick film-name" }, label));
     });
     this.line = svg("line", { y1: 2, y2: CURVE - 20, class: "cross" });
     this.curve.append(this.line);
@@ -233,6 +240,27 @@ class Film {
     this.playing = false;
     this.button.textContent = "Play";
   }
+}
+
+/**
+ * Where the names of points stand: each as near its point as no other name does, nor another point if there is room.
+ *
+ * There is always a place: one side has at least seven rows, and each of the three other names takes two of them.
+ */
+function beside(points, width, height) {
+  const box = (left, top, right, bottom) => ({ left, top, right, bottom });
+  const clear = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  const dots = points.map(({ x, y }) => box(x - 4, y - 4, x + 4, y + 4));
+  const names = [];
+  for (const { x, y } of points) {
+    const rows = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7].map((n) => y - 4 - NAME.height + n * NAME.height);
+    const spots = rows
+      .flatMap((top) => [x + 6, x - 6 - NAME.width].map((left) => box(left, top, left + NAME.width, top + NAME.height)))
+      .filter((spot) => spot.left >= 0 && spot.right <= width && spot.top >= 0 && spot.bottom <= height)
+      .filter((spot) => names.every((name) => clear(name, spot)));
+    names.push(spots.find((spot) => dots.every((dot) => clear(dot, spot))) ?? spots[0]);
+  }
+  return names;
 }
 
 function percent(share) {
