@@ -14,7 +14,7 @@ from wirepaint.errors import RunFailed, WirepaintError
 from wirepaint.evaluation import Plan, ResolvedRun, plan
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.results import trace
+from wirepaint.results import Results, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import disk_errors
 from wirepaint.runners import contract, pool
@@ -145,3 +145,22 @@ def _arm(owner: str, name: str, when: str) -> None:
         return result
 
     setattr(owners[owner], name, deadly_call)
+
+
+def assert_complete(results: Path) -> None:
+    """Each run of the plan is done once, with a folder of its own and nothing beside."""
+    runs = Results.open(results).runs()
+    assert runs.height == runs["run_key"].n_unique() == KEYS
+    assert runs["state"].unique().to_list() == ["done"]
+    folders = sorted(entry.name for entry in (results / "runs").iterdir())
+    assert folders == sorted(runs["run_key"].to_list())
+    for key in folders:
+        assert Results.open(results).trace(key, "page").height == 1
+
+
+def identities(results: Path) -> dict[str, int]:
+    """Inode of each finished run's folder: a run that were done again would have another."""
+    folder = results / "runs"
+    if not folder.is_dir():
+        return {}
+    return {entry.name: entry.stat().st_ino for entry in folder.iterdir() if not entry.name.startswith(".")}
