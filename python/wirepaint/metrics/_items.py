@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from wirepaint.metrics import _kept
-from wirepaint.metrics._computing import Run, traces
+from wirepaint.metrics._computing import READ, Run, traces
 from wirepaint.metrics._metric import Frame, Metric, Missing, of_visit
 from wirepaint.metrics._visits import visits
 from wirepaint.results import Results
@@ -24,19 +24,27 @@ def read(results: Results, keys: Iterable[str], metric: Metric) -> Frame:
 
 
 def _computed(runs: Sequence[Run], metric: Metric) -> Frame:
+    """The rows of runs. Whose they are is put beside all items at once: an expression of Polars for each
+    visit costs more than its items."""
     assert metric.by_item is not None
-    found = [pl.DataFrame(schema=dict.fromkeys(WHOSE[:-1], pl.String) | {"item": pl.UInt32})]
-    for run, trace in zip(runs, traces(runs), strict=True):
-        whose = {"run_key": pl.lit(run.key), "trace": pl.lit(run.digest)}
-        none = True
+    found, whose = [_without(0)], []
+    read = READ if metric.file is None else {}
+    for run, trace in zip(runs, traces(runs, {"page", *metric.needs}, read), strict=True):
+        before = len(whose)
         for visit, user, page in visits(trace):
             try:
                 items = metric.by_item(of_visit(trace, visit)).with_row_index("item")
             except Missing:
                 continue
-            visited = {"user": pl.lit(user, pl.String), "visited": pl.lit(page, pl.String)}
-            found.append(items.select(**whose, **visited, item="item").hstack(items.drop("item")))
-            none = none and items.is_empty()
-        if none:
-            found.append(pl.DataFrame({"run_key": [run.key], "trace": [run.digest]}))
-    return pl.concat(found, how="diagonal")
+            found.append(items)
+            whose += [(run.key, run.digest, user, page)] * items.height
+        if len(whose) == before:
+            found.append(_without(1))
+            whose.append((run.key, run.digest, None, None))
+    of_items = pl.DataFrame(whose, schema=dict.fromkeys(WHOSE[:-1], pl.String), orient="row")
+    return of_items.hstack(pl.concat(found, how="diagonal"))
+
+
+def _without(rows: int) -> Frame:
+    """Rows that hold no item."""
+    return pl.DataFrame({"item": [None] * rows}, schema={"item": pl.UInt32})
