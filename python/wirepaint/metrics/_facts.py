@@ -8,7 +8,7 @@ import polars as pl
 
 from wirepaint.metrics import _kept
 from wirepaint.metrics._computing import Run, traces
-from wirepaint.metrics._metric import Frame
+from wirepaint.metrics._metric import Frame, rows
 from wirepaint.results import Results, trace
 
 _OF = {"run": ("started_unix", "sysctls"), "host": ("lateness_p99", "cpu_foreign", "cpu_total")}
@@ -25,10 +25,10 @@ def facts(results: Results) -> Frame:
 
 
 def _computed(runs: Sequence[Run]) -> Frame:
-    rows = []
-    for run, of_run in zip(runs, traces(runs), strict=True):
-        row = {"run_key": run.key, "trace": run.digest}
+    found = []
+    for run, of_run in zip(runs, traces(runs, _OF, _OF), strict=True):
+        row: list[object] = [run.key, run.digest]
         for table, columns in _OF.items():
-            row |= next(of_run(table).select(columns).iter_rows(named=True), {})
-        rows.append(row)
-    return pl.DataFrame(rows, schema={"run_key": pl.String, "trace": pl.String} | _SCHEMA)
+            row += next(rows(of_run(table), *columns), (None,) * len(columns))
+        found.append(row)
+    return pl.DataFrame(found, schema={"run_key": pl.String, "trace": pl.String} | _SCHEMA, orient="row")
