@@ -9,8 +9,11 @@ Simulates N runs (2,000 by default) of shipped pages, then reads them as users d
   the simulation.
 - `verify` is one pass over all bytes: the limit of a reader that takes everything. Readers stand beside it.
 - `compare, first` reads results without metrics, as earlier builds left them; the others find metrics.
+- `agree` reads as many runs of both back ends. A testbed takes hours for them, so half of the simulated
+  traces stand for its own: the cost of reading does not depend on who wrote a trace.
 
-Times depend on what else the machine does; each command is a process of its own.
+Times depend on what else the machine does; each command is a process of its own. A small round comes first:
+it compiles Python's bytecode, which an installation has.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from pathlib import Path
 WIREPAINT = [sys.executable, "-c", "from wirepaint.cli import main; main()"]
 EVALUATION = """
 title = "What results cost"
-backend = "simulator"
+backend = "{backend}"
 warmup = false
 [scenarios]
 network = ["lte", "wpt-cable"]
@@ -70,6 +73,27 @@ def simulated_alone(results: Path, folder: Path) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def with_both(results: Path, place: Path, visits: int) -> Path:
+    """A results folder with half of the visits for each back end, all with traces of results."""
+    from wirepaint.evaluation import plan
+    from wirepaint.results import Results
+    from wirepaint.results.outcome import Outcome
+    from wirepaint.results.store import Store
+
+    file, folder = place / "both.toml", place / "both"
+    file.write_text(EVALUATION.format(backend="both", visits=visits // 2))
+    rows = Results.open(results).runs().select("scenario", "page", "visit", "run_key").iter_rows()
+    traces = {(*whose, visit): results / "runs" / key for *whose, visit, key in rows}
+    with Store(folder, planned := plan(file), {}) as store, store.batches():
+        for run in planned.runs:
+            later = visits // 2 if run.backend == "simulator" else 0
+            attempt, target = store.begin(run.key, make=False)
+            scenario = run.scenario.removesuffix(f"-{run.backend}")
+            shutil.copytree(traces[scenario, run.page_name, run.visit + later], target)
+            store.done(run.key, attempt, Outcome("valid"))
+    return folder
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=2_000, help=f"runs, a multiple of {OF_A_VISIT}")
@@ -78,15 +102,18 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         place = options.keep or Path(scratch)
-        place.mkdir(parents=True, exist_ok=True)
-        rows = measured(place, max(1, options.runs // OF_A_VISIT))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(place / "bytecode"))
+        for folder, runs in (("small", 2 * OF_A_VISIT), ("asked", options.runs)):
+            (place / folder).mkdir(parents=True)
+            rows = measured(place / folder, max(2, runs // OF_A_VISIT))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def measured(place: Path, visits: int) -> list[dict[str, float | str]]:
     file, results = place / "evaluation.toml", place / "results"
-    file.write_text(EVALUATION.format(visits=visits))
+    file.write_text(EVALUATION.format(backend="simulator", visits=visits))
     rows: list[dict[str, float | str]] = []
 
     def said(what: str, wall: float, cpu: float, beside: float, more: str = "") -> None:
@@ -113,6 +140,9 @@ def measured(place: Path, visits: int) -> list[dict[str, float | str]]:
     print(f"report.html: {size / 1e6:.1f} MB")
     again = timed([*WIREPAINT, "report", str(results), "--factor", "http"])
     said("report, again", *again, verify[0])
+    both = with_both(results, place, visits)
+    timed([*WIREPAINT, "agree", str(both)])  # computes the metrics
+    said("agree", *timed([*WIREPAINT, "agree", str(both)]), verify[0])
     shutil.rmtree(results / "metrics")
     first = timed([*WIREPAINT, "compare", str(results), "--factor", "http"])
     said("compare, first", *first, verify[0], "without metrics")
