@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -297,8 +298,16 @@ class Run:
     def write(self) -> Path:
         """Writes ``run.json`` into the run's work folder and returns its path."""
         path = self.work_dir / "run.json"
-        path.write_text(json.dumps(self.document()))
+        path.write_bytes(self.text().encode())
         return path
+
+    def text(self) -> str:
+        """The document as JSON. Load graphs are most of it; one that runs share is converted once."""
+        document = list(self.document().items())
+        at = [name for name, _ in document].index("pages")
+        graphs = (f"{json.dumps(name)}: {_shared(_Same(graph))}" for name, graph in document[at][1].items())
+        before, after = json.dumps(dict(document[:at])), json.dumps(dict(document[at + 1 :]))
+        return f'{before[:-1]}, "pages": {{{", ".join(graphs)}}}, {after[1:]}'
 
 
 def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dict[str, Any]:
@@ -312,15 +321,41 @@ def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dic
     }
 
 
+class _Same:
+    """A value as a key: equal to itself only."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+@lru_cache(maxsize=64)
+def _shared(part: _Same) -> str:
+    """The JSON of a part that many runs share."""
+    return json.dumps(part.value)
+
+
+@cache
+def _names(of: type[Any]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(of))
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, str | int | float):
+        return value
     if is_dataclass(value):
-        held = {each.name: getattr(value, each.name) for each in fields(value)}
-        return {name: _plain(part) for name, part in held.items() if part is not None}
-    if isinstance(value, Path):
-        return str(value)
+        held = ((name, getattr(value, name)) for name in _names(type(value)))
+        return {name: _plain(part) for name, part in held if part is not None}
     if isinstance(value, Mapping):
         # Load graphs are large and plain already.
         return {name: _plain(part) if is_dataclass(part) else part for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value] if value and is_dataclass(value[0]) else list(value)
+    if isinstance(value, Path):
+        return str(value)
     return value
