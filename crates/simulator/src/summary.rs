@@ -4,8 +4,9 @@ use crate::apps::Application;
 use crate::flow::Flow;
 use crate::link_name::LinkName;
 use crate::page::Load;
+use crate::page::rows::Standing;
 use crate::pep::{AheadSummary, Pep};
-use crate::world::World;
+use crate::world::{ConnectionId, World, server_end};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use wirepaint_flow_model::Message;
@@ -24,6 +25,8 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Visits, in the order of the description.
     pub visits: Vec<VisitSummary>,
+    /// How the senders of connections were set up, each way once, in the order of the table `connection`.
+    pub connections: Vec<ConnectionSummary>,
     /// What the remote side of a PEP got ahead; null without a PEP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<AheadSummary>,
@@ -52,6 +55,39 @@ pub struct FlowSummary {
     /// Of a flow with messages or exchanges, once one was complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_delay: Option<MessageDelay>,
+}
+
+/// How the server's end of connections was set up.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectionSummary {
+    /// Name of the flow; null for a connection of a visit or of a proxy.
+    pub flow: Option<String>,
+    /// Negotiated by a browser, or `pep` between the sides of a PEP.
+    pub protocol: Option<&'static str>,
+    /// Name of the congestion control.
+    pub congestion: &'static str,
+    /// Initial window in segments; null if the handshake did not end.
+    pub initial_window: Option<u32>,
+    /// Whether it retransmitted anything.
+    pub retransmitted: bool,
+}
+
+impl ConnectionSummary {
+    fn new(
+        world: &World,
+        id: ConnectionId,
+        flow: Option<&Flow>,
+        protocol: Option<&'static str>,
+    ) -> ConnectionSummary {
+        let info = world.tcp(server_end(id)).info();
+        ConnectionSummary {
+            flow: flow.map(|flow| flow.name().to_owned()),
+            protocol,
+            congestion: world.connections()[id as usize].dial.server.congestion.algorithm.name(),
+            initial_window: info.opened_cwnd,
+            retransmitted: info.retransmitted > 0,
+        }
+    }
 }
 
 /// Delay of messages, from the time at which the write was due until the reader has the last byte; of exchanges
@@ -135,8 +171,21 @@ impl Summary {
                 expected: format!("{}", world.fabric.under_way()),
             });
         }
-        let visits = apps.iter().filter_map(Application::load).map(Load::standing);
-        let visits = visits.map(|visit| VisitSummary {
+        let visits: Vec<Standing> = apps.iter().filter_map(Application::load).map(Load::standing).collect();
+        let mut connections: Vec<ConnectionSummary> = Vec::new();
+        for flow in apps.iter().filter_map(Application::flow) {
+            let id = flow.state().connection;
+            connections.extend(id.map(|id| ConnectionSummary::new(world, id, Some(flow), None)));
+        }
+        let of_pep = apps.iter().filter_map(Application::pep).flat_map(Pep::connections);
+        let of_visits = visits.iter().flat_map(|visit| visit.connections.iter().copied());
+        for (id, protocol) in of_pep.map(|id| (id, Some("pep"))).chain(of_visits) {
+            let found = ConnectionSummary::new(world, id, None, protocol);
+            if !connections.contains(&found) {
+                connections.push(found);
+            }
+        }
+        let visits = visits.iter().map(|visit| VisitSummary {
             objects: visit.objects,
             loaded: visit.loaded,
             load_event: visit.load_event.map(|time| time.0),
@@ -157,6 +206,7 @@ impl Summary {
             unfinished,
             flows: flows.collect(),
             visits: visits.collect(),
+            connections,
             ahead: apps.iter().find_map(Application::pep).map(Pep::ahead),
             links,
             events,

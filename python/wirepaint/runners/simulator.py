@@ -14,12 +14,10 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import polars as pl
 
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
@@ -58,9 +56,6 @@ HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
-_OF_CONNECTIONS = ("connection", "congestion", "initial_window", "retransmitted_segments", "protocol")
-_GROUP, _GROUP_S = 16, 0.2
-"""Runs whose ends are told together, and the seconds in which they ended."""
 TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
@@ -110,19 +105,13 @@ class Session:
                     refused.append((job.run, failure))
 
         lost: list[Lost] = []
-        group: list[tuple[Job, dict[str, Any]]] = []
-        since = time.monotonic()
         try:
-            for ended in simulate.ends(described(), self._interruptible, self._cores):
-                group.append(ended)
-                if len(group) >= _GROUP or time.monotonic() > since + _GROUP_S:
-                    yield from _ends(group)
-                    group, since = [], time.monotonic()
+            for job, said in simulate.ends(described(), self._interruptible, self._cores):
+                yield job.run, _end(job, said)
                 while refused:
                     yield refused.pop()
         except simulate.Died as died:
             lost = [(job, RunFailed(str(died))) for job in died.jobs]
-        yield from _ends(group)
         yield from refused
         return lost
 
@@ -199,24 +188,21 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -
     return {**direction, "capacity": capacity, "delay_ns": delay_ns, "changes": changes}
 
 
-def _ends(group: Sequence[tuple[Job, dict[str, Any]]]) -> Iterator[End]:
-    """The ends of runs; writes their tables ``run``. Their tables are read at once: that costs less."""
-    tables = {job.run.key: job.folder / "connection.parquet" for job, _ in group}
-    there = {key: path for key, path in tables.items() if path.exists()}
-    read = trace.read_files({"connection": list(there.values())}, {"connection": _OF_CONNECTIONS})
-    connections = dict(zip(there, read["connection"], strict=True))
-    for job, said in group:
-        found = connections.get(job.run.key)
-        yield job.run, _end(job, said, trace.empty("connection") if found is None else found)
+def _end(job: Job, said: dict[str, Any]) -> Outcome | RunFailed:
+    """The outcome or failure of a run. Writes its table ``run``, unless nothing of it is needed."""
+    end = _outcome(job.run, said)
+    if isinstance(end, Outcome) and (job.whole or said.get("ahead")):
+        # Of this table, metrics read what was sent ahead only.
+        trace.write_table(job.folder, "run", [_row(job.run, said, end)])
+    return end
 
 
-def _end(job: Job, said: dict[str, Any], connections: pl.DataFrame) -> Outcome | RunFailed:
-    """The outcome or failure of a run; writes its table ``run``, unless nothing of it is needed.
+def _outcome(run: ResolvedRun, said: Mapping[str, Any]) -> Outcome | RunFailed:
+    """The outcome or failure of a run, from its line.
 
     Raises ``Refused`` if the data plane refused a part that is not the page's, OSError for a full or failing
     disk.
     """
-    run, folder = job.run, job.folder
     if "error" in said:
         of_system = durable.of_system(said["error"])
         if of_system is not None and of_system.errno in DISK_ERRORS:
@@ -232,53 +218,50 @@ def _end(job: Job, said: dict[str, Any], connections: pl.DataFrame) -> Outcome |
             found = f"{visit['loaded']} of {visit['objects']} objects"
             what = f"{asked.page_name} of {run.users[asked.user].name}" if len(run.visits) > 1 else "the page"
             return PageTimeout(f"{what} did not load within {run.timeout_s:g} s: {found}")
-    flows = trace.read_table(folder, "flow") if run.flows else trace.empty("flow")
     reasons = [{"severity": "invalid", **fault} for fault in said["faults"]]
-    reasons += _differing(run, connections, flows)
+    reasons += _differing(run, said["connections"])
     reasons += unfinished(run, [flow["name"] for flow in said["flows"] if flow["ended"] is None])
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
-    outcome = Outcome(verdict, reasons, said["duration"])
+    return Outcome(verdict, reasons, said["duration"])
+
+
+def _row(run: ResolvedRun, said: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
+    """The row of the table ``run``."""
     ahead = said.get("ahead")
-    if not job.whole and not ahead:
-        return outcome  # of this table, metrics read what was sent ahead only
     # Beside a PEP the browsers' connections do not cross the scenario's link.
-    sends = connections.filter(pl.col("protocol") == "pep") if run.proxy.has_pep else connections
-    row = identity(run) | {
+    sends = (each for each in said["connections"] if not run.proxy.has_pep or each["protocol"] == "pep")
+    first = next(sends, None)
+    return identity(run) | {
         "started_unix": time.time_ns(),
         "duration": said["duration"],
         "verdict": outcome.verdict,
-        "reasons": json.dumps(reasons),
+        "reasons": json.dumps(outcome.reasons),
         "wirepaint": __version__,
         "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
-        "server_congestion": sends["congestion"].first() if sends.height else None,
+        "server_congestion": first["congestion"] if first else None,
         "client_congestion": client_congestion(run),
-        "server_initial_window": sends["initial_window"].first() if sends.height else None,
+        "server_initial_window": first["initial_window"] if first else None,
         "ahead_bytes": ahead["bytes"] if ahead else None,
         "ahead_unused_bytes": ahead["unused_bytes"] if ahead else None,
     }
-    trace.write_table(folder, "run", [row])
-    return outcome
 
 
-def _differing(run: ResolvedRun, connections: pl.DataFrame, began: pl.DataFrame) -> Iterator[dict[str, str]]:
-    """Reasons for connections with another congestion control or initial window than asked.
-
-    ``began`` is the table of the flows, which says whose the connections are.
-    """
+def _differing(run: ResolvedRun, connections: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Reasons for connections with another congestion control or initial window than asked."""
     of_flows = {flow.name: flow for flow in run.flows}
-    named = dict(began.select("connection", "flow").iter_rows())
-    columns = ("connection", "congestion", "initial_window", "retransmitted_segments")
     seen = set()
-    known = connections.drop_nulls(columns).select(*columns, "protocol")
-    for connection, used, window, retransmitted, protocol in known.iter_rows():
-        flow = of_flows.get(named.get(connection, ""))
+    for connection in connections:
+        if connection["initial_window"] is None:
+            continue
+        flow = of_flows.get(connection["flow"])
         own = flow.congestion if flow is not None and flow.sender == "server" else None
         asked = own or run.congestion
         expected = (asked.simulated, run.initial_window, asked.own_initial_window)
-        if run.proxy.has_pep and flow is None and protocol != "pep":
+        if run.proxy.has_pep and flow is None and connection["protocol"] != "pep":
             # It meets the browsers before the scenario's link.
             expected = (NATIVE[CLIENT_CONGESTION][0], Host.initial_window, False)
-        seen.add((used, window, retransmitted > 0, *expected))
+        used = (connection["congestion"], connection["initial_window"], connection["retransmitted"])
+        seen.add((*used, *expected))
     for used, window, retransmitted, congestion, asked_window, own_window in sorted(seen):
         if used != congestion:
             yield {"severity": "invalid", "check": "congestion", "found": used, "expected": congestion}

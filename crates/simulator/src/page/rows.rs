@@ -1,7 +1,7 @@
 //! A visit's rows of the tables page, object, chunk and connection.
 
 use super::Load;
-use crate::world::{World, server_end};
+use crate::world::{ConnectionId, World, server_end};
 use wirepaint_page_model::page::{Cached, Kind, Origin, Resource};
 use wirepaint_page_model::rows::{ConnectionRow, ObjectRow, Rows};
 use wirepaint_trace::{Value, row, schema};
@@ -21,7 +21,7 @@ pub struct Tables {
 }
 
 /// The state of a visit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Requests of the page.
     pub objects: usize,
@@ -29,14 +29,22 @@ pub struct Standing {
     pub loaded: usize,
     /// Load event.
     pub load_event: Option<Time>,
+    /// Its connections, each with the protocol negotiated.
+    pub connections: Vec<(ConnectionId, Option<&'static str>)>,
 }
 
 impl Load {
     /// Its state.
     pub fn standing(&self) -> Standing {
-        let Rows { page, objects, .. } = self.rows();
+        let Rows { page, objects, connections, .. } = self.rows();
         let loaded = objects.iter().filter(|object| object.last_byte.is_some()).count();
-        Standing { objects: self.page().resources.len(), loaded, load_event: page.load_event }
+        let connections = connections.iter().map(|row| (self.connection(row.connection), negotiated(row)));
+        Standing {
+            objects: self.page().resources.len(),
+            loaded,
+            load_event: page.load_event,
+            connections: connections.collect(),
+        }
     }
 
     /// Its rows as the run's visit of that number. `name` makes the ids of its requests unique in the run.
@@ -136,7 +144,6 @@ impl Load {
         let info = world.tcp(server_end(id)).info();
         let dial = &known.dial;
         let (asked, answered) = self.tunnel_bytes(connection.connection);
-        let negotiated = connection.tls_done.is_some() || !connection.encrypted;
         row!(schema::Connection {
             visit: number,
             connection: id,
@@ -145,7 +152,7 @@ impl Load {
             server_address: dial.server_address.to_string(),
             server_port: dial.server_port,
             host: self.page().origins[connection.origin as usize].host.as_str(),
-            protocol: negotiated.then(|| protocol(connection)),
+            protocol: negotiated(connection),
             encrypted: connection.encrypted,
             congestion: dial.server.congestion.algorithm.name(),
             initial_window: info.opened_cwnd,
@@ -172,6 +179,11 @@ impl Load {
 
 fn ns(time: Option<Time>) -> Option<u64> {
     time.map(|time| time.0)
+}
+
+fn negotiated(connection: &ConnectionRow) -> Option<&'static str> {
+    let negotiated = connection.tls_done.is_some() || !connection.encrypted;
+    negotiated.then(|| protocol(connection))
 }
 
 fn protocol(connection: &ConnectionRow) -> &'static str {
