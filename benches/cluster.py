@@ -166,13 +166,13 @@ packed, needed = packer.pack(runs, traces=False)
 shared = {digest: packer.shared[digest] for digest in needed}
 batch.carry_out(packer.pack(runs[:1], traces=False)[0], shared)
 spent = [0.0]
-thin = metrics.thin
+thin = metrics.thin_of
 def measured(runs):
     began = time.process_time()
     found = thin(runs)
     spent[0] += time.process_time() - began
     return found
-metrics.thin = measured
+metrics.thin_of = measured
 def children():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

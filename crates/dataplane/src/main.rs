@@ -7,6 +7,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use wirepaint_trace::Streams;
 
 #[derive(Parser)]
 #[command(name = "wirepaint-dataplane", version, about)]
@@ -27,12 +28,19 @@ enum Verb {
     },
     /// Carry out simulated runs, many at once.
     Simulate {
-        /// Run descriptions; files of one description a line (.jsonl); or - for paths on stdin.
+        /// Run descriptions; files of one description a line (.jsonl); or - for paths on stdin, each alone or
+        /// with a tab and its description.
         #[arg(required = true)]
         runs: Vec<PathBuf>,
         /// Runs at a time; one per core when left out.
         #[arg(long)]
         workers: Option<usize>,
+        /// Write no traces; append the rows of all runs to one Arrow stream for each table in this folder.
+        #[arg(long, requires = "tables")]
+        collect: Option<PathBuf>,
+        /// Tables to collect.
+        #[arg(long, value_delimiter = ',', requires = "collect")]
+        tables: Vec<String>,
     },
     /// Send packets over the direction down of a run's network in virtual time: one JSON object a line on
     /// stdin, what became of each on stdout.
@@ -153,9 +161,10 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Verb::Emulate { run } => emulator_ended(wirepaint_emulator::command(&run)),
-        Verb::Simulate { runs, workers } => {
+        Verb::Simulate { runs, workers, collect, tables } => {
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-            wirepaint_simulator::command(&runs, workers.unwrap_or_else(cores))
+            let collected = collect.map(|folder| Streams::new(&folder, &tables));
+            wirepaint_simulator::command(&runs, workers.unwrap_or_else(cores), collected)
         }
         Verb::Cross { run } => {
             let lines = std::io::BufWriter::new(std::io::stdout().lock());

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use wirepaint_run::Run;
-use wirepaint_trace::TraceError;
+use wirepaint_trace::{Streams, TraceError};
 
 /// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, String>> + Send + 'a>;
@@ -25,15 +25,26 @@ struct Job {
 /// `exit_code`.
 ///
 /// An input is a run description, a file of one description a line (`.jsonl`), or `-`: paths of run
-/// descriptions on stdin, one a line, taken as they come. Exit code 0: all done; 2: a description
-/// was refused; 1: a run failed.
-pub fn command(inputs: &[PathBuf], workers: usize) -> ExitCode {
-    ExitCode::from(carry_out(inputs, workers, std::io::stdout()))
+/// descriptions on stdin, one a line, taken as they come. A path with a tab and the description behind it is
+/// not read. Exit code 0: all done; 2: a description was refused; 1: a run failed.
+///
+/// With `collected` no run has a trace of its own. The rows of all runs go into these streams instead. A line
+/// then also has where its `rows` are, by table, and, as `files`, what [`Collected`] says of them.
+///
+/// [`Collected`]: wirepaint_trace::Collected
+pub fn command(inputs: &[PathBuf], workers: usize, collected: Option<Streams>) -> ExitCode {
+    ExitCode::from(carry_out(inputs, workers, collected, std::io::stdout()))
 }
 
 /// Like [`command`], but writes the lines to `lines` and returns the exit code.
-pub fn carry_out(inputs: &[PathBuf], workers: usize, lines: impl Write + Send) -> u8 {
+pub fn carry_out(
+    inputs: &[PathBuf],
+    workers: usize,
+    collected: Option<Streams>,
+    lines: impl Write + Send,
+) -> u8 {
     let lines = Mutex::new(lines);
+    let collected = collected.map(Mutex::new);
     let queue: Mutex<Queue> = Mutex::new(Box::new(inputs.iter().flat_map(|input| jobs(input))));
     let worst = AtomicU8::new(0);
     std::thread::scope(|scope| {
@@ -43,7 +54,7 @@ pub fn carry_out(inputs: &[PathBuf], workers: usize, lines: impl Write + Send) -
                     let job = queue.lock().expect("no worker panics with the queue").next();
                     let Some(job) = job else { return };
                     let code = match job {
-                        Ok(job) => one(&job, &lines),
+                        Ok(job) => one(&job, collected.as_ref(), &lines),
                         Err(error) => {
                             eprintln!("{error}");
                             2
@@ -67,7 +78,10 @@ fn jobs(input: &Path) -> Queue<'static> {
     if input == Path::new("-") {
         let lines = std::io::BufReader::new(std::io::stdin()).lines();
         return Box::new(lines.map(move |line| match line {
-            Ok(path) => read(PathBuf::from(path)),
+            Ok(line) => match line.split_once('\t') {
+                Some((place, text)) => Ok(Job { place: place.into(), text: text.into() }),
+                None => read(PathBuf::from(line)),
+            },
             Err(error) => Err(format!("stdin: {error}")),
         }));
     }
@@ -87,8 +101,8 @@ fn jobs(input: &Path) -> Queue<'static> {
 }
 
 /// Carries a run out, prints its line and returns its exit code.
-fn one(job: &Job, lines: &Mutex<impl Write>) -> u8 {
-    let (line, code) = match simulate(job) {
+fn one(job: &Job, collected: Option<&Mutex<Streams>>, lines: &Mutex<impl Write>) -> u8 {
+    let (line, code) = match simulate(job, collected) {
         Ok(line) => (line, 0),
         Err(error) => {
             eprintln!("{error}");
@@ -102,15 +116,23 @@ fn one(job: &Job, lines: &Mutex<impl Write>) -> u8 {
     code
 }
 
-fn simulate(job: &Job) -> Result<serde_json::Value, Error> {
+fn simulate(job: &Job, collected: Option<&Mutex<Streams>>) -> Result<serde_json::Value, Error> {
     let run = Run::parse(&job.text, &job.place)?;
     let mut engine = Engine::new(&run, &job.place)?;
     let summary = engine.run();
-    std::fs::create_dir_all(&run.trace_dir)
-        .map_err(|source| TraceError::Io { path: run.trace_dir.clone(), source })?;
-    engine.write_tables(&run.trace_dir)?;
     let mut line = json!({"run": job.place});
     let fields = serde_json::to_value(summary).expect("a summary is plain data");
     line.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    if let Some(streams) = collected {
+        let streams = || streams.lock().expect("no worker panics with the streams");
+        let wanted = streams().wanted().to_vec();
+        let tables = engine.collect_tables(&wanted)?;
+        line["rows"] = json!(streams().append(&tables)?);
+        line["files"] = json!(tables.files);
+    } else {
+        std::fs::create_dir_all(&run.trace_dir)
+            .map_err(|source| TraceError::Io { path: run.trace_dir.clone(), source })?;
+        engine.write_tables(&run.trace_dir)?;
+    }
     Ok(line)
 }

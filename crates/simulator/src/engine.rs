@@ -8,7 +8,7 @@ use crate::link_name::LinkName;
 use crate::page::Load;
 use crate::pep::Pep;
 use crate::plan::{Plan, hosts};
-use crate::record::Recorder;
+use crate::record::{Output, Recorder};
 use crate::squid::Squid;
 use crate::summary::Summary;
 use crate::way::Way;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 use wirepaint_link_model::config::Direction;
 use wirepaint_run::{Proxy, Run, Side, Tool, default_mtu};
 use wirepaint_tcp_model::Config;
+use wirepaint_trace::Collected;
 use wirepaint_units::Time;
 
 /// Port of the servers of flows.
@@ -378,6 +379,17 @@ impl Engine {
 
     /// Writes the trace's tables into a folder.
     pub fn write_tables(&mut self, folder: &Path) -> Result<(), Error> {
-        self.recorder.write(&mut self.world, &self.apps, &self.links, folder)
+        self.write(&mut Output::Folder(folder))
+    }
+
+    /// The digests of the trace's tables, and the rows of those in `wanted`.
+    pub fn collect_tables(&mut self, wanted: &[String]) -> Result<Collected, Error> {
+        let mut collected = Collected::default();
+        self.write(&mut Output::Collected(&mut collected, wanted))?;
+        Ok(collected)
+    }
+
+    fn write(&mut self, output: &mut Output) -> Result<(), Error> {
+        self.recorder.write(&mut self.world, &self.apps, &self.links, output)
     }
 }

@@ -18,7 +18,7 @@ use wirepaint_flow_model::Message;
 use wirepaint_link_model::Counters;
 use wirepaint_run::{Run, default_sample_interval};
 use wirepaint_tcp_model::{BOOT_NS, Event, Sample, Segment, flags};
-use wirepaint_trace::{Row, TableWriter, TraceError, Value, row, schema};
+use wirepaint_trace::{Collected, Row, TableWriter, TraceError, Value, row, schema};
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// Tables that a simulated run can have. The caller writes the table `run`.
@@ -45,6 +45,23 @@ const FLAG_LETTERS: [(u16, char); 6] = [
     (flags::ECE, 'E'),
     (flags::CWR, 'W'),
 ];
+
+/// Where the tables of a run go.
+pub(crate) enum Output<'a> {
+    /// Into files of a folder.
+    Folder(&'a Path),
+    /// Into memory: the rows of the tables named, and of all of them the digests of their files.
+    Collected(&'a mut Collected, &'a [String]),
+}
+
+impl Output<'_> {
+    fn save<R: Row>(&mut self, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
+        match self {
+            Output::Folder(folder) => TableWriter::save(folder, rows),
+            Output::Collected(collected, wanted) => collected.save(wanted, rows),
+        }
+    }
+}
 
 struct LinkSample {
     time: Time,
@@ -198,13 +215,13 @@ impl Recorder {
         }
     }
 
-    /// Writes the tables into a folder.
+    /// Writes the tables.
     pub fn write(
         &self,
         world: &mut World,
         apps: &[Application],
         links: &[LinkName],
-        folder: &Path,
+        output: &mut Output,
     ) -> Result<(), Error> {
         let visits = visits(world, apps);
         let flows: Vec<&Flow> = flows(apps).collect();
@@ -216,24 +233,24 @@ impl Recorder {
                 continue;
             }
             match *name {
-                "link" => save(folder, self.links.iter().map(|s| link_row(s, &links[s.link])))?,
+                "link" => output.save(self.links.iter().map(|s| link_row(s, &links[s.link])))?,
                 "flow" => {
-                    save(folder, self.flows.iter().map(|s| flow_row(s, flows[s.flow], &states[s.flow])))?;
+                    output.save(self.flows.iter().map(|s| flow_row(s, flows[s.flow], &states[s.flow])))?;
                 }
                 "message" => {
                     let of_flow = |(flow, state): (&&'_ Flow, &FlowState)| {
                         let row = |message| message_row(message, flow.name(), state.connection);
                         flow.messages().iter().map(row).collect::<Vec<_>>()
                     };
-                    save(folder, flows.iter().zip(&states).flat_map(of_flow))?;
+                    output.save(flows.iter().zip(&states).flat_map(of_flow))?;
                 }
-                "client" => save(folder, clients(world).map(client_row))?,
-                "page" => save(folder, visits.iter().map(|visit| visit.page.clone()))?,
-                "object" => save(folder, visits.iter().flat_map(|visit| visit.objects.clone()))?,
-                "chunk" => save(folder, visits.iter().flat_map(|visit| visit.chunks.clone()))?,
+                "client" => output.save(clients(world).map(client_row))?,
+                "page" => output.save(visits.iter().map(|visit| visit.page.clone()))?,
+                "object" => output.save(visits.iter().flat_map(|visit| visit.objects.clone()))?,
+                "chunk" => output.save(visits.iter().flat_map(|visit| visit.chunks.clone()))?,
                 "packet" => {
                     let crossings = world.fabric.crossings().iter();
-                    save(folder, crossings.into_iter().map(|c| packet_row(c, world, links)))?;
+                    output.save(crossings.into_iter().map(|c| packet_row(c, world, links)))?;
                 }
                 "connection" => {
                     let of_flows = states.iter().filter_map(|state| state.connection);
@@ -241,15 +258,15 @@ impl Recorder {
                     let of_pep = apps.iter().filter_map(Application::pep).flat_map(Pep::connections);
                     let of_pep = of_pep.map(|id| connection_row(id as usize, Some("pep"), world));
                     let of_visits = visits.iter().flat_map(|visit| visit.connections.clone());
-                    save(folder, of_flows.chain(of_pep).chain(of_visits))?;
+                    output.save(of_flows.chain(of_pep).chain(of_visits))?;
                 }
                 "tcp" => {
                     let samples = world.drain_samples();
-                    save(folder, samples.iter().map(|(end, sample)| tcp_row(*end, sample, world)))?;
+                    output.save(samples.iter().map(|(end, sample)| tcp_row(*end, sample, world)))?;
                 }
-                "group" => save(folder, groups.iter().map(|record| group_row(record, world)))?,
+                "group" => output.save(groups.iter().map(|record| group_row(record, world)))?,
                 // No machine can disturb a simulated run.
-                "host" => save(folder, [schema::Host::default()])?,
+                "host" => output.save([schema::Host::default()])?,
                 _ => unreachable!("one of TABLES"),
             }
         }
@@ -294,10 +311,6 @@ fn client_row(client: ClientCount) -> schema::Client {
 }
 
 /// Writes one table into a folder.
-fn save<R: Row>(folder: &Path, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
-    TableWriter::save(folder, rows)
-}
-
 /// The rows of all visits. If there are several, the names of their requests begin with a number.
 fn visits(world: &World, apps: &[Application]) -> Vec<Tables> {
     let loads: Vec<&Load> = apps.iter().filter_map(Application::load).collect();

@@ -20,7 +20,7 @@ fn trace_bytes(folder: &Path, runs: &[Value], workers: usize) -> Vec<(PathBuf, V
     let file = folder.join("runs.jsonl");
     std::fs::write(&file, lines).unwrap();
     let mut lines = Vec::new();
-    assert_eq!(wirepaint_simulator::carry_out(&[file], workers, &mut lines), 0);
+    assert_eq!(wirepaint_simulator::carry_out(&[file], workers, None, &mut lines), 0);
     assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), runs.len());
     let mut files = Vec::new();
     for number in 0..runs.len() {

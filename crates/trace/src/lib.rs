@@ -5,12 +5,14 @@
 //! integer nanoseconds from the run's epoch, sizes are bytes, windows are segments; a column that
 //! a back end cannot know is null, never invented.
 //!
-//! Start at [`schema::TABLES`]; write with [`TableWriter`].
+//! Start at [`schema::TABLES`]; write with [`TableWriter`], or with [`Collected`] where nobody keeps the files.
 
+mod collected;
 pub mod schema;
 mod value;
 mod writer;
 
+pub use collected::{Collected, Rows, Streams};
 pub use schema::Row;
 pub use value::Value;
 pub use writer::{TableWriter, TraceError};

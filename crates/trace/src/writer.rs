@@ -6,6 +6,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use std::fs::File;
+use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,14 @@ pub enum TraceError {
         path: PathBuf,
         /// What the encoder said.
         source: parquet::errors::ParquetError,
+    },
+    /// The encoder of a stream failed.
+    #[error("writing {path}: {source}")]
+    Arrow {
+        /// File that was written.
+        path: PathBuf,
+        /// What the encoder said.
+        source: arrow::error::ArrowError,
     },
 }
 
@@ -80,12 +89,13 @@ impl Builder {
 ///
 /// Rows are appended with [`push`](Self::push); nothing is guaranteed to be on disk before
 /// [`finish`](Self::finish), which syncs the file.
-pub struct TableWriter<R> {
+pub struct TableWriter<R, W: Write + Send = File> {
     schema: SchemaRef,
     builders: Vec<Builder>,
     rows: usize,
-    writer: ArrowWriter<File>,
-    file: File,
+    writer: ArrowWriter<W>,
+    /// What was written, if it is kept.
+    written: Option<Vec<RecordBatch>>,
     path: PathBuf,
     table: PhantomData<R>,
 }
@@ -93,11 +103,30 @@ pub struct TableWriter<R> {
 impl<R: Row> TableWriter<R> {
     /// Creates the table's file in `folder`.
     pub fn create(folder: &Path) -> Result<TableWriter<R>, TraceError> {
-        let table = R::TABLE;
-        let path = folder.join(format!("{}.parquet", table.name));
-        let io = |source| TraceError::Io { path: path.clone(), source };
-        let file = File::create(&path).map_err(io)?;
-        let fields: Vec<Field> = table
+        let path = folder.join(file_name::<R>());
+        let file = File::create(&path).map_err(|source| TraceError::Io { path: path.clone(), source })?;
+        TableWriter::new(file, path)
+    }
+
+    /// Writes a whole table into `folder`.
+    pub fn save(folder: &Path, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
+        let mut table = TableWriter::create(folder)?;
+        rows.into_iter().try_for_each(|row| table.push(row))?;
+        table.finish()
+    }
+
+    /// Writes what is buffered, closes the file and syncs it to disk.
+    pub fn finish(self) -> Result<(), TraceError> {
+        let path = self.path.clone();
+        let (file, _) = self.close()?;
+        file.sync_all().map_err(|source| TraceError::Io { path, source })
+    }
+}
+
+impl<R: Row, W: Write + Send> TableWriter<R, W> {
+    /// Writes to `output`; errors name `path`.
+    pub(crate) fn new(output: W, path: PathBuf) -> Result<TableWriter<R, W>, TraceError> {
+        let fields: Vec<Field> = R::TABLE
             .columns
             .iter()
             .map(|column| {
@@ -112,11 +141,16 @@ impl<R: Row> TableWriter<R> {
             .collect();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let handle = file.try_clone().map_err(io)?;
-        let writer = ArrowWriter::try_new(handle, schema.clone(), Some(properties))
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties))
             .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
-        let builders = table.columns.iter().map(|column| Builder::new(column.column_type)).collect();
-        Ok(TableWriter { schema, builders, rows: 0, writer, file, path, table: PhantomData })
+        let builders = R::TABLE.columns.iter().map(|column| Builder::new(column.column_type)).collect();
+        Ok(TableWriter { schema, builders, rows: 0, writer, written: None, path, table: PhantomData })
+    }
+
+    /// Keeps what is written; [`close`](Self::close) returns it.
+    pub(crate) fn keeping(mut self) -> TableWriter<R, W> {
+        self.written = Some(Vec::new());
+        self
     }
 
     /// Appends a row. Panics when the types of the values are not those of the columns.
@@ -132,23 +166,25 @@ impl<R: Row> TableWriter<R> {
         let arrays = self.builders.iter_mut().map(Builder::finish).collect();
         self.rows = 0;
         let batch = RecordBatch::try_new(self.schema.clone(), arrays).expect("columns have equal length");
-        self.writer.write(&batch).map_err(|source| TraceError::Parquet { path: self.path.clone(), source })
+        self.writer
+            .write(&batch)
+            .map_err(|source| TraceError::Parquet { path: self.path.clone(), source })?;
+        self.written.iter_mut().for_each(|written| written.push(batch.clone()));
+        Ok(())
     }
 
-    /// Writes a whole table into `folder`.
-    pub fn save(folder: &Path, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
-        let mut table = TableWriter::create(folder)?;
-        rows.into_iter().try_for_each(|row| table.push(row))?;
-        table.finish()
-    }
-
-    /// Writes what is buffered, closes the file and syncs it to disk.
-    pub fn finish(mut self) -> Result<(), TraceError> {
+    /// Writes what is buffered; returns the output, and what was written if it was kept.
+    pub(crate) fn close(mut self) -> Result<(W, Vec<RecordBatch>), TraceError> {
         self.flush()?;
-        let TableWriter { writer, file, path, .. } = self;
-        writer.close().map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
-        file.sync_all().map_err(|source| TraceError::Io { path, source })
+        let TableWriter { writer, written, path, .. } = self;
+        let output = writer.into_inner().map_err(|source| TraceError::Parquet { path, source })?;
+        Ok((output, written.unwrap_or_default()))
     }
+}
+
+/// Name of a table's file.
+pub(crate) fn file_name<R: Row>() -> String {
+    format!("{}.parquet", R::TABLE.name)
 }
 
 #[cfg(test)]

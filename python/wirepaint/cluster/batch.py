@@ -31,6 +31,7 @@ from wirepaint.evaluation.network import Network
 from wirepaint.results import contents, journal, parts
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import graphs
+from wirepaint.runners.collected import Collected
 from wirepaint.runners.contract import Job, Thin
 from wirepaint.runners.simulator import Session
 from wirepaint.scratch import scratch
@@ -41,7 +42,7 @@ FAILURES: dict[str, type[RunFailed]] = {
     "timeout": PageTimeout, "page": PageFailed, "network": NetworkFailed, "crash": RunFailed
 }  # fmt: skip
 _MEMORY, _ROOM = Path("/dev/shm"), 2**30
-_AT_ONCE = 256
+_AT_ONCE = 128
 """Runs whose traces a worker has at once; each takes 100 to 300 kB."""
 _for_this_process = ExitStack()
 _ENDS = {
@@ -156,14 +157,9 @@ def carry_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     for first in range(0, len(runs), _AT_ONCE):
         numbered = list(enumerate(runs))[first : first + _AT_ONCE]
         with tempfile.TemporaryDirectory(dir=_scratch()) as place:
-            some = _simulated(numbered, Path(place), loaded.__getitem__, traces, files)
-            done = [end for end in some if end["trace"] is not None]
-            rows.append(
-                metrics.thin(
-                    (runs[end["run"]].key, end["trace"], Path(place, str(end["run"]))) for end in done
-                )
-            )
+            some, of_some = _simulated(numbered, Path(place), loaded.__getitem__, traces, files)
         ends += some
+        rows.append(of_some)
     return Returned(
         _arrow(pl.DataFrame(ends, schema=_ENDS, orient="row")),
         _arrow(pl.concat(rows)),
@@ -178,18 +174,26 @@ def _simulated(
     load: graphs.Load,
     traces: bool,
     files: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """How runs end, in the order of their ends; with ``traces``, their files are added to ``files``."""
+) -> tuple[list[dict[str, Any]], pl.DataFrame]:
+    """How runs end, in the order of their ends, and their metrics.
+
+    With ``traces``, their files are added to ``files``. For that, and for metrics of a user's own, runs have
+    files of their own.
+    """
     numbers = {run.key: number for number, run in numbered}
+    tables = None if traces else metrics.read_by_all()
+    collected = None if tables is None else Collected(place, tables)
 
     def jobs() -> Iterator[Job]:
         for number, run in numbered:
             folder = place / str(number)
-            folder.mkdir()
+            if collected is None:
+                folder.mkdir()
             yield Job(run, folder, whole=traces)
 
     ends: list[dict[str, Any]] = []
-    with Session(nullcontext, load=load, cores=1) as session:
+    done: list[tuple[str, str, Path]] = []
+    with Session(nullcontext, load=load, cores=1, collected=collected) as session:
         for run, end in session.carry_out(jobs()):
             number = numbers[run.key]
             row: dict[str, Any] = dict.fromkeys(_ENDS) | {"run": number}
@@ -197,16 +201,20 @@ def _simulated(
                 row |= {"failure": journal.kind_of(end), "message": str(end)}
             else:
                 folder = place / str(number)
-                digests = contents.record(folder)
+                digests = contents.record(folder) if collected is None else {}
+                digest = parts.of_trace(digests) if collected is None else collected.digest(run.key)
                 row |= {"verdict": end.verdict, "reasons": json.dumps(end.reasons)}
-                row |= {"duration_ns": end.duration_ns, "trace": parts.of_trace(digests)}
+                row |= {"duration_ns": end.duration_ns, "trace": digest}
+                done.append((run.key, digest, folder))
                 if traces:
                     files += [
                         {"run": number, "name": name, "content": (folder / name).read_bytes()}
                         for name in digests
                     ]
             ends.append(row)
-    return ends
+    if collected is None:
+        return ends, metrics.thin(done)
+    return ends, metrics.thin_of((key, digest, collected.trace(key)) for key, digest, _ in done)
 
 
 def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End]]:

@@ -295,11 +295,18 @@ class Run:
         """The document as plain data."""
         return _plain(self)
 
+    @property
+    def _path(self) -> Path:
+        return self.work_dir / "run.json"
+
     def write(self) -> Path:
         """Writes ``run.json`` into the run's work folder and returns its path."""
-        path = self.work_dir / "run.json"
-        path.write_bytes(self.text().encode())
-        return path
+        self._path.write_bytes(self.text().encode())
+        return self._path
+
+    def line(self) -> str:
+        """The description for the simulator's input, without a file: its path and, after a tab, its text."""
+        return f"{self._path}\t{self.text()}"
 
     def text(self) -> str:
         """The document as JSON. Load graphs are most of it; one that runs share is converted once."""

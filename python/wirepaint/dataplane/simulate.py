@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
@@ -27,20 +27,26 @@ class Died(RunFailed, Generic[Job]):
 
 
 def ends(
-    jobs: Iterator[tuple[Job, Path]],
+    jobs: Iterator[tuple[Job, Path | str]],
     interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
     cores: int | None = None,
+    collect: tuple[Path, Collection[str]] | None = None,
 ) -> Generator[tuple[Job, dict[str, Any]], None, None]:
     """Simulates run descriptions; gives each job with the line that the program says at its end.
 
     It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
-    of its ``run.json``. The next one is taken when there is room: few runs are in the process at a time, so
-    that few are lost with it. Raises ``Died`` with these when the process ends early. ``interruptible``
-    surrounds each wait.
+    of its ``run.json``, or with the line that takes its place (:meth:`Run.line`). The next one is taken when
+    there is room: few runs are in the process at a time, so that few are lost with it. Raises ``Died`` with
+    these when the process ends early. ``interruptible`` surrounds each wait.
+
+    With ``collect``, a folder and tables, no run has a trace of its own: each of the tables is one Arrow
+    stream, ``TABLE.arrows``, with the rows of all runs.
     """
     workers = cores or len(os.sched_getaffinity(0))
     room = workers if cores else 2 * workers  # more would need another core for what is done meanwhile
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
+    if collect is not None:
+        argv += ["--collect", collect[0], "--tables", ",".join(collect[1])]
     parent = os.getpid()
     asked: dict[str, Job] = {}
     with (
@@ -58,10 +64,10 @@ def ends(
         try:
             while True:
                 while len(asked) < room and (job := next(jobs, None)) is not None:
-                    known, path = job
-                    asked[str(path)] = known
+                    known, line = job
+                    asked[str(line).partition("\t")[0]] = known
                     with suppress(BrokenPipeError):  # then the next line is its end
-                        os.write(process.stdin.fileno(), f"{path}\n".encode())
+                        _write(process.stdin.fileno(), f"{line}\n".encode())
                 if not asked:
                     return
                 if len(asked) < room:
@@ -80,6 +86,11 @@ def ends(
 def one(run: Run) -> dict[str, Any]:
     """Simulates one run; its tables are in its trace folder. Raises ``RunFailed`` when it was refused."""
     return dataplane.call("simulate", str(run.write()))
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def _last_words(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:

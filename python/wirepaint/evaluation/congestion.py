@@ -79,6 +79,7 @@ class Congestion(BaseModel):
         if self.file is None:
             return self.name
         path = folder.absolute() / f"{self.name}.c"
+        path.parent.mkdir(exist_ok=True)
         path.write_text(self.file.text)
         return str(path)
 

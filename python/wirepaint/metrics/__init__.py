@@ -22,7 +22,7 @@ Start with :func:`table`. If a trace does not determine a metric, it is null wit
 from wirepaint.metrics._explain import Explanation, Used, explain
 from wirepaint.metrics._facts import facts
 from wirepaint.metrics._flow import group
-from wirepaint.metrics._kept import Keeper, thin
+from wirepaint.metrics._kept import Keeper, read_by_all, thin, thin_of
 from wirepaint.metrics._metric import (
     OF_VISITS,
     Frame,
@@ -69,10 +69,12 @@ __all__ = [
     "of_visit",
     "own",
     "read",
+    "read_by_all",
     "registry",
     "since_navigation",
     "table",
     "thin",
+    "thin_of",
     "trust",
     "used_connections",
     "visit",

@@ -71,11 +71,13 @@ def frame(rows: Sequence[Mapping[str, Any]], metrics: Iterable[Metric]) -> Frame
 def computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> list[dict[str, Any]]:
     """The rows of runs; raises UsageError for a table that cannot be read."""
     columns = READ if all(metric.file is None for metric in metrics) else {}
-    needs = {"page", "flow"}.union(*(metric.needs for metric in metrics))
-    rows: list[dict[str, Any]] = []
-    for run, of_run in zip(runs, traces(runs, needs, columns), strict=True):
-        rows += _of_run(run, of_run, metrics)
-    return rows
+    found = zip(runs, traces(runs, needed(metrics), columns), strict=True)
+    return [row for run, tables in found for row in of_run(run.key, run.digest, tables, metrics)]
+
+
+def needed(metrics: Iterable[Metric]) -> list[str]:
+    """The tables that metrics read; a metric of a user's own may read others."""
+    return sorted({"page", "flow"}.union(*(metric.needs for metric in metrics)))
 
 
 def traces(
@@ -108,18 +110,19 @@ def _of_batch(
         yield cache(partial(table, run.key))
 
 
-def _of_run(run: Run, trace: Trace, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
-    of_run = over_run(trace, metrics)
-    whose = {"run_key": run.key, "trace": run.digest}
+def of_run(key: str, digest: str, trace: Trace, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    """The rows of one run."""
+    over = over_run(trace, metrics)
+    whose = {"run_key": key, "trace": digest}
     of_visits: dict[tuple[str | None, str | None], list[dict[str, Reading]]] = {}
     for visit, user, page in visits(trace):
-        of_visits.setdefault((user, page), []).append(measure(trace, visit, None, of_run, metrics))
+        of_visits.setdefault((user, page), []).append(measure(trace, visit, None, over, metrics))
     rows = [
         whose | {"user": user, "visited": page} | _cells(_mean(readings), metrics)
         for (user, page), readings in of_visits.items()
     ]
     for group in _flow.groups(trace):
-        rows.append(whose | {"flows": group} | _cells(measure(trace, 0, group, of_run, metrics), metrics))
+        rows.append(whose | {"flows": group} | _cells(measure(trace, 0, group, over, metrics), metrics))
     return rows
 
 

@@ -23,8 +23,19 @@ from typing import NamedTuple
 import polars as pl
 
 from wirepaint.errors import UsageError
-from wirepaint.metrics._computing import BATCH, MISSING, WHOSE, Run, computed, frame, why
-from wirepaint.metrics._metric import Frame, Metric
+from wirepaint.metrics._computing import (
+    BATCH,
+    MISSING,
+    READ,
+    WHOSE,
+    Run,
+    computed,
+    frame,
+    needed,
+    of_run,
+    why,
+)
+from wirepaint.metrics._metric import Frame, Metric, Trace
 from wirepaint.metrics._registry import registry
 from wirepaint.results import Results, measured, parts, trace
 from wirepaint.results.parts import OF_RUN as _OF_RUN
@@ -104,6 +115,24 @@ def thin(runs: Iterable[tuple[str, str, Path]]) -> Frame:
         for key, digest, folder in runs
     ]
     return frame(computed(asked, metrics), metrics)
+
+
+def read_by_all() -> dict[str, Sequence[str] | None] | None:
+    """The tables that metrics read, each with the columns, or None for all of them.
+
+    None if there are metrics of a user's own: they may read any table.
+    """
+    metrics = list(registry().values())
+    if any(metric.file is not None for metric in metrics):
+        return None
+    return {table: READ.get(table) for table in needed(metrics)}
+
+
+def thin_of(runs: Iterable[tuple[str, str, Trace]]) -> Frame:
+    """As :func:`thin`; a run is its key, the digest of its trace, and its tables."""
+    metrics = list(registry().values())
+    rows = [row for key, digest, tables in runs for row in of_run(key, digest, tables, metrics)]
+    return frame(rows, metrics)
 
 
 class Keeper:

@@ -44,13 +44,17 @@ def write_table(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> P
 
     Missing columns of a row are null; raises ``KeyError`` for a column that the table lacks.
     """
+    return write_frame(folder, name, table(name, rows))
+
+
+def table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as the table ``name``; see :func:`write_table`."""
     schema = polars_schema(name)
     rows = [dict(row) for row in rows]
     if unknown := {key for row in rows for key in row} - set(schema):
         raise KeyError(f"table {name} has no column {sorted(unknown)}")
     columns = {key: [row.get(key) for row in rows] for key in schema}
-    frame = pl.DataFrame(columns, schema=schema, strict=True)
-    return write_frame(folder, name, frame)
+    return pl.DataFrame(columns, schema=schema, strict=True)
 
 
 def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:

@@ -3,7 +3,8 @@
 One process of the data plane carries out all runs on all cores. It reads paths of run
 descriptions and prints a line when a run is over. This module makes an ``Outcome`` and the
 table ``run`` from the line. The description stays in the run's folder as ``run.json``, so that
-``wirepaint-dataplane simulate run.json`` repeats it.
+``wirepaint-dataplane simulate run.json`` repeats it. Where nobody keeps traces (``Collected``), no run has a
+file of its own.
 
 If the process dies, the runs that it had are started again one at a time, and the rest in a new process.
 Only a run that kills its own process fails.
@@ -46,6 +47,7 @@ from wirepaint.runners.graphs import load_graphs
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
+    from wirepaint.runners.collected import Collected
     from wirepaint.runners.contract import Interruptible, Job
     from wirepaint.runners.graphs import Load
 
@@ -68,10 +70,18 @@ class Session:
     team = None
 
     def __init__(
-        self, interruptible: Interruptible, load: Load | None = None, cores: int | None = None
+        self,
+        interruptible: Interruptible,
+        load: Load | None = None,
+        cores: int | None = None,
+        collected: Collected | None = None,
     ) -> None:
-        """``load`` gives load graphs where the pages are elsewhere; ``cores`` are all if none is given."""
+        """``load`` gives load graphs where the pages are elsewhere; ``cores`` are all if none is given.
+
+        With ``collected``, which takes one core, no run has a trace of its own.
+        """
         self._interruptible, self._load, self._cores = interruptible, load, cores
+        self._collected = collected
 
     def __enter__(self) -> Session:
         return self
@@ -96,24 +106,42 @@ class Session:
         Returns the runs that the process had when it died, each with the failure.
         """
         refused: list[End] = []
+        collected = self._collected
 
-        def described() -> Iterator[tuple[Job, Path]]:
+        def described() -> Iterator[tuple[Job, Path | str]]:
             for job in jobs:
                 try:
-                    yield job, describe(job.run, job.folder.absolute(), self._load).write()
+                    run = describe(job.run, job.folder.absolute(), self._load)
+                    yield job, run.write() if collected is None else run.line()
                 except RunFailed as failure:
                     refused.append((job.run, failure))
 
         lost: list[Lost] = []
+        collect = None if collected is None else collected.begin()
         try:
-            for job, said in simulate.ends(described(), self._interruptible, self._cores):
-                yield job.run, _end(job, said)
+            for job, said in simulate.ends(described(), self._interruptible, self._cores, collect):
+                yield job.run, self._end(job, said)
                 while refused:
                     yield refused.pop()
         except simulate.Died as died:
             lost = [(job, RunFailed(str(died))) for job in died.jobs]
         yield from refused
         return lost
+
+    def _end(self, job: Job, said: dict[str, Any]) -> Outcome | RunFailed:
+        """The outcome or failure of a run. Its table ``run`` is kept, unless nothing of it is needed."""
+        if self._collected is not None and "error" not in said:
+            self._collected.add(job.run.key, said)
+        end = _outcome(job.run, said)
+        if isinstance(end, RunFailed):
+            return end
+        if job.whole or said.get("ahead"):  # of the table, metrics read what was sent ahead only
+            row = _row(job.run, said, end)
+            if self._collected is not None:
+                self._collected.put(job.run.key, trace.table("run", [row]))
+            else:
+                trace.write_table(job.folder, "run", [row])
+        return end
 
 
 def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
@@ -186,15 +214,6 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -
     ]
     delay_ns = direction["delay_ns"] + of_hosts
     return {**direction, "capacity": capacity, "delay_ns": delay_ns, "changes": changes}
-
-
-def _end(job: Job, said: dict[str, Any]) -> Outcome | RunFailed:
-    """The outcome or failure of a run. Writes its table ``run``, unless nothing of it is needed."""
-    end = _outcome(job.run, said)
-    if isinstance(end, Outcome) and (job.whole or said.get("ahead")):
-        # Of this table, metrics read what was sent ahead only.
-        trace.write_table(job.folder, "run", [_row(job.run, said, end)])
-    return end
 
 
 def _outcome(run: ResolvedRun, said: Mapping[str, Any]) -> Outcome | RunFailed:

@@ -1,0 +1,85 @@
+"""A batch gives the same numbers whether its runs have traces or are collected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from wirepaint.cli import invoke
+from wirepaint.cluster import batch
+from wirepaint.errors import PageTimeout
+from wirepaint.evaluation import plan
+from wirepaint.results import contents, parts
+from wirepaint.runners.contract import Job, Thin
+
+SATELLITE = """\
+title = "Split proxy and PEP"
+backend = "simulator"
+timeout = "6 s"
+warmup = false
+[scenarios]
+network = ["geo-satellite"]
+congestion = ["cubic", "./own/own.c"]
+proxy = ["none", "pep"]
+[[proxies]]
+name = "pep"
+kind = "pep"
+[[user_agents]]
+pages = ["agency", "photos"]
+visits = 2
+"""
+"""The page `photos` takes too long without a PEP."""
+FLOWS = """\
+title = "Flows beside users"
+backend = "simulator"
+warmup = false
+[scenarios]
+network = ["lte"]
+congestion = ["cubic"]
+[[flows]]
+name = "bulk"
+count = 2
+bulk = "300 kB"
+[[user_agents]]
+pages = ["blog-small"]
+visits = 2
+together = true
+count = 3
+"""
+
+
+def rows(content: bytes) -> pl.DataFrame:
+    return pl.read_ipc_stream(content).sort("run_key")
+
+
+def returned(file: Path, *, traces: bool) -> tuple[list[Job], batch.Returned]:
+    runs = plan(file).runs
+    packer = batch.Packer()
+    packed, needed = packer.pack(runs, traces=traces)
+    jobs = [Job(run, file.parent / run.key, whole=traces) for run in runs]
+    return jobs, batch.carry_out(packed, {digest: packer.shared[digest] for digest in needed})
+
+
+@pytest.mark.parametrize(("evaluation", "timeouts"), [(SATELLITE, 4), (FLOWS, 0)])
+def test_collected_runs_end_as_runs_with_traces_do(tmp_path: Path, evaluation: str, timeouts: int) -> None:
+    assert invoke(["cc", "new", "own", "-o", str(tmp_path / "own")]) == 0
+    file = tmp_path / "sweep.toml"
+    file.write_text(evaluation)
+    (jobs, whole), (thin_jobs, thin) = returned(file, traces=True), returned(file, traces=False)
+    assert rows(thin.metrics).equals(rows(whole.metrics))
+    assert pl.read_ipc_stream(thin.files).is_empty()
+    ends = {run.key: end for run, end in batch.ends(thin, thin_jobs)}
+    assert len(ends) == len(jobs)
+    for run, end in batch.ends(whole, jobs):
+        found = ends[run.key]
+        if isinstance(end, PageTimeout):
+            assert isinstance(found, PageTimeout)
+            assert str(found) == str(end)
+            timeouts -= 1
+        else:
+            assert isinstance(found, Thin)
+            assert found.outcome == end
+            assert found.trace == parts.of_trace(contents.record(tmp_path / run.key))
+    assert timeouts == 0

@@ -1,0 +1,76 @@
+"""The tables of simulated runs whose traces nobody keeps: in one file for all runs of a process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from wirepaint.errors import RunFailed
+from wirepaint.results import parts, trace
+
+
+class _Rows(NamedTuple):
+    """Where the rows of a run are: file, first row, number."""
+
+    file: Path
+    first: int
+    number: int
+
+
+class Collected:
+    """What the simulator said of the tables of runs, for :class:`wirepaint.runners.simulator.Session`."""
+
+    def __init__(self, place: Path, columns: Mapping[str, Sequence[str] | None]) -> None:
+        """The files are in ``place``. Of the tables in ``columns`` these columns are read, or all."""
+        self._place, self._columns = place, columns
+        self._process = itertools.count()
+        self._rows: dict[str, dict[str, _Rows]] = {}
+        self._own: dict[str, pl.DataFrame] = {}
+        self._digests: dict[str, str] = {}
+        self._read = cache(self._file)
+        self._empty = cache(trace.empty)
+
+    def begin(self) -> tuple[Path, Sequence[str]]:
+        """Where the next process is to collect, and which tables."""
+        self._folder = self._place / f"process-{next(self._process)}"
+        self._folder.mkdir()
+        return self._folder, list(self._columns)
+
+    def add(self, key: str, said: Mapping[str, Any]) -> None:
+        """Takes the end of a run."""
+        self._digests[key] = parts.of_trace(said["files"])
+        self._rows[key] = {
+            table: _Rows(self._folder / f"{table}.arrows", **rows) for table, rows in said["rows"].items()
+        }
+
+    def put(self, key: str, run: pl.DataFrame) -> None:
+        """Takes the table ``run`` of a run."""
+        self._own[key] = run
+
+    def digest(self, key: str) -> str:
+        """The digest of a run's trace (``parts.of_trace``)."""
+        return self._digests[key]
+
+    def trace(self, key: str) -> Callable[[str], pl.DataFrame]:
+        """The tables of a run by name, once the process has ended; one that it lacks is empty."""
+        return cache(partial(self._table, key))
+
+    def _table(self, key: str, name: str) -> pl.DataFrame:
+        if name == "run":
+            return self._own.get(key, self._empty(name))
+        rows = self._rows[key].get(name)
+        if rows is None:
+            return self._empty(name)
+        found = self._read(rows.file).slice(rows.first, rows.number)
+        if found.height != rows.number:
+            raise RunFailed(f"{rows.file.name} of the simulator lacks rows of {key}")
+        return found
+
+    def _file(self, file: Path) -> pl.DataFrame:
+        columns = self._columns[file.stem]
+        return pl.read_ipc_stream(file, columns=None if columns is None else list(columns))
