@@ -66,7 +66,7 @@ def scheduler() -> Iterator[tuple[str, int]]:
 @contextmanager
 def workers(address: str, number: int) -> Iterator[int]:
     """Worker processes; gives the pid of their command."""
-    argv = [SCRIPTS / "wirepaint", "worker", address, "--processes", str(number)]
+    argv = [SCRIPTS / "wirepaint", "worker", address, "--backend", "simulator", "--processes", str(number)]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
