@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,7 +22,6 @@ from wirepaint.evaluation import plan
 from wirepaint.metrics import table
 from wirepaint.results import Results, trace
 from wirepaint.runners import backends, description, pool, simulator
-from wirepaint.runners.contract import Job
 from wirepaint.runners.progress import Lines
 
 EVALUATION = """
@@ -141,13 +141,16 @@ up = { rate = "20 Mbit/s", delay = "10 ms" }
 def test_another_window_than_was_asked_makes_a_run_invalid(tmp_path: Path):
     folder = carried_out(tmp_path) / "runs/lte-reno-h2.user.photos.v01"
     [run] = [run for run in plan(tmp_path / "evaluation.toml").runs if run.key == folder.name]
-    connections = trace.read_table(folder, "connection")
-    flows = trace.read_table(folder, "flow")
-    assert list(simulator._differing(run, connections, flows)) == []
-    without_loss = connections.with_columns(initial_window=1, retransmitted_segments=0)
-    assert [r["severity"] for r in simulator._differing(run, without_loss, flows)] == ["invalid"]
+    connections = dataplane.call("simulate", str(folder / "run.json"))["connections"]
+    table = trace.read_table(folder, "connection").select(
+        "protocol", "congestion", "initial_window", retransmitted=pl.col("retransmitted_segments") > 0
+    )
+    assert connections == [{"flow": None, **row} for row in table.unique(maintain_order=True).to_dicts()]
+    assert list(simulator._differing(run, connections)) == []
+    without_loss = [each | {"initial_window": 1, "retransmitted": False} for each in connections]
+    assert [r["severity"] for r in simulator._differing(run, without_loss)] == ["invalid"]
     other = run.model_copy(update={"congestion": run.congestion.model_copy(update={"name": "cubic"})})
-    assert {r["check"] for r in simulator._differing(other, connections, flows)} == {"congestion"}
+    assert {r["check"] for r in simulator._differing(other, connections)} == {"congestion"}
 
 
 def test_the_same_evaluation_gives_the_same_traces(tmp_path: Path):
@@ -185,19 +188,19 @@ def test_what_the_simulator_refuses_ends_the_evaluation_at_once(
 def test_runs_that_fail_one_after_the_other_end_the_evaluation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(simulator, "_end", lambda *_: RunFailed("an accident"))
+    monkeypatch.setattr(simulator, "_outcome", lambda *_: RunFailed("an accident"))
     with pytest.raises(RunFailed, match=r"3 runs in a row failed.*an accident"):
         carried_out(tmp_path)
 
 
 def test_a_stopped_evaluation_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    ends = simulator._end
+    outcome = simulator._outcome
 
-    def fails_once(job, said, connections):
-        monkeypatch.setattr(simulator, "_end", ends)
+    def fails_once(run, said):
+        monkeypatch.setattr(simulator, "_outcome", outcome)
         return RunFailed("an accident")
 
-    monkeypatch.setattr(simulator, "_end", fails_once)
+    monkeypatch.setattr(simulator, "_outcome", fails_once)
     folder = carried_out(tmp_path)
     assert Results.open(folder).runs("failed").height == 1
     carried_out(tmp_path)
@@ -367,10 +370,9 @@ def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
 
 
 def test_a_disk_that_is_full_is_no_failure_of_the_run():
-    run = SimpleNamespace(key="lte-reno-h2.user.photos.v01")
-    job, none = Job(run, Path("/r")), trace.empty("connection")  # pyright: ignore[reportArgumentType]
+    run: Any = SimpleNamespace(key="lte-reno-h2.user.photos.v01")
     full = {"error": "writing /r/page.parquet: No space left on device (os error 28)", "exit_code": 1}
     with pytest.raises(OSError, match="No space left on device"):
-        simulator._end(job, full, none)
+        simulator._outcome(run, full)
     other = full | {"error": "writing /r/page.parquet: Is a directory (os error 21)"}
-    assert isinstance(simulator._end(job, other, none), RunFailed)
+    assert isinstance(simulator._outcome(run, other), RunFailed)
