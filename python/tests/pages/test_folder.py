@@ -54,7 +54,10 @@ def test_the_files_that_the_page_uses_become_its_resources(tmp_path: Path) -> No
 
 def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
     page = import_folder(site(tmp_path), tmp_path / "page")
-    assert page.notes == ["3 references to what the folder does not hold blanked"]
+    assert page.notes == [
+        "3 references to what the folder does not hold blanked: https://my-site.example/secret.txt, "
+        "https://my-site.example/a/link.txt, https://cdn.test/y.js"
+    ]
     bodies = [p.read_bytes() for p in (tmp_path / "page" / "bodies").iterdir()]
     assert not any(b"secret" in (gzip.decompress(b) if b[:2] == b"\x1f\x8b" else b) for b in bodies)
 

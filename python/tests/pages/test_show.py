@@ -52,6 +52,15 @@ def test_the_verdict_and_the_simulators_error_are_said() -> None:
     assert "9 loads in 7 s at 1280x800, Chromium 1, load event after 100 ms" in text
 
 
+def test_a_rehearsal_on_a_busy_machine_is_said() -> None:
+    page = rehearsed()
+    assert page.rehearsal is not None
+    for others, said in ((0.82, True), (0.03, False)):
+        of_it = page.rehearsal.model_copy(update={"others_cpu": others})
+        text = show.lines(page.model_copy(update={"rehearsal": of_it}), 100)
+        assert ("others had 82 % of the CPU time: rehearse it again on a calm machine" in text) is said
+
+
 def test_a_page_that_was_never_rehearsed_says_that_the_recorded_causes_serve() -> None:
     page = Page(
         name="a",

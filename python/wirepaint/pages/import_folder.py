@@ -13,6 +13,8 @@ from wirepaint.pages.import_har import check_target, made, name_from, store
 from wirepaint.pages.model import Page, Recorded, Resource, checked, faults_named, keeping, save_index
 from wirepaint.pages.site import File, Site
 
+_MOST_NAMED, _LONGEST = 3, 120
+"""Blanked references that the note names, and the characters of each that it shows."""
 _COMPRESSED = ("text/", "javascript", "json", "xml", "wasm")
 
 
@@ -109,7 +111,13 @@ def _needed(start: str) -> str:
 def _notes(site: Site) -> list[str]:
     notes = []
     if site.blanked:
-        notes.append(f"{site.blanked} references to what the folder does not hold blanked")
+        count = "1 reference" if len(site.blanked) == 1 else f"{len(site.blanked)} references"
+        named = [
+            url if len(url) <= _LONGEST else f"{url[:_LONGEST]}..." for url in dict.fromkeys(site.blanked)
+        ]
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        first = ", ".join(named[:_MOST_NAMED])
+        notes.append(f"{count} to what the folder does not hold blanked: {first}{more}")
     if site.beyond:
         notes.append(f"{site.beyond} files that nothing names left out: the folder holds too many")
     return notes

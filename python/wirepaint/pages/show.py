@@ -18,6 +18,8 @@ Paint = Callable[[str, str], str]
 
 MOST_ROWS = 40
 """Requests that an abridged waterfall shows."""
+BUSY = 0.25
+"""Share of the machine's CPU time: if others use more, rehearsed delays are longer than the page's own."""
 _MOST_NAMED = 5
 _NARROWEST_BAR, _NARROWEST_PATH = 8, 16
 _VERDICTS = {"replays": "replays", "shape": "replays as a shape", "does not": "does not replay"}
@@ -42,6 +44,14 @@ def simulator(page: Page) -> str | None:
         return "the simulator does not load it"
     times = _number(found.judged, "rehearsal") if found.judged else "rehearsals"
     return f"simulator {100 * found.error:.1f} % off in {times} kept out of the fit"
+
+
+def disturbance(page: Page) -> str | None:
+    """That other programs kept the machine busy while the page was rehearsed; None on a calm machine."""
+    others = page.rehearsal.others_cpu if page.rehearsal is not None else None
+    if others is None or others <= BUSY:
+        return None
+    return f"others had {100 * others:.0f} % of the CPU time: rehearse it again on a calm machine"
 
 
 def facts(page: Page) -> dict[str, Any]:
@@ -104,6 +114,7 @@ def _head(page: Page, known: dict[str, Any], paint: Paint) -> list[str]:
     if found is not None:
         by = f"{found.viewport[0]}x{found.viewport[1]}, {found.browser}"
         load = "" if found.load_ms is None else f", load event after {found.load_ms:.0f} ms"
+        text += filter(None, [disturbance(page)])
         text.append(f"{_number(found.loads, 'load')} in {found.seconds:.0f} s at {by}{load}")
     origin = [
         page.source and f"source: {page.source}",

@@ -71,7 +71,8 @@ class Site:
         self._maps = modules.ImportMap()
         self.found: dict[str, File] = {}
         self._number: dict[str, int] = {}
-        self.blanked = 0
+        self.blanked: list[str] = []
+        """Addresses of the blanked references."""
         self.beyond = 0
         """Number of files that nothing names and that exceed the limits."""
 
@@ -109,10 +110,14 @@ class Site:
             named = modules.in_document(text, file.url, self._maps, self._maps_room)
             taken += [self._take(url, Cause(by=by, kind="script"), standing) for url in named]
         if file.kind == "html" or not self._checks_hashes():
-            text, count = references.blank(text, found, lambda url: url in self.found)
-            self.blanked += count
+            text, _ = references.blank(text, found, self._holds)
             file.body = text.encode("latin-1")
         return taken
+
+    def _holds(self, url: str) -> bool:
+        if url not in self.found:
+            self.blanked.append(url)
+        return url in self.found
 
     def _checks_hashes(self) -> bool:
         """True if the page's document checks hashes of its parts: those stay unchanged."""

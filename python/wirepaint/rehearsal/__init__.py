@@ -18,15 +18,12 @@ from pathlib import Path
 
 from wirepaint.errors import MachineLacks, PageFailed, UsageError
 from wirepaint.ordinary import Say
-from wirepaint.pages import cache, model
+from wirepaint.pages import cache, model, show
 from wirepaint.pages.model import INDEX
 from wirepaint.rehearsal import speed
 from wirepaint.rehearsal.rehearse import MAKER, copy, rehearse
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
-
-BUSY = 0.25
-"""Share of the machine's CPU time: if others use more, delays are longer than the page's own."""
 
 Wanted = tuple[Path, tuple[int, int]]
 """A page's folder and the view port of its visits."""
@@ -163,6 +160,6 @@ def in_words(page: model.Page) -> str:
         text += ", but the simulator does not load it"
     if found.verdict in ("shape", "does not"):
         text += f" ({found.reason})"
-    if found.others_cpu is not None and found.others_cpu > BUSY:
-        text += f"; others had {found.others_cpu:.0%} of the CPU time: rehearse it again on a calm machine"
+    if busy := show.disturbance(page):
+        text += f"; {busy}"
     return f"{text}; {found.loads} loads, {found.seconds:.0f} s"
