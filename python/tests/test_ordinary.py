@@ -24,6 +24,7 @@ from wirepaint.rehearsal import rehearse, shapes
 from wirepaint.runners import graphs
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become an ordinary user")
+PROGRAM = "from wirepaint.cli import main; main()"
 DOCUMENT = "<!doctype html><title>A page</title><script src=/a.js></script>"
 
 
@@ -414,3 +415,21 @@ def _runs(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@as_root
+def test_root_without_the_right_to_read_everything_is_told_what_to_do(tmp_path: Path) -> None:
+    hidden = tmp_path / "home"
+    hidden.mkdir(mode=0o700)
+    har = recording(hidden)
+    # As containers start root.
+    without = ("setpriv", "--bounding-set=-dac_read_search", "--inh-caps=-dac_read_search")
+    found = subprocess.run(
+        [*without, sys.executable, "-c", PROGRAM, "page", "import", har, "-o", tmp_path / "page"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert found.returncode == 2
+    (said,) = found.stderr.splitlines()
+    assert "root here has no CAP_DAC_READ_SEARCH" in said and "XDG_CACHE_HOME" in said

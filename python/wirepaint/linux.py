@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 from collections.abc import Iterable
+from pathlib import Path
 
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWIPC = 0x0800_0000
@@ -67,6 +68,13 @@ def die_with_parent(parent: int | None = None) -> None:
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl PR_SET_PDEATHSIG")
     if parent is not None and os.getppid() != parent:
         os._exit(1)
+
+
+def has(capability: int) -> bool:
+    """Whether this process has a capability that takes effect."""
+    status = Path("/proc/self/status").read_text()
+    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective, 16) >> capability & 1)
 
 
 def become(user: int, keep: Iterable[int] = ()) -> None:

@@ -8,6 +8,7 @@ reads back JSON, and copies regular files by :func:`take`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -204,9 +205,19 @@ def _serve(work: Callable[[], Work], folder: Path, writer: int, parent: int) -> 
         except BaseException as error:
             if os.environ.get("WIREPAINT_DEBUG"):
                 traceback.print_exc()
-            tell(**_told(error))
+            tell(**_told(_unreadable(error) or error))
     finally:
         os._exit(0)
+
+
+def _unreadable(error: BaseException) -> MachineLacks | None:
+    """What to do about a file that the child cannot read, where root cannot let it read like root."""
+    denied = isinstance(error, PermissionError) or os.strerror(errno.EACCES).lower() in str(error).lower()
+    if not denied or linux.has(linux.CAP_DAC_READ_SEARCH):
+        return None
+    why = f"{error} for user {USER}, and root here has no CAP_DAC_READ_SEARCH, such as in a container"
+    do = "Run it without root, or put pages and XDG_CACHE_HOME into folders that others can enter."
+    return MachineLacks(why, do)
 
 
 def _give_up(parent: int, writer: int) -> None:
