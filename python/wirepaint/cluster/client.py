@@ -3,13 +3,15 @@
 Batches are sized by the time that runs took so far, so that each message to the scheduler stands for some
 seconds of work. Each worker has one batch under way, one waiting. Dask hands the batches of a lost worker to
 others. A batch that killed ``distributed.scheduler.allowed-failures`` workers and one more comes back, and is
-split: only a run that kills them when it is alone fails.
+split. Batches that only waited at those workers come back, too. So a run fails only if it kills workers in
+the end, when nothing else is under way.
 """
 
 from __future__ import annotations
 
 import itertools
 from asyncio import CancelledError
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -56,10 +58,11 @@ def backend(
 
 @dataclass
 class _Sent:
-    """A batch that Dask has."""
+    """A batch that Dask has; ``alone`` if it has no other."""
 
     jobs: list[Job]
     future: Future
+    alone: bool
 
 
 @dataclass
@@ -87,6 +90,8 @@ class Session:
     def __enter__(self) -> Session:
         self._shared: dict[str, Future] = {}
         self._sent: dict[str, _Sent] = {}
+        self._suspects: deque[Job] = deque()
+        """Runs that may have killed workers."""
         with ExitStack() as stack:
             stack.enter_context(self.connection)
             self.connection.wait_for_workers("simulator", self._counted)
@@ -110,7 +115,9 @@ class Session:
                 yield from failed
                 failed.clear()
                 if not self._sent:
-                    return
+                    if not self._suspects:
+                        return
+                    self._send([self._suspects.popleft()], alone=True)
                 future = self.connection.next(self._look)
                 if future is not None and (sent := self._sent.pop(str(future.key), None)) is not None:
                     yield from self._ends(sent)
@@ -118,6 +125,7 @@ class Session:
             for sent in self._sent.values():
                 sent.future.cancel()
             self._sent.clear()
+            self._suspects.clear()
 
     def _readable(self, jobs: Iterator[Job], failed: list[tuple[ResolvedRun, batch.End]]) -> Iterator[Job]:
         """The jobs whose pages can be read; the others go to ``failed``."""
@@ -135,7 +143,7 @@ class Session:
             return _FIRST_RUNS
         return max(1, min(_MOST_RUNS, round(BATCH_S / self.seconds_of_run)))
 
-    def _send(self, jobs: list[Job]) -> None:
+    def _send(self, jobs: list[Job], *, alone: bool = False) -> None:
         packed, needed = self.packer.pack([job.run for job in jobs], traces=any(job.whole for job in jobs))
         self.connection.check()
         for digest in needed - self._shared.keys():
@@ -147,7 +155,7 @@ class Session:
             )
         shared = {digest: self._shared[digest] for digest in needed}
         future = self.connection.submit("batch", batch.carry_out, packed, shared, resource=offer("simulator"))
-        self._sent[str(future.key)] = _Sent(jobs, future)
+        self._sent[str(future.key)] = _Sent(jobs, future, alone)
 
     def _ends(self, sent: _Sent) -> Iterator[tuple[ResolvedRun, batch.End]]:
         if sent.future.status == "finished":
@@ -164,8 +172,10 @@ class Session:
             length = -(-len(sent.jobs) // _PIECES)
             for first in range(0, len(sent.jobs), length):
                 self._send(sent.jobs[first : first + length])
-            return
-        yield sent.jobs[0].run, error
+        elif isinstance(error, WorkerKilled) and not sent.alone:
+            self._suspects += sent.jobs
+        else:
+            yield sent.jobs[0].run, error
 
     def _counted(self, offers: Offers) -> bool:
         """Counts the workers that take batches."""
