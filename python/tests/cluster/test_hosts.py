@@ -180,8 +180,15 @@ def _testbeds() -> list[int]:
 
 
 def _is_loading(pid: int) -> bool:
-    """Whether a process of a testbed has begun a run: it has started the launcher of cells."""
+    """Whether a process of a testbed carries a run out: its launcher of cells has a child."""
+
+    def children(of: str) -> list[str]:
+        return Path(f"/proc/{of}/task/{of}/children").read_text().split()
+
     with suppress(OSError):
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return any(b"cells" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
+        return any(
+            children(child)
+            for child in children(str(pid))
+            if b"cells" in Path(f"/proc/{child}/cmdline").read_bytes()
+        )
     return False

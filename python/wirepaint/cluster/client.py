@@ -13,13 +13,12 @@ import itertools
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wirepaint.cluster import batch
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
-from wirepaint.cluster.connection import OFFER, Connection, Offers, offer
+from wirepaint.cluster.connection import OFFER, Connection, Offers, Workers, offer
 from wirepaint.errors import Refused, RunFailed, WorkerKilled
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.printing import counted, say
@@ -65,42 +64,27 @@ class _Sent:
     alone: bool
 
 
-@dataclass
-class Session:
-    """The workers of a scheduler (:class:`wirepaint.runners.contract.Session`)."""
+class Session(Workers):
+    """Workers that carry out batches of simulated runs."""
 
-    connection: Connection
-    packer: batch.Packer
-    calibrate = None
-    workers: int = 0
-    _seconds: float = 0.0
-    """Of work that came back."""
-    _runs: int = 0
+    kind = "simulator"
 
-    @property
-    def team(self) -> Session:
-        """Itself (:class:`wirepaint.runners.contract.Team`)."""
-        return self
-
-    @property
-    def seconds_of_run(self) -> float | None:
-        """How long a worker took for a run so far; None before the first."""
-        return self._seconds / self._runs if self._runs else None
-
-    def __enter__(self) -> Session:
+    def __init__(self, connection: Connection, packer: batch.Packer) -> None:
+        super().__init__(connection)
+        self.packer = packer
+        self._workers = 0
         self._shared: dict[str, Future] = {}
         self._sent: dict[str, _Sent] = {}
         self._suspects: deque[Job] = deque()
         """Runs that may have killed workers."""
-        with ExitStack() as stack:
-            stack.enter_context(self.connection)
-            self.connection.wait_for_workers("simulator", self._counted)
-            self._stack = stack.pop_all()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    @property
+    def workers(self) -> int:
+        return self._workers
+
+    def __exit__(self, *error: object) -> None:
         self._shared.clear()
-        self._stack.close()
+        super().__exit__(*error)
 
     def carry_out(self, jobs: Iterator[Job]) -> Generator[tuple[ResolvedRun, batch.End], None, None]:
         """Gives the ends of runs as their batches come back."""
@@ -108,7 +92,7 @@ class Session:
         left = self._readable(jobs, failed)
         try:
             while True:
-                while len(self._sent) < _WAITS * max(self.workers, 1):
+                while len(self._sent) < _WAITS * max(self._workers, 1):
                     if not (some := list(itertools.islice(left, self._size()))):
                         break
                     self._send(some)
@@ -177,14 +161,13 @@ class Session:
         else:
             yield sent.jobs[0].run, error
 
-    def _counted(self, offers: Offers) -> bool:
-        """Counts the workers that take batches."""
-        self.workers = round(sum(names.get(offer("simulator"), 0) for names in offers.values()))
-        return self.workers > 0
+    def _found(self, offers: Offers) -> bool:
+        self._workers = round(sum(names.get(offer(self.kind), 0) for names in offers.values()))
+        return self._workers > 0
 
     def _look(self, offers: Offers) -> None:
-        before = self.workers
-        if not self._counted(offers) and before:
+        before = self._workers
+        if not self._found(offers) and before:
             say(f"All workers are lost; the runs wait for one: wirepaint worker {self.connection.address}")
 
 

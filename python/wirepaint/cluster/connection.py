@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from wirepaint.cluster import batch
@@ -126,6 +127,47 @@ class Connection:
 
     def lost(self) -> Incomplete:
         return Incomplete(f"{self.address}: the scheduler is lost. The same command again resumes.")
+
+
+class Workers:
+    """A session on the workers of a scheduler (:class:`wirepaint.runners.contract.Session`)."""
+
+    kind: str
+    """The back end whose runs they carry out."""
+    calibrate = None
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._seconds, self._runs = 0.0, 0
+        """Of the work that came back."""
+
+    @property
+    def team(self) -> Workers:
+        """Itself (:class:`wirepaint.runners.contract.Team`)."""
+        return self
+
+    @property
+    def workers(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def seconds_of_run(self) -> float | None:
+        """How long one of them took for a run so far; None before the first."""
+        return self._seconds / self._runs if self._runs else None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.connection)
+            self.connection.wait_for_workers(self.kind, self._found)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _found(self, offers: Offers) -> bool:
+        """Takes the first workers; False if there is none."""
+        raise NotImplementedError
 
 
 def differ(whose: str, theirs: Mapping[str, str], wanted: Mapping[str, str], where: str) -> UsageError:

@@ -10,7 +10,6 @@ import time
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -18,8 +17,8 @@ from uuid import uuid4
 from wirepaint.cluster import batch, testbed
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
 from wirepaint.cluster.client import failure
-from wirepaint.cluster.connection import Connection, Offers, differ, offer
-from wirepaint.errors import MachineLacks, PageFailed, RunFailed, UsageError
+from wirepaint.cluster.connection import Connection, Offers, Workers, differ, offer
+from wirepaint.errors import Incomplete, MachineLacks, PageFailed, RunFailed, UsageError
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.printing import say
 from wirepaint.results.outcome import Outcome
@@ -74,14 +73,15 @@ class _Host:
     """The warm-ups that it has, by key."""
 
 
-class Session:
-    """Hosts at work (:class:`wirepaint.runners.contract.Session`)."""
+class Session(Workers):
+    """Hosts at work."""
 
-    calibrate = None
+    kind = "testbed"
 
     def __init__(self, connection: Connection, versions: dict[str, str], iperf3: bool) -> None:
         """``versions`` gets those of the hosts' programs; ``iperf3``: the runs need it."""
-        self._connection, self._versions, self._iperf3 = connection, versions, iperf3
+        super().__init__(connection)
+        self._versions, self._iperf3 = versions, iperf3
         self._command = uuid4().hex
         self._hosts: dict[str, _Host] = {}
         self._others: set[str] = set()
@@ -90,41 +90,22 @@ class Session:
         self._again: deque[Job] = deque()
         """Runs of lost hosts."""
         self._warmups: list[Job] = []
-        self._seconds, self._runs = 0.0, 0
-
-    @property
-    def team(self) -> Session:
-        """Itself (:class:`wirepaint.runners.contract.Team`)."""
-        return self
 
     @property
     def workers(self) -> int:
         return len(self._hosts)
 
-    @property
-    def seconds_of_run(self) -> float | None:
-        """How long a host took for a run so far; None before the first."""
-        return self._seconds / self._runs if self._runs else None
-
-    def __enter__(self) -> Session:
-        with ExitStack() as stack:
-            stack.enter_context(self._connection)
-            self._connection.wait_for_workers("testbed", self._begin)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _begin(self, offers: Offers) -> bool:
+    def _found(self, offers: Offers) -> bool:
         """Takes the first hosts; raises UsageError unless all of them have the same programs."""
         there = list(_testbeds(offers))
         if not there:
             return False
-        first, wanted = there[0], self._connection.ask(there[0].address, testbed.tools)
+        first, wanted = there[0], self.connection.ask(there[0].address, testbed.tools)
+        if not wanted:
+            raise Incomplete(f"{first.host} does not say what its programs are: its worker may be lost")
         for other in there[1:]:
             if other.tools != first.tools:
-                theirs = self._connection.ask(other.address, testbed.tools)
+                theirs = self.connection.ask(other.address, testbed.tools)
                 raise differ(other.host, theirs, wanted, f"as on {first.host}")
         found = wanted.pop("iperf3", None)
         if self._iperf3 and found is None:
@@ -154,7 +135,7 @@ class Session:
             self._again.extend(host.waiting)
             self._blocks = {block: name for block, name in self._blocks.items() if name != host.name}
             if not self._hosts:
-                say(f"All hosts are lost; the runs wait for one: wirepaint worker {self._connection.address}")
+                say(f"All hosts are lost; the runs wait for one: wirepaint worker {self.connection.address}")
 
     def carry_out(self, jobs: Iterator[Job]) -> Generator[tuple[ResolvedRun, End], None, None]:
         """Gives the ends of runs as hosts have carried them out."""
@@ -163,7 +144,7 @@ class Session:
                 yield from self._deal(jobs)
                 if self._nothing_left(jobs):
                     return
-                future = self._connection.next(self._look)
+                future = self.connection.next(self._look)
                 for host in self._hosts.values():
                     if future is not None and host.task is not None and host.task.future.key == future.key:
                         yield from self._ended(host, host.task)
@@ -224,13 +205,13 @@ class Session:
         asked = testbed.Asked(
             batch.fingerprint(), host.name, self._command, packed, frozenset(folders), files=not copy
         )
-        future = self._connection.submit("run", testbed.carry_out, asked, given, resource=host.resource)
+        future = self.connection.submit("run", testbed.carry_out, asked, given, resource=host.resource)
         host.task = _Task(job, future, copy)
 
     def _ended(self, host: _Host, task: _Task) -> Iterator[tuple[ResolvedRun, End]]:
         host.task = None
         if task.future.status != "finished":
-            error = failure(task.future, self._connection)
+            error = failure(task.future, self.connection)
             error.host = host.name
             if not task.copy:
                 yield task.job.run, error
@@ -238,7 +219,7 @@ class Session:
         try:
             ended: testbed.Lacks | testbed.Ended = task.future.result()
         except (OSError, TimeoutError, CancelledError):
-            raise self._connection.lost() from None
+            raise self.connection.lost() from None
         if isinstance(ended, testbed.Lacks):
             _, folders = testbed.pack(task.job.run)
             given = {name: testbed.pack_page(folders[name]) for name in ended.pages}

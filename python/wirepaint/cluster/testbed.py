@@ -1,7 +1,7 @@
 """The testbed of a host, for a client elsewhere: one run at a time, in a process of its own.
 
 The process is single-threaded, as one that forks must be, and a Dask worker is not. It ends with its worker.
-It keeps the pages that it got, and what it measured for a client.
+It keeps the pages that it got, what it measured for a client, and the testbed itself while runs come.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import io
 import json
 import os
 import pickle
+import select
 import shutil
 import subprocess
 import sys
 import tarfile
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wirepaint import linux
 from wirepaint.cluster import batch
@@ -31,6 +32,12 @@ from wirepaint.results.outcome import Outcome
 from wirepaint.runners import calibrating
 from wirepaint.runners.contract import Calibration, Job
 from wirepaint.scratch import scratch
+
+if TYPE_CHECKING:
+    from wirepaint.runners.testbed.session import Session
+
+IDLE_S = 2.0
+"""A host without a run for so long leaves the testbed to other commands; to take it again takes a second."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +159,10 @@ def serve() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # Not in /dev/shm, which a cell hides.
-    with scratch() as place:
-        host = _Host(place)
+    with scratch() as place, _Host(place) as host:
         while True:
+            if host.is_busy and not select.select([sys.stdin], [], [], IDLE_S)[0]:
+                host.rest()
             try:
                 asked, pages = pickle.load(sys.stdin.buffer)
             except EOFError:
@@ -170,14 +178,32 @@ def serve() -> None:
 
 
 class _Host:
-    """A testbed, with the pages that it got; its files are in ``place``."""
+    """A testbed, with the pages that it got; its files are in ``place``. A context manager."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
+        self._open = ExitStack()
+        self._session: Session | None = None
         self._pages: dict[str, Path] = {}
         self._command = ""
         self._calibrations: dict[str, Calibration | NetworkFailed] = {}
         """By the name of the network."""
+
+    def __enter__(self) -> _Host:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rest()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it keeps the testbed from other commands."""
+        return self._session is not None
+
+    def rest(self) -> None:
+        """Leaves the testbed to other commands."""
+        self._session = None
+        self._open.close()
 
     def carry_out(self, asked: Asked, pages: Mapping[str, bytes]) -> Lacks | Ended:
         if asked.version != batch.fingerprint():
@@ -195,6 +221,9 @@ class _Host:
         folder.mkdir()
         try:
             return self._carried_out(run, folder, asked)
+        except BaseException:
+            self.rest()
+            raise
         finally:
             shutil.rmtree(folder)
 
@@ -206,20 +235,21 @@ class _Host:
             at_once.check([run])
         notes: list[str] = []
         fresh: Calibration | None = None
-        with Session(nullcontext, wait_s=float("inf")) as session:
-            began = time.monotonic()
-            network = run.network.name
-            if network not in self._calibrations:
-                try:
-                    fresh = calibrating.measured(run.network, session.calibrate, notes.append)
-                    fresh["machine"]["host"] = asked.host
-                    self._calibrations[network] = fresh
-                except NetworkFailed as failure:
-                    self._calibrations[network] = failure
-            found = self._calibrations[network]
-            if isinstance(found, NetworkFailed):
-                return _failed(found, {}, tuple(notes))
-            ((_, end),) = session.carry_out(iter([Job(run, folder, found)]))
+        if self._session is None:
+            self._session = self._open.enter_context(Session(nullcontext, wait_s=float("inf")))
+        began = time.monotonic()
+        network = run.network.name
+        if network not in self._calibrations:
+            try:
+                fresh = calibrating.measured(run.network, self._session.calibrate, notes.append)
+                fresh["machine"]["host"] = asked.host
+                self._calibrations[network] = fresh
+            except NetworkFailed as failure:
+                self._calibrations[network] = failure
+        found = self._calibrations[network]
+        if isinstance(found, NetworkFailed):
+            return _failed(found, {}, tuple(notes))
+        ((_, end),) = self._session.carry_out(iter([Job(run, folder, found)]))
         files = (
             {name: (folder / name).read_bytes() for name in contents.record(folder)} if asked.files else {}
         )

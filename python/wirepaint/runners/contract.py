@@ -63,8 +63,8 @@ class Job:
     """A run to carry out into a folder, and what its network gave when it was measured.
 
     If it is not ``whole``, a session may give its metrics in place of its trace (``Thin``). ``host`` is the
-    testbed on which other runs of its block were carried out. A session that measures networks elsewhere
-    tells the calibrations to ``calibrated``.
+    testbed on which an earlier command carried out other runs of its block. A session that measures networks
+    elsewhere tells the calibrations to ``calibrated``.
     """
 
     run: ResolvedRun

@@ -127,7 +127,7 @@ class _Pool:
         """By host."""
         self._said_stays: set[str | None] = set()
         self._hosts: dict[Block, str] = {}
-        """Testbeds that carried out runs of a block."""
+        """Testbeds that carried out runs of a block in earlier commands."""
         self._said: set[tuple[str, str]] = set()
         self._tally = Tally()
         self._calibrations: dict[str, Calibration | NetworkFailed] = {}
@@ -245,8 +245,6 @@ class _Pool:
                 queue.extend(v for v in visits if not backend.many or not self._skipped(v, float("nan")))
                 with closing(session.carry_out(_Jobs(job))) as ends:
                     for run, end in ends:
-                        if isinstance(end, Outcome) and end.host is not None:
-                            self._hosts.setdefault(block(run), end.host)
                         self._tries[run.key] += 1
                         if session.team is not None:
                             self._progress.workers(session.team.workers)

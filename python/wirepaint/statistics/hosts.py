@@ -34,7 +34,7 @@ class Apart:
 
     @property
     def sentence(self) -> str:
-        """``lab-b against lab-a: page load time +1.2 % (+0.8 to +1.6), over 12 conditions; each is ...``"""
+        """``lab-b against lab-a: page load time +1.2 % (+0.8 to +1.6), over 12 conditions; ...``"""
         return (
             f"{self.host} against {self.baseline}: {self.title.lower()} {percent(self.shift.value)} % "
             f"({bounds(self.shift, percent)}), over {count(self.conditions, 'condition')}; "
@@ -50,7 +50,7 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
 
 def of_results(results: Results, metric: str, verdicts: Sequence[str]) -> list[Apart]:
     """:func:`apart` over the runs of a results folder with one of ``verdicts``."""
-    if results.runs("done")[HOST].n_unique() < 2:
+    if results.runs("done")[HOST].drop_nulls().n_unique() < 2:
         return []
     return apart(measured.table(results, verdicts, [metric]), metric)
 
