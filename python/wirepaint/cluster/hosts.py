@@ -213,7 +213,9 @@ class Session(Workers):
         if task.future.status != "finished":
             error = failure(task.future, self.connection)
             error.host = host.name
-            if not task.copy:
+            if task.copy:
+                _is_cold(host, task, str(error))
+            else:
                 yield task.job.run, error
             return
         try:
@@ -232,6 +234,8 @@ class Session(Workers):
         self._seconds += ended.seconds
         self._runs += 1
         if task.copy:
+            if ended.failure is not None:
+                _is_cold(host, task, ended.failure[1])
             return
         folder = task.job.folder
         for name, content in ended.files.items():
@@ -246,6 +250,10 @@ class Session(Workers):
         else:
             assert ended.outcome is not None
             yield task.job.run, ended.outcome
+
+
+def _is_cold(host: _Host, task: _Task, cause: str) -> None:
+    say(f"{host.name}: the warm-up {task.job.run.key} failed, the next run there may be slower: {cause}")
 
 
 @dataclass(frozen=True)
