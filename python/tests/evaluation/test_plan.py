@@ -68,7 +68,7 @@ def test_a_page_has_its_own_view_port_where_the_evaluation_names_none(tmp_path: 
 
 
 def test_the_same_file_gives_the_same_runs_in_the_same_order(tmp_path: Path):
-    assert planned(tmp_path).runs == planned(tmp_path).runs
+    assert list(planned(tmp_path).runs) == list(planned(tmp_path).runs)
 
 
 def test_another_seed_gives_another_order_and_other_seeds(tmp_path: Path):

@@ -17,6 +17,7 @@ from report.fixture import write_results
 from wirepaint import cli, metrics
 from wirepaint.errors import UsageError
 from wirepaint.results import Results, contents, journal, sealed, trace
+from wirepaint.results.manifest import FORMAT
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from runners.plans import Fake, carry_out
@@ -65,7 +66,7 @@ def sql(statement: str, *, seal: bool = False) -> Callable[[Path], None]:
         db.executescript(statement)
         if seal:
             for (key,) in db.execute("SELECT key FROM run").fetchall():
-                journal._seal(db, key)
+                journal._change(db, key)
         db.commit()
         db.close()
 
@@ -138,7 +139,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "manifest: an older one": (
         write("manifest.json", '{"format": 1}'),
-        "manifest.json: found format 1; accepted: format 5",
+        f"manifest.json: found format 1; accepted: format {FORMAT}",
     ),
     "manifest: no evaluation": (
         manifest(lambda m: m.pop("evaluation")),
@@ -160,12 +161,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         manifest(lambda m: m.update(title="\ud800")),
         "manifest.json: found a damaged file",
     ),
-    "manifest: a foreign key": (
-        manifest(lambda m: m["runs"].append("../../x")),
-        'manifest.json: found the run key "../../x"',
-    ),
-    "manifest: a run too many": (
-        manifest(lambda m: m["runs"].append("lte-fld-h2.user.other.v01")),
+    "manifest: of another journal": (
+        manifest(lambda m: m.update(journal="0" * 32)),
         "journal.sqlite: found other runs than",
     ),
     "manifest: a link": (linked("manifest.json"), "manifest.json: found a symbolic link"),
@@ -185,6 +182,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         sql("ALTER TABLE run DROP COLUMN duration_ns"),
         "journal.sqlite: found other tables than those of format",
     ),
+    "journal: no plan": (sql("DELETE FROM plan"), "journal.sqlite: plan: found a damaged table"),
     "journal: a view": (
         sql("DROP TABLE attempt; CREATE VIEW attempt AS SELECT 1"),
         "journal.sqlite: found other tables than",
@@ -221,7 +219,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         sql(f"UPDATE run SET key = '../../x' {RUN}", seal=True),
         'journal.sqlite: found the run key "../../x"',
     ),
-    "journal: a run too few": (sql(f"DELETE FROM run {RUN}"), "other runs than the manifest names"),
+    "journal: a run too few": (sql(f"DELETE FROM run {RUN}"), "journal.sqlite: found other runs than"),
     "table: a bit": (lambda folder: flip(folder / PAGE, 300), f"{PAGE}: found a damaged file (SHA-256"),
     "table: cut off": (
         lambda folder: write(PAGE, (folder / PAGE).read_bytes()[:-9])(folder),

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from wirepaint.errors import RunFailed, WirepaintError
 from wirepaint.evaluation import Plan, ResolvedRun, plan
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
+from wirepaint.evaluation.runs import Made
 from wirepaint.results import Results, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import disk_errors
@@ -43,6 +45,23 @@ def planned(folder: Path, text: str = EVALUATION) -> Plan:
     file = folder / "evaluation.toml"
     file.write_text(text)
     return plan(file, page_resolver=page)
+
+
+@dataclass(frozen=True)
+class Changed(Made):
+    """Runs with other values of some fields."""
+
+    runs: Made
+    update: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def made(self, place: int) -> ResolvedRun:
+        return self.runs[place].model_copy(update=self.update)
+
+    def conditions(self) -> Iterator[ResolvedRun]:
+        return (run.model_copy(update=self.update) for run in self.runs.conditions())
 
 
 class Fake:

@@ -23,7 +23,7 @@ def test_every_run_is_carried_out_once_in_the_planned_order(tmp_path: Path):
     fake = Fake()
     tally = carry_out(tmp_path, tmp_path / "r", fake)
     assert tally.counts == {"valid": KEYS}
-    assert [key for key, _ in fake.asked] == json.loads((tmp_path / "r/manifest.json").read_text())["runs"]
+    assert [key for key, _ in fake.asked] == Results.open(tmp_path / "r").runs()["run_key"].to_list()
     assert_complete(tmp_path / "r")
 
 

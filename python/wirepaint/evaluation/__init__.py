@@ -5,6 +5,7 @@ Start at ``plan(path)`` (``planning``). ``model`` declares the file, ``reading``
 ``catalogue`` for the files of wirepaint. Nothing here runs anything or writes a result.
 """
 
-from wirepaint.evaluation.planning import Plan, ResolvedRun, plan
+from wirepaint.evaluation.planning import Plan, plan
+from wirepaint.evaluation.runs import ResolvedRun
 
 __all__ = ["Plan", "ResolvedRun", "plan"]

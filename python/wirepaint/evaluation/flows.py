@@ -219,6 +219,11 @@ class PlannedFlow(BaseModel):
     """It is there whatever is measured: a run does not wait for its end."""
 
 
+def are_drawn(flows: Sequence[PlannedFlow]) -> bool:
+    """Whether each run has flows of its own."""
+    return any(flow.kind["kind"] == "web" for flow in flows)
+
+
 def in_run(flows: Sequence[PlannedFlow], seed: int) -> tuple[PlannedFlow, ...]:
     """The flows of one run: web flows are drawn from its ``seed``, the others are as they are."""
     found: list[PlannedFlow] = []

@@ -21,26 +21,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from wirepaint import catalogue, files
 from wirepaint.errors import NotTrusted, UsageError
 from wirepaint.evaluation import background as backgrounds
-from wirepaint.evaluation import checking, own_metrics, pages, proxies, sysctls
+from wirepaint.evaluation import checking, own_metrics, pages, proxies, runs, sysctls
 from wirepaint.evaluation import congestion as congestions
 from wirepaint.evaluation import flows as of_flows
 from wirepaint.evaluation import network as networks
 from wirepaint.evaluation import users as of_users
-from wirepaint.evaluation.axes import Levels, axes, levels
+from wirepaint.evaluation.axes import axes, levels
 from wirepaint.evaluation.background import Background
-from wirepaint.evaluation.capture import CaptureTable
 from wirepaint.evaluation.checking import BackendName
 from wirepaint.evaluation.congestion import Congestion, named, slug
 from wirepaint.evaluation.flows import PlannedFlow
@@ -48,7 +45,8 @@ from wirepaint.evaluation.model import BACKENDS, EvaluationFile, Stop
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.options import Setting, applied
 from wirepaint.evaluation.proxies import Proxy
-from wirepaint.evaluation.users import PageResolver, PlannedUser, PlannedVisit, Rehearse, Visitor
+from wirepaint.evaluation.runs import Alone, Made, Renamed, Scenario
+from wirepaint.evaluation.users import PageResolver, Rehearse, Visitor
 from wirepaint.evaluation.visits import ENOUGH, Question, enough, prospects, questions
 from wirepaint.reading import LARGEST_FILE, differ, located, parsed, show
 
@@ -58,60 +56,8 @@ NOT_CAPTURED = (
     "`export --to pcapng` makes files of them."
 )
 TRUSTED_METRICS = "files of metrics that you trust: Python that runs with your rights"
-FLOWS = "flows"
-"""Name of user agent and page of a run of flows alone."""
 Trust = Callable[[Sequence[Path]], bool]
 """Whether these files of an evaluation, in C or Python, may be run."""
-
-
-class Scenario(Levels):
-    """One combination of the axes."""
-
-    name: str
-    backend: BackendName
-    servers: Literal["apart", "together"]
-
-
-class ResolvedRun(Levels):
-    """One run, complete: all that its result depends on but the machine.
-
-    ``user_agent`` and ``page_name`` are those of the one visit, or the name of the group of users, or
-    ``flows``. ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run. ``timeout_s`` is
-    the longest time of a visit, or of the flows alone.
-    """
-
-    key: str
-    title: str
-    backend: BackendName
-    seed: int
-    scenario: str
-    sysctls: dict[str, str]
-    user_agent: str
-    page_name: str
-    visit: int
-    warmup: bool
-    timeout_s: float
-    packet_trace: bool
-    tls: Literal["1.2", "1.3"] = "1.3"
-    servers: Literal["apart", "together"] = "apart"
-    capture: CaptureTable | None = None
-    flows: tuple[PlannedFlow, ...] = ()
-    users: tuple[PlannedUser, ...] = ()
-    visits: tuple[PlannedVisit, ...] = ()
-    attempt: int = 1
-
-    def begins_s(self, load_s: float) -> list[float]:
-        """When the visits begin, if each page takes ``load_s`` to load."""
-        begins: list[float] = []
-        for visit in self.visits:
-            before = begins[visit.after] + load_s if visit.after is not None else 0.0
-            begins.append(before + visit.start_ns / 1e9)
-        return begins
-
-    @property
-    def longest_s(self) -> float:
-        """Longest time of the whole run."""
-        return max(self.begins_s(self.timeout_s), default=0.0) + self.timeout_s
 
 
 @dataclass(frozen=True)
@@ -125,7 +71,7 @@ class Plan:
     path: Path
     text: bytes
     title: str
-    runs: list[ResolvedRun]
+    runs: Made
     stop: Stop | None
     looks: tuple[int, ...]
     """Numbers of visits after which the evaluation ends if it is decided (``until``); empty without."""
@@ -134,6 +80,10 @@ class Plan:
     """Why no visit of a page can count, by page name."""
     notes: list[str]
     """What was found while planning, for the user."""
+
+    def renamed(self, keys: Mapping[int, str]) -> Plan:
+        """The same plan; runs of ``keys``, by their place, have these keys."""
+        return replace(self, runs=Renamed(self.runs, keys)) if keys else self
 
     @property
     def keep(self) -> Literal["all", "medians", "metrics"]:
@@ -200,7 +150,7 @@ def plan(
         path=path,
         text=text.encode(),
         title=file.title,
-        runs=_runs(file, scenarios, visitors or [Alone(file.repeats or enough(asked))], flows),
+        runs=runs.planned(file, scenarios, visitors or [Alone(file.repeats or enough(asked))], flows),
         stop=file.stop,
         looks=looks,
         resolved=_resolved(file, scenarios, visitors, flows, looks)
@@ -446,108 +396,6 @@ def _network(value: Any, base: Path, place: str) -> Network:
         named(network.name, place)
         return network
     return networks.resolve(value, named(value.title, f"{place}.title"), base, place)
-
-
-@dataclass(frozen=True)
-class Alone:
-    """No user: runs of flows alone."""
-
-    visits: int
-
-
-def _runs(
-    file: EvaluationFile,
-    scenarios: list[Scenario],
-    visitors: Sequence[Visitor | Alone],
-    flows: tuple[PlannedFlow, ...],
-) -> list[ResolvedRun]:
-    order = random.Random(f"wirepaint order {file.seed}")
-    shared: dict[object, Any] = {}
-    runs = []
-    if file.warmup:
-        rounds = max(len(scenarios), len(visitors))
-        pairs = [(scenarios[i % len(scenarios)], visitors[i % len(visitors)]) for i in range(rounds)]
-        runs += [_run(file, scenario, visitor, flows, 0, shared) for scenario, visitor in pairs]
-    for visit in range(1, max(visitor.visits for visitor in visitors) + 1):
-        pairs = [pair for pair in itertools.product(scenarios, visitors) if visit <= pair[1].visits]
-        if file.order == "interleaved":
-            order.shuffle(pairs)
-        runs += [_run(file, scenario, visitor, flows, visit, shared) for scenario, visitor in pairs]
-    if file.order == "sequential":
-        position = {scenario.name: index for index, scenario in enumerate(scenarios)}
-        runs.sort(key=lambda run: (not run.warmup, position[run.scenario]))
-    return runs
-
-
-def _run(
-    file: EvaluationFile,
-    scenario: Scenario,
-    visitor: Visitor | Alone,
-    flows: tuple[PlannedFlow, ...],
-    visit: int,
-    shared: dict[object, Any],
-) -> ResolvedRun:
-    """One run. What it has in common with others is one object in ``shared``: there may be a million."""
-
-    def once(key: object, make: Callable[[], Any]) -> Any:
-        if key not in shared:
-            shared[key] = make()
-        return shared[key]
-
-    # A level that is the only default adds nothing, so that a new axis leaves all seeds as they were.
-    of_path = [
-        level
-        for axis, level in levels(scenario).items()
-        if axes()[axis].of_path and (level,) != axes()[axis].default
-    ]
-    if isinstance(visitor, Alone):
-        name = page = FLOWS
-        users, visits = (), ()
-        timeout = file.duration or file.timeout
-    else:
-        name, page = visitor.name, visitor.page
-        # Not of the scenario: compared runs have the same beginnings.
-        drawn = visit if visitor.is_drawn else None
-        users, visits = once(
-            ("users", name, page, scenario.http, drawn),
-            lambda: visitor.of_run(scenario.http, _seed(file.seed, "users", name, visit)),
-        )
-        timeout = file.timeout
-    whose = name if isinstance(visitor, Alone) or visitor.is_group else f"{name}.{page}"
-    run = ResolvedRun.model_construct(
-        key=f"{scenario.name}.{whose}.v{visit:02d}",
-        title=file.title,
-        backend=scenario.backend,
-        seed=_seed(file.seed, *of_path, name, page, visit),
-        scenario=scenario.name,
-        **{axis: getattr(scenario, axis) for axis in axes()},
-        sysctls=once(
-            ("sysctls", scenario.name),
-            lambda: {key: str(value) for key, value in (file.sysctls | scenario.congestion.sysctls).items()},
-        ),
-        user_agent=name,
-        page_name=page,
-        visit=visit,
-        warmup=visit == 0,
-        # Not of the scenario: all compared runs of a visit have the same flows.
-        flows=of_flows.in_run((*flows, *scenario.background.flows), _seed(file.seed, "web flows", visit)),
-        users=users,
-        visits=visits,
-        timeout_s=timeout / 1e9,
-        packet_trace=file.packet_trace,
-        capture=file.capture,
-        tls=file.tls,
-        servers=scenario.servers,
-    )
-    fields = once("fields", lambda: set(ResolvedRun.model_fields))
-    object.__setattr__(run, "__pydantic_fields_set__", fields)
-    return run
-
-
-def _seed(*parts: object) -> int:
-    """63 bits from a hash of the parts, the same on every machine."""
-    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def _resolved(

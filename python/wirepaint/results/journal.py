@@ -10,6 +10,9 @@ planned ──skip──► skipped                           not needed: the in
 A failed run has a ``kind``. A run that timed out is never carried out again: repeating it until it is
 quick would make the load times of a slow condition too good.
 
+The one row of ``plan`` says which rows of ``run`` are those of the evaluation: the first ``number`` ones. It
+has the SHA-256 of their keys. The manifest has its ``id``.
+
 A row of ``run`` and of ``calibration`` has the SHA-256 of its cells (``seal``). A done run also has those of
 the files in its folder (``files``, a JSON object), so that a reader detects damage. If its trace was not
 kept, ``files`` is empty, and ``trace`` has the digest of the trace (``parts``).
@@ -19,6 +22,7 @@ WAL with synchronous=FULL: in power cuts that combination lost no acknowledged r
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -41,7 +45,7 @@ from wirepaint.results.outcome import Outcome
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 6
+FORMAT = 7
 """Version of the tables, stored in ``user_version``; other versions are refused."""
 NAME = "journal.sqlite"
 NO_FILES = "{}"
@@ -73,21 +77,26 @@ CREATE TABLE run (
   position INTEGER NOT NULL UNIQUE,
   {_AXES_SQL},
   visit INTEGER NOT NULL, warmup INTEGER NOT NULL, seed INTEGER NOT NULL,
-  state TEXT NOT NULL DEFAULT 'planned' CHECK (state IN ('planned','running','done','failed','skipped')),
+  state TEXT NOT NULL CHECK (state IN ('planned','running','done','failed','skipped')),
   verdict TEXT CHECK (verdict IN ('valid','suspect','invalid')),
-  reasons TEXT NOT NULL DEFAULT '[]',
+  reasons TEXT NOT NULL,
   cause TEXT,
   kind TEXT CHECK (kind IN ('timeout','page','network','crash')),
-  attempts INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL,
   duration_ns INTEGER,
   host TEXT,
   files TEXT,
   trace TEXT,
-  seal TEXT NOT NULL DEFAULT '',
+  seal TEXT NOT NULL,
   CHECK ((state = 'done') = (verdict IS NOT NULL)),
   CHECK ((state = 'done') = (files IS NOT NULL)),
   CHECK ((trace IS NOT NULL) = coalesce(files = '{{}}', FALSE)),
   CHECK ((state = 'failed') = (kind IS NOT NULL))
+) STRICT;
+CREATE TABLE plan (
+  id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  keys TEXT NOT NULL
 ) STRICT;
 CREATE TABLE attempt (
   key TEXT NOT NULL REFERENCES run (key),
@@ -112,6 +121,8 @@ COLUMNS = (
     *("attempts", "duration_ns", "host", "files", "trace"),
 )
 """Columns of the table ``run``, in the order of its seal."""
+_NEW = dict.fromkeys(COLUMNS) | {"state": "planned", "reasons": "[]", "attempts": 0}
+_INSERT = f"INSERT INTO run ({', '.join(COLUMNS)}, seal) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
 _RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
 _RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
 _CALIBRATIONS = "SELECT network, host, measured, seal FROM calibration ORDER BY network, host"
@@ -140,7 +151,8 @@ class Row:
 class Journal:
     """The journal open for writing. Only the holder of the folder's lock may have one."""
 
-    def __init__(self, folder: Path, *, new: bool = False) -> None:
+    def __init__(self, folder: Path, *, new: str | None = None) -> None:
+        """``new``, an identifier, begins one."""
         self.path = _path(folder)
         if not new and not self.path.is_file():
             raise UsageError(str(self.path), "no such file", "the journal of a results folder")
@@ -152,6 +164,7 @@ class Journal:
             self._db.execute("PRAGMA synchronous = FULL")
             if new:
                 self._db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {FORMAT};COMMIT;")
+                self._db.execute("INSERT INTO plan VALUES (?, 0, ?)", (new, keys_digest(())))
             self._db.execute("PRAGMA foreign_keys = ON")
         self._file = self.path.stat()
 
@@ -175,14 +188,16 @@ class Journal:
             known: dict[str, str] = dict(db.execute("SELECT key, state FROM run ORDER BY position"))
             # Positions are unique, so they are free before they are given.
             db.execute("UPDATE run SET position = -1 - position")
-            position = -1
+            position, digest = -1, hashlib.sha256()
             for position, run in enumerate(runs):
+                digest.update(_of_key(run.key))
                 if run.key not in known:
                     _add(db, run, position)
                     continue
                 if known.pop(run.key) == "skipped":
                     db.execute("UPDATE run SET state = 'planned', cause = NULL WHERE key = ?", (run.key,))
                 _change(db, run.key, position=position, scenario=run.scenario, seed=run.seed)
+            db.execute("UPDATE plan SET number = ?, keys = ?", (position + 1, digest.hexdigest()))
             for key, state in known.items():
                 if state in ("done", "failed"):
                     position += 1
@@ -196,24 +211,43 @@ class Journal:
         with self._guarded():
             yield from runs(self._db, self.path)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Iterator[Row]:
         """All runs in order."""
+        for row in self.conditions():
+            yield Row(
+                key=row["key"],
+                state=row["state"],
+                attempts=row["attempts"],
+                verdict=row["verdict"],
+                cause=row["cause"],
+                kind=row["kind"],
+                host=row["host"],
+                outcome=Outcome(row["verdict"], row["reasons"]) if row["verdict"] else None,
+                files=row["files"],
+                trace=row["trace"],
+            )
+
+    def planned(self) -> Planned:
+        """Which runs are those of the evaluation."""
         with self._guarded():
-            return [
-                Row(
-                    key=row["key"],
-                    state=row["state"],
-                    attempts=row["attempts"],
-                    verdict=row["verdict"],
-                    cause=row["cause"],
-                    kind=row["kind"],
-                    host=row["host"],
-                    outcome=Outcome(row["verdict"], row["reasons"]) if row["verdict"] else None,
-                    files=row["files"],
-                    trace=row["trace"],
-                )
-                for row in runs(self._db, self.path)
-            ]
+            return planned(self._db, self.path)
+
+    def keys(self, number: int) -> Iterator[str]:
+        """Keys of the first runs."""
+        with self._guarded():
+            for (key,) in self._db.execute("SELECT key FROM run ORDER BY position LIMIT ?", (number,)):
+                yield names.run_key(key, str(self.path))
+
+    def trace(self, key: str) -> str | None:
+        """The digest of the trace of a done run that was not kept; None for any other run."""
+        with self._guarded():
+            found = self._db.execute("SELECT trace FROM run WHERE key = ?", (key,)).fetchone()
+        return found[0] if found else None
+
+    def traces(self) -> Iterator[tuple[str, str]]:
+        """Runs whose traces were not kept, each with the digest of its trace."""
+        with self._guarded():
+            yield from self._db.execute("SELECT key, trace FROM run WHERE trace IS NOT NULL")
 
     def size(self) -> int:
         """Number of all runs."""
@@ -232,8 +266,8 @@ class Journal:
     def begin(self, key: str) -> int:
         """Begins an attempt and returns its number, 1 for the first."""
         with self._transaction() as db:
-            highest = db.execute("SELECT coalesce(max(number), 0) FROM attempt WHERE key = ?", (key,))
-            number = highest.fetchone()[0] + 1
+            (attempts,) = db.execute("SELECT attempts FROM run WHERE key = ?", (key,)).fetchone()
+            number = attempts + 1
             db.execute(
                 "INSERT INTO attempt (key, number, began_unix_ns) VALUES (?, ?, ?)",
                 (key, number, time.time_ns()),
@@ -246,11 +280,11 @@ class Journal:
 
         Each is a key, when its attempt began in ns, its outcome, and the digest of its trace.
         """
-        latest = "SELECT coalesce(max(number), 0) FROM attempt WHERE key = ?"
         with self._transaction() as db:
             now = time.time_ns()
             for key, began, outcome, trace in ended:
-                number, reasons = db.execute(latest, (key,)).fetchone()[0] + 1, json.dumps(outcome.reasons)
+                (attempts,) = db.execute("SELECT attempts FROM run WHERE key = ?", (key,)).fetchone()
+                number, reasons = attempts + 1, json.dumps(outcome.reasons)
                 attempt = (key, number, began, now, outcome.verdict, reasons)
                 db.execute("INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?)", attempt)
                 cells = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
@@ -362,23 +396,56 @@ class Journal:
 
 
 def _add(db: sqlite3.Connection, run: ResolvedRun, position: int) -> None:
-    row = {"key": run.key, "position": position, **condition(run), "visit": run.visit, "seed": run.seed}
-    row["warmup"] = int(run.warmup)
-    marks = ", ".join(f":{name}" for name in row)
-    db.execute(f"INSERT INTO run ({', '.join(row)}) VALUES ({marks})", row)
-    _seal(db, run.key)
+    row = _NEW | {"key": run.key, "position": position, **condition(run), "visit": run.visit}
+    row |= {"warmup": int(run.warmup), "seed": run.seed}
+    db.execute(_INSERT, [*row.values(), sealed.digest([*row.values()])])
 
 
 def _change(db: sqlite3.Connection, key: str, **cells: Any) -> None:
-    """Changes cells of a run's row, and updates its seal."""
-    columns = ", ".join(f"{name} = :{name}" for name in cells)
-    db.execute(f"UPDATE run SET {columns} WHERE key = :key", cells | {"key": key})
-    _seal(db, key)
+    """Changes cells of a run's row, and its seal with them."""
+    row = dict(zip(COLUMNS, db.execute(_RUN, (key,)).fetchone(), strict=True)) | cells
+    cells["seal"] = sealed.digest([*row.values()])
+    columns = ", ".join(f"{name} = ?" for name in cells)
+    db.execute(f"UPDATE run SET {columns} WHERE key = ?", [*cells.values(), key])
 
 
-def _seal(db: sqlite3.Connection, key: str) -> None:
-    seal = sealed.digest(db.execute(_RUN, (key,)).fetchone())
-    db.execute("UPDATE run SET seal = ? WHERE key = ?", (seal, key))
+@dataclass(frozen=True)
+class Planned:
+    """The row of ``plan``."""
+
+    id: str
+    number: int
+    keys: str
+
+
+def planned(db: sqlite3.Connection, path: Path) -> Planned:
+    """The row of ``plan``; raises UsageError if there is not one."""
+    match db.execute("SELECT id, number, keys FROM plan").fetchall():
+        case [row]:
+            return Planned(*row)
+    raise UsageError(f"{path}: plan", "a damaged table", "what wirepaint wrote there")
+
+
+def keys_digest(keys: Iterable[str]) -> str:
+    """The SHA-256 of keys in their order."""
+    digest = hashlib.sha256()
+    for key in keys:
+        digest.update(_of_key(key))
+    return digest.hexdigest()
+
+
+def _of_key(key: str) -> bytes:
+    return f"{key}\n".encode()
+
+
+def check_plan(planned: Planned, id: str, keys: Iterable[str], path: Path) -> None:
+    """Raises UsageError unless the journal is that of the manifest with ``id``, and has its runs.
+
+    ``keys`` are those of the runs that are the evaluation's.
+    """
+    if planned.id != id or keys_digest(keys) != planned.keys:
+        found = "other runs than those of the manifest"
+        raise UsageError(str(path), found, "the journal of this results folder, as it was")
 
 
 def runs(db: sqlite3.Connection, path: Path) -> Iterator[dict[str, Any]]:
@@ -471,6 +538,7 @@ def reading(folder: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
         db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro{more}", uri=True)
         try:
             _check_format(db, path)
+            db.execute("BEGIN")  # all of it as it is now
             yield db, path
         finally:
             db.close()

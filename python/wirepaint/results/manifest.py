@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 EVALUATION = "evaluation.toml"
-FORMAT = 5
+FORMAT = 6
 
 
 class _Read(BaseModel):
@@ -122,14 +122,15 @@ class _Manifest(_Read):
     evaluation_sha256: str
     earlier: list[_Evaluation] = []
     """Earlier versions of the evaluation, without those that the present one includes."""
-    runs: list[str]
+    journal: str
+    """Identifier of the journal, which has the runs."""
     versions: dict[str, str]
     machine: dict[str, str | int | None]
     sessions: list[_Session]
 
 
-def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
-    """Writes the manifest of a new folder."""
+def create(folder: Path, plan: Plan, versions: dict[str, str], journal: str) -> None:
+    """Writes the manifest of a new folder; ``journal`` identifies its journal."""
     manifest = {
         "format": FORMAT,
         "title": plan.title,
@@ -139,7 +140,7 @@ def create(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
         "evaluation": plan.resolved,
         "evaluation_sha256": hashlib.sha256(plan.text).hexdigest(),
         "earlier": [],
-        "runs": [run.key for run in plan.runs],
+        "journal": journal,
         "versions": provenance.versions() | versions,
         "machine": provenance.machine(),
         "sessions": [],
@@ -161,8 +162,6 @@ def read(folder: Path) -> dict[str, Any]:
     sealed.check(manifest, path)
     validate(_Manifest, manifest, str(path))
     manifest.setdefault("earlier", [])
-    for key in manifest["runs"]:
-        names.run_key(key, str(path))
     return manifest
 
 
@@ -186,18 +185,24 @@ def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
     return content.decode("utf-8", "replace")
 
 
-def check(folder: Path, plan: Plan, versions: dict[str, str], finished: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the plan is another version of the folder's evaluation.
-
-    Raises UsageError if a version of a program differs, or if the plan would change one of the ``finished``
-    rows of the journal.
-    """
-    manifest = read(folder)
+def check_versions(folder: Path, manifest: dict[str, Any], versions: dict[str, str]) -> None:
+    """Raises UsageError if a version of a program differs from that of the folder."""
     for name, now in (provenance.versions() | versions).items():
         was = manifest["versions"].get(name, now)
         if now != was:
             accepted = f"{name} {was}, with which its runs were made, or another folder (-o)"
             raise UsageError(str(folder), f"{name} {now}", accepted)
+
+
+def is_of(manifest: dict[str, Any], plan: Plan) -> bool:
+    """Whether the plan is that of the folder's evaluation."""
+    return _as_json(plan.resolved) == manifest["evaluation"]
+
+
+def check_growth(
+    folder: Path, manifest: dict[str, Any], plan: Plan, finished: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raises UsageError if the plan would change one of the ``finished`` rows of the journal."""
     asked = _as_json(plan.resolved)
     for was in (manifest["evaluation"], *manifest["earlier"]):
         if changed := sorted(growth.changes(was, asked, finished)):
@@ -207,11 +212,10 @@ def check(folder: Path, plan: Plan, versions: dict[str, str], finished: Sequence
                 "visits, pages, networks and levels may be added"
             )
             raise UsageError(str(plan.path), "; ".join(changed[:3]) + more, accepted)
-    return asked != manifest["evaluation"]
 
 
 def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None:
-    """Adds a session, with the plan as the evaluation from now on (:func:`check`)."""
+    """Adds a session, with the plan as the evaluation from now on (:func:`check_growth`)."""
     manifest = read(folder)
     asked, was = _as_json(plan.resolved), manifest["evaluation"]
     earlier = [of for of in (*manifest["earlier"], was) if not growth.is_within(of, asked)]
@@ -225,7 +229,6 @@ def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None
         "evaluation": asked,
         "evaluation_sha256": digest,
         "earlier": earlier,
-        "runs": [run.key for run in plan.runs],
         "versions": manifest["versions"] | versions,
     }
     manifest["sessions"].append({"began": provenance.now(), "command": provenance.command_line()})

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 
-from wirepaint.results import durable, names, trace
+from wirepaint.results import durable, names
 from wirepaint.results.contents import Fault
+from wirepaint.results.trace import UNREADABLE
 
 FOLDER = "parts"
 OF_RUN = ["run_key", "trace"]
 """Columns that say what a row was computed from."""
 _SUFFIX = ".parquet"
-_LARGE = 100_000
+_LARGE = 25_000
 """Rows of a file that is not joined with others."""
 _MANY = 16
 
@@ -57,13 +59,23 @@ def write(results: Path, rows: Sequence[pl.DataFrame]) -> Path:
 
 def read(results: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[Path, pl.DataFrame]]:
     """The whole files with their rows: all columns, or those of ``columns`` that a file has."""
-    for path in files(results):
+    return _read(files(results), columns)
+
+
+def _read(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterator[tuple[Path, pl.DataFrame]]:
+    for path in paths:
         if (content := _content(path)) is None:
             continue
-        with suppress(*trace.UNREADABLE):
+        with suppress(*UNREADABLE):
             there = pl.read_parquet_schema(content)
             asked = None if columns is None else [name for name in columns if name in there]
             yield path, pl.read_parquet(content, columns=asked)
+
+
+def lost(results: Path, traces: Iterable[tuple[str, str]]) -> list[str]:
+    """Those runs of ``traces``, each with the digest of its trace, that no whole file has."""
+    asked = _frame(traces)
+    return asked.join(kept(results), on=OF_RUN, how="anti")["run_key"].to_list() if asked.height else []
 
 
 def kept(results: Path) -> pl.DataFrame:
@@ -72,36 +84,41 @@ def kept(results: Path) -> pl.DataFrame:
     return pl.concat([empty, *(rows for _, rows in read(results, OF_RUN))]).unique()
 
 
-def join(results: Path, traces: Mapping[str, str]) -> None:
-    """Makes few files of many small ones; only rows of ``traces``, digests by run, stay.
+def join(results: Path, trace: Callable[[str], str | None]) -> None:
+    """Makes few files of many small ones; rows stay whose run has this ``trace``, by its key.
 
     The new file is on the disk before the old ones go, so a reader finds each row at least once.
     """
-    small: list[tuple[Path, pl.DataFrame]] = []
-    for path, rows in read(results):
-        if rows.height < _LARGE:
-            small.append((path, rows))
+    small = [(path, rows.height) for path, rows in read(results, OF_RUN) if rows.height < _LARGE]
     if len(small) < _MANY:
         return
-    asked = pl.DataFrame(list(traces.items()), schema=OF_RUN, orient="row")
     for group in _groups(small):
-        rows = pl.concat([rows for _, rows in group], how="diagonal_relaxed")
-        stays = rows.unique(maintain_order=True).join(asked, on=OF_RUN, how="semi", maintain_order="left")
-        joined = write(results, [stays])
-        for path, _ in group:
+        rows = pl.concat([rows for _, rows in _read(group)], how="diagonal_relaxed")
+        wanted = pl.Series((trace(key) for key in rows["run_key"]), dtype=pl.String)
+        joined = write(results, [rows.filter(pl.col("trace") == wanted).unique(maintain_order=True)])
+        for path in group:
             if path != joined:
                 path.unlink(missing_ok=True)
 
 
-def _groups(small: Iterable[tuple[Path, pl.DataFrame]]) -> Iterator[list[tuple[Path, pl.DataFrame]]]:
-    group: list[tuple[Path, pl.DataFrame]] = []
-    for one in small:
-        group.append(one)
-        if sum(rows.height for _, rows in group) >= _LARGE:
+def _groups(small: Iterable[tuple[Path, int]]) -> Iterator[list[Path]]:
+    group: list[Path] = []
+    rows = 0
+    for path, height in small:
+        group.append(path)
+        rows += height
+        if rows >= _LARGE:
             yield group
-            group = []
+            group, rows = [], 0
     if len(group) > 1:
         yield group
+
+
+def _frame(traces: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    schema = dict.fromkeys(OF_RUN, pl.String)
+    some = iter(traces)
+    chunks = iter(lambda: list(itertools.islice(some, _LARGE)), [])
+    return pl.concat([pl.DataFrame(schema=schema), *(pl.DataFrame(c, schema, orient="row") for c in chunks)])
 
 
 def faults(results: Path, traces: Mapping[str, str]) -> Iterator[Fault]:
@@ -109,11 +126,9 @@ def faults(results: Path, traces: Mapping[str, str]) -> Iterator[Fault]:
     for path in files(results):
         if _content(path) is None:
             yield Fault(path, "damaged", "a damaged file; once it is gone its runs are carried out again")
-    there = dict(kept(results).iter_rows()) if traces else {}
-    lost = sorted(key for key, digest in traces.items() if there.get(key) != digest)
-    if lost:
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        found = f"no metrics of the run {lost[0]}{more}; the next `run` carries them out again"
+    if gone := sorted(lost(results, traces.items())):
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        found = f"no metrics of the run {gone[0]}{more}; the next `run` carries them out again"
         yield Fault(results / FOLDER, "missing", found)
 
 

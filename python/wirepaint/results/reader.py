@@ -70,19 +70,18 @@ class Results:
     @cached_property
     def _rows(self) -> pl.DataFrame:
         """The journal's rows of the evaluation's runs, in order; raises UsageError if one is missing."""
-        planned = pl.DataFrame({"key": self.manifest["runs"]}, schema={"key": pl.String})
-        rows = planned.join(self._journalled, on="key", how="left", maintain_order="left")
-        if odd := rows.filter(pl.col("state").is_null())["key"].min():
-            found = f"other runs than the manifest names, such as {odd}"
-            raise UsageError(str(self.folder / journal.NAME), found, "the journal of this results folder")
+        planned, journalled = self._journalled
+        rows = journalled.head(planned.number)
+        path = self.folder / journal.NAME
+        journal.check_plan(planned, self.manifest["journal"], rows["key"], path)
         return rows
 
     @cached_property
-    def _journalled(self) -> pl.DataFrame:
-        """All rows of the journal, as it has them."""
+    def _journalled(self) -> tuple[journal.Planned, pl.DataFrame]:
+        """Which runs are the evaluation's, and all rows of the journal in order."""
         columns: list[pl.DataFrame] = [pl.DataFrame(schema=_JOURNAL)]
         with journal.reading(self.folder) as (db, path):
-            cells = journal.checked(db, path)
+            planned, cells = journal.planned(db, path), journal.checked(db, path)
             try:
                 while some := list(itertools.islice(cells, _AT_ONCE)):
                     columns.append(pl.DataFrame(some, schema=_JOURNAL, orient="row"))
@@ -91,13 +90,13 @@ class Results:
         rows = pl.concat(columns)
         for key, reasons in rows.select("key", "reasons").unique("reasons", keep="first").iter_rows():
             journal.parsed(reasons, list, f"{path}: run {key}")
-        return rows
+        return planned, rows
 
     @property
     def unasked(self) -> int:
         """Number of runs that ended and that the evaluation no longer asks for: no reader counts them."""
-        ended = self._journalled.filter(pl.col("state").is_in(["done", "failed"]))
-        return ended.join(self._rows, on="key", how="anti").height
+        others = self._journalled[1].slice(self._rows.height)
+        return others.filter(pl.col("state").is_in(["done", "failed"])).height
 
     @cached_property
     def _all_runs(self) -> pl.DataFrame:

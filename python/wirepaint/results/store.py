@@ -22,14 +22,15 @@ next one completes them: the folder holds the outcome.
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from wirepaint.errors import Incomplete, RunFailed, UsageError, WirepaintError
 from wirepaint.results import (
@@ -85,8 +86,6 @@ class Store:
         self.notes: list[str] = []
         """Messages for the user about the resumed folder."""
         self._contents: dict[str, Contents] = {}
-        self._thin: dict[str, str] = {}
-        """Digests of the traces that are not kept, by run."""
         self._rows: list[pl.DataFrame] = []
         """Metrics that are not written yet, and below the runs that the journal does not have yet."""
         self._ended: list[tuple[str, int, Outcome, str]] = []
@@ -94,7 +93,7 @@ class Store:
         """Page load times of runs without traces, in ms; read when the first is asked for."""
         self._batch: float | None = None
         """When the batch of runs began; None if each run is stored by itself."""
-        for run in plan.runs:
+        for run in plan.runs.conditions():
             names.run_key(run.key, str(plan.path))
             names.network(run.network.name, str(plan.path))
         with disk_errors(folder):
@@ -118,7 +117,7 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError, WirepaintError):  # files that stay apart are whole, too
-            parts.join(self.folder, self._thin)
+            parts.join(self.folder, self._journal.trace)
         self._journal.close()
         self._lock.release()
 
@@ -147,10 +146,9 @@ class Store:
             "Give the same command again."
         )
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Iterator[Row]:
         """The state of all runs of the plan, in their order."""
-        known = {row.key: row for row in self._journal.rows()}
-        return [known[run.key] for run in self.plan.runs]
+        return itertools.islice(self._journal.rows(), len(self.plan.runs))
 
     def repeats(self) -> tuple[int, int]:
         """Number of repeated attempts, and how many of them ended no better than the one before."""
@@ -202,14 +200,13 @@ class Store:
             self._rows.append(rows)
             self._learn_loads(rows)
         self._ended.append((key, began_ns, outcome, trace))
-        self._thin[key] = trace
         if self._batch is None:
             self._write_rows()
         self._next_batch()
 
     def is_thin(self, key: str) -> bool:
         """Whether the trace of a done run was not kept."""
-        return key in self._thin
+        return self._journal.trace(key) is not None
 
     def begin_again(self, key: str, *, make: bool = True) -> Path:
         """The folder to fill with the trace of a done run that was not kept, there if ``make``."""
@@ -227,7 +224,7 @@ class Store:
         with disk_errors(folder):
             (folder / _OUTCOME).write_text(outcome.to_json())
             files = contents.record(folder)
-            if parts.of_trace(files) != self._thin[key]:
+            if parts.of_trace(files) != self._journal.trace(key):
                 _remove(folder)
                 return False
             durable.sync_tree(folder)
@@ -235,7 +232,6 @@ class Store:
             durable.sync(self._runs)
         self._journal.restored(key, files)
         self._contents[key] = Contents(self._run(key), files)
-        del self._thin[key]
         return True
 
     def thin(self, digests: Mapping[str, str], rows: pl.DataFrame) -> None:
@@ -255,7 +251,6 @@ class Store:
         for key in digests:
             self._contents.pop(key, None)
             _remove(self._run(key))
-        self._thin |= digests
 
     def _write_rows(self) -> None:
         if self._rows:
@@ -301,7 +296,7 @@ class Store:
 
     def load_times(self, key: str) -> list[float]:
         """The page load times of a done run, in ms; raises UsageError if its files have changed."""
-        if key in self._thin:
+        if (files := self._contents.get(key)) is None:
             if self._loads is None:
                 self._loads = {}
                 for _, rows in parts.read(self.folder, _LOADS):
@@ -309,7 +304,7 @@ class Store:
                 for rows in self._rows:
                     self._learn_loads(rows)
             return [self._loads[key]] if key in self._loads else []
-        page = trace.read_file(self._contents[key].path("page.parquet"), "page")
+        page = trace.read_file(files.path("page.parquet"), "page")
         return ((page["load_event"] - page["navigation_start"]).drop_nulls() / 1e6).to_list()
 
     def _learn_loads(self, rows: pl.DataFrame) -> None:
@@ -379,13 +374,30 @@ class Store:
         for name in _BEFORE_MANIFEST - {_LOCK}:
             (self.folder / name).unlink(missing_ok=True)
         durable.write(self.folder / manifest.EVALUATION, plan.text)
-        new = Journal(self.folder, new=True)
+        new = Journal(self.folder, new=(identifier := uuid4().hex))
         new.plan(plan.runs)
         new.close()
-        manifest.create(self.folder, plan, versions)
+        manifest.create(self.folder, plan, versions, identifier)
 
     def _grown(self, plan: Plan, versions: dict[str, str]) -> Plan:
-        """Repairs the folder, and takes over what is new in the plan (``growth``).
+        """Repairs the folder, and takes over what is new in the plan (``growth``)."""
+        described, planned = manifest.read(self.folder), self._journal.planned()
+        path = self._journal.path
+        journal.check_plan(planned, described["journal"], self._journal.keys(planned.number), path)
+        manifest.check_versions(self.folder, described, versions)
+        is_edited = not manifest.is_of(described, plan)
+        if is_edited or journal.keys_digest(run.key for run in plan.runs) != planned.keys:
+            plan = self._renamed(plan, described)
+        self._recover()
+        if is_edited or journal.keys_digest(run.key for run in plan.runs) != planned.keys:
+            self._journal.plan(plan.runs)
+        if stay := self._journal.size() - len(plan.runs):
+            runs_stay = f"{stay} runs stay" if stay > 1 else "1 run stays"
+            self.notes.append(f"no longer asked for: {runs_stay} in the folder, not counted")
+        return plan
+
+    def _renamed(self, plan: Plan, described: dict[str, Any]) -> Plan:
+        """The plan with the keys of the folder; raises UsageError if it would change finished runs.
 
         A run that the folder has under another key keeps that one: its scenario got another name since.
         """
@@ -397,73 +409,64 @@ class Store:
             foreign[row["key"]] = asked
             if row["state"] == "done" or row["kind"] == "timeout":
                 finished.setdefault(growth.conditions(row), row)
-        planned = manifest.read(self.folder)["runs"]
-        if odd := next((key for key in planned if key not in foreign), None):
-            found = f"other runs than those of the evaluation, such as {odd}"
-            raise UsageError(str(self._journal.path), found, f"the journal of {self.folder} as it was")
-        edited = manifest.check(self.folder, plan, versions, [*finished.values()])
-        runs = []
-        for run in plan.runs:
+        manifest.check_growth(self.folder, described, plan, [*finished.values()])
+        renamed: dict[int, str] = {}
+        for place, run in enumerate(plan.runs):
             asked = growth.identity({**journal.condition(run), "visit": run.visit})
             key = known.get(asked, run.key)
             if foreign.get(key, asked) != asked:
                 accepted = f"a name that the other runs of {self.folder} do not have, or another folder (-o)"
                 raise UsageError(str(plan.path), f"a second run {key}, of other conditions", accepted)
-            runs.append(run if key == run.key else run.model_copy(update={"key": key}))
-        self._recover()
-        if edited or [run.key for run in runs] != planned:
-            self._journal.plan(runs)
-        if stay := self._journal.size() - len(runs):
-            runs_stay = f"{stay} runs stay" if stay > 1 else "1 run stays"
-            self.notes.append(f"no longer asked for: {runs_stay} in the folder, not counted")
-        return replace(plan, runs=runs)
+            if key != run.key:
+                renamed[place] = key
+        return plan.renamed(renamed)
 
     def _recover(self) -> None:
         """Repairs the folder after a killed command: adopts complete runs, removes partial ones."""
-        rows = self._journal.rows()
-        done = sum(row.state == "done" for row in rows)
-        if done and not self._runs.is_dir() and any(row.files for row in rows):
+        folders = {entry.name for entry in self._runs.iterdir()} if self._runs.is_dir() else None
+        gone = dict.fromkeys(parts.lost(self.folder, self._journal.traces()), "its metrics are")
+        running: list[Row] = []
+        done = whole = 0
+        for row in self._journal.rows():
+            done += row.state == "done"
+            whole += bool(row.files)
+            if row.key in (folders or ()):
+                names.inside(self.folder, _RUNS, row.key)
+                if row.trace is not None or row.state not in ("done", "running"):
+                    _remove(self._run(row.key))
+            if row.state == "running":
+                running.append(row)
+            elif row.files and folders is not None:
+                if self._run(row.key).is_dir():
+                    self._contents[row.key] = Contents(self._run(row.key), row.files)
+                else:
+                    gone[row.key] = "its folder is"
+        if whole and folders is None:
             raise UsageError(str(self._runs), "no folder", f"the folder of the {done} runs that are done")
         self._runs.mkdir(exist_ok=True)
-        thin = {row.key: row.trace for row in rows if row.trace is not None}
-        there = dict(parts.kept(self.folder).iter_rows()) if thin else {}
-        folders = {entry.name for entry in self._runs.iterdir()}
-        for row in rows:
-            if row.key in folders:
-                names.inside(self.folder, _RUNS, row.key)
-            folder = self._run(row.key)
-            if row.trace is not None:
-                if row.key in folders:
-                    _remove(folder)
-                if there.get(row.key) == row.trace:
-                    self._thin[row.key] = row.trace
-                else:
-                    self._journal.forget(row.key)
-                    self.notes.append(f"{row.key}: its metrics are gone, so it is carried out again")
-                continue
-            if row.state == "done":
-                if folder.is_dir():
-                    self._contents[row.key] = Contents(folder, row.files or {})
-                else:
-                    self._journal.forget(row.key)
-                    self.notes.append(f"{row.key}: its folder is gone, so it is carried out again")
-                continue
-            if row.state == "running":
-                try:
-                    outcome = Outcome.from_json((folder / _OUTCOME).read_bytes())
-                    files = contents.record(folder)
-                    self._journal.done(row.key, row.attempts, outcome, files)
-                    self._contents[row.key] = Contents(folder, files)
-                    continue
-                except (OSError, ValueError):
-                    self._journal.repeat(row.key, row.attempts, "interrupted", "")
-            if row.key in folders:
-                _remove(folder)
+        for key, what in gone.items():
+            self._journal.forget(key)
+            self.notes.append(f"{key}: {what} gone, so it is carried out again")
+        for row in running:
+            self._adopt(row)
         for leftover in self._runs.glob(".partial-*"):
             _remove(leftover)
         for place, text in self._journal.calibrations().items():
             if calibration.fault(self.folder, place, text):
                 self._write_calibration(place, text)
+
+    def _adopt(self, row: Row) -> None:
+        """Completes a run that was under way, if its folder is whole."""
+        folder = self._run(row.key)
+        try:
+            outcome = Outcome.from_json((folder / _OUTCOME).read_bytes())
+            files = contents.record(folder)
+        except (OSError, ValueError):
+            self._journal.repeat(row.key, row.attempts, "interrupted", "")
+            _remove(folder)
+            return
+        self._journal.done(row.key, row.attempts, outcome, files)
+        self._contents[row.key] = Contents(folder, files)
 
     def _set_aside(self, key: str, number: int) -> None:
         """Keeps an attempt only for its logs, so a full disk is no error here."""

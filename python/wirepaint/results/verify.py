@@ -65,7 +65,6 @@ def verify(folder: Path) -> Verified:
     there = _entries(folder / "runs")
     try:
         described = manifest.read(folder)
-        found.planned = len(described["runs"])
         found.resumed_by = described["sessions"][-1]["command"] if described["sessions"] else None
     except UsageError as error:
         found.faults.append(_fault(folder / manifest.NAME, error))
@@ -80,12 +79,18 @@ def verify(folder: Path) -> Verified:
             for (said,) in db.execute("PRAGMA integrity_check(1)"):
                 if said != "ok":
                     found.faults.append(Fault(path, "damaged", f"a damaged file ({said})"))
+            planned = journal.planned(db, path)
             rows, calibrations = [*journal.runs(db, path)], journal.calibrations(db, path)
     except UsageError as error:
         found.faults.append(_fault(folder / journal.NAME, error))
         return found
-    if described is not None and not {row["key"] for row in rows} >= set(described["runs"]):
-        found.faults.append(Fault(path, "damaged", "other runs than the manifest names"))
+    found.planned = planned.number
+    if described is not None:
+        keys = (row["key"] for row in rows[: planned.number])
+        try:
+            journal.check_plan(planned, described["journal"], keys, path)
+        except UsageError as error:
+            found.faults.append(_fault(path, error))
     found.faults += _of_calibration(folder, calibrations)
     try:
         found.faults += measured.faults(folder)

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import shutil
 import time
+from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
@@ -86,7 +88,7 @@ def carry_out(
         versions = {name: version for one in backends for name, version in one.versions.items()}
         store = stack.enter_context(Store(folder, plan, versions))
         stack.callback(progress.close)
-        bad_pages = BadPages((run.page_name for run in plan.runs), cannot_count or {})
+        bad_pages = BadPages((run.page_name for run in plan.runs.conditions()), cannot_count or {})
         with store.mishaps():
             pool = _Pool(store.plan, store, progress, narrow_enough, bad_pages, keeper, decided)
             try:
@@ -139,10 +141,9 @@ class _Pool:
         self._load_times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
     def carry_out(self, sessions: Sequence[tuple[Backend, Session]], only: Collection[str] = ()) -> Tally:
-        runs = {run.key: run for run in self._plan.runs}
-        todo: list[ResolvedRun] = []
-        for row in self._store.rows():
-            run, standing = runs[row.key], journal.standing(row.state, row.verdict, row.cause, row.kind)
+        todo: dict[str, array[int]] = defaultdict(lambda: array("I"))
+        for place, (run, row) in enumerate(zip(self._plan.runs, self._store.rows(), strict=True)):
+            standing = journal.standing(row.state, row.verdict, row.cause, row.kind)
             if row.host is not None:
                 self._hosts.setdefault(block(run), row.host)
             if row.outcome is not None:
@@ -154,23 +155,22 @@ class _Pool:
                 self._count(run, standing)
             elif not only or run.key in only:
                 # Also visits skipped for their page: the visit that was at fault may count this time.
-                todo.append(run)
-        asked = len(todo) if only else len(runs)
-        self._progress.began(self._plan.title, asked, asked - len(todo))
+                todo[run.backend].append(place)
+        self._left = sum(map(len, todo.values()))
+        asked = self._left if only else len(self._plan.runs)
+        self._progress.began(self._plan.title, asked, asked - self._left)
         for note in self._store.notes:
             self._progress.note(note)
-        self._left = others = len(todo)
+        others = self._left
         for backend, session in sessions:
-            mine = [run for run in todo if run.backend == backend.name]
+            mine = todo[backend.name]
             others -= len(mine)
             self._until_decided(backend, session, mine, others)
-        self._tally.cannot_count = self._bad_pages.pages(self._plan.runs)
+        self._tally.cannot_count = self._bad_pages.pages(self._plan.runs.conditions())
         self._tally.repeats, self._tally.repeats_in_vain = self._store.repeats()
         return self._tally
 
-    def _until_decided(
-        self, backend: Backend, session: Session, mine: list[ResolvedRun], others: int
-    ) -> None:
+    def _until_decided(self, backend: Backend, session: Session, mine: Sequence[int], others: int) -> None:
         """Carries out the runs of a back end up to the look that decides; skips the rest."""
         looked_at, decided = 0, False
         for look, stage in self._stages(mine):
@@ -183,30 +183,37 @@ class _Pool:
                     self._carry_out(backend, session, stage, others)
                 looked_at = look
 
-    def _stages(self, runs: list[ResolvedRun]) -> Iterator[tuple[int, list[ResolvedRun]]]:
-        """Each of the plan's looks with the runs up to it; all runs if it has none."""
+    def _runs(self, places: Iterable[int]) -> Iterator[ResolvedRun]:
+        return (self._plan.runs[place] for place in places)
+
+    def _stages(self, runs: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+        """Each of the plan's looks with the runs up to it, by place; all runs if it has none."""
+        if not self._plan.looks:
+            yield 0, runs
+            return
         before = -1
-        for look in self._plan.looks or (max((run.visit for run in runs), default=0),):
-            yield look, [run for run in runs if before < run.visit <= look]
+        for look in self._plan.looks:
+            visits = (run.visit for run in self._runs(runs))
+            yield look, [place for place, visit in zip(runs, visits, strict=True) if before < visit <= look]
             before = look
 
-    def _not_needed_any_more(self, runs: list[ResolvedRun], visits: int) -> None:
+    def _not_needed_any_more(self, runs: Sequence[int], visits: int) -> None:
         """Skips runs after the look that decided."""
         why = f"not needed: decided after {visits} visits"
-        for run in runs:
+        for run in self._runs(runs):
             self._store.skip(run.key, why)
         self._tally.counts["skipped"] += len(runs)
         self._left -= len(runs)
         if runs:
             self._progress.note(f"{len(runs)} runs {why}")
 
-    def _carry_out(self, backend: Backend, session: Session, todo: list[ResolvedRun], others: int) -> None:
+    def _carry_out(self, backend: Backend, session: Session, todo: Sequence[int], others: int) -> None:
         """Carries out the runs of one back end; ``others`` runs come after them.
 
         If many run side by side and a later visit may be skipped, each round of visits must end before the
         next begins: skipping must not depend on which run of a round ends first.
         """
-        queue: deque[ResolvedRun] = deque()
+        queue = _Queue()
         began: dict[str, int] = {}
         since, ended = time.monotonic(), 0
         self._since_ns = time.time_ns()
@@ -217,8 +224,7 @@ class _Pool:
             return (self._left - others) * (time.monotonic() - since) / ended
 
         def job() -> Job | None:
-            while queue:
-                run = queue.popleft()
+            while run := queue.draw():
                 if not backend.many and self._skipped(run, seconds_left()):
                     continue
                 measured = self._calibration(session, run.network)
@@ -236,24 +242,29 @@ class _Pool:
                 return Job(run, folder, measured, whole, self._hosts.get(block(run)), self._calibrated)
             return None
 
-        rounds = _rounds(todo) if backend.many else [todo]
+        rounds = self._rounds(todo) if backend.many else [todo]
         try:
             while rounds:
                 visits = rounds.pop(0)
-                if not self._plan.stop and not any(map(self._bad_pages.undecided, chain(visits, *rounds))):
-                    visits, rounds = [*visits, *chain(*rounds)], []
-                queue.extend(v for v in visits if not backend.many or not self._skipped(v, float("nan")))
+                open_runs = self._runs(chain(visits, *rounds))
+                if not self._plan.stop and not any(map(self._bad_pages.undecided, open_runs)):
+                    visits, rounds = array("I", chain(visits, *rounds)), []
+                if backend.many:
+                    visits = self._without_skipped(visits)
+                queue.fresh = self._runs(visits)
                 with closing(session.carry_out(_Jobs(job))) as ends:
                     for run, end in ends:
-                        self._tries[run.key] += 1
                         if session.team is not None:
                             self._progress.workers(session.team.workers)
-                        tries_left = 0 if backend.many else 1 + RETRIES - self._tries[run.key]
+                        tries_left = 0
+                        if not backend.many:
+                            self._tries[run.key] += 1
+                            tries_left = 1 + RETRIES - self._tries[run.key]
                         result = self._ended(run, end, began.pop(run.key), tries_left)
                         if result is Again.NOW:
-                            queue.appendleft(run)
+                            queue.now.append(run)
                         elif result is Again.LATER:
-                            queue.append(run)
+                            queue.later.append(run)
                         else:
                             ended += 1
                             self._count(run, result)
@@ -268,6 +279,18 @@ class _Pool:
             self._tally.seconds[backend.name] = (time.monotonic() - since) / ended
         elif ended and session.team is not None and (seconds := session.team.seconds_of_run):
             self._tally.seconds["worker" if backend.many else backend.name] = seconds
+
+    def _rounds(self, runs: Sequence[int]) -> list[Sequence[int]]:
+        """The runs by visit, in order."""
+        by_visit: dict[int, array[int]] = defaultdict(lambda: array("I"))
+        for place, run in zip(runs, self._runs(runs), strict=True):
+            by_visit[run.visit].append(place)
+        return [by_visit[visit] for visit in sorted(by_visit)]
+
+    def _without_skipped(self, runs: Sequence[int]) -> Sequence[int]:
+        """Skips those that are useless or not needed."""
+        pairs = zip(runs, self._runs(runs), strict=True)
+        return array("I", (place for place, run in pairs if not self._skipped(run, float("nan"))))
 
     def _ended(
         self, run: ResolvedRun, end: Outcome | Thin | RunFailed, attempt: int, tries_left: int
@@ -471,6 +494,20 @@ class _Pool:
         return f"stopped; {total - self._left} of {total} runs are done. The same command again resumes"
 
 
+@dataclass
+class _Queue:
+    """Runs to carry out: those that are tried again ``now``, the ``fresh`` ones, those for ``later``."""
+
+    now: deque[ResolvedRun] = field(default_factory=deque)
+    fresh: Iterator[ResolvedRun] = field(default_factory=lambda: iter(()))
+    later: deque[ResolvedRun] = field(default_factory=deque)
+
+    def draw(self) -> ResolvedRun | None:
+        if self.now:
+            return self.now.popleft()
+        return next(self.fresh, None) or (self.later.popleft() if self.later else None)
+
+
 class _Jobs(Iterator[Job]):
     """Jobs as they are drawn; when there was none left, there may be some again later."""
 
@@ -481,14 +518,6 @@ class _Jobs(Iterator[Job]):
         if (job := self._draw()) is None:
             raise StopIteration
         return job
-
-
-def _rounds(runs: list[ResolvedRun]) -> list[list[ResolvedRun]]:
-    """The runs by visit, in order."""
-    by_visit: dict[int, list[ResolvedRun]] = defaultdict(list)
-    for run in runs:
-        by_visit[run.visit].append(run)
-    return [by_visit[visit] for visit in sorted(by_visit)]
 
 
 def _cell(run: ResolvedRun) -> tuple[str, str, str]:

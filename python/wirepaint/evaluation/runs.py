@@ -1,0 +1,256 @@
+"""The runs of a plan: each is made when it is asked for, since there may be a million."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, overload
+
+from wirepaint.evaluation import flows as of_flows
+from wirepaint.evaluation.axes import Levels, axes, levels
+from wirepaint.evaluation.capture import CaptureTable
+from wirepaint.evaluation.checking import BackendName
+from wirepaint.evaluation.flows import PlannedFlow
+from wirepaint.evaluation.model import EvaluationFile
+from wirepaint.evaluation.users import PlannedUser, PlannedVisit, Visitor
+
+FLOWS = "flows"
+"""Name of user agent and page of a run of flows alone."""
+_CONDITIONS = 10_000
+"""Conditions that are kept: each takes some 2 kB."""
+
+
+class Scenario(Levels):
+    """One combination of the axes."""
+
+    name: str
+    backend: BackendName
+    servers: Literal["apart", "together"]
+
+
+class ResolvedRun(Levels):
+    """One run, complete: all that its result depends on but the machine.
+
+    ``user_agent`` and ``page_name`` are those of the one visit, or the name of the group of users, or
+    ``flows``. ``visit`` 0 is the warm-up; ``attempt`` is 1 unless the pool repeats the run. ``timeout_s`` is
+    the longest time of a visit, or of the flows alone.
+    """
+
+    key: str
+    title: str
+    backend: BackendName
+    seed: int
+    scenario: str
+    sysctls: dict[str, str]
+    user_agent: str
+    page_name: str
+    visit: int
+    warmup: bool
+    timeout_s: float
+    packet_trace: bool
+    tls: Literal["1.2", "1.3"] = "1.3"
+    servers: Literal["apart", "together"] = "apart"
+    capture: CaptureTable | None = None
+    flows: tuple[PlannedFlow, ...] = ()
+    users: tuple[PlannedUser, ...] = ()
+    visits: tuple[PlannedVisit, ...] = ()
+    attempt: int = 1
+
+    def begins_s(self, load_s: float) -> list[float]:
+        """When the visits begin, if each page takes ``load_s`` to load."""
+        begins: list[float] = []
+        for visit in self.visits:
+            before = begins[visit.after] + load_s if visit.after is not None else 0.0
+            begins.append(before + visit.start_ns / 1e9)
+        return begins
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time of the whole run."""
+        return max(self.begins_s(self.timeout_s), default=0.0) + self.timeout_s
+
+
+@dataclass(frozen=True)
+class Alone:
+    """No user: runs of flows alone."""
+
+    visits: int
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A visitor in a scenario: ``first`` is its first run, ``made`` gives what differs in another visit."""
+
+    first: ResolvedRun
+    made: Callable[[int], dict[str, Any]]
+
+    def run(self, visit: int) -> ResolvedRun:
+        """The run of a visit."""
+        run = object.__new__(ResolvedRun)
+        object.__setattr__(run, "__dict__", self.first.__dict__ | self.made(visit))
+        object.__setattr__(run, "__pydantic_fields_set__", _FIELDS)
+        object.__setattr__(run, "__pydantic_extra__", None)
+        object.__setattr__(run, "__pydantic_private__", None)
+        return run
+
+
+_FIELDS = set(ResolvedRun.model_fields)
+
+
+class Made(Sequence[ResolvedRun]):
+    """Runs that are made when they are asked for."""
+
+    def conditions(self) -> Iterator[ResolvedRun]:
+        """A run of each visitor in each scenario."""
+        raise NotImplementedError
+
+    def made(self, place: int) -> ResolvedRun:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, place: int) -> ResolvedRun: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ResolvedRun]: ...
+    def __getitem__(self, place: int | slice) -> ResolvedRun | list[ResolvedRun]:
+        if isinstance(place, slice):
+            return [self.made(one) for one in range(len(self))[place]]
+        return self.made(range(len(self))[place])
+
+    def __iter__(self) -> Iterator[ResolvedRun]:
+        return map(self.made, range(len(self)))
+
+
+@dataclass(frozen=True)
+class Runs(Made):
+    """The runs of a plan in their order: of each the number of its ``condition``, and its visit."""
+
+    condition: Callable[[int], Condition]
+    numbers: array[int]
+    visits: array[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def made(self, place: int) -> ResolvedRun:
+        return self.condition(self.numbers[place]).run(self.visits[place])
+
+    def conditions(self) -> Iterator[ResolvedRun]:
+        return (self.condition(number).first for number in dict.fromkeys(self.numbers))
+
+
+@dataclass(frozen=True)
+class Renamed(Made):
+    """Runs, of which some have other ``keys``, by place."""
+
+    runs: Made
+    keys: Mapping[int, str]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def made(self, place: int) -> ResolvedRun:
+        run = self.runs[place]
+        return run.model_copy(update={"key": self.keys[place]}) if place in self.keys else run
+
+    def conditions(self) -> Iterator[ResolvedRun]:
+        return self.runs.conditions()
+
+
+def planned(
+    file: EvaluationFile,
+    scenarios: Sequence[Scenario],
+    visitors: Sequence[Visitor | Alone],
+    flows: tuple[PlannedFlow, ...],
+) -> Runs:
+    """The product of scenarios and visitors, in the order that ``planning`` describes."""
+    order = random.Random(f"wirepaint order {file.seed}")
+    each = len(visitors)
+    numbers, visits = array("I"), array("I")
+
+    @lru_cache(maxsize=_CONDITIONS)
+    def condition(number: int) -> Condition:
+        return _condition(file, scenarios[number // each], visitors[number % each], flows)
+
+    def add(some: Iterable[int], visit: int) -> None:
+        before = len(numbers)
+        numbers.extend(some)
+        visits.extend(itertools.repeat(visit, len(numbers) - before))
+
+    if file.warmup:
+        add((i % len(scenarios) * each + i % each for i in range(max(len(scenarios), each))), 0)
+    for visit in range(1, max(visitor.visits for visitor in visitors) + 1):
+        some = [n for n in range(len(scenarios) * each) if visit <= visitors[n % each].visits]
+        if file.order == "interleaved":
+            order.shuffle(some)
+        add(some, visit)
+    if file.order == "sequential":
+        places = sorted(range(len(visits)), key=lambda place: (visits[place] > 0, numbers[place] // each))
+        numbers, visits = (array("I", (of[place] for place in places)) for of in (numbers, visits))
+    return Runs(condition, numbers, visits)
+
+
+def _condition(
+    file: EvaluationFile, scenario: Scenario, visitor: Visitor | Alone, flows: tuple[PlannedFlow, ...]
+) -> Condition:
+    # A level that is the only default adds nothing, so that a new axis leaves all seeds as they were.
+    of_path = [
+        level
+        for axis, level in levels(scenario).items()
+        if axes()[axis].of_path and (level,) != axes()[axis].default
+    ]
+    name, page, whose, timeout = FLOWS, FLOWS, FLOWS, file.duration or file.timeout
+    if not isinstance(visitor, Alone):
+        name, page, timeout = visitor.name, visitor.page, file.timeout
+        whose = name if visitor.is_group else f"{name}.{page}"
+    beside = (*flows, *scenario.background.flows)
+    are_drawn = of_flows.are_drawn(beside)
+
+    def of_users(visit: int) -> dict[str, Any]:
+        if isinstance(visitor, Alone):
+            return {}
+        # Not of the scenario: compared runs have the same beginnings.
+        users, visits = visitor.of_run(scenario.http, seed_of(file.seed, "users", name, visit))
+        return {"users": users, "visits": visits}
+
+    def made(visit: int) -> dict[str, Any]:
+        of_visit = {
+            "key": f"{scenario.name}.{whose}.v{visit:02d}",
+            "seed": seed_of(file.seed, *of_path, name, page, visit),
+            "visit": visit,
+            "warmup": visit == 0,
+        }
+        if are_drawn:
+            # Not of the scenario: all compared runs of a visit have the same flows.
+            of_visit["flows"] = of_flows.in_run(beside, seed_of(file.seed, "web flows", visit))
+        if not isinstance(visitor, Alone) and visitor.is_drawn:
+            of_visit |= of_users(visit)
+        return of_visit
+
+    own: dict[str, Any] = {"flows": beside} | of_users(1) | made(1)
+    first = ResolvedRun.model_construct(
+        title=file.title,
+        backend=scenario.backend,
+        scenario=scenario.name,
+        **{axis: getattr(scenario, axis) for axis in axes()},
+        sysctls={key: str(value) for key, value in (file.sysctls | scenario.congestion.sysctls).items()},
+        user_agent=name,
+        page_name=page,
+        timeout_s=timeout / 1e9,
+        packet_trace=file.packet_trace,
+        capture=file.capture,
+        tls=file.tls,
+        servers=scenario.servers,
+        **own,
+    )
+    return Condition(first, made)
+
+
+def seed_of(*parts: object) -> int:
+    """63 bits from a hash of the parts, the same on every machine."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
