@@ -293,7 +293,7 @@ class Run:
 
     def document(self) -> dict[str, Any]:
         """The document as plain data."""
-        return _plain(self)
+        return json.loads(self.text())
 
     @property
     def _path(self) -> Path:
@@ -310,11 +310,11 @@ class Run:
 
     def text(self) -> str:
         """The document as JSON. Load graphs are most of it; one that runs share is converted once."""
-        document = list(self.document().items())
-        at = [name for name, _ in document].index("pages")
-        graphs = (f"{json.dumps(name)}: {_shared(_Same(graph))}" for name, graph in document[at][1].items())
-        before, after = json.dumps(dict(document[:at])), json.dumps(dict(document[at + 1 :]))
-        return f'{before[:-1]}, "pages": {{{", ".join(graphs)}}}, {after[1:]}'
+        document = _held(self)
+        graphs = (
+            f"{json.dumps(name)}: {_shared(_Same(graph))}" for name, graph in document.pop("pages").items()
+        )
+        return f'{_encoded(document)[:-1]}, "pages": {{{", ".join(graphs)}}}}}'
 
 
 def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dict[str, Any]:
@@ -352,17 +352,21 @@ def _names(of: type[Any]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(of))
 
 
+def _held(value: Any) -> dict[str, Any]:
+    """The fields of a part of the document."""
+    held = ((name, getattr(value, name)) for name in _names(type(value)))
+    return {name: part for name, part in held if part is not None}
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, str | int | float):
-        return value
+    """What the document has in place of a value that JSON has not."""
     if is_dataclass(value):
-        held = ((name, getattr(value, name)) for name in _names(type(value)))
-        return {name: _plain(part) for name, part in held if part is not None}
+        return _held(value)
     if isinstance(value, Mapping):
-        # Load graphs are large and plain already.
-        return {name: _plain(part) if is_dataclass(part) else part for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value] if value and is_dataclass(value[0]) else list(value)
+        return dict(value)
     if isinstance(value, Path):
         return str(value)
-    return value
+    raise TypeError(f"{type(value).__name__} in a run description")
+
+
+_encoded = json.JSONEncoder(default=_plain).encode

@@ -6,20 +6,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from wirepaint.errors import RunFailed
 from wirepaint.results import parts, trace
-
-
-class _Rows(NamedTuple):
-    """Where the rows of a run are: file, first row, number."""
-
-    file: Path
-    first: int
-    number: int
 
 
 class Collected:
@@ -29,10 +21,10 @@ class Collected:
         """The files are in ``place``. Of the tables in ``columns`` these columns are read, or all."""
         self._place, self._columns = place, columns
         self._process = itertools.count()
-        self._rows: dict[str, dict[str, _Rows]] = {}
+        self._rows: dict[str, tuple[Path, Mapping[str, Mapping[str, int]]]] = {}
         self._own: dict[str, pl.DataFrame] = {}
         self._digests: dict[str, str] = {}
-        self._read = cache(self._file)
+        self._read = cache(self._whole)
         self._empty = cache(trace.empty)
 
     def begin(self) -> tuple[Path, Sequence[str]]:
@@ -44,9 +36,7 @@ class Collected:
     def add(self, key: str, said: Mapping[str, Any]) -> None:
         """Takes the end of a run."""
         self._digests[key] = parts.of_trace(said["files"])
-        self._rows[key] = {
-            table: _Rows(self._folder / f"{table}.arrows", **rows) for table, rows in said["rows"].items()
-        }
+        self._rows[key] = self._folder, said["rows"]
 
     def put(self, key: str, run: pl.DataFrame) -> None:
         """Takes the table ``run`` of a run."""
@@ -63,14 +53,20 @@ class Collected:
     def _table(self, key: str, name: str) -> pl.DataFrame:
         if name == "run":
             return self._own.get(key, self._empty(name))
-        rows = self._rows[key].get(name)
+        folder, tables = self._rows[key]
+        rows = tables.get(name)
         if rows is None:
             return self._empty(name)
-        found = self._read(rows.file).slice(rows.first, rows.number)
-        if found.height != rows.number:
-            raise RunFailed(f"{rows.file.name} of the simulator lacks rows of {key}")
+        found = self._read(folder, name).slice(rows["first"], rows["number"])
+        if found.height != rows["number"]:
+            raise RunFailed(f"{_file(name)} of the simulator lacks rows of {key}")
         return found
 
-    def _file(self, file: Path) -> pl.DataFrame:
-        columns = self._columns[file.stem]
-        return pl.read_ipc_stream(file, columns=None if columns is None else list(columns))
+    def _whole(self, folder: Path, name: str) -> pl.DataFrame:
+        columns = self._columns[name]
+        return pl.read_ipc_stream(folder / _file(name), columns=None if columns is None else list(columns))
+
+
+def _file(table: str) -> str:
+    """Name of the file with a table of all runs of a process."""
+    return f"{table}.arrows"
