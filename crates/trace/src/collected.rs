@@ -28,7 +28,7 @@ impl Collected {
         rows: impl IntoIterator<Item = R>,
     ) -> Result<(), TraceError> {
         let name = R::TABLE.name;
-        let mut table = TableWriter::<R, Digested>::new(Digested::default(), file_name::<R>().into())?;
+        let mut table = TableWriter::<R, Digested>::new(Digested::default(), file_name::<R>().into());
         if wanted.iter().any(|each| each == name) {
             table = table.keeping();
         }

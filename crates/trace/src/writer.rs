@@ -3,13 +3,18 @@ use crate::value::Value;
 use arrow::array::{ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
+use parquet::errors::ParquetError;
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::TypePtr;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Rows that are buffered before they are encoded.
 const BATCH_ROWS: usize = 65_536;
@@ -85,15 +90,85 @@ impl Builder {
     }
 }
 
+/// What all files of a table have in common.
+struct Layout {
+    schema: SchemaRef,
+    parquet: TypePtr,
+    properties: WriterPropertiesPtr,
+    /// Makes the encoder of a column, for each column.
+    columns: Vec<ArrowRowGroupWriterFactory>,
+}
+
+impl Layout {
+    fn of(table: &schema::Table) -> Arc<Layout> {
+        static KNOWN: Mutex<BTreeMap<&str, Arc<Layout>>> = Mutex::new(BTreeMap::new());
+        let mut known = KNOWN.lock().expect("no thread panics with it");
+        known.entry(table.name).or_insert_with(|| Arc::new(Layout::new(table))).clone()
+    }
+
+    fn new(table: &schema::Table) -> Layout {
+        let field = |column: &schema::Column| {
+            let data_type = match column.column_type {
+                ColumnType::Int64 => DataType::Int64,
+                ColumnType::Float64 => DataType::Float64,
+                ColumnType::Utf8 => DataType::Utf8,
+                ColumnType::Boolean => DataType::Boolean,
+            };
+            Field::new(column.name, data_type, true)
+        };
+        let fields: Vec<Field> = table.columns.iter().map(field).collect();
+        let of = |fields: Vec<Field>| {
+            let schema: SchemaRef = Arc::new(Schema::new(fields));
+            let writer = ArrowWriter::try_new(std::io::sink(), schema.clone(), Some(properties()));
+            let (file, columns) = writer
+                .and_then(ArrowWriter::into_serialized_writer)
+                .expect("the columns have types of Parquet");
+            (schema, file, columns)
+        };
+        let columns = fields.iter().map(|field| of(vec![field.clone()]).2).collect();
+        let (schema, file, _) = of(fields);
+        let parquet = file.schema_descr().root_schema_ptr();
+        Layout { schema, parquet, properties: file.properties().clone(), columns }
+    }
+
+    /// Writes a file as [`ArrowWriter`] does, but one column after the other: an encoder of the crate takes
+    /// 70 kB, however few its values are, and those of a whole table do not fit a processor's cache.
+    fn write<W: Write + Send>(&self, output: W, batch: &RecordBatch) -> Result<W, ParquetError> {
+        let mut file = SerializedFileWriter::new(output, self.parquet.clone(), self.properties.clone())?;
+        if batch.num_rows() > 0 {
+            let mut group = file.next_row_group()?;
+            let columns = self.schema.fields().iter().zip(batch.columns());
+            for ((field, values), column) in columns.zip(&self.columns) {
+                // Our columns have one leaf each.
+                for (mut encoder, leaf) in
+                    column.create_column_writers(0)?.into_iter().zip(compute_leaves(field, values)?)
+                {
+                    encoder.write(&leaf)?;
+                    encoder.close()?.append_to_row_group(&mut group)?;
+                }
+            }
+            group.close()?;
+        }
+        file.into_inner()
+    }
+}
+
+fn properties() -> WriterProperties {
+    WriterProperties::builder().set_compression(Compression::SNAPPY).build()
+}
+
 /// Writes one table of a trace as Parquet.
 ///
 /// Rows are appended with [`push`](Self::push); nothing is guaranteed to be on disk before
 /// [`finish`](Self::finish), which syncs the file.
 pub struct TableWriter<R, W: Write + Send = File> {
-    schema: SchemaRef,
+    layout: Arc<Layout>,
     builders: Vec<Builder>,
     rows: usize,
-    writer: ArrowWriter<W>,
+    /// Where the file goes, until a batch is full.
+    output: Option<W>,
+    /// From then on.
+    writer: Option<ArrowWriter<W>>,
     /// What was written, if it is kept.
     written: Option<Vec<RecordBatch>>,
     path: PathBuf,
@@ -105,7 +180,7 @@ impl<R: Row> TableWriter<R> {
     pub fn create(folder: &Path) -> Result<TableWriter<R>, TraceError> {
         let path = folder.join(file_name::<R>());
         let file = File::create(&path).map_err(|source| TraceError::Io { path: path.clone(), source })?;
-        TableWriter::new(file, path)
+        Ok(TableWriter::new(file, path))
     }
 
     /// Writes a whole table into `folder`.
@@ -125,26 +200,20 @@ impl<R: Row> TableWriter<R> {
 
 impl<R: Row, W: Write + Send> TableWriter<R, W> {
     /// Writes to `output`; errors name `path`.
-    pub(crate) fn new(output: W, path: PathBuf) -> Result<TableWriter<R, W>, TraceError> {
-        let fields: Vec<Field> = R::TABLE
-            .columns
-            .iter()
-            .map(|column| {
-                let data_type = match column.column_type {
-                    ColumnType::Int64 => DataType::Int64,
-                    ColumnType::Float64 => DataType::Float64,
-                    ColumnType::Utf8 => DataType::Utf8,
-                    ColumnType::Boolean => DataType::Boolean,
-                };
-                Field::new(column.name, data_type, true)
-            })
-            .collect();
-        let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties))
-            .map_err(|source| TraceError::Parquet { path: path.clone(), source })?;
+    pub(crate) fn new(output: W, path: PathBuf) -> TableWriter<R, W> {
+        let layout = Layout::of(R::TABLE);
         let builders = R::TABLE.columns.iter().map(|column| Builder::new(column.column_type)).collect();
-        Ok(TableWriter { schema, builders, rows: 0, writer, written: None, path, table: PhantomData })
+        let output = Some(output);
+        TableWriter {
+            layout,
+            builders,
+            rows: 0,
+            output,
+            writer: None,
+            written: None,
+            path,
+            table: PhantomData,
+        }
     }
 
     /// Keeps what is written; [`close`](Self::close) returns it.
@@ -162,23 +231,40 @@ impl<R: Row, W: Write + Send> TableWriter<R, W> {
         if self.rows == BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), TraceError> {
+    /// The rows that are buffered.
+    fn batch(&mut self) -> RecordBatch {
         let arrays = self.builders.iter_mut().map(Builder::finish).collect();
         self.rows = 0;
-        let batch = RecordBatch::try_new(self.schema.clone(), arrays).expect("columns have equal length");
-        self.writer
-            .write(&batch)
-            .map_err(|source| TraceError::Parquet { path: self.path.clone(), source })?;
+        let schema = self.layout.schema.clone();
+        let batch = RecordBatch::try_new(schema, arrays).expect("columns have equal length");
         self.written.iter_mut().for_each(|written| written.push(batch.clone()));
-        Ok(())
+        batch
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        let batch = self.batch();
+        let schema = &self.layout.schema;
+        let begun =
+            self.output.take().map(|output| ArrowWriter::try_new(output, schema.clone(), Some(properties())));
+        let written = begun.transpose().and_then(|begun| {
+            let writer = self.writer.get_or_insert_with(|| begun.expect("the output is not yet taken"));
+            writer.write(&batch)
+        });
+        written.map_err(|source| TraceError::Parquet { path: self.path.clone(), source })
     }
 
     /// Writes what is buffered; returns the output, and what was written if it was kept.
     pub(crate) fn close(mut self) -> Result<(W, Vec<RecordBatch>), TraceError> {
-        self.flush()?;
-        let TableWriter { writer, written, path, .. } = self;
-        let output = writer.into_inner().map_err(|source| TraceError::Parquet { path, source })?;
-        Ok((output, written.unwrap_or_default()))
+        let batch = self.batch();
+        let output = match (self.output, self.writer) {
+            (Some(output), _) => self.layout.write(output, &batch),
+            (None, writer) => {
+                let mut writer = writer.expect("it has the output");
+                writer.write(&batch).and_then(|()| writer.into_inner())
+            }
+        };
+        let output = output.map_err(|source| TraceError::Parquet { path: self.path, source })?;
+        Ok((output, self.written.unwrap_or_default()))
     }
 }
 
@@ -192,6 +278,38 @@ mod tests {
     use super::*;
     use crate::schema::Chunk;
     use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    fn chunks(number: i64) -> impl Iterator<Item = Chunk> {
+        (0..number).map(|n| {
+            let connection = (n % 3 > 0).then_some(n);
+            crate::row!(Chunk {
+                visit: 0,
+                request: format!("r{}", n / 4),
+                connection: connection,
+                time: n,
+                bytes: 1448
+            })
+        })
+    }
+
+    fn written(rows: i64) -> (Vec<u8>, Vec<RecordBatch>) {
+        let mut table = TableWriter::<Chunk, Vec<u8>>::new(Vec::new(), "chunk".into()).keeping();
+        chunks(rows).try_for_each(|row| table.push(row)).unwrap();
+        table.close().unwrap()
+    }
+
+    #[test]
+    fn a_table_of_any_size_is_the_file_that_arrow_writer_makes() {
+        let batch = BATCH_ROWS as i64;
+        for rows in [0, 1, 5_000, batch, 2 * batch + 1] {
+            let (file, batches) = written(rows);
+            let schema = Layout::of(Chunk::TABLE).schema.clone();
+            let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties())).unwrap();
+            batches.iter().for_each(|batch| writer.write(batch).unwrap());
+            assert!(file == writer.into_inner().unwrap(), "{rows} rows");
+            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows as usize);
+        }
+    }
 
     #[test]
     fn a_table_is_read_back_with_every_row_and_null() {
