@@ -44,7 +44,7 @@ pub(crate) fn literal(name: &str, value: &str) -> u32 {
 }
 
 /// Bits of HPACK's Huffman code for a character (RFC 7541, appendix B; rare ones rounded).
-fn huffman_bits(byte: u8) -> u32 {
+const fn huffman_bits(byte: u8) -> u8 {
     match byte {
         b'0'..=b'2' | b'a' | b'c' | b'e' | b'i' | b'o' | b's' | b't' => 5,
         b' ' | b'%' | b'-' | b'.' | b'/' | b'3'..=b'9' | b'=' | b'A' | b'_' => 6,
@@ -59,9 +59,21 @@ fn huffman_bits(byte: u8) -> u32 {
     }
 }
 
+/// The same for all characters: the heads of a page have tens of thousands.
+static HUFFMAN_BITS: [u8; 256] = {
+    let mut bits = [0; 256];
+    let mut byte = 0;
+    while byte < bits.len() {
+        bits[byte] = huffman_bits(byte as u8);
+        byte += 1;
+    }
+    bits
+};
+
 /// Bytes of a string with its length in HPACK.
 pub(crate) fn string_bytes(text: &str) -> u32 {
-    let coded = text.bytes().map(huffman_bits).sum::<u32>().div_ceil(8).min(text.len() as u32);
+    let bits = text.bytes().map(|byte| u32::from(HUFFMAN_BITS[usize::from(byte)])).sum::<u32>();
+    let coded = bits.div_ceil(8).min(text.len() as u32);
     coded + if coded < 127 { 1 } else { 2 }
 }
 
