@@ -57,10 +57,10 @@ def _span(trace: Trace) -> tuple[int, int]:
 
 def increase(part: Samples, column: str) -> int:
     """Growth of a counter over the samples."""
-    values = part.column(column)
-    if np.isnan(values).any():
+    values = part.link.get_column(column)
+    if values.has_nulls() and np.isnan(part.column(column)).any():
         raise Missing(f"the link has no {column}")
-    return int(values[-1] - values[0])
+    return values[int(part.places[-1])] - values[int(part.places[0])]
 
 
 @shared
@@ -82,7 +82,10 @@ def queueing_delays(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     )
     # During an outage the capacity does not grow, but an empty queue still has no delay.
     values = np.where(queued > 0, np.maximum(carried - times, 0), 0) / NS_PER_MS
-    return values, np.nan_to_num(np.diff(offered, prepend=offered[:1]))
+    arrived = np.zeros_like(offered)
+    np.subtract(offered[1:], offered[:-1], out=arrived[1:])
+    arrived[np.isnan(arrived)] = 0
+    return values, arrived
 
 
 def delay_percentile(trace: Trace, share: float) -> float:

@@ -74,9 +74,16 @@ def covered(intervals: Iterable[Interval]) -> int:
     """Length in ns of the union of intervals."""
     length = reached = 0
     for start, end in sorted((start, end) for _, start, end in intervals):
-        length += max(end - max(start, reached), 0)
-        reached = max(end, reached)
+        if end > reached:
+            length += end - (start if start > reached else reached)
+            reached = end
     return length
+
+
+@shared
+def busy(trace: Trace) -> int:
+    """Length in ns of the time in which at least one object is being received."""
+    return covered(receiving(trace))
 
 
 def load_duration(trace: Trace) -> int:

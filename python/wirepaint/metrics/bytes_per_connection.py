@@ -1,3 +1,5 @@
+import statistics
+
 import polars as pl
 
 from wirepaint.metrics._metric import Frame, Missing, Trace, metric, rows, shared
@@ -12,7 +14,7 @@ from wirepaint.metrics._page import used, used_connections
 )
 def bytes_per_connection(trace: Trace) -> float:
     """Response bytes of a connection as transferred; the median over the connections with a request."""
-    return float(pl.Series(sizes(trace)).median())  # type: ignore[arg-type]
+    return float(statistics.median(sizes(trace)))
 
 
 @shared

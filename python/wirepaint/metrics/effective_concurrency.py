@@ -1,5 +1,5 @@
 from wirepaint.metrics._metric import Missing, Trace, metric
-from wirepaint.metrics._receiving import Interval, covered, receiving
+from wirepaint.metrics._receiving import Interval, busy, covered, receiving
 
 
 @metric(
@@ -15,11 +15,10 @@ def effective_concurrency(trace: Trace) -> float:
     The sum over connections of the time in which an object is being received through them, divided
     by the page net transfer time. Objects that share a connection at the same time count once.
     """
-    intervals = receiving(trace)
-    busy = covered(intervals)
-    if busy == 0:
+    duration = busy(trace)
+    if duration == 0:
         raise Missing("nothing was received")
     through: dict[int, list[Interval]] = {}
-    for interval in intervals:
+    for interval in receiving(trace):
         through.setdefault(interval.connection, []).append(interval)
-    return sum(map(covered, through.values())) / busy
+    return sum(map(covered, through.values())) / duration

@@ -1,5 +1,5 @@
 from wirepaint.metrics._metric import Missing, Trace, metric
-from wirepaint.metrics._receiving import covered, load_duration, receiving
+from wirepaint.metrics._receiving import busy, load_duration
 
 
 @metric(title="Idle share", unit="%", source="FLD Figure 7", needs=("page", "object", "chunk"))
@@ -8,4 +8,4 @@ def idle_share(trace: Trace) -> float:
     duration = load_duration(trace)
     if duration <= 0:
         raise Missing("the page load has no length")
-    return 100 * (1 - covered(receiving(trace)) / duration)
+    return 100 * (1 - busy(trace) / duration)

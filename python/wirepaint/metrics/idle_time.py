@@ -1,6 +1,6 @@
 from wirepaint.metrics._metric import Trace, metric
 from wirepaint.metrics._page import NS_PER_MS
-from wirepaint.metrics._receiving import covered, load_duration, receiving
+from wirepaint.metrics._receiving import busy, load_duration
 
 
 @metric(title="Idle time", unit="ms", source="FLD section 4", needs=("page", "object", "chunk"))
@@ -9,4 +9,4 @@ def idle_time(trace: Trace) -> float:
 
     An object is being received from its first to its last byte.
     """
-    return (load_duration(trace) - covered(receiving(trace))) / NS_PER_MS
+    return (load_duration(trace) - busy(trace)) / NS_PER_MS

@@ -1,6 +1,6 @@
 from wirepaint.metrics._metric import Trace, metric
 from wirepaint.metrics._page import NS_PER_MS
-from wirepaint.metrics._receiving import covered, receiving
+from wirepaint.metrics._receiving import busy
 
 
 @metric(
@@ -12,4 +12,4 @@ from wirepaint.metrics._receiving import covered, receiving
 )
 def page_net_transfer_time(trace: Trace) -> float:
     """Page load time minus idle time: the time in which at least one object is being received."""
-    return covered(receiving(trace)) / NS_PER_MS
+    return busy(trace) / NS_PER_MS
