@@ -32,10 +32,8 @@ def samples(trace: Trace) -> Samples:
     link = trace("link")
     segments, directions = link["segment"].to_list(), link["direction"].to_list()
     # The scenario's network is the first segment (``results.trace.main_link``).
-    of_link = [
-        segment == segments[0] and to == "down" for segment, to in zip(segments, directions, strict=True)
-    ]
-    down = np.flatnonzero(of_link)
+    wanted = segments[0] if segments else None, "down"
+    down = np.flatnonzero([each == wanted for each in zip(segments, directions, strict=True)])
     down = down[np.argsort(link["time"].to_numpy()[down], kind="stable")]
     begin, end = _span(trace)
     times = link["time"].to_numpy()[down]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,16 +29,16 @@ class Received(NamedTuple):
 @shared
 def objects(trace: Trace) -> list[Received]:
     """The objects of the visit."""
-    chunks: dict[str, list[int]] = {}
-    for request, time in rows(trace("chunk"), "request", "time"):
-        if time is not None:
-            chunks.setdefault(request, []).append(time)
+    chunks = [chunk for chunk in rows(trace("chunk"), "request", "time") if chunk[1] is not None]
+    chunks.sort(key=itemgetter(1))
+    begins, ends = dict(reversed(chunks)), dict(chunks)
     columns = ("request", "first_byte", "last_byte", "url", "connection", "failed")
     found = []
     for request, first, last, url, connection, failed in rows(trace("object"), *columns):
         end = first if last is None and failed is not None else last
-        if times := chunks.get(request):
-            first, end = min(times) if first is None else min(first, *times), max(times)
+        if request in ends:
+            begin, end = begins[request], ends[request]
+            first = begin if first is None else min(first, begin)
         found.append(Received(url, connection, failed, first, end))
     return found
 
