@@ -12,6 +12,7 @@ Only a run that kills its own process fails.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import time
@@ -61,6 +62,9 @@ PEP_OPENS_NS = 5_000_000_000
 TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
+_DESCRIBED_AT_ONCE = 32
+"""Runs without files of their own whose descriptions are made one after the other; each takes some 50 kB."""
+
 
 class Session:
     """The simulator at work (:class:`wirepaint.runners.contract.Session`)."""
@@ -94,38 +98,47 @@ class Session:
 
         Also the ends of those that kill the process.
         """
-        while lost := (yield from self._in_one_process(jobs)):
+        refused: list[End] = []
+        described = self._described(jobs, refused)
+        while lost := (yield from self._in_one_process(described, refused)):
             for job, _ in lost:
                 # Any of them may be the cause. A run that ends the process when it is alone is the cause.
-                for alone, failure in (yield from self._in_one_process(iter([job]))):
-                    yield alone.run, failure
+                alone = self._described(iter([job]), refused)
+                for deadly, failure in (yield from self._in_one_process(alone, refused)):
+                    yield deadly.run, failure
 
-    def _in_one_process(self, jobs: Iterator[Job]) -> Generator[End, None, list[Lost]]:
-        """Yields the ends of runs until there are no more or the process dies.
+    def _described(self, jobs: Iterator[Job], refused: list[End]) -> Iterator[tuple[Job, Path | str]]:
+        """Runs with their descriptions; those that have none are added to ``refused``."""
+        # By turns with the simulator, a description would take twice the time: nothing is in the cache.
+        at_once = 1 if self._collected is None else _DESCRIBED_AT_ONCE
+        while some := list(itertools.islice(jobs, at_once)):
+            found: list[tuple[Job, Path | str]] = []
+            for job in some:
+                try:
+                    run = describe(job.run, job.folder.absolute(), self._load)
+                    found.append((job, run.write() if self._collected is None else run.line()))
+                except RunFailed as failure:
+                    refused.append((job.run, failure))
+            yield from found
+
+    def _in_one_process(
+        self, described: Iterator[tuple[Job, Path | str]], refused: list[End]
+    ) -> Generator[End, None, list[Lost]]:
+        """Yields the ends of runs, also those ``refused``, until there are no more or the process dies.
 
         Returns the runs that the process had when it died, each with the failure.
         """
-        refused: list[End] = []
-        collected = self._collected
-
-        def described() -> Iterator[tuple[Job, Path | str]]:
-            for job in jobs:
-                try:
-                    run = describe(job.run, job.folder.absolute(), self._load)
-                    yield job, run.write() if collected is None else run.line()
-                except RunFailed as failure:
-                    refused.append((job.run, failure))
-
         lost: list[Lost] = []
-        collect = None if collected is None else collected.begin()
+        collect = None if self._collected is None else self._collected.begin()
         try:
-            for job, said in simulate.ends(described(), self._interruptible, self._cores, collect):
+            for job, said in simulate.ends(described, self._interruptible, self._cores, collect):
                 yield job.run, self._end(job, said)
                 while refused:
                     yield refused.pop()
         except simulate.Died as died:
             lost = [(job, RunFailed(str(died))) for job in died.jobs]
-        yield from refused
+        while refused:
+            yield refused.pop()
         return lost
 
     def _end(self, job: Job, said: dict[str, Any]) -> Outcome | RunFailed:
