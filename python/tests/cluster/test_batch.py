@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from wirepaint import dataplane
 from wirepaint.cli import invoke
 from wirepaint.cluster import batch
 from wirepaint.errors import PageTimeout
@@ -83,3 +84,27 @@ def test_collected_runs_end_as_runs_with_traces_do(tmp_path: Path, evaluation: s
             assert found.outcome == end
             assert found.trace == parts.of_trace(contents.record(tmp_path / run.key))
     assert timeouts == 0
+
+
+def test_runs_that_are_described_when_the_simulator_dies_go_on_in_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(FLOWS.replace("visits = 2", "visits = 5"))
+    _, expected = returned(file, traces=False)
+    program = tmp_path / "program"
+    # The first one carries out a run, and dies of the second.
+    program.write_text(f"""#!/bin/sh
+if mkdir "{tmp_path}/died" 2> /dev/null; then
+    head -n 1 | {dataplane.program()} "$@"
+    read -r second
+    kill -9 $$
+fi
+exec {dataplane.program()} "$@"
+""")
+    program.chmod(0o755)
+    monkeypatch.setenv("WIREPAINT_DATAPLANE", str(program))
+    jobs, found = returned(file, traces=False)
+    assert (tmp_path / "died").exists()
+    assert rows(found.metrics).equals(rows(expected.metrics))
+    assert len(batch.ends(found, jobs)) == 5
