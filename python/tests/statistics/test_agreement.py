@@ -8,6 +8,7 @@ from html import unescape
 
 import polars as pl
 import pytest
+from scipy import stats
 
 from wirepaint import figures, metrics, report
 from wirepaint.errors import UsageError
@@ -65,6 +66,14 @@ def test_a_simulator_that_orders_the_pages_the_other_way_has_a_negative_correlat
     rows += [("simulator", "cubic", page, [value]) for page, value in zip("abcd", (9, 7, 5, 3), strict=True)]
     table = frame(*rows)
     assert agreement.agree(table, ["page-load-time"])[0].rho == pytest.approx(-1.0)
+
+
+def test_the_rank_correlation_is_spearmans_where_points_are_equal_too():
+    testbed, simulator = [100.0, 200, 200, 400, 500, 600], [90.0, 300, 250, 250, 700, 650]
+    sides = [("testbed", testbed), ("simulator", simulator)]
+    rows = [(side, "cubic", page, [x]) for side, of in sides for page, x in zip("abcdef", of, strict=True)]
+    (row,) = agreement.agree(frame(*rows), ["page-load-time"])
+    assert row.rho == stats.spearmanr(testbed, simulator).statistic
 
 
 def test_the_direction_is_asked_only_where_the_testbed_decided():

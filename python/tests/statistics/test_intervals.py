@@ -1,5 +1,8 @@
 """Intervals of mean and median: by hand, coverage, degenerate input; the stopping rule."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -35,6 +38,19 @@ def test_the_interval_of_a_median_by_hand():
     error = (12 - 2) / (2 * stats.norm.isf(9 / 2**8))
     assert found.value == 8
     assert found.high - found.value == pytest.approx(1.959964 * error)
+
+
+@pytest.mark.parametrize("visits", [3, 7, 25, 100, 2_000])
+def test_the_interval_of_a_median_has_the_binomial_distribution(visits):
+    c = max(1, round((visits + 1) / 2 - visits**0.5))
+    error = (visits + 1 - 2 * c) / (2 * stats.norm.isf(stats.binom.cdf(c - 1, visits, 0.5)))
+    found = median([float(value) for value in range(visits)])
+    assert found.high - found.value == pytest.approx(stats.norm.ppf(0.975) * error, rel=1e-12)
+
+
+def test_statistics_are_loaded_without_the_package_that_takes_half_a_second():
+    code = "import sys; from wirepaint.statistics import agreement; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_pages_weigh_alike_whatever_their_visits():

@@ -46,6 +46,11 @@ def test_ties_are_exact_too(a, b):
     assert ranks.rank_test([(x, y)]).p == pytest.approx(enumerated.pvalue, rel=1e-9)
 
 
+@given(st.lists(st.integers(0, 5) | st.just(float("inf")), min_size=1, max_size=12))
+def test_equal_values_share_the_mean_of_their_ranks(values):
+    assert (ranks.doubled_ranks(np.array(values, dtype=float)) == 2 * stats.rankdata(values)).all()
+
+
 def test_single_visits_of_several_pages_are_wilcoxons_signed_rank_test():
     before = [125, 115, 130, 140, 141, 115, 140, 125, 141.5, 135]
     after = [110, 122, 125, 120, 140, 124, 123, 137, 135, 145]

@@ -15,7 +15,6 @@ over its visits on each back end. Over the points:
 from __future__ import annotations
 
 import json as jsonlib
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,14 +24,13 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 from rich.table import Table
-from scipy import stats
 
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import SIGNIFICANCE
 from wirepaint.results import Results
-from wirepaint.statistics import losses
+from wirepaint.statistics import losses, ranks
 from wirepaint.statistics.compare import compare, headline
 from wirepaint.statistics.comparison import Comparison
 from wirepaint.statistics.wording import MINUS, number
@@ -206,8 +204,8 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
 def _rho(points: pl.DataFrame) -> float | None:
     if points.height < FEWEST_POINTS or min(points[side].n_unique() for side in (REAL, SIMULATED)) < 2:
         return None
-    rho = float(stats.spearmanr(points[REAL], points[SIMULATED]).statistic)  # pyright: ignore
-    return None if math.isnan(rho) else rho
+    real, simulated = (ranks.doubled_ranks(points[side].to_numpy()) for side in (REAL, SIMULATED))
+    return float(np.corrcoef(real, simulated)[1, 0])
 
 
 def directions(frame: pl.DataFrame, metric: str, of: Sequence[str] | None = None) -> list[tuple[bool, bool]]:

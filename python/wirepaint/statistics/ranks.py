@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from wirepaint.statistics.intervals import CONFIDENCE, Interval
 from wirepaint.statistics.pairs import LISTED, Pairs
@@ -82,6 +82,12 @@ def _invert_many(values: Pairs, null: _Distribution, confidence: float) -> Inter
     return Interval(value, values.smallest(math.floor(tail) + 1), values.smallest(total - tail))
 
 
+def doubled_ranks(values: np.ndarray) -> np.ndarray:
+    """Twice the rank of each value, from 1: whole numbers, as equal values share the mean of their ranks."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (2 * np.cumsum(counts) - counts + 1)[places]
+
+
 def _single_visits(strata: Sequence[Stratum]) -> bool:
     return len(strata) > 1 and all(a.size == 1 and b.size == 1 for a, b in strata)
 
@@ -110,13 +116,13 @@ class _Normal:
     deviation: float
 
     def at_most(self, value: int) -> float:
-        return float(stats.norm.cdf(value, self.mean, self.deviation)) if self.deviation else 1.0
+        return float(special.ndtr((value - self.mean) / self.deviation)) if self.deviation else 1.0
 
     def at_least(self, value: int) -> float:
-        return float(stats.norm.sf(value, self.mean, self.deviation)) if self.deviation else 1.0
+        return float(special.ndtr((self.mean - value) / self.deviation)) if self.deviation else 1.0
 
     def lower_tail(self, alpha: float) -> float:
-        return max(float(stats.norm.ppf(alpha, self.mean, self.deviation)), -1.0)
+        return max(float(special.ndtri(alpha)) * self.deviation + self.mean, -1.0)
 
 
 _Distribution = _Exact | _Normal
@@ -159,7 +165,7 @@ def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _
     """
     unit = 2 if tied else 1
     pairs = [baseline.size * candidate.size for baseline, candidate in strata]
-    ranks = [_doubled_ranks(stratum, tied) for stratum in strata]
+    ranks = [_ranks(stratum, tied) for stratum in strata]
     if sum(w * k for w, k in zip(weights, pairs, strict=True)) > EXACT_PAIRS:
         variance = 0.0
         for weight, doubled, k in zip(weights, ranks, pairs, strict=True):
@@ -175,10 +181,9 @@ def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _
     return _Exact(pmf)
 
 
-def _doubled_ranks(stratum: Stratum, tied: bool) -> np.ndarray:
+def _ranks(stratum: Stratum, tied: bool) -> np.ndarray:
     values = np.concatenate(stratum)
-    ranks = stats.rankdata(values) if tied else np.arange(1, values.size + 1)
-    return np.rint(2 * ranks).astype(int)
+    return doubled_ranks(values) if tied else 2 * np.arange(1, values.size + 1)
 
 
 @lru_cache(maxsize=256)
@@ -205,7 +210,7 @@ def _signed_rank(differences: np.ndarray) -> RankTest:
     moved = differences[differences != 0]
     if moved.size == 0:
         return RankTest("Wilcoxon", 1.0, 0.0)
-    doubled = np.rint(2 * stats.rankdata(np.abs(moved))).astype(int)
+    doubled = doubled_ranks(np.abs(moved))
     down, total = int(doubled[moved < 0].sum()), int(doubled.sum())
     return RankTest("Wilcoxon", _two_sided(_signed_rank_null(doubled), down), 1 - 2 * down / total)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from wirepaint import metrics as measured
 from wirepaint.evaluation.visits import SIGNIFICANCE, fewest_visits
@@ -131,8 +131,8 @@ def visits_needed(interval: Interval, goal: float, visits: int, pages: int, conf
         return fewest_visits(1 - confidence, pages)
     if goal <= 0:
         return None
-    quantile = float(stats.norm.isf((1 - confidence) / 2))
-    reserve = 1 + float(stats.norm.ppf(POWER)) / quantile
+    quantile = -float(special.ndtri((1 - confidence) / 2))
+    reserve = 1 + float(special.ndtri(POWER)) / quantile
     half = (interval.high - interval.low) / 2
     needed = max(visits + 1, math.ceil(visits * (half / goal * reserve) ** 2))
     return needed if needed <= MOST_NEEDED else None
