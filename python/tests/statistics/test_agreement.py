@@ -88,6 +88,16 @@ def test_the_direction_is_asked_only_where_the_testbed_decided():
     assert (row.decided, row.same_sign) == (1, 0)
 
 
+def test_a_page_is_compared_where_one_back_end_has_no_other_page():
+    slow, fast = [200.0, 201, 202, 203, 204], [100.0, 101, 102, 103, 104]
+    rows = [
+        (side, *of) for side in ("testbed", "simulator") for of in (("cubic", "a", slow), ("fld", "a", fast))
+    ]
+    rows += [("testbed", "cubic", "b", slow), ("testbed", "fld", "b", fast)]
+    (row,) = agreement.agree(frame(*rows), ["page-load-time"])
+    assert (row.decided, row.same_sign, row.one_sided) == (1, 1, 2)
+
+
 def test_levels_that_one_back_end_lacks_do_not_hinder_the_others():
     slow, fast = [200.0, 201, 202, 203, 204], [100.0, 101, 102, 103, 104]
     rows = [

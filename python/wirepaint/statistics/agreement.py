@@ -18,7 +18,6 @@ import json as jsonlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,8 +30,9 @@ from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import SIGNIFICANCE
 from wirepaint.results import Results
 from wirepaint.statistics import losses, ranks
-from wirepaint.statistics.compare import compare, headline
-from wirepaint.statistics.comparison import Comparison
+from wirepaint.statistics.compare import headline, of_single_pages
+from wirepaint.statistics.intervals import CONFIDENCE
+from wirepaint.statistics.verdicts import shift_rel
 from wirepaint.statistics.wording import MINUS, number
 
 REAL, SIMULATED = "testbed", "simulator"
@@ -209,7 +209,7 @@ def _rho(points: pl.DataFrame) -> float | None:
 
 
 def directions(frame: pl.DataFrame, metric: str, of: Sequence[str] | None = None) -> list[tuple[bool, bool]]:
-    """For each difference that the testbed decided: does the simulator's have its sign, is it large.
+    """For each page's difference that the testbed decided: does the simulator's have its sign, is it large.
 
     ``of`` are the compared axes; all but those of the path when left out. Levels without runs on one back
     end are left out, so that both compare with the same baseline.
@@ -222,31 +222,26 @@ def directions(frame: pl.DataFrame, metric: str, of: Sequence[str] | None = None
             continue
         first = next(level for level in sides[0][factor] if level in levels)
         real, simulated = (
-            {
-                _key(row): row
-                for row in compare(side.filter(pl.col(factor).is_in(levels)), factor, [metric], str(first))
-            }
+            of_single_pages(side.filter(pl.col(factor).is_in(levels)), factor, metric, str(first))
             for side in sides
         )
-        for key, row in real.items():
-            sign = _sign(row)
-            of_one_page = row.conditions and len(row.pages) == 1
-            if of_one_page and sign and key in simulated:
-                large = row.shift_rel is not None and abs(row.shift_rel.value) >= LARGE
-                same.append((sign * simulated[key].shift.value > 0, large))
+        for key, values in real.items():
+            if key in simulated and (sign := _sign(values)):
+                same.append((sign * ranks.shift(simulated[key]).value > 0, _is_large(values)))
     return same
 
 
-def _key(row: Comparison) -> tuple[Any, ...]:
-    conditions = {axis: level for axis, level in row.conditions.items() if axis != "backend"}
-    return row.metric, row.candidate.level, row.baseline.level, tuple(conditions.items()), row.page
-
-
-def _sign(row: Comparison) -> int:
+def _sign(values: Sequence[ranks.Stratum]) -> int:
     """1 or -1 by the direction of a difference that its test finds by itself, else 0."""
-    if row.p > SIGNIFICANCE or row.shift.value == 0:
+    shift = ranks.shift(values).value
+    if shift == 0 or ranks.rank_test(values).p > SIGNIFICANCE:
         return 0
-    return 1 if row.shift.value > 0 else -1
+    return 1 if shift > 0 else -1
+
+
+def _is_large(values: Sequence[ranks.Stratum]) -> bool:
+    positive = all((side > 0).all() for pair in values for side in pair)
+    return positive and abs(shift_rel(values, CONFIDENCE).value) >= LARGE
 
 
 def command(

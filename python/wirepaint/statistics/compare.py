@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from json import dumps as to_json
@@ -72,6 +72,38 @@ def drafts(
     visits: pl.DataFrame | None = None,
 ) -> list[Draft]:
     """The rows of :func:`compare`, still without intervals and verdicts."""
+    primary = [name.replace("_", "-") for name in primary]
+    return [
+        draft
+        for pair in _pairs(frame, factor, metrics, baseline, margin, visits)
+        for draft in pair.drafts(by_page, is_primary=pair.metric.name in primary)
+    ]
+
+
+def of_single_pages(
+    frame: pl.DataFrame, factor: str, metric: str, baseline: str
+) -> dict[tuple[Hashable, ...], list[ranks.Stratum]]:
+    """The values of each page in each set of conditions, at the baseline and at each other level.
+
+    The keys are level, conditions and page; there is a stratum for each host. ``frame`` is that of
+    :func:`compare`.
+    """
+    return {
+        (pair.levels[1], tuple(zip(pair.others, key[:-1], strict=True)), key[-1]): pair.blocks(key)
+        for pair in _pairs(frame, factor, [metric], baseline)
+        for key in pair.hosts
+    }
+
+
+def _pairs(
+    frame: pl.DataFrame,
+    factor: str,
+    metrics: Sequence[str],
+    baseline: str | None,
+    margin: float = MARGIN,
+    visits: pl.DataFrame | None = None,
+) -> Iterator[_Pair]:
+    """Each metric at the baseline and at each other level, as :func:`compare` asks."""
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
     axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in axes or factor == "page":
@@ -98,17 +130,13 @@ def drafts(
     ]
     others.sort(key=lambda axis: axis != "network")
     ends = _ends(visits, factor, others) if visits is not None else None
-    primary = [name.replace("_", "-") for name in primary]
-    found: list[Draft] = []
     for each in metrics:
         metric = measured.get(each)
         if metric.label:
             raise UsageError("metric", repr(each), "a metric that is a number")
         for candidate in levels:
             if candidate != first:
-                pair = _Pair(metric, factor, first, candidate, others, frame, margin, ends)
-                found += pair.drafts(by_page, is_primary=metric.name in primary)
-    return found
+                yield _Pair(metric, factor, first, candidate, others, frame, margin, ends)
 
 
 _Key = tuple[str, ...]
@@ -168,7 +196,7 @@ class _Pair:
         """The values of a stratum on the hosts that it has at both levels."""
         return tuple(chain.from_iterable(of.get(key, {}).get(host, ()) for host in self.hosts[key]))
 
-    def _blocks(self, key: _Key) -> list[ranks.Stratum]:
+    def blocks(self, key: _Key) -> list[ranks.Stratum]:
         """The values at both levels, of each host; visits that timed out with their limit."""
 
         def at(side: int, host: str) -> np.ndarray:
@@ -213,7 +241,7 @@ class _Pair:
             for values in self.values
         )
         late = [{label(key): self._paired(late, key) for key in keys} for late in self.late]
-        strata = {label(key): self._blocks(key) for key in keys}
+        strata = {label(key): self.blocks(key) for key in keys}
         shared = [name for name in lower if name in upper]
         test = ranks.rank_test([*chain.from_iterable(strata.values())])
         left_out = [key for key in self.one if not conditions or key[:-1] == tuple(conditions.values())]
