@@ -197,8 +197,11 @@ def _rank_sum_null(doubled: tuple[int, ...], chosen: int) -> np.ndarray:
         return _rank_sum_null(doubled, len(doubled) - chosen)[::-1]
     ways = np.zeros((chosen + 1, sum(doubled) + 1))
     ways[0, 0] = 1
-    for rank in doubled:
-        ways[1:, rank:] += ways[:-1, :-rank]
+    reached = 0
+    for seen, rank in enumerate(doubled):
+        drawn = min(seen + 1, chosen)  # more are not drawn yet, and no sum is beyond ``reached``
+        ways[1 : drawn + 1, rank : reached + rank + 1] += ways[:drawn, : reached + 1]
+        reached += rank
     pairs = chosen * (len(doubled) - chosen)
     least = chosen * (chosen + 1)
     pmf = ways[chosen, least : least + 2 * pairs + 1]
