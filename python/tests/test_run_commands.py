@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from wirepaint import cli, run_commands
+from wirepaint import cli, pages, run_commands
 from wirepaint.errors import RunFailed
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners.contract import Tally
@@ -33,6 +35,19 @@ def test_without_root_a_page_alone_is_simulated_and_the_command_of_the_testbed_i
     assert "Nothing was given to compare: HTTP/1.1 and HTTP/2 are." in err
     again = "sudo -E wirepaint run results/site-http-simulator/evaluation.toml --backend testbed"
     assert f"{again} -o results/site-http-testbed\n" in err
+
+
+def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_busy_machine(capsys):
+    for name, others in (("busy", 0.612), ("calm", 0.25)):
+        shutil.copytree(pages.shipped()["kit"], name)
+        index = Path(name, "page.json")
+        found = json.loads(index.read_text())
+        found["name"], found["rehearsal"]["others_cpu"] = name, others
+        index.write_text(json.dumps(found))
+    arguments = ["run", "busy", "calm", "--http", "h1,h2", "--visits", "3", "--backend", "simulator"]
+    assert cli.invoke([*arguments, "--no-rehearse"]) == 0
+    said = "Rehearsed while others had much of the CPU time: busy 61 %; rehearse again on a calm machine."
+    assert capsys.readouterr().err.count(said) == 1
 
 
 def test_a_level_without_a_valid_run_is_no_success(results_folder, capsys):

@@ -11,10 +11,12 @@ import polars as pl
 import pytest
 
 from wirepaint.errors import PageFailed, PageTimeout, UsageError
+from wirepaint.evaluation.pages import PageRef
 from wirepaint.results import Results
 from wirepaint.results.verify import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from runners import plans
 from runners.plans import EVALUATION, Fake, carry_out
 
 SLOW = '{title = "slow", down = {rate = "1 Mbit/s", delay = "50 ms"}, up = {delay = "50 ms"}}'
@@ -71,6 +73,15 @@ def counts(folder: Path) -> dict[tuple[str, ...], int]:
     runs = Results.open(folder).runs("done").filter(~pl.col("warmup"))
     rows = runs.group_by("network", "congestion", "page", maintain_order=True).len().rows()
     return {tuple(row[:-1]): row[-1] for row in rows}
+
+
+def test_results_grow_although_this_build_keeps_more_of_what_rehearsals_found(tmp_path, monkeypatch):
+    found = {"verdict": "replays", "error": 0.1}
+    page = lambda name, base, _: PageRef(name=name, folder=base, sha256="0" * 64, rehearsal=found)  # noqa: E731
+    monkeypatch.setattr(plans, "page", page)
+    carry_out(tmp_path, tmp_path / "r", Fake())
+    found["others_cpu"] = 0.4
+    assert len(counted(grown(tmp_path / "r", MORE_VISITS))) == 8
 
 
 MORE_VISITS = ("visits = 3", "visits = 5")

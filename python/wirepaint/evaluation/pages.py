@@ -45,7 +45,7 @@ class PageRef(BaseModel):
     cannot_count: str | None = None
     """Why no visit of it can count, according to its rehearsals."""
     rehearsal: dict[str, Any] | None = None
-    """Verdict, browser and the simulator's error; None for a page that was never rehearsed."""
+    """Verdict, browser, the simulator's error, the CPU time of others; None if it was never rehearsed."""
 
 
 def of_folder(folder: Path) -> PageRef:
@@ -58,7 +58,7 @@ def of_folder(folder: Path) -> PageRef:
     found = page.rehearsal
     why = found.reason if found is not None and found.verdict == "does not" else None
     plain = secure.is_plain(page)
-    kept = {"verdict", "reason", "left_out", "error", "judged", "browser", "unstable_share"}
+    kept = {"verdict", "reason", "left_out", "error", "judged", "browser", "unstable_share", "others_cpu"}
     return PageRef(
         name=page.name,
         folder=folder,

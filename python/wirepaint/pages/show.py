@@ -46,10 +46,15 @@ def simulator(page: Page) -> str | None:
     return f"simulator {100 * found.error:.1f} % off in {times} kept out of the fit"
 
 
+def is_busy(others: float | None) -> bool:
+    """Whether others had so much of the CPU time that rehearsed delays are too long; False if unknown."""
+    return others is not None and others > BUSY
+
+
 def disturbance(page: Page) -> str | None:
     """That other programs kept the machine busy while the page was rehearsed; None on a calm machine."""
     others = page.rehearsal.others_cpu if page.rehearsal is not None else None
-    if others is None or others <= BUSY:
+    if others is None or not is_busy(others):
         return None
     return f"others had {100 * others:.0f} % of the CPU time: rehearse it again on a calm machine"
 

@@ -61,7 +61,8 @@ def _parts(evaluation: Evaluation) -> dict[str, Any]:
     parts |= {_scenario(scenario): scenario for scenario in evaluation["scenarios"].values()}
     groups: dict[str, list[Any]] = {}
     for agent in evaluation["user_agents"]:
-        of_run = {key: value for key, value in agent.items() if key != "visits"}
+        # The page's hash includes its rehearsal; the copy here is for readers, and gains keys with time.
+        of_run = {key: value for key, value in agent.items() if key not in ("visits", "rehearsal")}
         if agent.get("group") is None:
             parts[_visitor(agent["name"], agent["page"])] = of_run
         else:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from wirepaint.errors import UsageError, show
+from wirepaint.pages.show import is_busy
 from wirepaint.results import calibration, journal, manifest, names, trace
 from wirepaint.results.contents import Contents
 
@@ -152,7 +153,10 @@ class Results:
         return dict(zip(first["page"], causes, strict=True))
 
     def fidelity(self) -> str | None:
-        """The simulator's error on each page in its rehearsals, in words; None without simulated runs."""
+        """In words, the simulator's error on each page in its rehearsals, and which of these were disturbed.
+
+        None without simulated runs.
+        """
         if self.manifest["backend"] == "testbed":
             return None
         agents = self.manifest["evaluation"]["user_agents"]
@@ -169,6 +173,11 @@ class Results:
             said.append(f"The simulator did not load in rehearsals: {', '.join(sorted(silent))}.")
         if unknown := sorted(page for page in found if page not in known and page not in silent):
             said.append(f"Never rehearsed, the recorded causes serve: {', '.join(unknown)}.")
+        busy = {page: of["others_cpu"] for page, of in found.items() if of and is_busy(of.get("others_cpu"))}
+        if busy:
+            shares = ", ".join(f"{page} {100 * others:.0f} %" for page, others in sorted(busy.items()))
+            then = "rehearse again on a calm machine"
+            said.append(f"Rehearsed while others had much of the CPU time: {shares}; {then}.")
         return " ".join(said)
 
     def attempts(self) -> pl.DataFrame:
