@@ -165,6 +165,26 @@ def test_a_static_site_is_imported_and_its_facts_are_kept(tmp_path: Path, capsys
     assert (index["name"], index["licence"], len(index["resources"])) == ("mine", "CC0-1.0", 2)
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["-o", "made/My Shop"], "my-shop"),
+        (["-o", "made", "--name", "mine"], "mine"),
+        ([], "site"),
+    ],
+)
+def test_a_page_has_the_name_of_the_folder_of_its_output_unless_it_is_named(
+    options: list[str], name: str, tmp_path: Path, capsys, monkeypatch
+):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("<title>A page</title>")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert cli.invoke(["page", "import", "../site", *options, "--no-rehearse"]) == 0
+    assert cli.invoke(["page", "show", capsys.readouterr().out.strip(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == name
+
+
 def test_without_a_place_the_page_of_a_site_lies_beside_the_site(tmp_path: Path, capsys, monkeypatch):
     site = tmp_path / "site"
     site.mkdir()

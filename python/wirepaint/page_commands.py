@@ -42,7 +42,7 @@ def page_import(
         Folder to write: new, empty or a page, which is replaced. When left out, the name of the file
         without its suffix, or that of the folder and -page.
     name
-        Name of the page; that of the file when left out.
+        Name of the page; that of the folder to write when left out, or of the file.
     title
         Title of the page; that of the recording when left out.
     page
@@ -66,6 +66,7 @@ def page_import(
     from wirepaint import pages
     from wirepaint.pages.import_har import stem
 
+    name = _named(name, output)
     if not file.exists():
         raise UsageError(str(file), "no such file or folder", "a recording or the folder of a static site")
     if file.is_dir():
@@ -87,6 +88,13 @@ def page_import(
 
         made = _import_shape(write, folder) if sizes_only and rehearse else write(folder, not sizes_only)
     _finish(folder, made, rehearse)
+
+
+def _named(name: str | None, output: Path | None) -> str | None:
+    """The name that a user gave a page, if only by the folder to write; else None."""
+    from wirepaint.pages.import_har import name_from
+
+    return name_from(output.absolute()) if name is None and output is not None else name
 
 
 def _import_shape(write: Any, folder: Path) -> Any:
@@ -165,7 +173,7 @@ def page_record(
     resolve
         Where a host is, as host:port:address like curl's, or host:port:address:port; may be given again.
     name
-        Name of the page; that of the host when left out.
+        Name of the page; that of the folder to write when left out, or of the host.
     title
         Title of the page; that of the document when left out.
     source
@@ -189,7 +197,9 @@ def page_record(
         resolve=resolve or (),
     )
     folder = output or Path(wish.host)
-    made = recording.record(wish, folder, name=name, title=title, source=source, licence=licence)
+    made = recording.record(
+        wish, folder, name=_named(name, output), title=title, source=source, licence=licence
+    )
     _finish(folder, made, rehearse)
 
 
