@@ -140,6 +140,18 @@ def test_a_folder_with_a_page_json_of_something_else_is_never_replaced(tmp_path:
     assert sorted(file.name for file in theirs.iterdir()) == ["page.json", "thesis.tex"]
 
 
+@pytest.mark.parametrize("out", [".", ".."])
+def test_the_working_folder_is_never_replaced(tmp_path: Path, monkeypatch, out: str) -> None:
+    (tmp_path / "recordings").mkdir()
+    path = write(tmp_path / "recordings", entry(BASE))
+    import_har(path, tmp_path / "page")
+    (tmp_path / "page" / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "page" if out == "." else tmp_path / "page" / "below")
+    with pytest.raises(UsageError, match="found a folder that is not named; accepted: the name of"):
+        import_har(path, Path(out))
+    assert (tmp_path / "page" / "page.json").exists()
+
+
 def test_a_source_is_never_replaced_by_its_page(tmp_path: Path) -> None:
     import_har(write(tmp_path, entry(BASE)), tmp_path / "page")
     for site in (tmp_path / "page", tmp_path / "page" / "bodies"):

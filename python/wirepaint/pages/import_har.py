@@ -170,6 +170,10 @@ def check_target(out: Path, source: Path | None = None) -> None:
         where = "the source itself" if made == read else f"a place within the source {source}"
         found = where if made.is_relative_to(read) else f"the folder that holds the source {source}"
         raise UsageError(str(out), found, "a folder apart from the source (-o)")
+    if out.name in ("", ".."):  # neither can be replaced by another folder
+        raise UsageError(
+            str(out), "a folder that is not named", "the name of a new folder or a page folder (-o)"
+        )
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     try:
