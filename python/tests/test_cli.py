@@ -213,6 +213,19 @@ def test_what_only_a_folder_has_is_refused_with_a_har(tmp_path: Path, capsys):
     assert "--start: found it with the file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["index.html", "some.html"])
+def test_a_document_alone_is_refused_with_the_import_of_its_site(
+    name: str, tmp_path: Path, capsys, monkeypatch
+):
+    (tmp_path / name).write_text("<title>A page</title>")
+    monkeypatch.chdir(tmp_path)
+    assert cli.invoke(["page", "import", name]) == 2
+    start = "" if name == "index.html" else f" --start {name}"
+    said = f"wirepaint: {name}: found an HTML document; accepted: the folder that it lies in: "
+    assert capsys.readouterr().err.startswith(f"{said}`wirepaint page import .{start} -o PAGE`, or")
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
 def test_page_show_shows_a_site_before_any_rehearsal(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "site").mkdir()

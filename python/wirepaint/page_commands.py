@@ -40,7 +40,7 @@ def page_import(
         protocol, or a folder with an index.html.
     output
         Folder to write: new, empty or a page, which is replaced. When left out, the name of the file
-        without its suffix, or that of the folder and -page.
+        without its suffix, or that of a folder, or of a file without suffix, and -page.
     name
         Name of the page; that of the folder to write when left out, or of the file.
     title
@@ -80,7 +80,8 @@ def page_import(
     elif start != "index.html":
         raise UsageError("--start", f"it with the file {file}", "it with the folder of a static site")
     else:
-        folder = output or Path(stem(file))
+        # The file itself may lie here: a name without a recording's suffix must not be the folder's.
+        folder = output or Path(stem(file) if stem(file) != file.name else f"{file.name}-page")
 
         def write(out: Path, bodies: bool) -> Any:
             kept = {"name": name, "title": title, "page": page, "source": source, "licence": licence}

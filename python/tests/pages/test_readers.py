@@ -115,7 +115,9 @@ def test_a_link_out_of_the_folder_is_never_followed(tmp_path: Path) -> None:
         (b'[{"args":{},"ph":"M","ts":0}]', "a performance trace", "page record URL"),
         (b'{"lighthouseVersion":"12"}', "a report of Lighthouse", "devtoolslog.json"),
         (b"From: <Saved by Blink>\r\n", "a saved page (MHTML", "page record URL"),
-        (b"<!doctype html><p>", "an HTML document", "the folder of a static site"),
+        (b"<!doctype html><p>", "an HTML document", "the folder that it lies in: "),
+        (b"\xef\xbb\xbf\n<title>A page</title>", "an HTML document", "--start file.json -o PAGE`, or a HAR"),
+        (b"<!-- a page --><p>", "an HTML document", "page record URL"),
         (gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "gzip within gzip", "gunzip"),
         (bz2.compress(b"{}"), "a bzip2 file", "bunzip2"),
         (b"\x28\xb5\x2f\xfd\0\0", "a zstd file", "zstd -d"),
@@ -132,6 +134,12 @@ def test_what_is_no_recording_is_refused_with_what_it_is(
     message = refused(tmp_path, "file.json", data)
     assert f"found {found}" in message
     assert accepted in message.partition("accepted: ")[2]
+
+
+@pytest.mark.parametrize(("name", "start"), [("index.html", ""), ("My demo.html", " --start 'My demo.html'")])
+def test_an_html_document_is_refused_with_the_import_of_its_folder(tmp_path, name: str, start: str) -> None:
+    message = refused(tmp_path, name, b"<html></html>")
+    assert f"`wirepaint page import {tmp_path}{start} -o PAGE`" in message
 
 
 def test_zips_without_a_recording_are_refused(tmp_path: Path) -> None:

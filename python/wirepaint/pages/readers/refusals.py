@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from wirepaint.errors import UsageError
 from wirepaint.pages.readers.source import Source
+from wirepaint.printing import command_line
 
 INSTEAD = (
     "a HAR (DevTools, Network, Save all as HAR), a log of the DevTools protocol, or the page recorded by "
@@ -24,7 +26,9 @@ _BY_START: list[tuple[bytes, str, str]] = [
     (b"\x0a\x0d\x0d\x0a", "a packet capture (pcapng)", INSTEAD),
 ]
 _SAVED = re.compile(rb"\s*(from: <saved by|mime-version:)", re.I)
-_DOCUMENT = re.compile(rb"\s*(?:<!doctype html|<html\b)", re.I)
+_DOCUMENT = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*<(?:!--|(?:!doctype\s+html|html|head|title|meta|link|script|style|body)\b)", re.I
+)
 _XML = re.compile(rb"\s*<\?xml")
 
 
@@ -37,9 +41,16 @@ def check(source: Source) -> None:
     if _SAVED.match(head):
         raise UsageError(source.place, "a saved page (MHTML: bodies without requests)", INSTEAD)
     if _DOCUMENT.match(head):
-        raise UsageError(source.place, "an HTML document", f"the folder of a static site, or {INSTEAD}")
+        raise UsageError(source.place, "an HTML document", f"{_site(Path(source.place))}, or {INSTEAD}")
     if _XML.match(head):
         raise UsageError(source.place, "an XML file", INSTEAD)
+
+
+def _site(document: Path) -> str:
+    """How the static site is imported to which an HTML document belongs."""
+    start = () if document.name == "index.html" else ("--start", document.name)
+    arguments = ("page", "import", str(document.parent), *start, "-o", "PAGE")
+    return f"the folder that it lies in: `{command_line(*arguments)}`"
 
 
 def check_json(data: bytes, key: str, source: Source) -> None:
