@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -76,8 +77,10 @@ def test_a_broken_entry_is_named(tmp_path: Path, broken: dict[str, Any], place: 
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (b"", "found"),
-        (b"{", "found what is no JSON"),
+        (b"", "found an empty file; accepted: a HAR"),
+        (b" \n body {}", 'found a file that begins with "body {}"; accepted: a HAR'),
+        (b"\x89PNG\r\n", "found a file that begins with "),
+        (b"{", "found what is no JSON (EOF while parsing an object at line 1 column 1); accepted: JSON"),
         (b"[1, 2]", "found"),
         (b"\xff\xfe\x00", "found"),
         (b'{"log": {}}', "log.entries: found nothing"),
@@ -91,7 +94,7 @@ def test_a_broken_entry_is_named(tmp_path: Path, broken: dict[str, Any], place: 
 def test_what_is_no_recording_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "page.har"
     path.write_bytes(data)
-    with pytest.raises(UsageError, match=found.replace("[", r"\[")) as caught:
+    with pytest.raises(UsageError, match=re.escape(found)) as caught:
         import_har(path, tmp_path / "page")
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)

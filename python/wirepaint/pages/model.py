@@ -386,7 +386,7 @@ def describe(error: ValidationError) -> tuple[str, str, str]:
     if first["type"] == "missing":
         found = "nothing"
     elif first["type"] == "json_invalid":
-        found = "what is no JSON"
+        return key, f"what is no JSON ({first['msg'].removeprefix('Invalid JSON: ')})", "JSON"
     elif first["type"] == "value_error" and isinstance(given, dict | BaseModel):
         found = "a contradiction"
     else:

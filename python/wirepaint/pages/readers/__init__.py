@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wirepaint import files
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.pages.har import Log
 from wirepaint.pages.model import faults_named
 from wirepaint.pages.readers import devtools, har_file, json_text, refusals, warc, zipped
@@ -21,6 +21,10 @@ ACCEPTED = (
     f"a HAR or DevTools log of at most {json_text.MAX_BYTES // 2**20} MiB of JSON, plain or gzip; "
     "a zip of a HAR, WARC or WACZ"
 )
+
+
+_BLANKS, _SHOWN = 4096, 20
+"""Bytes in which the text of a recording begins, and those of another file that are shown."""
 
 
 def read(path: Path, page: str | None = None) -> Log:
@@ -46,6 +50,9 @@ def _unzipped(source: Source, path: Path, page: str | None) -> Log:
         return warc.read([source], page)
     refusals.check(source)
     data = json_text.read(source)
+    start = data[:_BLANKS].lstrip()[:_SHOWN].decode("utf-8", "replace")
+    if not start.startswith(("{", "[")):
+        raise source.refused(f"a file that begins with {show(start)}" if start else "an empty file")
     match json_text.kind(data, source):
         case "devtools":
             return devtools.read(data, source.place)
