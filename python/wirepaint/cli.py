@@ -71,7 +71,8 @@ def compare(
     candidate
         Results folder that is compared with RESULTS, such as this week's pages with last week's.
     factor
-        Axis to compare: congestion (when left out), network, http, initial_window, ...
+        Axis to compare: congestion, network, http, initial_window, ...; the first with several values when
+        left out.
     metric
         Metric to compare, or all; may be given again. The main ones when left out.
     baseline
@@ -92,7 +93,7 @@ def compare(
             raise UsageError(option, given, "no such option with two results folders: they are compared")
     command(
         results,
-        factor or "congestion",
+        factor,
         json,
         metric=metric,
         baseline=baseline,

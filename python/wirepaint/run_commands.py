@@ -490,12 +490,12 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
 
 def _next(order: _Order, results: Results) -> list[str]:
     """What one may want to do now."""
-    from wirepaint.statistics import brief
+    from wirepaint.statistics.compare import factors
 
     folder = str(order.folder)
     lines = ["Next:", f"  {command_line('report', folder)}"]
-    if factors := brief.factors(results):
-        lines.append(f"  {command_line('compare', folder, '--factor', factors[0], '--by-page')}")
+    if compared := factors(results):
+        lines.append(f"  {command_line('compare', folder, '--factor', compared[0], '--by-page')}")
     if results.manifest["backend"] == "simulator":
         if said := results.fidelity():
             lines.insert(0, said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
 from wirepaint.statistics import brief
+from wirepaint.statistics.compare import factors
 
 
 def test_a_line_for_each_comparison_names_the_back_end_it_speaks_of(results_folder):
@@ -13,7 +14,7 @@ def test_a_line_for_each_comparison_names_the_back_end_it_speaks_of(results_fold
 
     results = Results.open(results_folder(stretch, visits=6))
     lines = brief.answers(results)
-    assert brief.factors(results) == ["congestion"]
+    assert factors(results) == ["congestion"]
     assert len(lines) == 3
     assert all(line.startswith("testbed: Page load time, ") for line in lines)
     assert sum("fld is slower than cubic" in line for line in lines) == 3

@@ -309,6 +309,15 @@ def test_the_baseline_is_the_first_level_of_the_file_even_when_it_has_no_valid_r
         command(folder)
 
 
+def test_without_a_factor_the_first_axis_with_several_values_is_compared(simulated, results_folder, capsys):
+    for folder, factor in (
+        (simulated, "http"),
+        (results_folder(lambda run: 1 + run.visit / 99), "congestion"),
+    ):
+        command(folder, json=True)
+        assert json.loads(capsys.readouterr().out)["factor"] == factor
+
+
 def test_without_a_valid_run_the_verdicts_are_counted(results_folder):
     folder = results_folder(lambda run: 1.0, 1, lambda run: Outcome("suspect"))
     with pytest.raises(UsageError, match=r"found 12 suspect; accepted: valid runs \(--suspect counts"):

@@ -12,15 +12,9 @@ from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.results import Results
-from wirepaint.statistics.compare import compare_results, primary
+from wirepaint.statistics.compare import compare_results, factors, primary
 from wirepaint.statistics.intervals import median
 from wirepaint.statistics.wording import bounds, count, number
-
-
-def factors(results: Results) -> list[str]:
-    """The axes that are compared: those of several levels, without the path's where others vary."""
-    varying = [axis for axis in axes() if len(measured.levels(results, axis)) > 1]
-    return [axis for axis in varying if not axes()[axis].of_path] or varying
 
 
 def answers(results: Results) -> list[str]:

@@ -15,6 +15,7 @@ import polars as pl
 
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError, show
+from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import questions
 from wirepaint.reading import nearest
 from wirepaint.results import Results
@@ -105,10 +106,10 @@ def _pairs(
 ) -> Iterator[_Pair]:
     """Each metric at the baseline and at each other level, as :func:`compare` asks."""
     frame = frame.filter(~pl.col("warmup")) if "warmup" in frame.columns else frame
-    axes = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
-    if factor not in axes or factor == "page":
-        raise UsageError("factor", show(factor), nearest(factor, [axis for axis in axes if axis != "page"]))
-    frame = hosts.named(frame).with_columns(pl.col(axes).cast(pl.String))
+    known = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
+    if factor not in known or factor == "page":
+        raise UsageError("factor", show(factor), nearest(factor, [axis for axis in known if axis != "page"]))
+    frame = hosts.named(frame).with_columns(pl.col(known).cast(pl.String))
     levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
     if len(levels) < 2:
         only = f"the one level {levels[0]!r}" if levels else "no run"
@@ -124,7 +125,7 @@ def _pairs(
     of_axes = [frame] if visits is None else [frame, visits]
     others = [
         axis
-        for axis in axes
+        for axis in known
         if axis not in (factor, "page")
         and (axis == "network" or max(part[axis].n_unique() for part in of_axes if axis in part.columns) > 1)
     ]
@@ -332,6 +333,12 @@ def headline(results: Results) -> tuple[str, ...]:
     return (*usual, *(name for name in measured.own(results) if not measured.get(name).label))
 
 
+def factors(results: Results) -> list[str]:
+    """The axes that are compared: those of several levels, without the path's where others vary."""
+    varying = [axis for axis in axes() if len(measured.levels(results, axis)) > 1]
+    return [axis for axis in varying if not axes()[axis].of_path] or varying
+
+
 def looks(results: Results) -> int:
     """How often the evaluation was to be judged before it ended."""
     until = results.manifest["evaluation"].get("until")
@@ -446,7 +453,7 @@ def all_decided(folder: Path, backend: str) -> bool:
 
 def command(
     results_dir: Path,
-    factor: str = "congestion",
+    factor: str | None = None,
     json: bool = False,
     *,
     metric: Sequence[str] | None = None,
@@ -458,7 +465,8 @@ def command(
 ) -> None:
     """``wirepaint compare``: prints a table, or with ``json`` one JSON document, to stdout.
 
-    With ``candidate`` that results folder is compared with the first one.
+    With ``candidate`` that results folder is compared with the first one. Without ``factor`` the first of
+    :func:`factors` is compared.
     """
     from wirepaint.statistics import terminal
 
@@ -472,6 +480,7 @@ def command(
         lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
         apart = hosts.apart(pair.table, primary(results)[0], factor)
     else:
+        factor = factor or next(iter(factors(results)), "congestion")
         rows = compare_results(
             results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
         )
