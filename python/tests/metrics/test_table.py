@@ -62,9 +62,20 @@ def test_a_distribution_joins_the_items_with_their_runs(results):
     assert metrics.distribution("page-load-time", results).is_empty()
 
 
-def test_an_unknown_metric_is_refused_with_the_known_ones():
-    with pytest.raises(UsageError, match='metric: found "plt"; accepted: one of ahead-share, '):
-        metrics.get("plt")
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("plt", "page-load-time"),
+        ("TTFB", "time-to-first-byte"),
+        ("page-load-tim", "page-load-time"),
+        ("zz9", ""),
+    ],
+)
+def test_an_unknown_metric_is_refused_with_the_one_that_is_meant(name: str, meant: str):
+    with pytest.raises(UsageError) as caught:
+        metrics.get(name)
+    hint = f' (did you mean "{meant}"?)' if meant else ""
+    assert str(caught.value) == f'metric: found "{name}"; accepted: a name of `wirepaint metric list`{hint}'
 
 
 def test_a_text_that_equal_users_do_not_share_is_missing_with_a_reason(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 from wirepaint.errors import UsageError, show
 from wirepaint.metrics import _own
 from wirepaint.metrics._metric import Metric, Reading, Trace, of_flows, of_visit
-from wirepaint.reading import nearest
+from wirepaint.reading import hint
 from wirepaint.results import journal
 from wirepaint.results.trace import polars_schema
 
@@ -78,7 +78,9 @@ def get(name: str) -> Metric:
     try:
         return registry()[name.replace("_", "-")]
     except KeyError:
-        raise UsageError("metric", show(name), nearest(name, registry())) from None
+        initials = {"".join(part[0] for part in each.split("-")): each for each in registry()}
+        meant = hint(initials.get(name.casefold(), name), registry())
+        raise UsageError("metric", show(name), f"a name of `wirepaint metric list`{meant}") from None
 
 
 def measure(
