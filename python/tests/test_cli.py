@@ -47,10 +47,10 @@ def test_the_program_starts_without_loading_what_only_some_commands_need():
         (["run", "nowhere.toml", "--colour"], "--colour"),
         (
             ["compare", "nowhere"],
-            "nowhere/manifest.json: found no such folder; accepted: the manifest of a results",
+            "nowhere: found no such folder; accepted: a results folder, as `wirepaint run` makes it",
         ),
-        (["report", "nowhere"], "nowhere/manifest.json: found no such folder"),
-        (["export", "nowhere", "--to", "csv"], "nowhere/manifest.json: found no such folder"),
+        (["report", "nowhere"], "nowhere: found no such folder"),
+        (["export", "nowhere", "--to", "csv"], "nowhere: found no such folder"),
         (["export", "nowhere", "--to", "pdf"], '"csv", "parquet", "har"'),
         (["network", "show", "nowhere"], 'network: found "nowhere"; accepted: '),
         (["network", "calibrate", "nowhere"], 'network: found "nowhere"; accepted: '),

@@ -150,9 +150,9 @@ def create(folder: Path, plan: Plan, versions: dict[str, str], journal: str) -> 
 
 def read(folder: Path) -> dict[str, Any]:
     """The manifest; raises UsageError if it is missing, damaged or of another format."""
-    path, accepted = names.inside(folder, NAME), "the manifest of a results folder"
+    path, accepted = names.inside(folder, NAME), "a results folder, as `wirepaint run` makes it"
     if not folder.is_dir():
-        raise UsageError(str(path), "no such folder", accepted)
+        raise UsageError(str(folder), "no such folder", accepted)
     manifest = sealed.parse(path, accepted)
     if "format" not in manifest:
         raise UsageError(str(path), "a damaged file", accepted)
