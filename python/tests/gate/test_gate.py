@@ -129,6 +129,7 @@ def test_the_exit_code_is_99_on_a_breach_and_on_nothing_else(made, capsys):
     ]
     assert codes == [0, 99, 3]
     assert invoke(arguments) == 2 and invoke([*arguments, "--margin", "3%"]) == 2
+    assert "wirepaint: check: found no rule; accepted: --budget FILE" in capsys.readouterr().err
 
 
 def test_what_ci_systems_read(made, tmp_path, capsys):

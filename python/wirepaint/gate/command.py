@@ -49,9 +49,7 @@ def command(
             raise UsageError("--margin", "one results folder", "a base and a candidate")
         rules = [*rules, *budgets.within(_share(margin), tuple(metric or primary(base))).rules]
     if not rules:
-        raise UsageError(
-            "wirepaint check", "no rule", "--budget FILE, or --margin 3% with a base and a candidate"
-        )
+        raise UsageError("check", "no rule", "--budget FILE, or --margin 3% with a base and a candidate")
     visits = read(base, candidate, [rule.metric for rule in rules], verdicts)
     found = check(*visits, budgets.Budget(rules=rules))
     if junit is not None:
