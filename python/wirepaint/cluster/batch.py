@@ -119,8 +119,22 @@ class Packer:
         pickler = pickle.Pickler(packed, protocol=5)
         pickler.persistent_id = name  # type: ignore[method-assign]
         loaded = {key: graph for run in runs for key, graph in self.graphs(run)}
-        pickler.dump((fingerprint(), self.metric_files, traces, list(runs), loaded))
+        pickler.dump((fingerprint(), self.metric_files, traces, *_apart(runs), loaded))
         return packed.getvalue(), needed
+
+
+def _apart(runs: Sequence[ResolvedRun]) -> tuple[list[ResolvedRun], list[tuple[int, dict[str, Any]]]]:
+    """The first run of each condition, and for each run which of them it is like, and what differs."""
+    first: dict[tuple[str, str, str], int] = {}
+    whole: list[ResolvedRun] = []
+    differing: list[tuple[int, dict[str, Any]]] = []
+    for run in runs:
+        number = first.setdefault((run.scenario, run.user_agent, run.page_name), len(whole))
+        if number == len(whole):
+            whole.append(run)
+        like = vars(whole[number])
+        differing.append((number, {name: of for name, of in vars(run).items() if of is not like[name]}))
+    return whole, differing
 
 
 @lru_cache(maxsize=256)
@@ -147,7 +161,8 @@ def carry_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     began = time.monotonic()
     unpickler = pickle.Unpickler(io.BytesIO(batch))
     unpickler.persistent_load = lambda digest: _unpacked(shared[digest])  # type: ignore[method-assign]
-    asked, metric_files, traces, runs, loaded = unpickler.load()
+    asked, metric_files, traces, whole, differing, loaded = unpickler.load()
+    runs = [whole[number].model_copy(update=of) for number, of in differing]
     if asked != fingerprint():
         raise OtherVersion(f"{asked}, not {fingerprint()}")
     metrics.enrol(metric_files, "metrics", agreed=True)
