@@ -144,7 +144,7 @@ def test_a_failed_run_has_its_kind(tmp_path: Path):
 
 
 def test_what_is_no_results_folder_is_refused(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"manifest\.json: found no such folder; accepted: the manifest"):
+    with pytest.raises(UsageError, match="nowhere: found no such folder; accepted: a results folder"):
         Results.open(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="found no such file or directory"):
         Results.open(tmp_path)

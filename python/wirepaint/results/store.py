@@ -107,7 +107,6 @@ class Store:
                     self._begin(plan, versions)
                 self._journal = Journal(folder)
                 self.plan = self._grown(plan, versions)
-                manifest.continue_session(folder, self.plan, versions)
             except BaseException:
                 self._lock.release()
                 raise
@@ -389,6 +388,8 @@ class Store:
         if is_edited or journal.keys_digest(run.key for run in plan.runs) != planned.keys:
             plan = self._renamed(plan, described)
         self._recover()
+        # First, so that a reader finds the scenario of each run there.
+        manifest.continue_session(self.folder, plan, versions)
         if is_edited or journal.keys_digest(run.key for run in plan.runs) != planned.keys:
             self._journal.plan(plan.runs)
         if stay := self._journal.size() - len(plan.runs):
