@@ -11,7 +11,12 @@ from wirepaint.runners.progress import time_left
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0, "0 s left"), (37, "40 s left"), (180, "3 min left"), (7800, "2 h 10 min left"), (math.nan, "")],
+    [(10, "10 s left"), (37, "40 s left"), (180, "3 min left"), (7800, "2 h 10 min left")],
 )
-def test_the_time_left_is_coarse_and_not_said_where_nobody_knows(seconds: float, said: str):
+def test_the_time_left_is_coarse(seconds: float, said: str):
     assert time_left(seconds) == said
+
+
+@pytest.mark.parametrize("seconds", [0, 4, 9.9, math.nan])
+def test_a_time_left_of_a_few_seconds_or_that_nobody_knows_is_not_said(seconds: float):
+    assert time_left(seconds) == ""

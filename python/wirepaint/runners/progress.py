@@ -17,6 +17,8 @@ from wirepaint.runners.contract import Progress
 
 _MANY = 1_000
 """Runs from which on not each of them has a line."""
+_LEAST_LEFT_S = 10
+"""A shorter time left is over before it is read, and its rounding would exceed it."""
 
 
 def on_stderr() -> Progress:
@@ -26,8 +28,8 @@ def on_stderr() -> Progress:
 
 
 def time_left(seconds: float) -> str:
-    """``40 s left``; empty for NaN."""
-    return "" if math.isnan(seconds) else f"{duration(seconds)} left"
+    """``40 s left``; empty below 10 s and for NaN."""
+    return f"{duration(seconds)} left" if seconds >= _LEAST_LEFT_S else ""
 
 
 def duration(seconds: float) -> str:
