@@ -16,7 +16,7 @@ from typing import Any
 
 from wirepaint.errors import Faults, UsageError, UsageErrors, show
 from wirepaint.evaluation.model import EvaluationFile
-from wirepaint.reading import nearest
+from wirepaint.reading import hint, nearest
 
 AGENTS = "user_agents"
 _WITHIN = ("scenarios", AGENTS)
@@ -134,7 +134,8 @@ def _path(option: str, own: Sequence[str] = ()) -> tuple[str, ...]:
     short = dict(reversed(list(_short())))
     start = (first,) if first in _WITHIN else short.get(first)
     if not option.startswith("--") or start is None:
-        raise UsageError(option, "an option that does not exist", nearest(option, [*own, *names()]))
+        found = f"no such option{hint(option, [*own, *names()])}"
+        raise UsageError(option, found, "the options of `wirepaint run --help` and keys of an evaluation")
     keys = (*start, *parts[1:])
     for length in range(2 if first in _WITHIN else 1, len(keys) + 1):
         below = _form(keys[:length])
