@@ -50,6 +50,46 @@ def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_bus
     assert capsys.readouterr().err.count(said) == 1
 
 
+OWN_METRIC = """
+from wirepaint.metrics import Trace, metric
+
+
+@metric(title="Responses", unit="1", needs=("object",))
+def responses(trace: Trace) -> float:
+    \"\"\"Number of responses.\"\"\"
+    return float(trace["object"].height)
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        ("plt", 'a name of `wirepaint metric list` (did you mean "page-load-time"?)'),
+        ("page-type", "a metric that is a number"),
+    ],
+)
+def test_a_primary_metric_that_is_none_is_refused_before_a_page_is_rehearsed(name, accepted, more, capsys):
+    assert cli.invoke(["run", "site", "--backend", "simulator", "--primary", name, *more]) == 2
+    assert capsys.readouterr().err == f'wirepaint: --primary: found "{name}"; accepted: {accepted}\n'
+
+
+def test_each_wrong_primary_metric_of_a_file_is_named_and_those_of_its_own_files_are_known(capsys):
+    Path("mine.py").write_text(OWN_METRIC)
+    Path("e.toml").write_text(
+        'title = "Own"\nbackend = "simulator"\nmetrics = ["./mine.py"]\n'
+        'primary = ["responses", "plt", "speed_index", "zz9"]\n'
+        '[scenarios]\nnetwork = ["lte"]\n[[user_agents]]\npages = ["site"]\n'
+    )
+    arguments = ["run", "e.toml", "--dry-run", "--trust"]
+    assert cli.invoke(arguments) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("; ")[0] for line in lines] == [
+        'wirepaint: e.toml: primary[1]: found "plt"', 'wirepaint: e.toml: primary[3]: found "zz9"'
+    ]  # fmt: skip
+    assert cli.invoke([*arguments, "--primary", "responses,speed-index"]) == 0
+
+
 def test_a_level_without_a_valid_run_is_no_success(results_folder, capsys):
     folder = results_folder(
         lambda run: 1 + run.visit / 1000,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from wirepaint.errors import NotTrusted, UsageError
+from wirepaint.errors import NotTrusted, UsageError, show
 from wirepaint.printing import Json, print_json, print_rows, say
 
 metric = App(name="metric", help="Metrics: list and show them, agree to files of them.")
@@ -25,6 +25,14 @@ def read(named: Mapping[str, Path]) -> list[dict[str, Any]]:
         metrics.trust(entries[-1]["sha256"])
     metrics.enrol(entries, next(iter(named)))
     return entries
+
+
+def check_primary(name: str, place: str) -> None:
+    """Raises UsageError at ``place`` unless ``name`` is a metric that can be compared."""
+    from wirepaint import metrics
+
+    if metrics.get(name, place).label:
+        raise UsageError(place, show(name), "a metric that is a number")
 
 
 @metric.command(name="list")

@@ -131,7 +131,7 @@ def run(
             _narrow_enough(),
             cannot_count=planned.cannot_count,
             keeper=keeper,
-            decided=_decided(planned.resolved["primary"]),
+            decided=_decided(),
             medians=_medians,
             only=_only(only, planned),
         )
@@ -362,6 +362,7 @@ def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], N
             settings=() if order.text else order.settings,
             text=order.text,
             read_metrics=metric_commands.read,
+            check_primary=metric_commands.check_primary,
         )
     except NotTrusted:
         raise
@@ -521,13 +522,9 @@ def _in_words(tally: Tally) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(tally.counts.items())) or "no runs"
 
 
-def _decided(primary: Sequence[str] | None) -> Any:
-    """How results are judged; raises UsageError if a primary metric is none."""
-    from wirepaint import metrics
+def _decided() -> Any:
     from wirepaint.statistics.compare import all_decided
 
-    for name in primary or ():
-        metrics.get(name)
     return all_decided
 
 

@@ -102,6 +102,7 @@ def plan(
     settings: Sequence[Setting] = (),
     text: str | None = None,
     read_metrics: own_metrics.Read | None = None,
+    check_primary: own_metrics.Check | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
@@ -109,8 +110,9 @@ def plan(
     the file's; ``until`` (``decided``) adds the table; errors name the options of the command line.
     ``rehearse`` gets every page that a run may load. ``trust`` decides whether C files named in the file are
     compiled and run; without its consent they are refused (NotTrusted). So are its files of metrics, which
-    ``read_metrics`` reads. ``settings`` replace values of the file. ``text`` is the content of a file that is
-    yet to be written to ``path``.
+    ``read_metrics`` reads. ``check_primary`` checks each name of ``primary``. Both come before ``rehearse``.
+    ``settings`` replace values of the file. ``text`` is the content of a file that is yet to be written to
+    ``path``.
     """
     text = files.text(path, LARGEST_FILE, "a TOML file") if text is None else text
     data = applied(parsed(text, path), settings)
@@ -127,6 +129,8 @@ def plan(
     backends = checking.backends(file.backend)
     of_metrics = own_metrics.paths(file.metrics, base, place)
     _trusted(file, base, place, trust, of_metrics, c_files=not congestion)
+    kept_metrics = own_metrics.resolve(of_metrics, read_metrics)
+    own_metrics.check_primary(file.primary, place, check_primary)
     asked = _questions(file, congestion)
     file, looks = _with_visits(file, asked)
     _check_count(file, backends, congestion, place)
@@ -153,8 +157,7 @@ def plan(
         runs=runs.planned(file, scenarios, visitors or [Alone(file.repeats or enough(asked))], flows),
         stop=file.stop,
         looks=looks,
-        resolved=_resolved(file, scenarios, visitors, flows, looks)
-        | own_metrics.resolve(of_metrics, read_metrics),
+        resolved=_resolved(file, scenarios, visitors, flows, looks) | kept_metrics,
         cannot_count={
             visitor.page: why
             for visitor in visitors

@@ -73,14 +73,17 @@ def shipped() -> dict[str, Metric]:
     }
 
 
-def get(name: str) -> Metric:
-    """One metric by its name (``page-load-time``) or its column (``page_load_time``)."""
+def get(name: str, place: str = "metric") -> Metric:
+    """One metric by its name (``page-load-time``) or its column (``page_load_time``).
+
+    Raises UsageError at ``place`` for a name that is no metric.
+    """
     try:
         return registry()[name.replace("_", "-")]
     except KeyError:
         initials = {"".join(part[0] for part in each.split("-")): each for each in registry()}
         meant = hint(initials.get(name.casefold(), name), registry())
-        raise UsageError("metric", show(name), f"a name of `wirepaint metric list`{meant}") from None
+        raise UsageError(place, show(name), f"a name of `wirepaint metric list`{meant}") from None
 
 
 def measure(
