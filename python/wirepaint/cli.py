@@ -374,7 +374,7 @@ def _browsers_at_once(json: bool) -> None:
     from wirepaint.runners.testbed import at_once
 
     def said(step: at_once.Step) -> None:
-        say(f"{counted(step.browsers, 'browser')}: {step.load_ms:,.0f} ms a page, {step.slower:+.0%}")
+        say(f"{counted(step.browsers, 'browser')}: {step.load_ms:,.0f} ms a page, {100 * step.slower:+.0f} %")
 
     borne = at_once.measure(said)
     if json:

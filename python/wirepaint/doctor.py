@@ -385,4 +385,4 @@ def _steal(before: list[int]) -> Finding:
     spent = [now - then for now, then in zip(_cpu_times(), before, strict=True)]
     share = spent[7] / max(sum(spent[:8]), 1)
     remedy = "" if share <= 0.01 else "Other guests take the processor; runs will be suspect."
-    return Finding("steal", "ok" if share <= 0.01 else "note", f"{share:.1%}", remedy)
+    return Finding("steal", "ok" if share <= 0.01 else "note", f"{100 * share:.1f} %", remedy)

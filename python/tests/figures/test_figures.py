@@ -87,6 +87,7 @@ def test_a_cumulative_share_ends_at_one_in_each_group(evidence: Evidence) -> Non
     assert groups["len"].sum() == evidence.table.height + groups.height, (
         "one more point, the start, per curve"
     )
+    assert [f">{share} %<" in drawing.svg() for share in (0, 25, 50, 75, 100)] == [True] * 5
 
 
 @pytest.mark.parametrize("name", [m.name for m in metrics.registry().values() if not m.label])

@@ -6,6 +6,7 @@ import json
 
 from wirepaint.pages import show
 from wirepaint.pages.model import Cause, Page, Recorded, Rehearsal, Rehearsed, Resource
+from wirepaint.rehearsal import in_words
 
 SITE = "https://a.test"
 
@@ -50,6 +51,13 @@ def test_the_verdict_and_the_simulators_error_are_said() -> None:
         "replays without 1 request; simulator 2.1 % off in 2 rehearsals kept out of the fit",
     ]
     assert "9 loads in 7 s at 1280x800, Chromium 1, load event after 100 ms" in text
+
+
+def test_a_share_has_a_space_before_its_sign() -> None:
+    assert in_words(rehearsed()) == (
+        "a: replays without 1 request, simulator 2.1 % off in rehearsals; 9 loads, 7 s"
+    )
+    assert any("https://b.test/f.woff2 (50 %)" in line for line in show.lines(rehearsed(), 100))
 
 
 def test_a_rehearsal_on_a_busy_machine_is_said() -> None:

@@ -27,7 +27,7 @@ def test_of_both_back_ends_each_is_told_apart(results_folder):
 
 
 def test_a_level_without_a_valid_run_is_named_with_what_became_of_its_runs(results_folder):
-    reason = {"check": "foreign_cpu", "severity": "suspect", "found": "80%", "expected": "at most 25%"}
+    reason = {"check": "foreign_cpu", "severity": "suspect", "found": "80 %", "expected": "at most 25 %"}
 
     def outcome(run):
         return Outcome("suspect", [reason]) if run.network == "3g" and run.visit else Outcome("valid")

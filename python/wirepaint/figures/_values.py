@@ -82,5 +82,5 @@ def share_axis() -> alt.Y:
         "share:Q",
         title=None,
         scale=alt.Scale(domain=[0, 1]),
-        axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1]),
+        axis=alt.Axis(labelExpr="100 * datum.value + ' %'", values=[0, 0.25, 0.5, 0.75, 1]),
     )

@@ -161,7 +161,7 @@ def _table(page: Page, known: dict[str, Any]) -> list[str]:
 def _remarks(page: Page, known: dict[str, Any], whole: bool) -> list[str]:
     """Differences from the recording, each with its addresses."""
     patterns = [f"{url} as {pattern}" for url, all_of in known["patterns"].items() for pattern in all_of]
-    sometimes = [f"{url} ({share:.0%})" for url, share in known["sometimes"].items()]
+    sometimes = [f"{url} ({100 * share:.0f} %)" for url, share in known["sometimes"].items()]
     text: list[str] = []
     never = "left out, never asked for" if page.rehearsal else "lying in the folder, named by nothing"
     for what, urls in {

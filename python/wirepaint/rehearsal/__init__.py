@@ -20,6 +20,7 @@ from wirepaint.errors import MachineLacks, PageFailed, UsageError
 from wirepaint.ordinary import Say
 from wirepaint.pages import cache, model, show
 from wirepaint.pages.model import INDEX
+from wirepaint.printing import counted
 from wirepaint.rehearsal import speed
 from wirepaint.rehearsal.rehearse import MAKER, copy, rehearse
 
@@ -149,13 +150,13 @@ def in_words(page: model.Page) -> str:
         return f"{page.name}: never rehearsed; the recorded causes serve"
     verdicts = {
         "replays": "replays",
-        "replays without": f"replays without {found.left_out} requests",
+        "replays without": f"replays without {counted(found.left_out, 'request')}",
         "shape": "replays as a shape",
         "does not": "does not replay",
     }
     text = f"{page.name}: {verdicts[found.verdict]}"
     if found.error is not None:
-        text += f", simulator {found.error:.1%} off in rehearsals"
+        text += f", simulator {100 * found.error:.1f} % off in rehearsals"
     elif found.judged:
         text += ", but the simulator does not load it"
     if found.verdict in ("shape", "does not"):

@@ -148,7 +148,7 @@ class _Rehearsals:
         everyone = [quiet, *takes]
         unstable, share = self._unstable(everyone)
         if share > UNSTABLE_SHARE:
-            return None, f"{share:.0%} of the bytes are asked for in some loads and not in others"
+            return None, f"{100 * share:.0f} % of the bytes are asked for in some loads and not in others"
         part = self._part()
         fitting.describe(part, quiet, takes)
         pools.describe(part, everyone)

@@ -170,9 +170,7 @@ class Results:
         known = {page: of["error"] for page, of in found.items() if of and of["error"] is not None}
         said: list[str] = []
         if known:
-            errors = ", ".join(
-                f"{page} {error:.1%}".replace("%", " %") for page, error in sorted(known.items())
-            )
+            errors = ", ".join(f"{page} {100 * error:.1f} %" for page, error in sorted(known.items()))
             said.append(f"Simulated page load times in rehearsals kept out of the fit were off by: {errors}.")
         silent = {page for page, of in found.items() if of and page not in known and of.get("judged")}
         if silent:

@@ -146,7 +146,7 @@ def _table(of_scenario: Sequence[UserRow]) -> Table:
             _said(row.packets, lambda packets: f"{packets:,.0f}"),
             _said(row.connections, lambda number: f"{number:.1f}"),
             _said(row.retransmitted_segments, lambda number: f"{number:.1f}"),
-            _said(row.overhead, lambda share: f"{share:.1%}"),
+            _said(row.overhead, lambda share: f"{100 * share:.1f} %"),
         )
     return table
 

@@ -150,7 +150,7 @@ def table(calibration: Calibration) -> str:
         error, allowed = (
             ("", "")
             if q.error is None or q.tolerance is None
-            else (f"{q.error:+.4%}", f"{q.tolerance:.4%}")
+            else (f"{100 * q.error:+.4f} %", f"{100 * q.tolerance:.4f} %")
             if q.tolerance_unit == ""
             else (f"{q.error:+.4g} {q.unit}", f"{q.tolerance:.4g} {q.unit}")
         )

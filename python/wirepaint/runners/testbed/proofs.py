@@ -204,8 +204,8 @@ def _rates(link: pl.DataFrame, network: Mapping[str, Any]) -> Iterator[Reason]:
             continue
         allowed = carried.error + stretches * 2 * FULL_BYTES / could
         if abs(error := sent / could - 1) > allowed:
-            found = f"{error:+.1%} of the asked rate {side}, over {could:.0f} bytes"
-            yield Reason("rate", "invalid", found, f"at most {allowed:.1%} off")
+            found = f"{100 * error:+.1f} % of the asked rate {side}, over {could:.0f} bytes"
+            yield Reason("rate", "invalid", found, f"at most {100 * allowed:.1f} % off")
 
 
 def _ceilings(direction: Mapping[str, Any]) -> list[int]:
@@ -339,7 +339,7 @@ def _receive_window(joined: Joined) -> Iterator[Reason]:
     )
     if limited > LIMITED_SHARE * (end - begin):
         found = f"it kept data of a connection back for {limited / 1e6:.0f} ms"
-        yield Reason("receive_window", "note", found, f"less than {LIMITED_SHARE:.0%} of the time")
+        yield Reason("receive_window", "note", found, f"less than {100 * LIMITED_SHARE:.0f} % of the time")
 
 
 def _pauses(summary: Mapping[str, Any], longest: int, joined: Joined) -> Iterator[tuple[str, str]]:

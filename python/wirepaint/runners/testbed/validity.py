@@ -487,7 +487,7 @@ def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
         found = f"BPF missed {what} of {row['server_address']} to port {row['client_port']}"
         yield Reason("unseen_acks", "suspect", found, "none")
     if few:
-        found = f"BPF missed {sum(few)} retransmissions, at most {UNSEEN_SHARE:.0%} of a connection's"
+        found = f"BPF missed {sum(few)} retransmissions, at most {100 * UNSEEN_SHARE:.0f} % of a connection's"
         yield Reason("unseen_acks", "note", found, "none")
     if joined.unsampled:
         ids = ", ".join(map(str, joined.unsampled))
@@ -500,17 +500,14 @@ def _machine(counters: Counters) -> Iterator[Reason]:
         yield Reason("browser_pause", "suspect", found, "never")
     steal, foreign = counters.steal / counters.total, counters.foreign / counters.total
     if steal > STEAL_SHARE and counters.steal > FEW_TICKS_S:
-        yield Reason("steal", "suspect", f"{steal:.1%} of the CPU time stolen", f"at most {STEAL_SHARE:.0%}")
+        found = f"{100 * steal:.1f} % of the CPU time stolen"
+        yield Reason("steal", "suspect", found, f"at most {100 * STEAL_SHARE:.0f} %")
     if foreign > FOREIGN_SHARE and counters.foreign > FEW_TICKS_S:
-        yield Reason(
-            "foreign_cpu",
-            "suspect",
-            f"{foreign:.0%} of the CPU time used by others{_named(counters)}",
-            f"at most {FOREIGN_SHARE:.0%}",
-        )
+        found = f"{100 * foreign:.0f} % of the CPU time used by others{_named(counters)}"
+        yield Reason("foreign_cpu", "suspect", found, f"at most {100 * FOREIGN_SHARE:.0f} %")
 
 
 def _named(counters: Counters) -> str:
     """The processes that used it, such as ": cargo 31 %, node 4 %"."""
-    named = [f"{name} {seconds / counters.total:.0%}" for name, seconds in counters.others]
-    return f": {', '.join(named)}".replace("%", " %") if named else ""
+    named = [f"{name} {100 * seconds / counters.total:.0f} %" for name, seconds in counters.others]
+    return f": {', '.join(named)}" if named else ""
