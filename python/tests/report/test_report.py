@@ -166,6 +166,16 @@ def test_suspect_runs_count_only_when_asked_for_and_the_report_says_so(
     assert "<b>57</b> visits counted" in page.read_text("utf-8")
 
 
+def test_a_factor_with_one_level_is_refused_with_those_that_have_several(
+    results: Results, tmp_path: Path
+) -> None:
+    refusal = 'factor http: found the one level "h2"; accepted: results with two levels or more, or --factor '
+    with pytest.raises(UsageError) as refused:
+        report.build(results.folder, tmp_path / "report.html", factor="http")
+    assert str(refused.value) == f"{refusal}congestion or network"
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_a_folder_without_results_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="manifest of a results folder"):
         report.build(tmp_path, tmp_path / "report.html")

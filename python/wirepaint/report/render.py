@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.figures import Evidence
 from wirepaint.report import factors, words
 from wirepaint.report.gather import drawings, gather, of_metrics
@@ -37,7 +37,8 @@ def build(results_dir: Path, out: Path, *, factor: str | None = None, suspect: b
 
     Compares the levels of ``factor``, by default the first axis that varies. ``suspect`` also counts suspect
     runs, and the report says so. Incomplete results are accepted:
-    the report says what is missing. Raises UsageError if the folder holds no results.
+    the report says what is missing. Raises UsageError if the folder holds no results, or one level of
+    ``factor``.
     """
     report = gather(_evidence(results_dir, factor, suspect))
     page = _environment().get_template("report.html.j2").render(report=report)
@@ -67,7 +68,12 @@ def save_figures(
 
 def _evidence(results_dir: Path, factor: str | None, suspect: bool) -> Evidence:
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    return Evidence(Results.open(results_dir), factor, verdicts)
+    evidence = Evidence(Results.open(results_dir), factor, verdicts)
+    if factor is not None and factor not in evidence.varying:
+        others = f", or --factor {' or '.join(evidence.varying)}" if evidence.varying else ""
+        accepted = f"results with two levels or more{others}"
+        raise UsageError(f"factor {factor}", f"the one level {show(evidence.levels[factor][0])}", accepted)
+    return evidence
 
 
 def _environment() -> Environment:
