@@ -177,5 +177,5 @@ def test_a_factor_with_one_level_is_refused_with_those_that_have_several(
 
 
 def test_a_folder_without_results_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="manifest of a results folder"):
+    with pytest.raises(UsageError, match="accepted: a results folder, as `wirepaint run` makes it"):
         report.build(tmp_path, tmp_path / "report.html")
