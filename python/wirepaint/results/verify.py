@@ -154,7 +154,7 @@ def _entries(folder: Path) -> list[str]:
 
 def _fault(path: Path, error: UsageError) -> Fault:
     kind = "missing" if error.found.startswith("no such") else "damaged"
-    within = error.place.removeprefix(str(path)).removeprefix(": ")
+    within = "" if error.place == str(path.parent) else error.place.removeprefix(str(path)).removeprefix(": ")
     return Fault(path, kind, f"{within}: {error.found}" if within else error.found)
 
 
