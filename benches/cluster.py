@@ -40,11 +40,15 @@ keep = "metrics"
 network = ["lte", "wpt-cable"]
 congestion = ["cubic", "fld"]
 http = ["h1", "h2"]
+"""
+AGENT = """
 [[user_agents]]
 pages = ["{page}"]
 visits = {visits}
 """
 OF_A_VISIT = 2 * 2 * 2
+MOST_VISITS = 10_000
+"""Of a user agent."""
 BATCH_S = 3.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -204,6 +208,15 @@ def handed_out(tasks: int, sleep_s: float = 0.01, threads: int = 64) -> float:
         return tasks / (time.monotonic() - began)
 
 
+def written(file: Path, page: str, runs: int) -> int:
+    """Writes the evaluation of at most so many loads of a page; returns their number."""
+    visits = max(1, runs // OF_A_VISIT)
+    agents = -(-visits // MOST_VISITS)
+    text = EVALUATION + AGENT.format(page=page, visits=visits // agents) * agents
+    file.write_text(text)
+    return visits // agents * agents * OF_A_VISIT
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=4_000, help="simulated loads")
@@ -216,9 +229,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         file = place / "sweep.toml"
-        visits = max(1, options.runs // OF_A_VISIT)
-        file.write_text(EVALUATION.format(page=options.visits_of, visits=visits))
-        runs = visits * OF_A_VISIT
+        runs = written(file, options.visits_of, options.runs)
         found["runs"], found["of a run"] = runs, parts(file, min(runs, 200))
         of_run = ", ".join(f"{name} {ms:.1f} ms" for name, ms in found["of a run"].items())
         print(f"{runs} loads of {options.visits_of}; CPU of a run on a worker: {of_run}", flush=True)
