@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def test_a_page_has_its_own_view_port_where_the_evaluation_names_none(tmp_path: 
 
 def test_the_same_file_gives_the_same_runs_in_the_same_order(tmp_path: Path):
     assert list(planned(tmp_path).runs) == list(planned(tmp_path).runs)
+
+
+def test_a_plan_has_some_bytes_for_each_run(tmp_path: Path):
+    text = PLAINEST.replace("visits = 11", "visits = 10_000").replace(
+        "title", 'results.keep = "metrics"\ntitle'
+    )
+    few = planned(tmp_path)
+    tracemalloc.start()
+    many = planned(tmp_path, text)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(many.runs) > 80_000 and held / len(many.runs) < 20
+    assert many.runs[:12] == few.runs[:12]
 
 
 def test_another_seed_gives_another_order_and_other_seeds(tmp_path: Path):
