@@ -122,7 +122,7 @@ def test_everything_mistyped_is_named_at_once(place: Path):
         (["shop.har", "--wait", "soon"], '--wait: found "soon"; accepted: a time such as "30min"'),
         (["--wait", "shop.har"], '--wait: found "shop.har"; accepted: a time such as "30min" or "90 s", or'),
         (["own.toml", "shop.har"], "run: found own.toml and 1 argument beside it; accepted: one evaluation"),
-        (["own.toml", "--visitz", "3"], "--visitz: found an option that does not exist"),
+        (["own.toml", "--visitz", "3"], '--visitz: found no such option (did you mean "--visits"?)'),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
