@@ -120,7 +120,7 @@ def run(
         return
     for note in [*order.notes, *planned.notes]:
         tell(note)
-    if on == "local" and any(len(one.users) > 1 for one in planned.runs.conditions()):
+    if on == "local" and any(len(one.users) > 1 for one in planned.runs.first_of_each()):
         at_once.check(planned.runs)
     with Keeper(order.folder) as keeper:
         tally = pool.carry_out(
@@ -166,7 +166,7 @@ def _backends(planned: Plan, on: str, tls: Tls, wait_s: float, quiet: bool) -> l
     from wirepaint.runners import backends
 
     name = planned.resolved["backend"]
-    iperf3 = any(flow.tool == "iperf3" for run in planned.runs.conditions() for flow in run.flows)
+    iperf3 = any(flow.tool == "iperf3" for run in planned.runs.first_of_each() for flow in run.flows)
     if on == "local":
         captures = planned.resolved["capture"] is not None
         return backends.named(name, captures=captures, iperf3=iperf3, wait_s=wait_s)

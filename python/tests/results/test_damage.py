@@ -182,6 +182,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         sql("ALTER TABLE run DROP COLUMN duration_ns"),
         "journal.sqlite: found other tables than those of format",
     ),
+    "journal: a run less in the plan": (
+        sql("UPDATE plan SET number = number - 1"),
+        "journal.sqlite: found other runs than",
+    ),
     "journal: no plan": (sql("DELETE FROM plan"), "journal.sqlite: plan: found a damaged table"),
     "journal: a view": (
         sql("DROP TABLE attempt; CREATE VIEW attempt AS SELECT 1"),

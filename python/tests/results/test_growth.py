@@ -197,13 +197,27 @@ carry_out(Path(folder).parent, Path(folder), Fake(), text)
 """
 
 
-@pytest.mark.parametrize("moment", KILLED)
-def test_killed_while_it_grows_the_folder_is_readable_and_the_same_command_goes_on(begun: Path, moment: str):
-    where = [str(begun), edited(MORE_PAGES), *KILLED[moment]]
+def kill(begun: Path, change: tuple[str, str], moment: str) -> None:
+    where = [str(begun), edited(change), *KILLED[moment]]
     tests = str(Path(__file__).parents[1])
     killed = subprocess.run([sys.executable, "-c", COMMAND, *where], env=os.environ | {"TESTS": tests})
     assert killed.returncode == -9
+
+
+@pytest.mark.parametrize("moment", KILLED)
+def test_killed_while_it_grows_the_folder_is_readable_and_the_same_command_goes_on(begun: Path, moment: str):
+    kill(begun, MORE_PAGES, moment)
     assert sum(counts(begun).values()) == 2 * 2 * 3
     assert len(counted(grown(begun, MORE_PAGES))) == 6
     assert sum(counts(begun).values()) == 2 * 3 * 3
     assert Results.open(begun).evaluation == edited(MORE_PAGES)
+
+
+@pytest.mark.parametrize("moment", ["before the journal", "after the manifest"])
+def test_killed_while_scenarios_get_other_names_the_folder_says_so_and_the_same_command_goes_on(
+    begun: Path, moment: str
+):
+    kill(begun, MORE_LEVELS, moment)
+    with pytest.raises(UsageError, match=r"found runs of fast-cubic-h2, .* the same command completes it"):
+        Results.open(begun).runs()
+    assert len(counted(grown(begun, MORE_LEVELS))) == 12

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from wirepaint.errors import RunFailed, WirepaintError
 from wirepaint.evaluation import Plan, ResolvedRun, plan
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.evaluation.runs import Made
+from wirepaint.evaluation.runs import Changed
 from wirepaint.results import Results, trace
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import disk_errors
@@ -47,21 +47,9 @@ def planned(folder: Path, text: str = EVALUATION) -> Plan:
     return plan(file, page_resolver=page)
 
 
-@dataclass(frozen=True)
-class Changed(Made):
-    """Runs with other values of some fields."""
-
-    runs: Made
-    update: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-    def made(self, place: int) -> ResolvedRun:
-        return self.runs[place].model_copy(update=self.update)
-
-    def conditions(self) -> Iterator[ResolvedRun]:
-        return (run.model_copy(update=self.update) for run in self.runs.conditions())
+def changed(made: Plan, **update: Any) -> Plan:
+    """A plan whose runs have other values of some fields."""
+    return replace(made, runs=Changed(made.runs, lambda run: run.model_copy(update=update)))
 
 
 class Fake:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,7 +163,7 @@ def test_the_folder_of_a_run_may_be_no_link(tmp_path: Path):
 def test_a_network_with_a_name_that_no_file_can_have_is_refused_before_anything_is_written(tmp_path: Path):
     plan = plans.planned(tmp_path)
     network = plan.runs[0].network.model_copy(update={"name": "../up"})
-    plan = replace(plan, runs=plans.Changed(plan.runs, {"network": network}))
+    plan = plans.changed(plan, network=network)
     with pytest.raises(UsageError, match=r'found the network "\.\./up"; accepted: a name of at most'):
         plans.pool.carry_out(plan, tmp_path / "r", [Fake().backend()], plans.Lines())
     assert not (tmp_path / "r").exists()

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,8 +174,7 @@ def test_results_that_are_removed_under_way_end_the_command_and_leave_nothing(tm
 
 def simulated(fake: Fake, folder: Path) -> plans.contract.Tally:
     """The plan through a back end that carries runs out many at once."""
-    plan = plans.planned(folder)
-    plan = replace(plan, runs=plans.Changed(plan.runs, {"backend": "simulator"}))
+    plan = plans.changed(plans.planned(folder), backend="simulator")
     backend = [fake.backend("simulator", many=True)]
     return plans.pool.carry_out(plan, folder / "r", backend, plans.Lines())
 

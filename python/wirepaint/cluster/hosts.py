@@ -214,7 +214,7 @@ class Session(Workers):
             error = failure(task.future, self.connection)
             error.host = host.name
             if task.copy:
-                _is_cold(host, task, str(error))
+                _warn_of_cold(host, task, str(error))
             else:
                 yield task.job.run, error
             return
@@ -235,7 +235,7 @@ class Session(Workers):
         self._runs += 1
         if task.copy:
             if ended.failure is not None:
-                _is_cold(host, task, ended.failure[1])
+                _warn_of_cold(host, task, ended.failure[1])
             return
         folder = task.job.folder
         for name, content in ended.files.items():
@@ -252,7 +252,7 @@ class Session(Workers):
             yield task.job.run, ended.outcome
 
 
-def _is_cold(host: _Host, task: _Task, cause: str) -> None:
+def _warn_of_cold(host: _Host, task: _Task, cause: str) -> None:
     say(f"{host.name}: the warm-up {task.job.run.key} failed, the next run there may be slower: {cause}")
 
 

@@ -45,7 +45,7 @@ from wirepaint.evaluation.model import BACKENDS, EvaluationFile, Stop
 from wirepaint.evaluation.network import Network
 from wirepaint.evaluation.options import Setting, applied
 from wirepaint.evaluation.proxies import Proxy
-from wirepaint.evaluation.runs import Alone, Made, Renamed, Scenario
+from wirepaint.evaluation.runs import Alone, Changed, ResolvedRun, Runs, Scenario
 from wirepaint.evaluation.users import PageResolver, Rehearse, Visitor
 from wirepaint.evaluation.visits import ENOUGH, Question, enough, prospects, questions
 from wirepaint.reading import LARGEST_FILE, differ, located, parsed, show
@@ -71,7 +71,7 @@ class Plan:
     path: Path
     text: bytes
     title: str
-    runs: Made
+    runs: Runs
     stop: Stop | None
     looks: tuple[int, ...]
     """Numbers of visits after which the evaluation ends if it is decided (``until``); empty without."""
@@ -81,9 +81,13 @@ class Plan:
     notes: list[str]
     """What was found while planning, for the user."""
 
-    def renamed(self, keys: Mapping[int, str]) -> Plan:
-        """The same plan; runs of ``keys``, by their place, have these keys."""
-        return replace(self, runs=Renamed(self.runs, keys)) if keys else self
+    def renamed(self, keys: Mapping[str, str]) -> Plan:
+        """The same plan; ``keys`` gives other keys to some runs."""
+
+        def change(run: ResolvedRun) -> ResolvedRun:
+            return run.model_copy(update={"key": keys[run.key]}) if run.key in keys else run
+
+        return replace(self, runs=Changed(self.runs, change)) if keys else self
 
     @property
     def keep(self) -> Literal["all", "medians", "metrics"]:

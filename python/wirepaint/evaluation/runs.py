@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import random
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, overload
@@ -22,7 +22,7 @@ from wirepaint.evaluation.users import PlannedUser, PlannedVisit, Visitor
 FLOWS = "flows"
 """Name of user agent and page of a run of flows alone."""
 _CONDITIONS = 10_000
-"""Conditions that are kept: each takes some 2 kB."""
+"""Conditions that are kept: each takes some 6 kB."""
 
 
 class Scenario(Levels):
@@ -102,14 +102,15 @@ class Condition:
 _FIELDS = set(ResolvedRun.model_fields)
 
 
-class Made(Sequence[ResolvedRun]):
-    """Runs that are made when they are asked for."""
-
-    def conditions(self) -> Iterator[ResolvedRun]:
-        """A run of each visitor in each scenario."""
-        raise NotImplementedError
+class Runs(Sequence[ResolvedRun]):
+    """The runs of a plan in their order."""
 
     def made(self, place: int) -> ResolvedRun:
+        """The run at a place, from 0."""
+        raise NotImplementedError
+
+    def first_of_each(self) -> Iterator[ResolvedRun]:
+        """The first run of each visitor in each scenario."""
         raise NotImplementedError
 
     @overload
@@ -126,8 +127,8 @@ class Made(Sequence[ResolvedRun]):
 
 
 @dataclass(frozen=True)
-class Runs(Made):
-    """The runs of a plan in their order: of each the number of its ``condition``, and its visit."""
+class Product(Runs):
+    """Scenarios times visitors: of each run the number of its ``condition``, and its visit."""
 
     condition: Callable[[int], Condition]
     numbers: array[int]
@@ -139,26 +140,25 @@ class Runs(Made):
     def made(self, place: int) -> ResolvedRun:
         return self.condition(self.numbers[place]).run(self.visits[place])
 
-    def conditions(self) -> Iterator[ResolvedRun]:
+    def first_of_each(self) -> Iterator[ResolvedRun]:
         return (self.condition(number).first for number in dict.fromkeys(self.numbers))
 
 
 @dataclass(frozen=True)
-class Renamed(Made):
-    """Runs, of which some have other ``keys``, by place."""
+class Changed(Runs):
+    """Other runs after a ``change`` of each."""
 
-    runs: Made
-    keys: Mapping[int, str]
+    runs: Runs
+    change: Callable[[ResolvedRun], ResolvedRun]
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def made(self, place: int) -> ResolvedRun:
-        run = self.runs[place]
-        return run.model_copy(update={"key": self.keys[place]}) if place in self.keys else run
+        return self.change(self.runs[place])
 
-    def conditions(self) -> Iterator[ResolvedRun]:
-        return self.runs.conditions()
+    def first_of_each(self) -> Iterator[ResolvedRun]:
+        return map(self.change, self.runs.first_of_each())
 
 
 def planned(
@@ -166,7 +166,7 @@ def planned(
     scenarios: Sequence[Scenario],
     visitors: Sequence[Visitor | Alone],
     flows: tuple[PlannedFlow, ...],
-) -> Runs:
+) -> Product:
     """The product of scenarios and visitors, in the order that ``planning`` describes."""
     order = random.Random(f"wirepaint order {file.seed}")
     each = len(visitors)
@@ -191,7 +191,7 @@ def planned(
     if file.order == "sequential":
         places = sorted(range(len(visits)), key=lambda place: (visits[place] > 0, numbers[place] // each))
         numbers, visits = (array("I", (of[place] for place in places)) for of in (numbers, visits))
-    return Runs(condition, numbers, visits)
+    return Product(condition, numbers, visits)
 
 
 def _condition(

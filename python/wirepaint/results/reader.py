@@ -75,7 +75,7 @@ class Results:
         rows = journalled.head(planned.number)
         path = self.folder / journal.NAME
         journal.check_plan(planned, self.manifest["journal"], rows["key"], path)
-        if odd := set(rows["scenario"]) - self.manifest["evaluation"]["scenarios"].keys():
+        if odd := set(rows["scenario"].unique()) - self.manifest["evaluation"]["scenarios"].keys():
             found = f"runs of {min(odd)}, which the manifest does not name"
             accepted = (
                 "the journal of this folder; if a `run` with it was killed, the same command completes it"

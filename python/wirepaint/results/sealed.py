@@ -12,7 +12,7 @@ from wirepaint.errors import UsageError
 
 KEY = "sha256"
 LARGEST = 64 * 2**20
-"""Largest document in bytes; the manifest of 10,000 scenarios has a tenth of it."""
+"""Largest document in bytes; the manifest of 10,000 scenarios has a thirtieth of it."""
 
 
 def digest(value: Any) -> str:

@@ -93,7 +93,7 @@ class Store:
         """Page load times of runs without traces, in ms; read when the first is asked for."""
         self._batch: float | None = None
         """When the batch of runs began; None if each run is stored by itself."""
-        for run in plan.runs.conditions():
+        for run in plan.runs.first_of_each():
             names.run_key(run.key, str(plan.path))
             names.network(run.network.name, str(plan.path))
         with disk_errors(folder):
@@ -385,12 +385,14 @@ class Store:
         journal.check_plan(planned, described["journal"], self._journal.keys(planned.number), path)
         manifest.check_versions(self.folder, described, versions)
         is_edited = not manifest.is_of(described, plan)
-        if is_edited or journal.keys_digest(run.key for run in plan.runs) != planned.keys:
+        has_other_runs = is_edited or not _are(planned, plan)
+        if has_other_runs:
             plan = self._renamed(plan, described)
+            has_other_runs = is_edited or not _are(planned, plan)
         self._recover()
         # First, so that a reader finds the scenario of each run there.
         manifest.continue_session(self.folder, plan, versions)
-        if is_edited or journal.keys_digest(run.key for run in plan.runs) != planned.keys:
+        if has_other_runs:
             self._journal.plan(plan.runs)
         if stay := self._journal.size() - len(plan.runs):
             runs_stay = f"{stay} runs stay" if stay > 1 else "1 run stays"
@@ -411,15 +413,15 @@ class Store:
             if row["state"] == "done" or row["kind"] == "timeout":
                 finished.setdefault(growth.conditions(row), row)
         manifest.check_growth(self.folder, described, plan, [*finished.values()])
-        renamed: dict[int, str] = {}
-        for place, run in enumerate(plan.runs):
+        renamed: dict[str, str] = {}
+        for run in plan.runs:
             asked = growth.identity({**journal.condition(run), "visit": run.visit})
             key = known.get(asked, run.key)
             if foreign.get(key, asked) != asked:
                 accepted = f"a name that the other runs of {self.folder} do not have, or another folder (-o)"
                 raise UsageError(str(plan.path), f"a second run {key}, of other conditions", accepted)
             if key != run.key:
-                renamed[place] = key
+                renamed[run.key] = key
         return plan.renamed(renamed)
 
     def _recover(self) -> None:
@@ -491,6 +493,11 @@ def disk_errors(path: Path) -> Iterator[None]:
                 str(error.filename or path), found, "a folder that this user may write"
             ) from None
         raise
+
+
+def _are(planned: journal.Planned, plan: Plan) -> bool:
+    """Whether the runs of a journal are those of the plan."""
+    return journal.keys_digest(run.key for run in plan.runs) == planned.keys
 
 
 def _disk_error(error: OSError, path: Path) -> Incomplete:

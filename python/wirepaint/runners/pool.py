@@ -88,7 +88,7 @@ def carry_out(
         versions = {name: version for one in backends for name, version in one.versions.items()}
         store = stack.enter_context(Store(folder, plan, versions))
         stack.callback(progress.close)
-        bad_pages = BadPages((run.page_name for run in plan.runs.conditions()), cannot_count or {})
+        bad_pages = BadPages((run.page_name for run in plan.runs.first_of_each()), cannot_count or {})
         with store.mishaps():
             pool = _Pool(store.plan, store, progress, narrow_enough, bad_pages, keeper, decided)
             try:
@@ -166,7 +166,7 @@ class _Pool:
             mine = todo[backend.name]
             others -= len(mine)
             self._until_decided(backend, session, mine, others)
-        self._tally.cannot_count = self._bad_pages.pages(self._plan.runs.conditions())
+        self._tally.cannot_count = self._bad_pages.pages(self._plan.runs.first_of_each())
         self._tally.repeats, self._tally.repeats_in_vain = self._store.repeats()
         return self._tally
 
