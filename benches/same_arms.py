@@ -35,6 +35,7 @@ COLUMNS = ("network", "congestion", "page", "visit", "page_load_time")
 def keep(results: Path) -> None:
     """Writes the load times of the valid visits to the repository."""
     frame = metrics.table(Results.open(results)).filter(~pl.col("warmup"))
+    KEPT.parent.mkdir(exist_ok=True)
     frame.select(COLUMNS).write_csv(KEPT, float_precision=3)
 
 
