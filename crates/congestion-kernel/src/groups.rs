@@ -116,7 +116,7 @@ pub(crate) fn record(
         builder.add(ring, move |bytes| {
             let (table, events, failure) = &mut *sink.borrow_mut();
             *events += 1;
-            match table.push(group_row(&read_record(bytes), epoch_ns, &algorithm, &name)) {
+            match table.push(&group_row(&read_record(bytes), epoch_ns, &algorithm, &name)) {
                 Ok(()) => 0,
                 Err(error) => {
                     *failure = Some(error);

@@ -2,12 +2,14 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::pages::Shared;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 use wirepaint_run::Run;
 use wirepaint_trace::{Streams, TraceError};
 
@@ -18,20 +20,22 @@ type Queue<'a> = Box<dyn Iterator<Item = Result<Job, String>> + Send + 'a>;
 struct Job {
     place: PathBuf,
     text: Vec<u8>,
+    /// In place of the description's own.
+    pages: Option<Arc<Shared>>,
 }
 
 /// Carries out every run that `inputs` name and prints one JSON line per run as it completes:
-/// its [`Summary`](crate::summary::Summary) and the input's name as `run`, or `run`, `error` and
-/// `exit_code`.
+/// its [`Summary`](crate::summary::Summary), the input's name as `run` and the digest of all rows of its tables as
+/// `trace`, or `run`, `error` and `exit_code`.
 ///
 /// An input is a run description, a file of one description a line (`.jsonl`), or `-`: paths of run
 /// descriptions on stdin, one a line, taken as they come. A path with a tab and the description behind it is
-/// not read. Exit code 0: all done; 2: a description was refused; 1: a run failed.
+/// not read. Pages that many runs share come once: a line of a tab, a name, a tab and the pages as JSON. They take
+/// the place of earlier ones of that name, and are the pages of a run with a tab and the name behind its description.
+/// Exit code 0: all done; 2: a description was refused; 1: a run failed.
 ///
 /// With `collected` no run has a trace of its own. The rows of all runs go into these streams instead. A line
-/// then also has where its `rows` are, by table, and, as `files`, what [`Collected`] says of them.
-///
-/// [`Collected`]: wirepaint_trace::Collected
+/// then also has where its `rows` are, by table.
 pub fn command(inputs: &[PathBuf], workers: usize, collected: Option<Streams>) -> ExitCode {
     ExitCode::from(carry_out(inputs, workers, collected, std::io::stdout()))
 }
@@ -72,17 +76,32 @@ pub fn carry_out(
 /// The runs of one input.
 fn jobs(input: &Path) -> Queue<'static> {
     let read = |path: PathBuf| match std::fs::read(&path) {
-        Ok(text) => Ok(Job { place: path, text }),
+        Ok(text) => Ok(Job { place: path, text, pages: None }),
         Err(error) => Err(format!("{}: {error}", path.display())),
     };
     if input == Path::new("-") {
         let lines = std::io::BufReader::new(std::io::stdin()).lines();
-        return Box::new(lines.map(move |line| match line {
-            Ok(line) => match line.split_once('\t') {
-                Some((place, text)) => Ok(Job { place: place.into(), text: text.into() }),
-                None => read(PathBuf::from(line)),
-            },
-            Err(error) => Err(format!("stdin: {error}")),
+        let mut shared: BTreeMap<String, Arc<Shared>> = BTreeMap::new();
+        return Box::new(lines.filter_map(move |line| {
+            let line = match line {
+                Ok(line) => line,
+                Err(error) => return Some(Err(format!("stdin: {error}"))),
+            };
+            let mut parts = line.split('\t');
+            Some(match (parts.next(), parts.next(), parts.next()) {
+                (Some(""), Some(name), Some(pages)) => {
+                    shared.insert(name.to_owned(), Arc::new(Shared::new(pages)));
+                    return None;
+                }
+                (Some(place), Some(text), None) => {
+                    Ok(Job { place: place.into(), text: text.into(), pages: None })
+                }
+                (Some(place), Some(text), Some(name)) => match shared.get(name) {
+                    None => Err(format!("{place}: found the pages {name:?}, accepted: those of a line before")),
+                    pages => Ok(Job { place: place.into(), text: text.into(), pages: pages.cloned() }),
+                },
+                _ => read(PathBuf::from(line)),
+            })
         }));
     }
     if input.extension().is_none_or(|ending| ending != "jsonl") {
@@ -95,7 +114,7 @@ fn jobs(input: &Path) -> Queue<'static> {
     let name = input.display().to_string();
     let lines = std::io::BufReader::new(file).lines().enumerate();
     Box::new(lines.map(move |(index, line)| match line {
-        Ok(text) => Ok(Job { place: format!("{name}:{}", index + 1).into(), text: text.into_bytes() }),
+        Ok(text) => Ok(Job { place: format!("{name}:{}", index + 1).into(), text: text.into(), pages: None }),
         Err(error) => Err(format!("{name}: {error}")),
     }))
 }
@@ -118,7 +137,10 @@ fn one(job: &Job, collected: Option<&Mutex<Streams>>, lines: &Mutex<impl Write>)
 
 fn simulate(job: &Job, collected: Option<&Mutex<Streams>>) -> Result<serde_json::Value, Error> {
     let run = Run::parse(&job.text, &job.place)?;
-    let mut engine = Engine::new(&run, &job.place)?;
+    let mut engine = match &job.pages {
+        Some(shared) => Engine::with_pages(&run, shared.pages(&job.place)?, &job.place)?,
+        None => Engine::new(&run, &job.place)?,
+    };
     let summary = engine.run();
     let mut line = json!({"run": job.place});
     let fields = serde_json::to_value(summary).expect("a summary is plain data");
@@ -126,13 +148,13 @@ fn simulate(job: &Job, collected: Option<&Mutex<Streams>>) -> Result<serde_json:
     if let Some(streams) = collected {
         let streams = || streams.lock().expect("no worker panics with the streams");
         let wanted = streams().wanted().to_vec();
-        let tables = engine.collect_tables(&wanted)?;
+        let (tables, digest) = engine.collect_tables(&wanted)?;
         line["rows"] = json!(streams().append(&tables)?);
-        line["files"] = json!(tables.files);
+        line["trace"] = json!(digest);
     } else {
         std::fs::create_dir_all(&run.trace_dir)
             .map_err(|source| TraceError::Io { path: run.trace_dir.clone(), source })?;
-        engine.write_tables(&run.trace_dir)?;
+        line["trace"] = json!(engine.write_tables(&run.trace_dir)?);
     }
     Ok(line)
 }

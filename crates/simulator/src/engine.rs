@@ -6,9 +6,10 @@ use crate::fabric::{Fabric, RouteId};
 use crate::flow::Flow;
 use crate::link_name::LinkName;
 use crate::page::Load;
+use crate::pages::{Pages, prepare};
 use crate::pep::Pep;
 use crate::plan::{Plan, hosts};
-use crate::record::{Output, Recorder};
+use crate::record::{Kept, Output, Recorder};
 use crate::squid::Squid;
 use crate::summary::Summary;
 use crate::way::Way;
@@ -50,6 +51,11 @@ pub struct Engine {
 impl Engine {
     /// Builds a run from its description. Errors name `place`.
     pub fn new(run: &Run, place: &Path) -> Result<Engine, Error> {
+        Engine::with_pages(run, &prepare(run.pages.clone(), place)?, place)
+    }
+
+    /// Builds a run from its description and from pages in place of those of the description. Errors name `place`.
+    pub fn with_pages(run: &Run, pages: &Pages, place: &Path) -> Result<Engine, Error> {
         let refuse = |key: String, found: String, accepted: String| Error::value(place, key, found, accepted);
         if run.flows.is_empty() && run.visits.is_empty() {
             let accepted = "at least one flow or visit".to_owned();
@@ -109,7 +115,7 @@ impl Engine {
             events: 0,
             links: Vec::new(),
         };
-        engine.build(&plan)?;
+        engine.build(&plan, pages)?;
         if engine.recorder.wants("packet") {
             plan.watched()?.into_iter().for_each(|link| engine.world.fabric.watch(link));
         }
@@ -118,7 +124,7 @@ impl Engine {
         Ok(engine)
     }
 
-    fn build(&mut self, plan: &Plan) -> Result<(), Error> {
+    fn build(&mut self, plan: &Plan, pages: &Pages) -> Result<(), Error> {
         let run = plan.run;
         self.successors = vec![Vec::new(); run.flows.len() + run.visits.len()];
         for (flow, before) in run.flows_checked(plan.place)?.into_iter().enumerate() {
@@ -171,13 +177,12 @@ impl Engine {
             };
             self.add(Application::Flow(Box::new(Flow::new(flow, dial))));
         }
-        let pages = plan.pages()?;
         let has_proxies = way.answering().next().is_some() && !run.visits.is_empty();
         let mut visits = BTreeMap::new();
         for (i, visit) in run.visits.iter().enumerate() {
             let key = format!("visits[{i}]");
             let page = pages.get(visit.page.as_str()).ok_or_else(|| {
-                let known: Vec<&str> = pages.keys().copied().collect();
+                let known: Vec<&str> = pages.keys().map(String::as_str).collect();
                 Error::value(plan.place, format!("{key}.page"), format!("{:?}", visit.page), known.join(", "))
             })?;
             let browser = plan.browser(&visit.browser, &key)?;
@@ -377,19 +382,21 @@ impl Engine {
         }
     }
 
-    /// Writes the trace's tables into a folder.
-    pub fn write_tables(&mut self, folder: &Path) -> Result<(), Error> {
-        self.write(&mut Output::Folder(folder))
+    /// Writes the trace's tables into a folder; returns the digest of all rows.
+    pub fn write_tables(&mut self, folder: &Path) -> Result<String, Error> {
+        self.write(Kept::Folder(folder))
     }
 
-    /// The digests of the trace's tables, and the rows of those in `wanted`.
-    pub fn collect_tables(&mut self, wanted: &[String]) -> Result<Collected, Error> {
+    /// The rows of the tables in `wanted`, and the digest of those of all tables.
+    pub fn collect_tables(&mut self, wanted: &[String]) -> Result<(Collected, String), Error> {
         let mut collected = Collected::default();
-        self.write(&mut Output::Collected(&mut collected, wanted))?;
-        Ok(collected)
+        let digest = self.write(Kept::Collected(&mut collected, wanted))?;
+        Ok((collected, digest))
     }
 
-    fn write(&mut self, output: &mut Output) -> Result<(), Error> {
-        self.recorder.write(&mut self.world, &self.apps, &self.links, output)
+    fn write(&mut self, to: Kept) -> Result<String, Error> {
+        let mut output = Output::new(to);
+        self.recorder.write(&mut self.world, &self.apps, &self.links, &mut output)?;
+        Ok(output.digest())
     }
 }

@@ -127,17 +127,6 @@ impl<'a> Plan<'a> {
         Err(Error::value(self.place, format!("{key}.dscp"), dscp.to_string(), "0 to 63".to_owned()))
     }
 
-    /// The pages by name, each prepared once for all of its visits.
-    pub fn pages(&self) -> Result<BTreeMap<&'a str, Prepared>, Error> {
-        let prepared = self.run.pages.iter().map(|(name, page)| {
-            page.check().map_err(|e| {
-                Error::value(self.place, format!("pages.{name}.{}", e.key), e.found, e.accepted)
-            })?;
-            Ok((name.as_str(), Prepared::new(page.clone())))
-        });
-        prepared.collect()
-    }
-
     /// What proxies know of a visit.
     pub fn visited(
         &self,

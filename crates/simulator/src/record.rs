@@ -18,7 +18,7 @@ use wirepaint_flow_model::Message;
 use wirepaint_link_model::Counters;
 use wirepaint_run::{Run, default_sample_interval};
 use wirepaint_tcp_model::{BOOT_NS, Event, Sample, Segment, flags};
-use wirepaint_trace::{Collected, Row, TableWriter, TraceError, Value, row, schema};
+use wirepaint_trace::{Collected, Row, RowsDigest, TableWriter, TraceError, Value, row, schema};
 use wirepaint_units::{BitRate, Duration, Time};
 
 /// Tables that a simulated run can have. The caller writes the table `run`.
@@ -46,20 +46,42 @@ const FLAG_LETTERS: [(u16, char); 6] = [
     (flags::CWR, 'W'),
 ];
 
-/// Where the tables of a run go.
-pub(crate) enum Output<'a> {
+/// Where the tables of a run go, and the digest of all their rows.
+pub(crate) struct Output<'a> {
+    to: Kept<'a>,
+    digest: RowsDigest,
+}
+
+/// Where they go.
+pub(crate) enum Kept<'a> {
     /// Into files of a folder.
     Folder(&'a Path),
-    /// Into memory: the rows of the tables named, and of all of them the digests of their files.
+    /// Into memory: those named.
     Collected(&'a mut Collected, &'a [String]),
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    pub fn new(to: Kept<'a>) -> Output<'a> {
+        Output { to, digest: RowsDigest::default() }
+    }
+
+    /// The digest of what was saved.
+    pub fn digest(self) -> String {
+        self.digest.finish()
+    }
+
     fn save<R: Row>(&mut self, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
-        match self {
-            Output::Folder(folder) => TableWriter::save(folder, rows),
-            Output::Collected(collected, wanted) => collected.save(wanted, rows),
+        let Output { to, digest } = self;
+        digest.table::<R>();
+        let rows = rows.into_iter().inspect(|row| digest.row(row));
+        match to {
+            Kept::Folder(folder) => return TableWriter::save(folder, rows),
+            Kept::Collected(collected, wanted) if wanted.iter().any(|name| name == R::TABLE.name) => {
+                collected.save(rows);
+            }
+            Kept::Collected(..) => rows.for_each(drop),
         }
+        Ok(())
     }
 }
 
@@ -310,7 +332,6 @@ fn client_row(client: ClientCount) -> schema::Client {
     })
 }
 
-/// Writes one table into a folder.
 /// The rows of all visits. If there are several, the names of their requests begin with a number.
 fn visits(world: &World, apps: &[Application]) -> Vec<Tables> {
     let loads: Vec<&Load> = apps.iter().filter_map(Application::load).collect();

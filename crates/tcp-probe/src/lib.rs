@@ -87,7 +87,7 @@ fn probe(path: &Path) -> Result<(), ProbeError> {
             return 0;
         }
         *samples += 1;
-        match table.push(record.row(&host.name, run.epoch_ns)) {
+        match table.push(&record.row(&host.name, run.epoch_ns)) {
             Ok(()) => 0,
             Err(error) => {
                 *failure = Some(error);

@@ -1,69 +1,26 @@
-//! Tables of runs whose traces nobody keeps: their digests, and the rows of many runs in one file.
+//! Tables of runs whose traces nobody keeps: the rows of many runs in one file.
 
 use crate::schema::Row;
-use crate::writer::{TableWriter, TraceError, file_name};
+use crate::writer::{Buffered, TraceError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow::ipc::writer::StreamWriter;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// The tables of one run, in memory.
+/// Tables of one run, in memory.
 #[derive(Debug, Default)]
-pub struct Collected {
-    /// Size in bytes and SHA-256 of the file that each table would be, by the file's name.
-    pub files: BTreeMap<String, String>,
-    rows: BTreeMap<&'static str, Vec<RecordBatch>>,
-}
+pub struct Collected(BTreeMap<&'static str, RecordBatch>);
 
 impl Collected {
-    /// Takes a table. Of those in `wanted` it keeps the rows, of others only the digest.
-    pub fn save<R: Row>(
-        &mut self,
-        wanted: &[String],
-        rows: impl IntoIterator<Item = R>,
-    ) -> Result<(), TraceError> {
-        let name = R::TABLE.name;
-        let mut table = TableWriter::<R, Digested>::new(Digested::default(), file_name::<R>().into());
-        if wanted.iter().any(|each| each == name) {
-            table = table.keeping();
-        }
-        rows.into_iter().try_for_each(|row| table.push(row))?;
-        let (digested, written) = table.close()?;
-        self.files.insert(file_name::<R>(), digested.digest());
-        if !written.is_empty() {
-            self.rows.insert(name, written);
-        }
-        Ok(())
-    }
-}
-
-/// The size and SHA-256 of what is written to it.
-#[derive(Default)]
-struct Digested {
-    size: u64,
-    sha256: Sha256,
-}
-
-impl Write for Digested {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.size += bytes.len() as u64;
-        self.sha256.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Digested {
-    fn digest(self) -> String {
-        format!("{} {:x}", self.size, self.sha256.finalize())
+    /// Takes the rows of a table.
+    pub fn save<R: Row>(&mut self, rows: impl IntoIterator<Item = R>) {
+        let mut buffered = Buffered::<R>::new();
+        rows.into_iter().for_each(|row| buffered.push(&row));
+        self.0.insert(R::TABLE.name, buffered.batch());
     }
 }
 
@@ -105,13 +62,13 @@ impl Streams {
     /// runs can.
     pub fn append(&mut self, run: &Collected) -> Result<BTreeMap<&'static str, Rows>, TraceError> {
         let mut found = BTreeMap::new();
-        for (name, batches) in &run.rows {
+        for (name, batch) in &run.0 {
             if !self.tables.contains_key(name) {
                 let path = self.folder.join(format!("{name}.arrows"));
-                self.tables.insert(name, Stream::create(path, &batches[0].schema())?);
+                self.tables.insert(name, Stream::create(path, &batch.schema())?);
             }
             let table = self.tables.get_mut(name).expect("it is there now");
-            found.insert(*name, table.append(batches)?);
+            found.insert(*name, table.append(batch)?);
         }
         Ok(found)
     }
@@ -126,11 +83,10 @@ impl Stream {
         }
     }
 
-    fn append(&mut self, batches: &[RecordBatch]) -> Result<Rows, TraceError> {
-        let written =
-            batches.iter().try_for_each(|batch| self.writer.write(batch)).and_then(|()| self.writer.flush());
+    fn append(&mut self, batch: &RecordBatch) -> Result<Rows, TraceError> {
+        let written = self.writer.write(batch).and_then(|()| self.writer.flush());
         written.map_err(|source| TraceError::Arrow { path: self.path.clone(), source })?;
-        let rows = Rows { first: self.rows, number: batches.iter().map(RecordBatch::num_rows).sum() };
+        let rows = Rows { first: self.rows, number: batch.num_rows() };
         self.rows += rows.number;
         Ok(rows)
     }
@@ -149,31 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn a_collected_table_has_the_digest_of_its_file_and_its_rows_follow_those_of_earlier_runs() {
+    fn the_rows_of_a_run_follow_those_of_earlier_runs() {
         let folder = std::env::temp_dir().join(format!("wirepaint-collected-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        TableWriter::save(&folder, run(0..3)).unwrap();
-        let content = std::fs::read(folder.join("chunk.parquet")).unwrap();
-        let wanted = ["chunk".to_owned()];
-        let mut streams = Streams::new(&folder, &wanted);
+        let mut streams = Streams::new(&folder, &["chunk".to_owned()]);
         for (times, first) in [(0..3, 0), (3..3, 3), (3..8, 3)] {
             let (number, mut collected) = (times.clone().count(), Collected::default());
-            collected.save(&wanted, run(times)).unwrap();
+            collected.save(run(times));
             let rows = streams.append(&collected).unwrap();
             assert_eq!(rows, BTreeMap::from([("chunk", Rows { first, number })]));
-            let digest = format!("{} {:x}", content.len(), Sha256::digest(&content));
-            assert_eq!(collected.files["chunk.parquet"] == digest, (first, number) == (0, 3));
         }
         let stream = StreamReader::try_new(File::open(folder.join("chunk.arrows")).unwrap(), None).unwrap();
         assert_eq!(stream.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 8);
         std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn of_a_table_that_is_not_wanted_only_the_digest_is_collected() {
-        let mut collected = Collected::default();
-        collected.save(&["page".to_owned()], run(0..3)).unwrap();
-        assert!(collected.files.contains_key("chunk.parquet"));
-        assert!(collected.rows.is_empty());
     }
 }

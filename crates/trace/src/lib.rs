@@ -8,11 +8,13 @@
 //! Start at [`schema::TABLES`]; write with [`TableWriter`], or with [`Collected`] where nobody keeps the files.
 
 mod collected;
+mod digest;
 pub mod schema;
 mod value;
 mod writer;
 
 pub use collected::{Collected, Rows, Streams};
+pub use digest::RowsDigest;
 pub use schema::Row;
 pub use value::Value;
 pub use writer::{TableWriter, TraceError};

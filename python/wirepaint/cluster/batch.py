@@ -28,7 +28,7 @@ from wirepaint.errors import NetworkFailed, PageFailed, PageTimeout, RunFailed
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.evaluation.congestion import UserFile
 from wirepaint.evaluation.network import Network
-from wirepaint.results import contents, journal, parts
+from wirepaint.results import contents, journal
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners import graphs
 from wirepaint.runners.collected import Collected
@@ -216,15 +216,14 @@ def _simulated(
                 row |= {"failure": journal.kind_of(end), "message": str(end)}
             else:
                 folder = place / str(number)
-                digests = contents.record(folder) if collected is None else {}
-                digest = parts.of_trace(digests) if collected is None else collected.digest(run.key)
+                assert end.trace is not None
                 row |= {"verdict": end.verdict, "reasons": json.dumps(end.reasons)}
-                row |= {"duration_ns": end.duration_ns, "trace": digest}
-                done.append((run.key, digest, folder))
+                row |= {"duration_ns": end.duration_ns, "trace": end.trace}
+                done.append((run.key, end.trace, folder))
                 if traces:
                     files += [
                         {"run": number, "name": name, "content": (folder / name).read_bytes()}
-                        for name in digests
+                        for name in contents.record(folder)
                     ]
             ends.append(row)
     if collected is None:
@@ -246,11 +245,12 @@ def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End
         if row["failure"] is not None:
             found.append((run, FAILURES[row["failure"]](row["message"])))
             continue
-        outcome = Outcome(row["verdict"], json.loads(row["reasons"]), row["duration_ns"])
+        reasons = json.loads(row["reasons"])
+        outcome = Outcome(row["verdict"], reasons, row["duration_ns"], trace=row["trace"])
         if jobs[row["run"]].whole:
             found.append((run, outcome))
         else:
-            found.append((run, Thin(outcome, row["trace"], rows)))
+            found.append((run, Thin(outcome, rows)))
             rows = None
     return found
 

@@ -295,26 +295,33 @@ class Run:
         """The document as plain data."""
         return json.loads(self.text())
 
-    @property
-    def _path(self) -> Path:
-        return self.work_dir / "run.json"
-
     def write(self) -> Path:
         """Writes ``run.json`` into the run's work folder and returns its path."""
-        self._path.write_bytes(self.text().encode())
-        return self._path
+        self.file.write_bytes(self.text().encode())
+        return self.file
 
-    def line(self) -> str:
-        """The description for the simulator's input, without a file: its path and, after a tab, its text."""
-        return f"{self._path}\t{self.text()}"
+    @property
+    def file(self) -> Path:
+        """Where :meth:`write` writes it. The simulator knows it by this."""
+        return self.work_dir / "run.json"
+
+    def line(self, pages: str) -> str:
+        """The description for the simulator's input, without a file; its pages are there as ``pages``."""
+        document = _held(self)
+        del document["pages"]
+        shared = ", ".join(f'"{name}": {_shared(Same(document.pop(name)))}' for name in _ALIKE)
+        return f"{self.file}\t{_encoded(document)[:-1]}, {shared}}}\t{pages}"
+
+    def pages_text(self) -> str:
+        """Its pages as JSON. Load graphs are most of it; one that runs share is converted once."""
+        graphs = (f"{json.dumps(name)}: {_shared(Same(graph))}" for name, graph in self.pages.items())
+        return f"{{{', '.join(graphs)}}}"
 
     def text(self) -> str:
-        """The document as JSON. Load graphs are most of it; one that runs share is converted once."""
+        """The document as JSON."""
         document = _held(self)
-        graphs = (
-            f"{json.dumps(name)}: {_shared(_Same(graph))}" for name, graph in document.pop("pages").items()
-        )
-        return f'{_encoded(document)[:-1]}, "pages": {{{", ".join(graphs)}}}}}'
+        del document["pages"]
+        return f'{_encoded(document)[:-1]}, "pages": {self.pages_text()}}}'
 
 
 def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dict[str, Any]:
@@ -328,7 +335,11 @@ def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dic
     }
 
 
-class _Same:
+_ALIKE = ("browsers", "congestion", "hosts", "proxies", "transport")
+"""Parts that runs of one condition share."""
+
+
+class Same:
     """A value as a key: equal to itself only."""
 
     def __init__(self, value: object) -> None:
@@ -338,13 +349,13 @@ class _Same:
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+        return isinstance(other, Same) and self.value is other.value
 
 
-@lru_cache(maxsize=64)
-def _shared(part: _Same) -> str:
+@lru_cache(maxsize=256)
+def _shared(part: Same) -> str:
     """The JSON of a part that many runs share."""
-    return json.dumps(part.value)
+    return _encoded(part.value)
 
 
 @cache

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
 from wirepaint import dataplane, linux
-from wirepaint.dataplane.description import Run
+from wirepaint.dataplane.description import Run, Same
 from wirepaint.errors import RunFailed
 
 Job = TypeVar("Job")
+_PAGES = 32
+"""Pages of runs that a process holds; each takes some 100 kB."""
 
 
 class Died(RunFailed, Generic[Job]):
@@ -27,7 +29,7 @@ class Died(RunFailed, Generic[Job]):
 
 
 def ends(
-    jobs: Iterator[tuple[Job, Path | str]],
+    jobs: Iterator[tuple[Job, Path | Run]],
     interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
     cores: int | None = None,
     collect: tuple[Path, Collection[str]] | None = None,
@@ -35,7 +37,7 @@ def ends(
     """Simulates run descriptions; gives each job with the line that the program says at its end.
 
     It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
-    of its ``run.json``, or with the line that takes its place (:meth:`Run.line`). The next one is taken when
+    of its ``run.json``, or with the description, for which there is no file. The next one is taken when
     there is room: few runs are in the process at a time, so that few are lost with it. Raises ``Died`` with
     these when the process ends early. ``interruptible`` surrounds each wait.
 
@@ -49,6 +51,7 @@ def ends(
         argv += ["--collect", collect[0], "--tables", ",".join(collect[1])]
     parent = os.getpid()
     asked: dict[str, Job] = {}
+    sent = _Sent()
     with (
         # Errors of a run come in its line; the log explains the end of the program itself.
         tempfile.TemporaryFile() as log,
@@ -64,10 +67,12 @@ def ends(
         try:
             while True:
                 while len(asked) < room and (job := next(jobs, None)) is not None:
-                    known, line = job
-                    asked[str(line).partition("\t")[0]] = known
+                    known, described = job
+                    path = described.file if isinstance(described, Run) else described
+                    asked[str(path)] = known
+                    lines = sent.lines(described) if isinstance(described, Run) else f"{described}\n"
                     with suppress(BrokenPipeError):  # then the next line is its end
-                        _write(process.stdin.fileno(), f"{line}\n".encode())
+                        _write(process.stdin.fileno(), lines.encode())
                 if not asked:
                     return
                 if len(asked) < room:
@@ -81,6 +86,26 @@ def ends(
                 yield asked.pop(said["run"]), said
         finally:
             process.kill()
+
+
+class _Sent:
+    """The pages that a process has. Runs with the same load graphs share them."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[tuple[str, Same], ...], str] = {}
+
+    def lines(self, run: Run) -> str:
+        """The run for the input of the process, after its pages if the process lacks them."""
+        pages = tuple((name, Same(graph)) for name, graph in run.pages.items())
+        before = ""
+        name = self._names.pop(pages, None)
+        if name is None:
+            name = str(len(self._names))
+            if len(self._names) == _PAGES:
+                name = self._names.pop(next(iter(self._names)))
+            before = f"\t{name}\t{run.pages_text()}\n"
+        self._names[pages] = name  # the last one: the first is the one that was not used for longest
+        return f"{before}{run.line(name)}\n"
 
 
 def one(run: Run) -> dict[str, Any]:

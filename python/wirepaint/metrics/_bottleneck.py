@@ -30,13 +30,13 @@ def samples(trace: Trace) -> Samples:
     Counters run from the start of the run; take differences of samples.
     """
     link = trace("link")
-    segments, directions = link["segment"].to_list(), link["direction"].to_list()
+    segments, every = link.get_column("segment"), link.get_column("time").to_numpy()
     # The scenario's network is the first segment (``results.trace.main_link``).
-    wanted = segments[0] if segments else None, "down"
-    down = np.flatnonzero([each == wanted for each in zip(segments, directions, strict=True)])
-    down = down[np.argsort(link["time"].to_numpy()[down], kind="stable")]
+    wanted = segments.eq_missing(segments[0] if link.height else None)
+    down = np.flatnonzero(wanted & link.get_column("direction").eq_missing("down"))
+    down = down[np.argsort(every[down], kind="stable")]
     begin, end = _span(trace)
-    times = link["time"].to_numpy()[down]
+    times = every[down]
     first = max(int(np.searchsorted(times, begin, "right")) - 1, 0)
     last = int(np.searchsorted(times, end, "left"))
     part = down[first : last + 1]

@@ -160,9 +160,10 @@ class Keeper:
         if len(self._runs) >= BATCH:
             self._write()
 
-    def take(self, key: str, files: Mapping[str, str], folder: Path) -> Thinned | None:
-        """Takes a run that ended and whose trace is not to be kept; now and then hands metrics back."""
-        self._thin.append((key, parts.of_trace(files), folder))
+    def take(self, key: str, trace: str, folder: Path) -> Thinned | None:
+        """Takes a run that ended and whose trace is not to be kept, with the digest of this trace; now and then
+        hands metrics back."""
+        self._thin.append((key, trace, folder))
         return self.rest() if len(self._thin) >= BATCH else None
 
     def rest(self) -> Thinned | None:

@@ -275,20 +275,21 @@ class Journal:
             _change(db, key, state="running", attempts=number, cause=None, kind=None)
         return number
 
-    def done_thin(self, ended: Iterable[tuple[str, int, Outcome, str]]) -> None:
+    def done_thin(self, ended: Iterable[tuple[str, int, Outcome]]) -> None:
         """Stores the results of runs whose traces are not kept.
 
-        Each is a key, when its attempt began in ns, its outcome, and the digest of its trace.
+        Each is a key, when its attempt began in ns, and its outcome.
         """
         with self._transaction() as db:
             now = time.time_ns()
-            for key, began, outcome, trace in ended:
+            for key, began, outcome in ended:
                 (attempts,) = db.execute("SELECT attempts FROM run WHERE key = ?", (key,)).fetchone()
                 number, reasons = attempts + 1, json.dumps(outcome.reasons)
                 attempt = (key, number, began, now, outcome.verdict, reasons)
                 db.execute("INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?)", attempt)
                 cells = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
-                cells |= {"attempts": number, "cause": None, "kind": None, "files": NO_FILES, "trace": trace}
+                cells |= {"attempts": number, "cause": None, "kind": None}
+                cells |= {"files": NO_FILES, "trace": outcome.trace}
                 _change(db, key, state="done", **cells)
 
     def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:

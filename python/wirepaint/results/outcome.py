@@ -15,16 +15,18 @@ class Outcome:
 
     ``reasons`` are objects with the keys check, severity ("invalid", "suspect" or "note"), found
     and expected; ``duration_ns`` is the length of the run, ``host`` the name of the testbed that carried it
-    out, None for a simulated one. A run without a result raises ``RunFailed`` instead.
+    out, None for a simulated one. ``trace`` is the digest of all rows that the simulator recorded; only where the
+    trace is not kept does it stay. A run without a result raises ``RunFailed`` instead.
     """
 
     verdict: Verdict
     reasons: list[dict[str, Any]] = field(default_factory=list)
     duration_ns: int = 0
     host: str | None = None
+    trace: str | None = None
 
     def to_json(self) -> str:
-        return json.dumps(vars(self))
+        return json.dumps({name: value for name, value in vars(self).items() if name != "trace"})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Outcome:

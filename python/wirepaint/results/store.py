@@ -88,7 +88,7 @@ class Store:
         self._contents: dict[str, Contents] = {}
         self._rows: list[pl.DataFrame] = []
         """Metrics that are not written yet, and below the runs that the journal does not have yet."""
-        self._ended: list[tuple[str, int, Outcome, str]] = []
+        self._ended: list[tuple[str, int, Outcome]] = []
         self._loads: dict[str, float] | None = None
         """Page load times of runs without traces, in ms; read when the first is asked for."""
         self._batch: float | None = None
@@ -187,10 +187,8 @@ class Store:
         self._next_batch()
         return self._contents[key]
 
-    def done_thin(
-        self, key: str, began_ns: int, outcome: Outcome, trace: str, rows: pl.DataFrame | None
-    ) -> None:
-        """Stores a run of which only its metrics stay; ``trace`` is the digest of its trace.
+    def done_thin(self, key: str, began_ns: int, outcome: Outcome, rows: pl.DataFrame | None) -> None:
+        """Stores a run of which only its metrics stay.
 
         Runs that end together hand over their ``rows`` together, with the first. It is on the disk and in the
         journal on return, in :meth:`batches` when its batch ends.
@@ -198,7 +196,7 @@ class Store:
         if rows is not None:
             self._rows.append(rows)
             self._learn_loads(rows)
-        self._ended.append((key, began_ns, outcome, trace))
+        self._ended.append((key, began_ns, outcome))
         if self._batch is None:
             self._write_rows()
         self._next_batch()
@@ -221,11 +219,11 @@ class Store:
         self.check_place()
         folder = self._partial(key, 0)
         with disk_errors(folder):
-            (folder / _OUTCOME).write_text(outcome.to_json())
-            files = contents.record(folder)
-            if parts.of_trace(files) != self._journal.trace(key):
+            if outcome.trace != self._journal.trace(key):
                 _remove(folder)
                 return False
+            (folder / _OUTCOME).write_text(outcome.to_json())
+            files = contents.record(folder)
             durable.sync_tree(folder)
             folder.rename(self._run(key))
             durable.sync(self._runs)

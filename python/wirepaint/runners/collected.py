@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from wirepaint.errors import RunFailed
-from wirepaint.results import parts, trace
+from wirepaint.results import trace
 
 
 class Collected:
@@ -23,7 +23,6 @@ class Collected:
         self._process = itertools.count()
         self._rows: dict[str, tuple[Path, Mapping[str, Mapping[str, int]]]] = {}
         self._own: dict[str, pl.DataFrame] = {}
-        self._digests: dict[str, str] = {}
         self._read = cache(self._whole)
         self._empty = cache(trace.empty)
 
@@ -35,16 +34,11 @@ class Collected:
 
     def add(self, key: str, said: Mapping[str, Any]) -> None:
         """Takes the end of a run."""
-        self._digests[key] = parts.of_trace(said["files"])
         self._rows[key] = self._folder, said["rows"]
 
     def put(self, key: str, run: pl.DataFrame) -> None:
         """Takes the table ``run`` of a run."""
         self._own[key] = run
-
-    def digest(self, key: str) -> str:
-        """The digest of a run's trace (``parts.of_trace``)."""
-        return self._digests[key]
 
     def trace(self, key: str) -> Callable[[str], pl.DataFrame]:
         """The tables of a run by name, once the process has ended; one that it lacks is empty."""

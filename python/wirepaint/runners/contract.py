@@ -32,25 +32,24 @@ Thinned = tuple[dict[str, str], "pl.DataFrame"]
 
 @dataclass(frozen=True)
 class Thin:
-    """The end of a run whose trace is not kept: the digest of its ``trace``, and its metrics as ``rows``.
+    """The end of a run whose trace is not kept, with its metrics as ``rows``.
 
     Of runs that end together, the first has the rows of all.
     """
 
     outcome: Outcome
-    trace: str
     rows: pl.DataFrame | None
 
 
 class Keeper(Protocol):
-    """Computes metrics of runs as they end, from the digests of the files in their folders."""
+    """Computes metrics of runs as they end."""
 
     def add(self, key: str, files: Mapping[str, str], folder: Path) -> None:
-        """Takes a run whose trace stays."""
+        """Takes a run whose trace stays, with the digests of the files in its folder."""
         ...
 
-    def take(self, key: str, files: Mapping[str, str], folder: Path) -> Thinned | None:
-        """Takes a run whose trace does not stay, and now and then hands such runs back."""
+    def take(self, key: str, trace: str, folder: Path) -> Thinned | None:
+        """Takes a run whose trace, which has this digest, does not stay; now and then hands such runs back."""
         ...
 
     def rest(self) -> Thinned | None:

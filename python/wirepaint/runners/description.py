@@ -60,8 +60,8 @@ def _segment(run: ResolvedRun, network: Network, name: str) -> Segment:
     """A stretch of the path of a run."""
     return Segment(
         name=name,
-        down=_begun(network.direction("down"), run.seed),
-        up=_begun(network.direction("up"), run.seed),
+        down=begun(network.direction("down"), run.seed),
+        up=begun(network.direction("up"), run.seed),
         packet_trace=run.packet_trace,
     )
 
@@ -273,7 +273,7 @@ def transport(run: ResolvedRun) -> Transport:
     return Transport(http=run.http, tls=run.tls, sysctls=sysctls)
 
 
-def _begun(direction: dict[str, Any], seed: int) -> Direction:
+def begun(direction: dict[str, Any], seed: int) -> Direction:
     """Starts a capacity trace at an offset drawn from the visit's seed: the same for all compared runs."""
     capacity = direction["capacity"]
     if capacity["kind"] != "trace":

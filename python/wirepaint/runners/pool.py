@@ -27,7 +27,7 @@ from pathlib import Path
 from wirepaint.errors import Incomplete, NetworkFailed, PageTimeout, RunFailed
 from wirepaint.evaluation import Plan, ResolvedRun
 from wirepaint.evaluation.network import Network
-from wirepaint.results import journal
+from wirepaint.results import journal, parts
 from wirepaint.results.contents import Contents
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.store import ELSEWHERE, Store
@@ -365,13 +365,19 @@ class _Pool:
         keep = self._plan.keep
         return keep == "metrics" or (keep == "medians" and run.backend == "simulator")
 
-    def _keep(self, run: ResolvedRun, contents: Contents) -> None:
-        """Hands a run with its trace to the keeper."""
+    def _keep(self, run: ResolvedRun, contents: Contents, trace: str | None) -> None:
+        """Hands a run with its trace to the keeper, and the digest that the simulator gives of it."""
         if self._keeper is None:
             return
         if not self._is_thin(run):
             self._keeper.add(run.key, contents.digests, contents.folder)
-        elif thin := self._keeper.take(run.key, contents.digests, contents.folder):
+        else:
+            self._thin(run.key, contents, trace)
+
+    def _thin(self, key: str, contents: Contents, trace: str | None = None) -> None:
+        """Lets the keeper take the trace of a run."""
+        assert self._keeper is not None
+        if thin := self._keeper.take(key, trace or parts.of_trace(contents.digests), contents.folder):
             self._store.thin(*thin)
 
     def bring_back(self, sessions: Sequence[tuple[Backend, Session]], keys: Collection[str]) -> None:
@@ -400,9 +406,7 @@ class _Pool:
         for run in self._plan.runs:
             contents = self._store.contents(run.key)
             if contents and self._keeper and run.backend in of_testbed and run.key not in keys:
-                thin = self._keeper.take(run.key, contents.digests, contents.folder)
-                if thin:
-                    self._store.thin(*thin)
+                self._thin(run.key, contents)
         self.keep_the_rest()
 
     def keep_the_rest(self) -> None:
@@ -413,10 +417,10 @@ class _Pool:
     def _done(self, run: ResolvedRun, attempt: int, outcome: Outcome | Thin) -> None:
         """Stores a run's result and learns from it."""
         if isinstance(outcome, Thin):
-            self._store.done_thin(run.key, self._since_ns, outcome.outcome, outcome.trace, outcome.rows)
+            self._store.done_thin(run.key, self._since_ns, outcome.outcome, outcome.rows)
             outcome = outcome.outcome
         else:
-            self._keep(run, self._store.done(run.key, attempt, outcome))
+            self._keep(run, self._store.done(run.key, attempt, outcome), outcome.trace)
         if outcome.verdict != "valid":
             self._progress.note(f"{run.key}: {outcome.verdict}, {in_words(outcome.reasons)}")
         self._learn(run, outcome)

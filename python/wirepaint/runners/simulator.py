@@ -17,13 +17,13 @@ import json
 import random
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
-from wirepaint.dataplane.description import Direction, Flow, Host, Run
+from wirepaint.dataplane.description import Congestion, Direction, Flow, Host, Run, Transport, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results import durable, trace
@@ -33,6 +33,7 @@ from wirepaint.runners import refusals
 from wirepaint.runners.description import (
     BASELINE_SYSCTLS,
     CLIENT_CONGESTION,
+    begun,
     browser_of,
     client_congestion,
     controls,
@@ -62,6 +63,10 @@ PEP_OPENS_NS = 5_000_000_000
 TICKS_NS = 32_000_000
 """A visit starts at a random time below this: timers beyond a quarter of a second go off every 32 ms."""
 
+_OF_VISIT = frozenset({"key", "seed", "visit", "warmup", "attempt"})
+"""Fields in which runs of one condition differ."""
+_CONDITIONS = 256
+"""Conditions that are known at a time."""
 _DESCRIBED_AT_ONCE = 32
 """Runs without files of their own whose descriptions are made one after the other; each takes some 50 kB."""
 
@@ -85,7 +90,7 @@ class Session:
         With ``collected``, which takes one core, no run has a trace of its own.
         """
         self._interruptible, self._load, self._cores = interruptible, load, cores
-        self._collected = collected
+        self._collected, self._describer = collected, Describer(load)
 
     def __enter__(self) -> Session:
         return self
@@ -107,22 +112,25 @@ class Session:
                 for deadly, failure in (yield from self._in_one_process(alone, refused)):
                     yield deadly.run, failure
 
-    def _described(self, jobs: Iterator[Job], refused: list[End]) -> Iterator[tuple[Job, Path | str]]:
+    def _described(self, jobs: Iterator[Job], refused: list[End]) -> Iterator[tuple[Job, Path | Run]]:
         """Runs with their descriptions; those that have none are added to ``refused``."""
         # By turns with the simulator, a description would take twice the time: nothing is in the cache.
         at_once = 1 if self._collected is None else _DESCRIBED_AT_ONCE
         while some := list(itertools.islice(jobs, at_once)):
-            found: list[tuple[Job, Path | str]] = []
+            found: list[tuple[Job, Path | Run]] = []
             for job in some:
                 try:
-                    run = describe(job.run, job.folder.absolute(), self._load)
-                    found.append((job, run.write() if self._collected is None else run.line()))
+                    folder = job.folder.absolute()
+                    if self._collected is None:
+                        found.append((job, describe(job.run, folder, self._load).write()))
+                    else:
+                        found.append((job, self._describer.describe(job.run, folder)))
                 except RunFailed as failure:
                     refused.append((job.run, failure))
             yield from found
 
     def _in_one_process(
-        self, described: Iterator[tuple[Job, Path | str]], refused: list[End]
+        self, described: Iterator[tuple[Job, Path | Run]], refused: list[End]
     ) -> Generator[End, None, list[Lost]]:
         """Yields the ends of runs, also those ``refused``, until there are no more or the process dies.
 
@@ -157,48 +165,109 @@ class Session:
         return end
 
 
+@dataclass(frozen=True)
+class _Common:
+    """What the descriptions of all visits of a condition have in common."""
+
+    place: dict[str, Any]
+    """Hosts, segments, proxies and path."""
+    instances: list[Congestion]
+    transport: Transport
+    browsers: dict[str, dict[str, Any]]
+    graphs: dict[str, dict[str, Any]]
+    visits: list[Visit]
+    flows: list[Flow]
+    lead_ns: int
+    until_ns: int
+
+    @classmethod
+    def of(cls, run: ResolvedRun, folder: Path, load: Load | None) -> _Common:
+        used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
+        graphs, of_visits = load_graphs(run, load)
+        lead_ns = PEP_OPENS_NS if run.proxy.has_pep else 0
+        return cls(
+            place=placed(run, used),
+            instances=used.instances,
+            transport=transport(run),
+            browsers=modelled(run.users),
+            graphs=graphs,
+            visits=[
+                visit_of(
+                    run,
+                    asked,
+                    later_ns=lead_ns if asked.after is None else 0,
+                    page=page.name,
+                    browser=browser_of(run.users[asked.user]),
+                )
+                for asked, page in zip(run.visits, of_visits, strict=True)
+            ],
+            flows=[_later(flow, lead_ns) for flow in flows(run, used)],
+            lead_ns=lead_ns,
+            until_ns=round(run.longest_s * 1e9) + lead_ns + TICKS_NS * len(run.visits),
+        )
+
+
+class Describer:
+    """Describes runs of page visits, or of flows alone. What those of a condition have in common is made once,
+    also copies of C files: they are in the folder of the first run."""
+
+    def __init__(self, load: Load | None = None) -> None:
+        """``load`` gives load graphs where the pages are elsewhere."""
+        self._load = load
+        self._known: dict[tuple[int, ...], tuple[ResolvedRun, _Common]] = {}
+
+    def describe(self, run: ResolvedRun, folder: Path) -> Run:
+        """The description of a run whose files are in ``folder``."""
+        alike = tuple(id(value) for name, value in vars(run).items() if name not in _OF_VISIT)
+        if alike not in self._known:
+            if len(self._known) == _CONDITIONS:
+                self._known.clear()
+            # The run stays, so that nothing else gets the ids of its parts.
+            self._known[alike] = run, _Common.of(run, folder, self._load)
+        return _described(run, folder, self._known[alike][1])
+
+
 def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
-    """The run description of page visits, or of flows alone; ``load`` gives load graphs."""
-    used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
+    """The description of one run; ``load`` gives load graphs where the pages are elsewhere."""
+    return _described(run, folder, _Common.of(run, folder, load))
+
+
+def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
-    place = placed(run, used)
-    main, *others = [(segment.down, segment.up) for segment in place["segments"]]
+    main, *others = [(segment.down, segment.up) for segment in common.place["segments"]]
     slower = [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in main]]
-    graphs, of_visits = load_graphs(run, load)
-    lead_ns = PEP_OPENS_NS if run.proxy.has_pep else 0
     visits = [
-        visit_of(
-            run,
-            asked,
-            later_ns=drawn.randrange(TICKS_NS) + (lead_ns if asked.after is None else 0),
-            page=page.name,
-            browser=browser_of(run.users[asked.user]),
-        )
-        for asked, page in zip(run.visits, of_visits, strict=True)
+        replace(visit, start_ns=visit.start_ns + drawn.randrange(TICKS_NS)) for visit in common.visits
     ]
     # Last, so that a run with proxies draws what one without does.
     slower += [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in both] for both in others]
     # Changes of the path count from the beginning of the flows, else of the first visit.
     began = [visit.start_ns for visit in visits if visit.after is None]
-    origin_ns = lead_ns if run.flows else min(began)
-    place["segments"] = [
-        replace(segment, down=_slower(*down, origin_ns, lead_ns), up=_slower(*up, origin_ns, lead_ns))
-        for segment, (down, up) in zip(place["segments"], slower, strict=True)
+    origin_ns = common.lead_ns if run.flows else min(began)
+    segments = [
+        replace(
+            segment,
+            **{
+                side: _slower(begun(direction, run.seed), of_hosts, origin_ns, common.lead_ns)
+                for side, (direction, of_hosts) in zip(("down", "up"), both, strict=True)
+            },
+        )
+        for segment, both in zip(common.place["segments"], slower, strict=True)
     ]
     return Run(
         id="sim",
         seed=run.seed,
         trace_dir=folder,
         work_dir=folder,
-        **place,
-        congestion=used.instances,
-        transport=transport(run),
-        browsers=modelled(run.users),
-        pages=graphs,
+        **common.place | {"segments": segments},
+        congestion=common.instances,
+        transport=common.transport,
+        browsers=common.browsers,
+        pages=common.graphs,
         visits=visits,
-        flows=[_later(flow, lead_ns) for flow in flows(run, used)],
-        until_ns=round(run.longest_s * 1e9) + lead_ns + TICKS_NS * len(visits),
+        flows=common.flows,
+        until_ns=common.until_ns,
     )
 
 
@@ -254,7 +323,7 @@ def _outcome(run: ResolvedRun, said: Mapping[str, Any]) -> Outcome | RunFailed:
     reasons += _differing(run, said["connections"])
     reasons += unfinished(run, [flow["name"] for flow in said["flows"] if flow["ended"] is None])
     verdict = "invalid" if any(reason["severity"] == "invalid" for reason in reasons) else "valid"
-    return Outcome(verdict, reasons, said["duration"])
+    return Outcome(verdict, reasons, said["duration"], trace=said["trace"])
 
 
 def _row(run: ResolvedRun, said: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
