@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from wirepaint.metrics._flow import flows
 from wirepaint.metrics._metric import Frame, Missing, Trace, shared
@@ -32,8 +33,8 @@ def samples(trace: Trace) -> Samples:
     link = trace("link")
     segments, every = link.get_column("segment"), link.get_column("time").to_numpy()
     # The scenario's network is the first segment (``results.trace.main_link``).
-    wanted = segments.eq_missing(segments[0] if link.height else None)
-    down = np.flatnonzero(wanted & link.get_column("direction").eq_missing("down"))
+    main = _holds(segments, segments[0] if link.height else None)
+    down = np.flatnonzero(main & _holds(link.get_column("direction"), "down"))
     down = down[np.argsort(every[down], kind="stable")]
     begin, end = _span(trace)
     times = every[down]
@@ -43,6 +44,11 @@ def samples(trace: Trace) -> Samples:
     if part.size < 2:
         raise Missing("the link was not sampled during the page load")
     return Samples(link, part)
+
+
+def _holds(column: pl.Series, value: str | None) -> np.ndarray:
+    """Where a column has a value. ``eq_missing`` takes 200 µs."""
+    return (column.is_null() if value is None else column == value).to_numpy().astype(bool)
 
 
 def _span(trace: Trace) -> tuple[int, int]:
