@@ -30,7 +30,7 @@ REPEATS = 6
         pytest.param(Link(5, 40, 4), marks=pytest.mark.slow),  # a deep queue, then a long recovery
         Link(20, 60, None),  # CoDel
         pytest.param(Link(20, 150, 0.25), marks=pytest.mark.slow),  # an early loss
-        pytest.param(Link(50, 100, 0.75), marks=pytest.mark.slow),  # no loss: the queue holds all that is sent
+        pytest.param(Link(50, 100, 0.75), marks=pytest.mark.slow),  # no loss: all fits the queue
     ],
     ids=lambda link: link.name,
 )

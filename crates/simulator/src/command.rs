@@ -97,7 +97,9 @@ fn jobs(input: &Path) -> Queue<'static> {
                     Ok(Job { place: place.into(), text: text.into(), pages: None })
                 }
                 (Some(place), Some(text), Some(name)) => match shared.get(name) {
-                    None => Err(format!("{place}: found the pages {name:?}, accepted: those of a line before")),
+                    None => {
+                        Err(format!("{place}: found the pages {name:?}, accepted: those of a line before"))
+                    }
                     pages => Ok(Job { place: place.into(), text: text.into(), pages: pages.cloned() }),
                 },
                 _ => read(PathBuf::from(line)),

@@ -10,8 +10,8 @@ import pytest
 from wirepaint import dataplane
 from wirepaint.cli import invoke
 from wirepaint.cluster import batch
-from wirepaint.errors import PageTimeout
 from wirepaint.dataplane import simulate
+from wirepaint.errors import PageTimeout
 from wirepaint.evaluation import plan
 from wirepaint.runners.contract import Job, Thin
 

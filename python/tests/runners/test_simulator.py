@@ -110,6 +110,22 @@ def test_runs_of_other_conditions_are_described_as_such(tmp_path: Path, monkeypa
         assert describer.describe(run, tmp_path) == simulator.describe(run, tmp_path), run.key
 
 
+def test_each_run_has_a_copy_of_a_c_file_unless_runs_share_it(tmp_path: Path):
+    assert cli.invoke(["cc", "new", "own", "-o", str(tmp_path / "own")]) == 0
+    file = tmp_path / "evaluation.toml"
+    file.write_text(EVALUATION.replace('["cubic", "reno", "fld"]', '["./own/own.c"]').replace('"h1", ', ""))
+    first, second = plan(file, trust=lambda _: True).runs[-2:]
+    folders = tmp_path / "first", tmp_path / "second"
+    for share_files, expected in [(False, folders), (True, folders[:1] * 2)]:
+        describer = simulator.Describer(share_files=share_files)
+        said = [describer.describe(run, of) for run, of in zip((first, second), folders, strict=True)]
+        found = [
+            Path(control.algorithm) for run in said for control in run.congestion if "/" in control.algorithm
+        ]
+        assert [path.parent for path in found] == list(expected)
+        assert all(path.read_text() == (tmp_path / "own/own.c").read_text() for path in found)
+
+
 @pytest.mark.parametrize("servers", ["apart", "together"])
 def test_connections_share_state_with_those_of_their_server(tmp_path: Path, servers: str):
     text = EVALUATION.replace('["cubic", "reno", "fld"]', f'["tcbe"]\nservers = "{servers}"')

@@ -107,7 +107,7 @@ def _tables() -> dict[str, Table]:
 def thin(runs: Iterable[tuple[str, str, Path]]) -> Frame:
     """The rows that stay of runs whose traces are not kept: all metrics, and why some are null.
 
-    A run is its key, the digest of its trace (``parts.of_trace``), and its folder.
+    A run is its key, the digest of its trace, and its folder.
     """
     metrics = list(registry().values())
     asked = [
@@ -161,8 +161,10 @@ class Keeper:
             self._write()
 
     def take(self, key: str, trace: str, folder: Path) -> Thinned | None:
-        """Takes a run that ended and whose trace is not to be kept, with the digest of this trace; now and then
-        hands metrics back."""
+        """Takes a run that ended and whose trace, which has this digest, is not to be kept.
+
+        Now and then it hands metrics back.
+        """
         self._thin.append((key, trace, folder))
         return self.rest() if len(self._thin) >= BATCH else None
 

@@ -15,8 +15,8 @@ class Outcome:
 
     ``reasons`` are objects with the keys check, severity ("invalid", "suspect" or "note"), found
     and expected; ``duration_ns`` is the length of the run, ``host`` the name of the testbed that carried it
-    out, None for a simulated one. ``trace`` is the digest of all rows that the simulator recorded; only where the
-    trace is not kept does it stay. A run without a result raises ``RunFailed`` instead.
+    out, None for a simulated one. ``trace`` is the digest of all rows that the simulator recorded; it stays
+    only where the trace is not kept. A run without a result raises ``RunFailed`` instead.
     """
 
     verdict: Verdict

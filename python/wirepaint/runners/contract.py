@@ -49,7 +49,7 @@ class Keeper(Protocol):
         ...
 
     def take(self, key: str, trace: str, folder: Path) -> Thinned | None:
-        """Takes a run whose trace, which has this digest, does not stay; now and then hands such runs back."""
+        """Takes a run whose trace, which has this digest, does not stay; may hand such runs back."""
         ...
 
     def rest(self) -> Thinned | None:

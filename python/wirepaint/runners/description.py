@@ -273,7 +273,7 @@ def transport(run: ResolvedRun) -> Transport:
     return Transport(http=run.http, tls=run.tls, sysctls=sysctls)
 
 
-def begun(direction: dict[str, Any], seed: int) -> Direction:
+def begun(direction: Direction, seed: int) -> Direction:
     """Starts a capacity trace at an offset drawn from the visit's seed: the same for all compared runs."""
     capacity = direction["capacity"]
     if capacity["kind"] != "trace":
@@ -281,7 +281,7 @@ def begun(direction: dict[str, Any], seed: int) -> Direction:
     last = capacity["opportunities_ms"][-1]
     # A fraction, so that two directions that were recorded together stay aligned.
     offset = int(random.Random(f"wirepaint trace offset {seed}").random() * last)
-    return direction | {"capacity": capacity | {"offset_ms": offset}}
+    return {**direction, "capacity": capacity | {"offset_ms": offset}}
 
 
 def identity(run: ResolvedRun) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
-from wirepaint.dataplane.description import Congestion, Direction, Flow, Host, Run, Transport, Visit
+from wirepaint.dataplane.description import Congestion, Direction, Flow, Host, Run, Segment, Transport, Visit
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results import durable, trace
@@ -89,8 +89,9 @@ class Session:
 
         With ``collected``, which takes one core, no run has a trace of its own.
         """
-        self._interruptible, self._load, self._cores = interruptible, load, cores
-        self._collected, self._describer = collected, Describer(load)
+        self._interruptible, self._cores = interruptible, cores
+        self._collected = collected
+        self._describer = Describer(load, share_files=collected is not None)
 
     def __enter__(self) -> Session:
         return self
@@ -120,11 +121,8 @@ class Session:
             found: list[tuple[Job, Path | Run]] = []
             for job in some:
                 try:
-                    folder = job.folder.absolute()
-                    if self._collected is None:
-                        found.append((job, describe(job.run, folder, self._load).write()))
-                    else:
-                        found.append((job, self._describer.describe(job.run, folder)))
+                    run = self._describer.describe(job.run, job.folder.absolute())
+                    found.append((job, run.write() if self._collected is None else run))
                 except RunFailed as failure:
                     refused.append((job.run, failure))
             yield from found
@@ -170,7 +168,8 @@ class _Common:
     """What the descriptions of all visits of a condition have in common."""
 
     place: dict[str, Any]
-    """Hosts, segments, proxies and path."""
+    """Hosts, proxies and path."""
+    segments: list[Segment]
     instances: list[Congestion]
     transport: Transport
     browsers: dict[str, dict[str, Any]]
@@ -180,13 +179,20 @@ class _Common:
     lead_ns: int
     until_ns: int
 
+    @property
+    def has_files(self) -> bool:
+        """Whether a congestion control is a copy of a C file."""
+        return any(Path(control.algorithm).is_absolute() for control in self.instances)
+
     @classmethod
     def of(cls, run: ResolvedRun, folder: Path, load: Load | None) -> _Common:
         used = controls(run, folder, lambda asked, number: f"{asked.name}-{number}")
         graphs, of_visits = load_graphs(run, load)
         lead_ns = PEP_OPENS_NS if run.proxy.has_pep else 0
+        place = placed(run, used)
         return cls(
-            place=placed(run, used),
+            segments=place.pop("segments"),
+            place=place,
             instances=used.instances,
             transport=transport(run),
             browsers=modelled(run.users),
@@ -208,23 +214,31 @@ class _Common:
 
 
 class Describer:
-    """Describes runs of page visits, or of flows alone. What those of a condition have in common is made once,
-    also copies of C files: they are in the folder of the first run."""
+    """Describes runs of page visits, or of flows alone.
 
-    def __init__(self, load: Load | None = None) -> None:
-        """``load`` gives load graphs where the pages are elsewhere."""
-        self._load = load
+    What those of a condition have in common is made once.
+    """
+
+    def __init__(self, load: Load | None = None, *, share_files: bool = False) -> None:
+        """``load`` gives load graphs where the pages are elsewhere.
+
+        With ``share_files``, runs use the copies of C files in the folder of the first one.
+        """
+        self._load, self._share_files = load, share_files
         self._known: dict[tuple[int, ...], tuple[ResolvedRun, _Common]] = {}
 
     def describe(self, run: ResolvedRun, folder: Path) -> Run:
         """The description of a run whose files are in ``folder``."""
         alike = tuple(id(value) for name, value in vars(run).items() if name not in _OF_VISIT)
-        if alike not in self._known:
+        if alike in self._known:
+            return _described(run, folder, self._known[alike][1])
+        common = _Common.of(run, folder, self._load)
+        if self._share_files or not common.has_files:
             if len(self._known) == _CONDITIONS:
                 self._known.clear()
             # The run stays, so that nothing else gets the ids of its parts.
-            self._known[alike] = run, _Common.of(run, folder, self._load)
-        return _described(run, folder, self._known[alike][1])
+            self._known[alike] = run, common
+        return _described(run, folder, common)
 
 
 def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
@@ -235,11 +249,9 @@ def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
 def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
-    main, *others = [(segment.down, segment.up) for segment in common.place["segments"]]
+    main, *others = [(segment.down, segment.up) for segment in common.segments]
     slower = [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in main]]
-    visits = [
-        replace(visit, start_ns=visit.start_ns + drawn.randrange(TICKS_NS)) for visit in common.visits
-    ]
+    visits = [replace(visit, start_ns=visit.start_ns + drawn.randrange(TICKS_NS)) for visit in common.visits]
     # Last, so that a run with proxies draws what one without does.
     slower += [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in both] for both in others]
     # Changes of the path count from the beginning of the flows, else of the first visit.
@@ -253,14 +265,15 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
                 for side, (direction, of_hosts) in zip(("down", "up"), both, strict=True)
             },
         )
-        for segment, both in zip(common.place["segments"], slower, strict=True)
+        for segment, both in zip(common.segments, slower, strict=True)
     ]
     return Run(
         id="sim",
         seed=run.seed,
         trace_dir=folder,
         work_dir=folder,
-        **common.place | {"segments": segments},
+        segments=segments,
+        **common.place,
         congestion=common.instances,
         transport=common.transport,
         browsers=common.browsers,
