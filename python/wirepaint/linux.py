@@ -95,3 +95,11 @@ def become(user: int, keep: Iterable[int] = ()) -> None:
     sets = (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)
     _check(_libc.capset(header, sets), "capset")
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl PR_SET_NO_NEW_PRIVS")
+
+
+def ended(code: int) -> str:
+    """How a process ended, from its return code as Python tells it: "exit code 3", "killed by SIGSEGV"."""
+    if code >= 0:
+        return f"exit code {code}"
+    known = {each.value: each.name for each in signal.Signals}
+    return f"killed by {known.get(-code, f'signal {-code}')}"

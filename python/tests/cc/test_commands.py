@@ -112,6 +112,30 @@ def test_a_file_that_lacks_a_hook_is_refused(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        ("mine->losses += *(u32 *)(unsigned long)param(sk, mine_keep);", "killed by SIGSEGV"),
+        ("while (*(volatile u32 *)&mine->losses < 2) mine->losses = 1;", "no end after 2 s"),
+    ],
+)
+def test_a_file_that_crashes_or_never_ends_does_not_pass(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    mistake: str,
+    told: str,
+) -> None:
+    monkeypatch.setattr("wirepaint.cc.testing.LONGEST_S", 2.0)
+    assert invoke(["cc", "new", "mine", "-o", str(tmp_path)]) == 0
+    file = tmp_path / "mine.c"
+    file.write_text(file.read_text().replace("mine->losses++;", mistake, 1))
+    assert invoke(["cc", "test", str(file), "--arm", "native"]) == 1
+    said = capsys.readouterr().out
+    assert "mine-1.ack (native): " in said and told in said
+    assert "0 of 1 scripts" in said
+
+
+@pytest.mark.parametrize(
     ("arguments", "found"),
     [
         (["cc", "show", "fdl"], 'did you mean "fld"?'),

@@ -42,7 +42,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """True if all compared checks were as expected."""
-        return not (self.differences or self.disturbed or self.unreadable or self.vague)
+        return self.unreadable is None and not (self.differences or self.disturbed or self.vague)
 
     @property
     def vague(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from wirepaint import dataplane
+from wirepaint import dataplane, linux
 from wirepaint.cc import catalogue
 from wirepaint.cc.outcome import Difference, Outcome
 from wirepaint.errors import RunFailed
@@ -19,6 +19,8 @@ from wirepaint.errors import RunFailed
 Arm = Literal["native", "kernel"]
 ARMS: tuple[Arm, ...] = ("native", "kernel")
 Progress = Callable[[int, int], None]
+LONGEST_S = 60.0
+"""A script takes milliseconds, and compiling its file a second."""
 BEFORE = 8
 """Lines of the exchange that are shown before a difference."""
 
@@ -69,14 +71,18 @@ def test(algorithms: Sequence[str], arms: Sequence[Arm], progress: Progress) -> 
 
 def play(script: str) -> tuple[dict[str, Any], Outcome]:
     """A script's timetable and its native outcome."""
-    done = subprocess.run(
-        [dataplane.program(), "cc", "script", "--timetable", script],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [dataplane.program(), "cc", "script", "--timetable", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST_S,
+        )
+    except subprocess.TimeoutExpired:
+        return {}, Outcome(unreadable=f"no end after {LONGEST_S:g} s: does a hook loop without end?")
     if done.returncode != 0:
-        return {}, Outcome(unreadable=done.stderr.strip())
+        return {}, Outcome(unreadable=done.stderr.strip() or _died(done.returncode))
     timetable = json.loads(done.stdout)[script]
     if "transfers" not in timetable:
         raise RunFailed(f"{dataplane.program()} is of another build than this package: run `make setup`")
@@ -91,6 +97,12 @@ def play(script: str) -> tuple[dict[str, Any], Outcome]:
             outcome.differences.append(found)
             break
     return timetable, outcome
+
+
+def _died(code: int) -> str:
+    """Why the program ended without a word, with its return code."""
+    how = linux.ended(code)
+    return f"{how}: does a hook follow a pointer that is null or leads nowhere?" if code < 0 else how
 
 
 def arms_here(asked: Literal["native", "kernel", "both"]) -> tuple[list[Arm], str | None]:

@@ -125,4 +125,4 @@ def _last_words(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:
     lines = [line.strip() for line in log.read().decode("utf-8", "replace").split("\n")]
     # The last line of a panic only says how to get a backtrace.
     said = next((line for line in reversed(lines) if line and not line.startswith("note: ")), "")
-    return f"the simulator ended during the run: exit code {code}" + (f": {said}" if said else "")
+    return f"the simulator ended during the run: {linux.ended(code)}" + (f": {said}" if said else "")
