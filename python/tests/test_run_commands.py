@@ -50,6 +50,31 @@ def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_bus
     assert capsys.readouterr().err.count(said) == 1
 
 
+def test_a_page_of_plain_http_is_named_where_its_http_versions_are_compared(capsys):
+    entry = {
+        "startedDateTime": "2026-01-01T00:00:00.000Z",
+        "time": 5,
+        "request": {"method": "GET", "url": "http://site.test/", "headers": []},
+        "response": {
+            "status": 200,
+            "headers": [],
+            "content": {"size": 20, "mimeType": "text/html", "text": "<title>Plain</title>"},
+        },
+    }
+    Path("plain.har").write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
+    said = "Recorded over plain http, at least in part: plain. Browsers speak HTTP/2 over TLS only"
+    more = ["--backend", "simulator", "--visits", "3", "--no-rehearse", "--network", "lte"]
+    assert cli.invoke(["run", "plain.har", "--http", "h1,h2", *more, "-o", "both"]) == 0
+    assert said in capsys.readouterr().err
+    assert cli.invoke(["compare", "both", "--factor", "http"]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert cli.invoke(["report", "both"]) == 0
+    assert said in Path("both/report.html").read_text()
+    for one in ("h1", "h2"):
+        assert cli.invoke(["run", "plain.har", "--http", one, *more, "-o", one]) == 0
+        assert "plain http" not in capsys.readouterr().err, "nothing is compared"
+
+
 OWN_METRIC = """
 from wirepaint.metrics import Trace, metric
 

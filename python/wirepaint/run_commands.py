@@ -457,7 +457,7 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
     if json:
         print_json(
             {"results": str(folder), "backend": results.manifest["backend"], **vars(tally)}
-            | {"answers": answers, "without_valid_runs": empty}
+            | {"answers": answers, "without_valid_runs": empty, "upgraded": results.upgraded()}
         )
     else:
         for line in answers:
@@ -469,6 +469,8 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
             agreement.command(folder)
         except UsageError as error:
             say(f"No agreement of the back ends can be told: {error}")
+    if (upgraded := results.upgraded()) and not json:
+        say(upgraded)
     for name, why in tally.cannot_count.items():
         say(f"{name} cannot count: {why}")
     if tally.repeats:

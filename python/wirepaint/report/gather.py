@@ -17,7 +17,7 @@ from wirepaint.figures import Evidence
 from wirepaint.report import factors, svg, values, visits, words
 from wirepaint.report.answer import Part, plain
 from wirepaint.report.factors import Overview, Section
-from wirepaint.report.words import caveat
+from wirepaint.report.words import caveats
 from wirepaint.results import Results, journal
 from wirepaint.results.calibration import Place
 from wirepaint.statistics import agreement, hosts, losses, median
@@ -95,7 +95,7 @@ class Report:
     states: Counter[str]
     cannot_count: dict[str, str]
     """Why visits were skipped, by page."""
-    caveat: str | None
+    caveats: list[str]
     """What no user of the scenarios could have."""
     fidelity: str | None
     without_traces: bool
@@ -179,7 +179,7 @@ def gather(evidence: Evidence) -> Report:
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
         cannot_count=results.cannot_count(),
-        caveat=caveat(results.manifest["evaluation"]["scenarios"].values()),
+        caveats=[*caveats(results)],
         fidelity=results.fidelity(),
         without_traces=0 < results.thin.height == results.runs("done").height,
         uneven=unevenly(evidence, sections),

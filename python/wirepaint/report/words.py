@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from wirepaint.results import Results
 from wirepaint.statistics import Interval
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import MINUS, number, signed
@@ -227,12 +228,14 @@ def path(direction: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def caveat(scenarios: Iterable[Mapping[str, Any]]) -> str | None:
-    """What an evaluation does that a network operator could not; ``scenarios`` as in the manifest."""
+def caveats(results: Results) -> Iterator[str]:
+    """What conditions do that a real network or site would not."""
+    scenarios = results.manifest["evaluation"]["scenarios"].values()
     parts = [part for scenario in scenarios for part in scenario.get("through", {}).get("parts", ())]
-    if not any(part["settings"]["kind"] == "pep" for part in parts):
-        return None
-    return (
-        "The PEP ends the browsers' TLS with certificates of the run's own authority. An operator's PEP "
-        "could not: for https pages its figures say what would be if users trusted it so far."
-    )
+    if any(part["settings"]["kind"] == "pep" for part in parts):
+        yield (
+            "The PEP ends the browsers' TLS with certificates of the run's own authority. An operator's PEP "
+            "could not: for https pages its figures say what would be if users trusted it so far."
+        )
+    if upgraded := results.upgraded():
+        yield upgraded

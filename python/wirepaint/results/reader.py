@@ -184,6 +184,20 @@ class Results:
             said.append(f"Rehearsed while others had much of the CPU time: {shares}; {then}.")
         return " ".join(said)
 
+    def upgraded(self) -> str | None:
+        """In words, the pages of plain http that HTTP/2 asks for by https beside HTTP/1.1, which does not.
+
+        None if there are none.
+        """
+        agents = self.manifest["evaluation"]["user_agents"]
+        pages = sorted({agent["page"] for agent in agents if "page_by_https_sha256" in agent})
+        if not pages:
+            return None
+        return (
+            f"Recorded over plain http, at least in part: {', '.join(pages)}. Browsers speak HTTP/2 over TLS "
+            "only, so h2 asks by https and its visits have TLS handshakes that those of h1 lack."
+        )
+
     def attempts(self) -> pl.DataFrame:
         """One row per attempt: run_key, number, began_unix_ns, ended_unix_ns, outcome, detail."""
         query = "SELECT key AS run_key, number, began_unix_ns, ended_unix_ns, outcome, detail FROM attempt"

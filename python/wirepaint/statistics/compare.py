@@ -491,6 +491,8 @@ def command(
     backends = losses.by_level(ends, "backend", ("testbed", "simulator")) if factor != "backend" else []
     if results.unasked:
         notes.append(f"{count(results.unasked, 'run')} of earlier versions of the evaluation: not counted.")
+    if factor == "http" and (upgraded := results.upgraded()):
+        notes.append(upgraded)
     compared = {row.metric for row in rows}
     without = [
         name
