@@ -46,7 +46,7 @@ def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_bus
         index.write_text(json.dumps(found))
     arguments = ["run", "busy", "calm", "--http", "h1,h2", "--visits", "3", "--backend", "simulator"]
     assert cli.invoke([*arguments, "--no-rehearse"]) == 0
-    said = "Rehearsed while others had much of the CPU time: busy 61 %; rehearse again on a calm machine."
+    said = "Rehearsed while others had much of the CPU time: busy 61 %; rehearse again on a calm machine: "
     assert capsys.readouterr().err.count(said) == 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,14 @@ from wirepaint.rehearsal import speed
 
 def test_the_work_takes_some_milliseconds() -> None:
     assert 0.5 < speed.processor_ms() < 500
+
+
+def test_a_busy_machine_is_no_slower_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = itertools.count(step=1.0)
+    monkeypatch.setattr("time.perf_counter", lambda: next(waits))
+    monkeypatch.setattr("time.monotonic", lambda: next(waits))
+    speed.processor_ms.cache_clear()
+    assert speed.processor_ms() < 500
 
 
 @pytest.mark.parametrize(
@@ -47,3 +57,36 @@ def test_an_evaluation_goes_on_with_its_pages_on_a_machine_that_has_become_slowe
     assert made == []
     rehearsal.ensure(wanted, print)
     assert len(made) == 1
+
+
+def test_a_recording_whose_rehearsal_was_disturbed_is_rehearsed_again_on_a_calm_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "page"
+    shutil.copytree(shipped()["kit"], folder)
+    done = model.load(folder)
+    assert done.rehearsal is not None
+    model.save_index(done.model_copy(update={"rehearsal": None}), folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(rehearsal, "current_browser", lambda: done.rehearsal.browser)
+    monkeypatch.setattr(speed, "processor_ms", lambda: 10.0)
+    shares = iter([0.8, 0.1])
+
+    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say) -> None:
+        shutil.copytree(folder, target)
+        update = {"others_cpu": next(shares), "processor_ms": 10.0, "maker": rehearsal.MAKER}
+        found = done.rehearsal.model_copy(update=update)
+        model.save_index(done.model_copy(update={"rehearsal": found}), target)
+
+    monkeypatch.setattr(rehearsal, "_make", make)
+    wanted = [(folder, done.usual_viewport)]
+    monkeypatch.setattr(rehearsal, "_is_calm", lambda: False)
+    [busy] = rehearsal.ensure(wanted, print)
+    assert rehearsal.ensure(wanted, print) == [busy], "the machine is still busy"
+    monkeypatch.setattr(rehearsal, "_is_calm", lambda: True)
+    began = pages.of_folder(busy).sha256
+    assert rehearsal.ensure(wanted, print, begun_with={began}) == [busy], "results keep their page"
+    [calm] = rehearsal.ensure(wanted, print)
+    assert calm != busy
+    assert rehearsal.ensure(wanted, print) == [calm]
+    assert next(shares, None) is None, "two rehearsals, no more"

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -26,6 +27,8 @@ from wirepaint.rehearsal.rehearse import MAKER, copy, rehearse
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
 
+WATCHED_S = 0.5
+"""So long is the machine watched before a page is rehearsed anew because others disturbed its rehearsal."""
 Wanted = tuple[Path, tuple[int, int]]
 """A page's folder and the view port of its visits."""
 
@@ -98,7 +101,10 @@ def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> boo
 
 
 def _target(folder: Path, viewport: tuple[int, int], browser: str, begun_with: Collection[str] = ()) -> Path:
-    """The page's own folder if it is rehearsed, else one in the cache, which may not exist yet."""
+    """The page's own folder if it is rehearsed, else one in the cache, which may not exist yet.
+
+    One in the cache whose rehearsal others disturbed serves only while the machine is busy.
+    """
     digest = hashlib.sha256(model.read_index(folder))
     digest.update(f"\0{browser}\0{MAKER}\0{viewport}".encode())
     rehearsed, name = cache.cache_dir().parent / "rehearsed", digest.hexdigest()[:32]
@@ -106,10 +112,23 @@ def _target(folder: Path, viewport: tuple[int, int], browser: str, begun_with: C
     for place in there:
         if begun_with and hashlib.sha256(model.read_index(place)).hexdigest() in begun_with:
             return place
-    for place in there:
-        if is_current(model.load(place), browser, viewport):
-            return place
-    return rehearsed / f"{name}-{speed.processor_ms():g}"
+    current = [place for place in there if is_current(model.load(place), browser, viewport)]
+    calm = [place for place in current if show.disturbance(model.load(place)) is None]
+    if calm or (current and (current[0] == folder or not _is_calm())):
+        return (calm or current)[0]
+    target = rehearsed / f"{name}-{speed.processor_ms():g}"
+    return target.with_name(f"{target.name}-{len(there)}") if target in there else target
+
+
+@functools.cache
+def _is_calm() -> bool:
+    """Whether other programs leave the machine alone now, so that a rehearsal is worth the time."""
+    from wirepaint.runners.testbed import host
+
+    witness = host.Witness({})
+    time.sleep(WATCHED_S)
+    counters = witness.stop()
+    return not show.is_busy((counters.foreign + counters.steal) / counters.total)
 
 
 def _make(target: Path, of: Wanted, say: Say) -> None:

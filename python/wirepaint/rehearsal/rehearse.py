@@ -9,8 +9,10 @@ from __future__ import annotations
 import random
 import shutil
 import statistics
+import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +40,8 @@ BUDGET_S, FEWEST = 25.0, 5
 DELAY_MS = 250.0
 DRAFT_QUIET_S = 2.0
 """Drafts last until the network has been silent for this long, so that they include late requests."""
+SILENT_S = 0.2
+"""The same for later loads, where the draft asked for nothing after its load event."""
 UNSTABLE_SHARE = 0.25
 """A page becomes a shape if only some rehearsals ask for at least this share of its bytes. None of fifty
 recordings reached it."""
@@ -101,11 +105,35 @@ def _attempt(
 ) -> tuple[_Found | None, str]:
     """The findings of rehearsals of the page as it is; None and the reason if it does not replay."""
     prepared = _readable(prepare_as(page, folder, scratch / "prepared"), scratch)
-    with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as place, _Remover() as remover:
         try:
-            return _Rehearsals(page, prepared, Path(place), viewport, say).carry_out()
+            return _Rehearsals(page, prepared, Path(place), viewport, say, remover).carry_out()
         except RunFailed as failure:
             return None, str(failure)
+
+
+class _Remover:
+    """Removes the files of a load while the next one starts its browser, which takes longer.
+
+    By a process: the testbed's parts are started from a single thread.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> _Remover:
+        return self
+
+    def __call__(self, folder: Path) -> None:
+        self._finish()
+        self._under_way = subprocess.Popen(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL)
+
+    def _finish(self) -> None:
+        if self._under_way is not None:
+            self._under_way.wait()
+
+    def __exit__(self, *_: object) -> None:
+        self._finish()
 
 
 def _readable(prepared: PreparedPage, scratch: Path) -> PreparedPage:
@@ -125,10 +153,16 @@ def _readable(prepared: PreparedPage, scratch: Path) -> PreparedPage:
 
 class _Rehearsals:
     def __init__(
-        self, page: Page, prepared: PreparedPage, scratch: Path, viewport: tuple[int, int], say: Say
+        self,
+        page: Page,
+        prepared: PreparedPage,
+        scratch: Path,
+        viewport: tuple[int, int],
+        say: Say,
+        remove: Callable[[Path], object],
     ) -> None:
         self._page, self._prepared, self._scratch, self._viewport = page, prepared, scratch, viewport
-        self._say = say
+        self._say, self._remove = say, remove
         self._cast = Cast(page.model_copy(deep=True), prepared.responses)
         self._loads = 0
         self._others: list[float] = []
@@ -143,7 +177,7 @@ class _Rehearsals:
                 break
             drawn = f"{self._page.seed} {self._page.url}"
             delays = {n: delay(drawn, n, number) for n in range(len(self._cast.resources))}
-            takes.append(self._load(delays))
+            takes.append(self._load(delays, quiet_s=quiet_s(quiet)))
             surprises += self._cast.learn(takes[-1])
         everyone = [quiet, *takes]
         unstable, share = self._unstable(everyone)
@@ -192,7 +226,7 @@ class _Rehearsals:
     ) -> Take:
         self._loads += 1
         responses, answering = self._cast.answers(delays)
-        stage = Stage(self._cast.origins, self._page.url, self._scratch)
+        stage = Stage(self._cast.origins, self._page.url, self._scratch, self._remove)
         load, records, others = stage.load(
             responses,
             clock_ms=self._prepared.clock_ms,
@@ -231,6 +265,11 @@ def delay(seed: str, resource: int, load: int) -> float:
     places = drawn.sample(range(loads), loads)
     within = [drawn.random() for _ in places]
     return round(DELAY_MS * (places[load] + within[load]) / loads, 3)
+
+
+def quiet_s(draft: Take) -> float | None:
+    """Silence at the end of a load, from the last draft; None for the usual time."""
+    return None if any(request.start > draft.load for request in draft.requests) else SILENT_S
 
 
 def middle_error(errors: list[float | None]) -> float | None:

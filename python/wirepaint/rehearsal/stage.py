@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,20 @@ _HOSTS_OF_A_BLOCK = 250
 
 
 class Stage:
-    """Loads one page; every :meth:`load` has a server and a browser of its own."""
+    """Loads one page; every :meth:`load` has a server and a browser of its own.
 
-    def __init__(self, origins: Sequence[tuple[str, str, int]], url: str, work: Path) -> None:
+    ``work`` is for their files. ``remove`` is given the folder of a load that ended; None removes it at once.
+    """
+
+    def __init__(
+        self,
+        origins: Sequence[tuple[str, str, int]],
+        url: str,
+        work: Path,
+        remove: Callable[[Path], object] | None = None,
+    ) -> None:
         self._origins, self._url, self._work = origins, url, work
+        self._remove = remove or partial(shutil.rmtree, ignore_errors=True)
         self._congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
     def load(
@@ -51,8 +63,8 @@ class Stage:
         ``responses`` are in the form of the run description, with their think times. Raises ``RunFailed``
         if the page does not load.
         """
-        with tempfile.TemporaryDirectory(dir=self._work) as scratch:
-            work = Path(scratch)
+        work = Path(tempfile.mkdtemp(dir=self._work))
+        try:
             work.chmod(0o755)
             with (work / "log.txt").open("a") as log, self._serving(work, responses, http, log) as place:
                 load = browser.visit(
@@ -79,6 +91,8 @@ class Stage:
                 records = (work / "server-requests.jsonl").read_text("utf-8").splitlines()
                 others = (counters.foreign + counters.steal) / counters.total
                 return load, [json.loads(line) for line in records], others
+        finally:
+            self._remove(work)
 
     @contextmanager
     def _serving(

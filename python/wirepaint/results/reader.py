@@ -180,7 +180,10 @@ class Results:
         busy = {page: of["others_cpu"] for page, of in found.items() if of and is_busy(of.get("others_cpu"))}
         if busy:
             shares = ", ".join(f"{page} {100 * others:.0f} %" for page, others in sorted(busy.items()))
-            then = "rehearse again on a calm machine"
+            then = (
+                "rehearse again on a calm machine: recordings by `run` with another folder (-o), "
+                "page folders by `page rehearse`"
+            )
             said.append(f"Rehearsed while others had much of the CPU time: {shares}; {then}.")
         return " ".join(said)
 
