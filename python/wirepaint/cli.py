@@ -74,7 +74,7 @@ def compare(
         Axis to compare: congestion, network, http, initial_window, ...; the first with several values when
         left out.
     metric
-        Metric to compare, or all; may be given again. The main ones when left out.
+        Metrics to compare, by comma, or all. The main ones when left out.
     baseline
         Value that the others are compared with; the first in the evaluation file when left out.
     margin
@@ -95,7 +95,7 @@ def compare(
         results,
         factor,
         json,
-        metric=metric,
+        metric=_listed(metric),
         baseline=baseline,
         margin=margin,
         by_page=by_page,
@@ -134,7 +134,7 @@ def check(
     margin
         Share by which the candidate may be worse: 3% or 0.03.
     metric
-        Metric of --margin; may be given again. The primary ones when left out.
+        Metrics of --margin, by comma. The primary ones when left out.
     on_undecided
         What undecided checks do: pass, fail (99), or more (exit code 3: more visits are needed).
     on_missing
@@ -157,7 +157,7 @@ def check(
         candidate,
         budget=budget,
         margin=margin,
-        metric=metric,
+        metric=_listed(metric),
         on_undecided=on_undecided,
         on_missing=on_missing,
         suspect=suspect,
@@ -239,7 +239,7 @@ def agree(
     by
         Axis, such as congestion: the agreement of each of its values.
     metric
-        Metric, or all; may be given again. The main ones when left out.
+        Metrics by comma, or all. The main ones when left out.
     suspect
         Count runs with the verdict suspect as well.
     json
@@ -248,9 +248,9 @@ def agree(
     from wirepaint.statistics import agreement, agreement_by
 
     if by is not None:
-        agreement_by.command(results, by, metric, simulated=simulated, suspect=suspect, json=json)
+        agreement_by.command(results, by, _listed(metric), simulated=simulated, suspect=suspect, json=json)
         return
-    agreement.command(results, metric, simulated=simulated, suspect=suspect, json=json)
+    agreement.command(results, _listed(metric), simulated=simulated, suspect=suspect, json=json)
 
 
 @app.command
@@ -462,6 +462,12 @@ def _fail_for_each(error: UsageErrors) -> int:
     if (more := len(error.errors) - _MOST_LINES) > 0:
         _fail(f"and {counted(more, 'more error')}", error.exit_code)
     return error.exit_code
+
+
+def _listed(texts: list[str] | None) -> list[str] | None:
+    """The metrics of an option that may be given again, each a list by comma; each metric once."""
+    names = [name.strip().replace("_", "-") for text in texts or () for name in text.split(",")]
+    return list(dict.fromkeys(names)) or None
 
 
 def _fail(text: str, code: int) -> int:

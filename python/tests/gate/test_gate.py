@@ -89,8 +89,38 @@ def test_the_checks_share_the_error(made):
 
 
 def test_a_rule_that_applies_to_nothing_is_refused(made):
-    with pytest.raises(UsageError, match=r"rules\[0\]: found page-load-time, smal; accepted: .*small, large"):
+    with pytest.raises(
+        UsageError, match=r'rules\[0\]\.page: found "smal"; accepted: one of small, large \(did'
+    ):
         checked(made("base"), metric="page-load-time", at_most=450, page="smal")
+
+
+def test_a_rule_names_networks_as_people_call_them(made):
+    found = checked(made("base"), metric="page-load-time", at_most=450, network="3G")
+    assert {one.conditions for one in found} == {"3g / cubic", "3g / fld"}
+
+
+def test_a_budget_with_several_wrong_metrics_names_each_with_its_rule(made, tmp_path, capsys):
+    file = tmp_path / "budget.toml"
+    file.write_text(
+        "".join(f'[[rules]]\nmetric = "{name}"\nat_most = 1\n' for name in ("plt", "objects", "lcp"))
+    )
+    assert invoke(["check", str(made("base")), "--budget", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert 'rules[0].metric: found "plt"' in said and 'rules[2].metric: found "lcp"' in said
+
+
+def test_metrics_beside_a_budget_are_refused_and_those_of_a_margin_are_a_list(made, tmp_path, capsys):
+    file = tmp_path / "budget.toml"
+    file.write_text('[[rules]]\nmetric = "page-load-time"\nat_most = 450\n')
+    base, again = str(made("base")), str(made("again"))
+    assert invoke(["check", base, "--budget", str(file), "--metric", "first-paint"]) == 2
+    assert "--metric: found first-paint; accepted: --margin beside it" in capsys.readouterr().err
+    two = ["--margin", "3%", "--metric", "page-load-time, page_load_time"]
+    assert invoke(["check", base, again, *two]) == 0
+    assert f"of {PAGES} checks" in capsys.readouterr().out, "one metric, however it is written"
+    assert invoke(["check", base, again, "--margin", "3%", "--metric", "page-load-time,lcp"]) == 2
+    assert 'found "lcp"' in capsys.readouterr().err
 
 
 def test_a_relative_rule_needs_a_base(made):

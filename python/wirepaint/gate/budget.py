@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from wirepaint import metrics
-from wirepaint.errors import UsageError, show
+from wirepaint.errors import Faults, UsageError, show
 from wirepaint.evaluation.quantities import Share
 from wirepaint.reading import Table, Text, read_toml, refused, validate
 
@@ -50,10 +50,13 @@ class Budget(Table):
 def load(path: Path) -> Budget:
     """Reads a budget; raises UsageError."""
     budget = validate(Budget, read_toml(path), str(path))
+    faults = Faults()
     for place, rule in enumerate(budget.rules):
-        if metrics.get(rule.metric).label:
-            key = f"{path}: rules[{place}].metric"
-            raise UsageError(key, show(rule.metric), "a metric that is a number")
+        key = f"{path}: rules[{place}].metric"
+        with faults.kept():
+            if metrics.get(rule.metric, key).label:
+                raise UsageError(key, show(rule.metric), "a metric that is a number")
+    faults.end()
     return budget
 
 

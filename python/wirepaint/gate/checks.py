@@ -22,12 +22,14 @@ from typing import Literal
 
 import polars as pl
 
+from wirepaint import catalogue
 from wirepaint import metrics as measured
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.visits import SIGNIFICANCE
 from wirepaint.gate.budget import Budget, Rule
 from wirepaint.statistics import losses, verdicts
 from wirepaint.statistics.compare import drafts
+from wirepaint.statistics.comparison import said
 from wirepaint.statistics.folders import FOLDER
 from wirepaint.statistics.intervals import FEWEST, Interval, median
 from wirepaint.statistics.wording import count, number, percent
@@ -98,6 +100,7 @@ def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Bu
     frame = frame.filter(~pl.col("warmup"))
     found: list[_Open | Check] = []
     for place, rule in enumerate(budget.rules):
+        rule = _meant(rule, f"rules[{place}]", frame, asked)
         own, own_asked = _scope(frame, rule), _scope(asked, rule)
         axes = _axes(own, own_asked)
         missing = list(_missing(own, own_asked, axes, rule, base))
@@ -180,7 +183,9 @@ def _absolute(frame: pl.DataFrame, axes: Sequence[str], rule: Rule, base: str | 
     grouped = _valued(frame, metric).group_by("page", *axes, maintain_order=True)
     for (page, *levels), group in grouped:
         values = group["value"].to_list()
-        yield _Open(_open_check(metric, str(page), _where(levels), rule, len(values)), _sign(rule), values)
+        yield _Open(
+            _open_check(metric, str(page), _where(axes, levels), rule, len(values)), _sign(rule), values
+        )
 
 
 def _missing(
@@ -206,7 +211,7 @@ def _missing(
             if number == 0 or 2 * number < ended.ended:
                 causes = f" ({ended.causes})" if ended.causes else ""
                 lost = f"{side}{number} of {count(ended.ended, 'visit')} with a value{causes}"
-                made = _open_check(metric, str(page), _where(levels), rule, number)
+                made = _open_check(metric, str(page), _where(axes, levels), rule, number)
                 yield replace(made, outcome="missing", lost=lost)
                 break
 
@@ -229,8 +234,9 @@ def _axes(*frames: pl.DataFrame) -> list[str]:
     return sorted(axes, key=lambda axis: axis != "network")
 
 
-def _where(levels: Sequence[object]) -> str:
-    return " / ".join(map(str, levels))
+def _where(axes: Sequence[str], levels: Sequence[object]) -> str:
+    """As ``Comparison.stratum``."""
+    return " / ".join(said(axis, str(level)) for axis, level in zip(axes, levels, strict=True))
 
 
 def _sign(rule: Rule) -> int:
@@ -238,6 +244,20 @@ def _sign(rule: Rule) -> int:
     if rule.is_relative:
         return -1 if measured.get(rule.metric).better == "higher" else 1
     return 1 if rule.at_most is not None else -1
+
+
+def _meant(rule: Rule, place: str, *frames: pl.DataFrame) -> Rule:
+    """The rule with its page and network as the results call them; raises UsageError for those they lack."""
+    update = {}
+    for column in ("page", "network"):
+        if (name := getattr(rule, column)) is None:
+            continue
+        levels = pl.concat([frame[column].cast(pl.String) for frame in frames])
+        known = levels.drop_nulls().unique(maintain_order=True).to_list()
+        update[column] = catalogue.called(column, name, known)
+        if update[column] not in known:
+            raise UsageError(f"{place}.{column}", show(name), catalogue.nearest(column, name, known))
+    return rule.model_copy(update=update)
 
 
 def _scope(frame: pl.DataFrame, rule: Rule) -> pl.DataFrame:

@@ -48,6 +48,10 @@ def command(
         if candidate is None:
             raise UsageError("--margin", "one results folder", "a base and a candidate")
         rules = [*rules, *budgets.within(_share(margin), tuple(metric or primary(base))).rules]
+    elif metric:
+        raise UsageError(
+            "--metric", ", ".join(metric), "--margin beside it; a budget names the metrics of its rules"
+        )
     if not rules:
         raise UsageError("check", "no rule", "--budget FILE, or --margin 3% with a base and a candidate")
     visits = read(base, candidate, [rule.metric for rule in rules], verdicts)
@@ -77,7 +81,7 @@ def read(
 
     Says what else differs between two folders.
     """
-    names = list(dict.fromkeys(metrics))
+    names = list(dict.fromkeys(name.replace("_", "-") for name in metrics))
     if candidate is None:
         table = losses.with_timeouts(base, measured.table(base, verdicts, names))
         return table, losses.asked(base, verdicts), None
