@@ -336,7 +336,7 @@ def _order(
 
 def _c_files(settings: Sequence[Setting]) -> frozenset[Path]:
     """The C files that options name."""
-    controls = [each for one in settings if one.option.endswith("congestion") for each in one.value]
+    controls = [each for one in settings if one.path[-1] == "congestion" for each in one.value]
     names = [each if isinstance(each, str) else str(each.get("name")) for each in controls]
     return frozenset(Path(name) for name in names if name.endswith(".c"))
 

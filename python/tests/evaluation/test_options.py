@@ -32,6 +32,8 @@ def data(*line: str) -> dict:
         (["--stop.interval", "1 %"], {"stop": {"interval": "1 %"}}),
         (["--stop.interval", "0.01"], {"stop": {"interval": 0.01}}),
         (["--sysctls.net.ipv4.tcp_sack", "0"], {"sysctls": {"net.ipv4.tcp_sack": 0}}),
+        (["--iw", "10,32"], {"scenarios": {"initial_window": [10, 32]}}),
+        (["--cc", "cubic", "--congestion", "bbr"], {"scenarios": {"congestion": ["cubic", "bbr"]}}),
         (["--title", "Fast, or not?"], {"title": "Fast, or not?"}),
         (["--packet-trace", "true"], {"packet_trace": True}),
         (

@@ -45,6 +45,11 @@ def test_a_figure_shows_every_series_and_condition(name: str, evidence: Evidence
     assert all(word in text for word in ("CUBIC", "FLD_TCP", "lte", "3g"))
 
 
+def test_a_factor_has_its_short_names(evidence):
+    assert Evidence(evidence.results, "cc").factor == "congestion"
+    assert Evidence(evidence.results, "Congestion-Control").factor == "congestion"
+
+
 def test_a_figure_takes_as_many_values_as_there_are(
     evidence: Evidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from wirepaint import catalogue
 from wirepaint.errors import Faults, UsageError, UsageErrors, show
 from wirepaint.evaluation.model import EvaluationFile
 from wirepaint.reading import hint, nearest
@@ -130,8 +131,8 @@ def _short() -> Iterator[tuple[str, tuple[str, ...]]]:
 def _path(option: str, own: Sequence[str] = ()) -> tuple[str, ...]:
     """The path of an option's key; raises UsageError if the evaluation has none."""
     parts = option.removeprefix("--").split(".")
-    first = parts[0].replace("-", "_")
     short = dict(reversed(list(_short())))
+    first = catalogue.called("key", parts[0], short).replace("-", "_")
     start = (first,) if first in _WITHIN else short.get(first)
     if not option.startswith("--") or start is None:
         found = f"no such option{hint(option, [*own, *names()])}"

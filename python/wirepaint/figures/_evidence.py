@@ -7,7 +7,7 @@ from functools import cached_property
 
 import polars as pl
 
-from wirepaint import metrics
+from wirepaint import catalogue, metrics
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import axes
 from wirepaint.reading import nearest
@@ -33,6 +33,7 @@ class Evidence:
         page: str | None = None,
     ) -> None:
         factors = axes.factors()
+        factor = factor and catalogue.called("key", factor, factors)
         if factor is not None and factor not in factors:
             raise UsageError("factor", show(factor), nearest(factor, factors))
         self.results, self.verdicts = results, tuple(verdicts)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from wirepaint import catalogue
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.axes import axes
@@ -480,7 +481,7 @@ def command(
         lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
         apart = hosts.apart(pair.table, primary(results)[0], factor)
     else:
-        factor = factor or next(iter(factors(results)), "congestion")
+        factor = catalogue.called("key", factor or next(iter(factors(results)), "congestion"), axes())
         rows = compare_results(
             results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
         )
