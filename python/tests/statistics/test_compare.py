@@ -44,6 +44,23 @@ def test_a_gain_on_one_network_and_none_on_the_other():
     assert {found["3g", page] for page in PAGES} == {"faster"}
 
 
+def test_a_sentence_says_what_a_number_is_and_who_disagrees():
+    def said(frame, pages):
+        rows = compare(frame.filter(pl.col("page").is_in(pages)), "initial_window", ["page-load-time"])
+        [whole] = [row for row in rows if row.network is None and row.page is None]
+        return whole.sentence
+
+    opposed = evaluation(lambda network, page: 0.2 if network == "3g" else -0.2, noise=0.005)
+    windows = pl.col("congestion").replace_strict({"cubic": 10, "fld": 32})
+    opposed = opposed.with_columns(initial_window=windows).drop("congestion")
+    assert "IW 32 is mixed (the conditions disagree) against IW 10; " in said(opposed, ["small"])
+    assert "IW 32 is mixed (the pages disagree) against IW 10; " in said(opposed, [*PAGES])
+    others = evaluation(lambda network, page: -0.2).with_columns(initial_window=pl.lit(10))
+    later = evaluation(lambda network, page: -0.2).with_columns(initial_window=pl.lit(32))
+    rows = compare(pl.concat([others, later]), "congestion", ["page-load-time"], by_page=False)
+    assert {row.stratum for row in rows} >= {"lte / IW 10", "lte / IW 32"}
+
+
 def test_a_loss_is_slower_and_swapping_the_baseline_makes_it_faster():
     frame = evaluation(lambda network, page: 0.05)
     assert verdicts(frame)["lte", None] == "slower"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from wirepaint.evaluation import axes
 from wirepaint.statistics import losses
 from wirepaint.statistics.intervals import Interval
 from wirepaint.statistics.losses import Losses
@@ -20,7 +21,7 @@ _RELATION = {
     "lower": "lower than",
     "higher": "higher than",
     "same": "the same within the margin as",
-    MIXED: "mixed (the pages disagree) against",
+    MIXED: "mixed ({who} disagree) against",
     TOO_FEW: "not told apart from",
 }
 
@@ -111,13 +112,15 @@ class Comparison:
         """A sentence if the two levels lost different shares of their visits; else empty."""
         if self.losses is None or not losses.uneven(*self.losses):
             return ""
-        where = " / ".join([*self.conditions.values(), *([self.page] if self.page else [])])
+        where = " / ".join(
+            [*([self.stratum] if self.conditions else []), *([self.page] if self.page else [])]
+        )
         return losses.sentence(*self.losses, where or "all conditions")
 
     @property
     def stratum(self) -> str:
         """The conditions in words."""
-        return " / ".join(self.conditions.values()) or "all"
+        return " / ".join(said(*one) for one in self.conditions.items()) or "all"
 
     @property
     def sentence(self) -> str:
@@ -135,11 +138,18 @@ class Comparison:
         return {**asdict(self), **said, "losses": [each.as_dict() for each in self.losses or ()]}
 
 
+def said(axis: str, level: str) -> str:
+    """A level in a sentence: a number says what it is ("IW 10"), a name stays as it is in the file."""
+    return axes.words(axis, level) if level.isdecimal() else level
+
+
 def sentence(row: Comparison) -> str:
     """A comparison in one self-contained sentence."""
     where = row.stratum if row.conditions else "all conditions"
     scope = f"page {row.page}" if row.page else count(len(row.pages), "page")
-    relation = f"{row.candidate.level} is {_RELATION[row.verdict]} {row.baseline.level}"
+    who = "the pages" if len(row.pages) > 1 else "the conditions"
+    baseline, candidate = (said(row.factor, side.level) for side in (row.baseline, row.candidate))
+    relation = f"{candidate} is {_RELATION[row.verdict].format(who=who)} {baseline}"
     return (
         f"{row.title}, {where}, {scope}: {relation}; "
         f"difference {difference(row)}; p = {row.p_holm:.2g} ({row.test}, Holm over "

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wirepaint.statistics import shared
-from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level, difference, needed
+from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level, difference, needed, said
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import count, number
 
@@ -57,20 +57,26 @@ def show(
             console.print(f"* {row.sentence}", markup=False)
     for row in comparisons:
         if row.is_primary and row.verdict == TOO_FEW:
-            console.print(f"{row.title}, {row.stratum}, {row.candidate.level}: {needed(row)}.", markup=False)
-    for said in dict.fromkeys(row.uneven for row in comparisons if row.uneven):
-        console.print(f"! {said}", markup=False)
+            console.print(
+                f"{row.title}, {row.stratum}, {said(row.factor, row.candidate.level)}: {needed(row)}.",
+                markup=False,
+            )
+    for line in dict.fromkeys(row.uneven for row in comparisons if row.uneven):
+        console.print(f"! {line}", markup=False)
     for row in comparisons:
         if row.is_primary and row.unpaired:
             alone = f"{count(row.unpaired, 'visit')} left out, alone on their host"
-            console.print(f"! {row.title}, {row.stratum}, {row.candidate.level}: {alone}.", markup=False)
+            console.print(
+                f"! {row.title}, {row.stratum}, {said(row.factor, row.candidate.level)}: {alone}.",
+                markup=False,
+            )
     if comparisons:
         for level in lost:
             console.print(level.sentence, markup=False)
-    for said in notes:
-        console.print(f"! {said}", markup=False)
-    for said in shared.sentences(comparisons):
-        console.print(said, markup=False)
+    for line in notes:
+        console.print(f"! {line}", markup=False)
+    for line in shared.sentences(comparisons):
+        console.print(line, markup=False)
     if without:
         console.print(f"No values at two levels of the same page: {', '.join(without)}.")
     for page, why in (cannot_count or {}).items():
@@ -86,8 +92,8 @@ def _block(rows: list[Comparison]) -> Table:
     first = rows[0]
     table.add_column("network" if list(first.conditions) == ["network"] else "conditions")
     table.add_column("page", max_width=20, no_wrap=True, overflow="ellipsis")
-    table.add_column(first.baseline.level, justify="right", no_wrap=True)
-    table.add_column(first.candidate.level, justify="right", no_wrap=True)
+    table.add_column(said(first.factor, first.baseline.level), justify="right", no_wrap=True)
+    table.add_column(said(first.factor, first.candidate.level), justify="right", no_wrap=True)
     table.add_column("difference, interval", justify="right", no_wrap=True)
     table.add_column("p", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -113,7 +119,8 @@ def _legend(rows: Sequence[Comparison]) -> str:
     late = any(row.baseline.timed_out or row.candidate.timed_out for row in rows)
     return (
         "Values: medians of the visits, averaged over pages. Difference from "
-        f"{rows[0].baseline.level}: Hodges-Lehmann shift within pages, with the interval of the verdict: "
+        f"{said(rows[0].factor, rows[0].baseline.level)}: Hodges-Lehmann shift within pages, "
+        "with the interval of the verdict: "
         f"95 % after Holm's correction, as p. same: all of it lies within ±{100 * rows[0].margin:g} %. "
-        "mixed: pages disagree."
+        "mixed: pages or conditions disagree."
     ) + (" A visit that timed out ranks last; in the difference its limit stands for it." if late else "")
