@@ -103,6 +103,19 @@ def test_a_file_that_does_not_compile_names_its_first_error(
     assert re.search(r"mine\.c:\d+:\d+: error: .*read-only", line)
 
 
+def test_a_mistake_says_once_what_is_accepted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["cc", "new", "mine"]) == 0
+    capsys.readouterr()
+    assert 'or the path of a C file (did you mean "mine.c"?)' in refusal(capsys, "cc", "test", "mine")
+    file = Path("mine.c")
+    file.write_text(file.read_text().replace("mine->losses++;", "mine->losses *= 1.5;", 1))
+    line = refusal(capsys, "cc", "test", "mine.c", "--arm", "native")
+    assert "floating point, 1.5" in line and line.count("accepted: ") == 1
+
+
 def test_a_file_that_lacks_a_hook_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["cc", "new", "mine", "-o", str(tmp_path)]) == 0
     capsys.readouterr()

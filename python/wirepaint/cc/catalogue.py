@@ -42,7 +42,8 @@ def find(name: str) -> Entry:
     if not name.endswith(".c"):
         if name in ours():
             return ours()[name]
-        accepted = f"{nearest(name, ours())}, or the path of a C file"
+        beside = f' (did you mean "{name}.c"?)' if Path(f"{name}.c").is_file() else ""
+        accepted = f"{nearest(name, ours())}, or the path of a C file{beside}"
         raise UsageError("NAME", show(name), accepted)
     if not Path(name).is_file():
         raise UsageError(name, "no such file", "a C file (wirepaint cc new NAME writes one)")
@@ -50,9 +51,9 @@ def find(name: str) -> Entry:
         [dataplane.program(), "cc", "list", name], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise UsageError(
-            name, done.stderr.strip(), "a C file as docs/guide/write-a-congestion-control.md says"
-        )
+        found, _, accepted = done.stderr.strip().partition("; accepted: ")
+        as_said = "a C file as docs/guide/write-a-congestion-control.md says"
+        raise UsageError(name, found, accepted or as_said)
     return json.loads(done.stdout)[0]
 
 

@@ -181,8 +181,8 @@ class Results:
         if busy:
             shares = ", ".join(f"{page} {100 * others:.0f} %" for page, others in sorted(busy.items()))
             then = (
-                "rehearse again on a calm machine: recordings by `run` with another folder (-o), "
-                "page folders by `page rehearse`"
+                "rehearse again on a calm machine: recordings by wirepaint run with another folder (-o), "
+                "page folders by wirepaint page rehearse"
             )
             said.append(f"Rehearsed while others had much of the CPU time: {shares}; {then}.")
         return " ".join(said)
