@@ -27,6 +27,8 @@ _SUFFIX = ".parquet"
 _LARGE = 25_000
 """Rows of a file that is not joined with others."""
 _MANY = 16
+_JOINED = 8 * _LARGE
+"""Rows of files that are looked for at once: a search costs as much for few as for many."""
 
 
 def of_trace(files: Mapping[str, str], but: str = "run") -> str:
@@ -74,14 +76,21 @@ def _read(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterat
 
 def lost(results: Path, traces: Iterable[tuple[str, str]]) -> list[str]:
     """Those runs of ``traces``, each with the digest of its trace, that no whole file has."""
-    asked = _frame(traces)
-    return asked.join(kept(results), on=OF_RUN, how="anti")["run_key"].to_list() if asked.height else []
+    return _lost(results, _frame(traces))["run_key"].to_list()
 
 
-def kept(results: Path) -> pl.DataFrame:
-    """Which rows the whole files have: ``run_key`` and ``trace``."""
-    empty = pl.DataFrame(schema=dict.fromkeys(OF_RUN, pl.String))
-    return pl.concat([empty, *(rows for _, rows in read(results, OF_RUN))]).unique()
+def _lost(results: Path, asked: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``asked`` that no whole file has."""
+    some: list[pl.DataFrame] = []
+
+    def without() -> pl.DataFrame:
+        return asked.join(pl.concat(some), on=OF_RUN, how="anti", maintain_order="left") if some else asked
+
+    for _, rows in read(results, OF_RUN) if asked.height else ():
+        some.append(rows)
+        if sum(each.height for each in some) >= _JOINED:
+            asked, some = without(), []
+    return without()
 
 
 def join(results: Path, trace: Callable[[str], str | None]) -> None:
@@ -121,12 +130,12 @@ def _frame(traces: Iterable[tuple[str, str]]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=schema), *(pl.DataFrame(c, schema, orient="row") for c in chunks)])
 
 
-def faults(results: Path, traces: Mapping[str, str]) -> Iterator[Fault]:
-    """Damaged files, and runs of ``traces`` that no whole file has."""
+def faults(results: Path, traces: pl.DataFrame) -> Iterator[Fault]:
+    """Damaged files, and runs that no whole file has: ``traces`` has ``key`` and ``trace`` of each."""
     for path in files(results):
         if _content(path) is None:
             yield Fault(path, "damaged", "a damaged file; once it is gone its runs are carried out again")
-    if gone := sorted(lost(results, traces.items())):
+    if gone := _lost(results, traces.rename({"key": "run_key"}))["run_key"].sort().to_list():
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         found = f"no metrics of the run {gone[0]}{more}; the next `run` carries them out again"
         yield Fault(results / FOLDER, "missing", found)

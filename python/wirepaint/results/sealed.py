@@ -11,14 +11,17 @@ from wirepaint import files
 from wirepaint.errors import UsageError
 
 KEY = "sha256"
+_text = json.JSONEncoder(
+    separators=(",", ":"), sort_keys=True, check_circular=False, default=lambda other: other.hex()
+).encode
+"""Made once: a journal may have a million rows, and each is sealed."""
 LARGEST = 64 * 2**20
 """Largest document in bytes; the manifest of 10,000 scenarios has a thirtieth of it."""
 
 
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, independent of spaces and escapes in its text."""
-    text = json.dumps(value, separators=(",", ":"), sort_keys=True, default=lambda other: other.hex())
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_text(value).encode()).hexdigest()
 
 
 def dumps(value: dict[str, Any]) -> bytes:

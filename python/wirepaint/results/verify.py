@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from wirepaint.errors import UsageError
 from wirepaint.printing import print_json
 from wirepaint.results import calibration, journal, manifest, measured, parts
 from wirepaint.results.contents import Contents, Fault
+
+_AT_ONCE = 20_000
+"""Rows of the journal in memory as Python has them."""
 
 
 @dataclass
@@ -80,15 +87,14 @@ def verify(folder: Path) -> Verified:
                 if said != "ok":
                     found.faults.append(Fault(path, "damaged", f"a damaged file ({said})"))
             planned = journal.planned(db, path)
-            rows, calibrations = [*journal.runs(db, path)], journal.calibrations(db, path)
+            rows, calibrations = _rows(db, path), journal.calibrations(db, path)
     except UsageError as error:
         found.faults.append(_fault(folder / journal.NAME, error))
         return found
     found.planned = planned.number
     if described is not None:
-        keys = (row["key"] for row in rows[: planned.number])
         try:
-            journal.check_plan(planned, described["journal"], keys, path)
+            journal.check_plan(planned, described["journal"], rows.every["key"].head(planned.number), path)
         except UsageError as error:
             found.faults.append(_fault(path, error))
     found.faults += _of_calibration(folder, calibrations)
@@ -96,23 +102,53 @@ def verify(folder: Path) -> Verified:
         found.faults += measured.faults(folder)
     except UsageError as error:
         found.faults.append(_fault(folder / measured.FOLDER, error))
-    thin = {row["key"]: row["trace"] for row in rows if row["trace"] is not None}
+    thin = rows.every.drop_nulls("trace")
     try:
         lost = list(parts.faults(folder, thin))
     except UsageError as error:
         lost = [_fault(folder / parts.FOLDER, error)]
     found.faults += lost
-    found.done += len(thin)
-    found.whole += 0 if lost else len(thin)
-    for row in rows:
-        if row["state"] == "done" and row["trace"] is None:
-            _check_run(found, folder / "runs" / row["key"], row["files"])
-    known = {row["key"] for row in rows if row["state"] in ("done", "running") and row["trace"] is None}
+    found.done += thin.height
+    found.whole += 0 if lost else thin.height
+    for key, files in rows.kept.items():
+        _check_run(found, folder / "runs" / key, files)
+    known = rows.kept.keys() | rows.running
     for name in there:
         # ``.partial-``: a run in progress, or the rest of a killed command, which the next one removes.
         if name not in known and not name.startswith(".partial-"):
             found.faults.append(Fault(folder / "runs" / name, "foreign", "no run that is done"))
     return found
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The runs of a journal: of all of them key and trace, for there may be a million without a folder."""
+
+    every: pl.DataFrame
+    """``key`` and ``trace``, the digest of a trace that was not kept, in the order of the journal."""
+    kept: dict[str, dict[str, str]]
+    """The files of the done runs whose traces were kept."""
+    running: set[str]
+
+
+def _rows(db: sqlite3.Connection, path: Path) -> _Rows:
+    """Raises UsageError for a damaged row."""
+    kept: dict[str, dict[str, str]] = {}
+    running: set[str] = set()
+
+    def cells() -> Iterator[tuple[str, str | None]]:
+        for row in journal.runs(db, path):
+            if row["trace"] is None and row["state"] == "done":
+                kept[row["key"]] = row["files"]
+            elif row["trace"] is None and row["state"] == "running":
+                running.add(row["key"])
+            yield row["key"], row["trace"]
+
+    schema = {"key": pl.String, "trace": pl.String}
+    some = cells()
+    chunks = iter(lambda: list(itertools.islice(some, _AT_ONCE)), [])
+    every = [pl.DataFrame(schema=schema), *(pl.DataFrame(chunk, schema, orient="row") for chunk in chunks)]
+    return _Rows(pl.concat(every), kept, running)
 
 
 def _check_run(found: Verified, folder: Path, files: dict[str, str]) -> None:
