@@ -44,7 +44,7 @@ _JOURNAL = {name: _JOURNAL[name] for name in journal.COLUMNS}
 _AT_ONCE = 20_000
 """Rows of the journal in memory as Python has them."""
 _FEW = pl.Categorical()
-_COMPACT = {
+_COMPACT: dict[Any, Any] = {
     name: _FEW for name, of in _JOURNAL.items() if of == pl.String and name not in ("key", "files", "trace")
 }
 """Columns in which many runs have the same text: in memory each text is there once."""
@@ -159,7 +159,7 @@ class Results:
         failed or skipped run), kind (of a failed run: ``journal.Kind``), attempts, duration_ns, host (whose
         testbed carried it out; null for a simulated run). ``states`` selects rows by state.
         """
-        return self.compact(*states).cast(_RUNS_SCHEMA)
+        return self.compact(*states).cast(dict[Any, Any](_RUNS_SCHEMA))
 
     def cannot_count(self) -> dict[str, str]:
         """The pages that cannot count, each with the first reason."""

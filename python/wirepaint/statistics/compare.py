@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from itertools import chain
 from json import dumps as to_json
 from pathlib import Path
@@ -22,7 +23,7 @@ from wirepaint.reading import nearest
 from wirepaint.results import Results
 from wirepaint.statistics import folders, hosts, losses, ranks
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
-from wirepaint.statistics.intervals import Interval, mean, median
+from wirepaint.statistics.intervals import Interval, Sample, mean, median
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.verdicts import Draft, judged
 from wirepaint.statistics.wording import count
@@ -84,7 +85,7 @@ def drafts(
 
 def of_single_pages(
     frame: pl.DataFrame, factor: str, metric: str, baseline: str
-) -> dict[tuple[Hashable, ...], list[ranks.Stratum]]:
+) -> dict[tuple[Hashable, ...], list[ranks.Block]]:
     """The values of each page in each set of conditions, at the baseline and at each other level.
 
     The keys are level, conditions and page; there is a stratum for each host. ``frame`` is that of
@@ -110,7 +111,9 @@ def _pairs(
     known = [axis for axis in (folders.FOLDER, *measured.AXES) if axis in frame.columns]
     if factor not in known or factor == "page":
         raise UsageError("factor", show(factor), nearest(factor, [axis for axis in known if axis != "page"]))
-    frame = hosts.named(frame).with_columns(pl.col(known).cast(pl.String))
+    needed = {*known, hosts.HOST, losses.LIMIT, *(measured.get(each).column for each in metrics)}
+    frame = frame.select(name for name in frame.columns if name in needed)
+    frame = _as_text(hosts.named(frame), known)
     levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
     if len(levels) < 2:
         only = f"the one level {levels[0]!r}" if levels else "no run"
@@ -132,18 +135,26 @@ def _pairs(
     ]
     others.sort(key=lambda axis: axis != "network")
     ends = _ends(visits, factor, others) if visits is not None else None
+    cells = _Cells(frame, factor, others)
     for each in metrics:
         metric = measured.get(each)
         if metric.label:
             raise UsageError("metric", repr(each), "a metric that is a number")
         for candidate in levels:
             if candidate != first:
-                yield _Pair(metric, factor, first, candidate, others, frame, margin, ends)
+                yield _Pair(metric, factor, first, candidate, others, cells, margin, ends)
+
+
+def _as_text(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Columns of text; those of a compact table stay as they are."""
+    return frame.with_columns(
+        pl.col(name).cast(pl.String) for name in columns if frame.schema[name] != pl.Categorical
+    )
 
 
 _Key = tuple[str, ...]
 """A stratum: the levels of the other axes, then the page."""
-_Values = dict[_Key, dict[str, tuple[float, ...]]]
+_Values = dict[_Key, dict[str, Sample]]
 """Values by stratum and host."""
 _Ends = Mapping[tuple[str, _Key, str | None], Counter[str]]
 """Numbers of visits by end, for a level, levels of the other axes (or all), and a page (or all)."""
@@ -151,11 +162,46 @@ _Ends = Mapping[tuple[str, _Key, str | None], Counter[str]]
 
 def _ends(visits: pl.DataFrame, factor: str, others: Sequence[str]) -> _Ends:
     found: dict[tuple[str, _Key, str | None], Counter[str]] = {}
-    columns = visits.select(pl.col([factor, *others, "page"]).cast(pl.String), "end")
-    for level, *group, page, end in columns.iter_rows():
+    by = [factor, *others, "page", "end"]
+    numbers = _as_text(visits.select(by), by).group_by(by, maintain_order=True).len()
+    for level, *group, page, end, number in numbers.iter_rows():
         for key in {(level, tuple(group), page), (level, tuple(group), None), (level, (), None)}:
-            found.setdefault(key, Counter())[end] += 1
+            found.setdefault(key, Counter())[end] += number
     return found
+
+
+class _Cells:
+    """A table of visits as values by level, stratum and host: they are there once, for all comparisons."""
+
+    def __init__(self, frame: pl.DataFrame, factor: str, others: Sequence[str]) -> None:
+        by = [factor, *others, "page", hosts.HOST]
+        keys = frame.select(by).unique(maintain_order=True).with_row_index("cell")
+        self.has_late = losses.LIMIT in frame.columns
+        self._keys = keys.drop("cell").rows()
+        self._frame = frame.join(keys, on=by, how="left", nulls_equal=True, maintain_order="left").drop(by)
+        self._last: tuple[str, dict[str, _Values]] = ("", {})
+
+    @cached_property
+    def late(self) -> dict[str, _Values]:
+        """The limits of the visits that timed out, by level."""
+        return self._by_level(losses.LIMIT)
+
+    def of(self, column: str) -> dict[str, _Values]:
+        """The values of a column by level. All comparisons of a metric come one after the other."""
+        if self._last[0] != column:
+            self._last = column, self._by_level(column)
+        return self._last[1]
+
+    def _by_level(self, column: str) -> dict[str, _Values]:
+        part = self._frame.select("cell", pl.col(column).cast(pl.Float64)).drop_nulls(column)
+        grouped = part.group_by("cell", maintain_order=True).agg(column)
+        every = grouped[column].explode().to_numpy()
+        ends = grouped[column].list.len().cum_sum().to_list()
+        found: dict[str, _Values] = {}
+        for cell, first, end in zip(grouped["cell"], [0, *ends], ends, strict=False):
+            level, *key, host = self._keys[cell]
+            found.setdefault(level, {}).setdefault(tuple(key), {})[host] = Sample(every[first:end])
+        return found
 
 
 class _Pair:
@@ -168,16 +214,17 @@ class _Pair:
         baseline: str,
         candidate: str,
         others: Sequence[str],
-        frame: pl.DataFrame,
+        cells: _Cells,
         margin: float,
         ends: _Ends | None,
     ) -> None:
         self.metric, self.factor, self.others, self.margin = metric, factor, others, margin
         self.levels, self.ends = (baseline, candidate), ends
-        self.values = [self._by_stratum(frame, level, metric.column) for level in self.levels]
+        self.values: list[_Values] = [cells.of(metric.column).get(level, {}) for level in self.levels]
         self.late: list[_Values] = [{}, {}]
-        if metric.name in losses.UNTIL_LOAD and losses.LIMIT in frame.columns:
-            self.late = [self._by_stratum(frame, level, losses.LIMIT) for level in self.levels]
+        if metric.name in losses.UNTIL_LOAD and cells.has_late:
+            self.late = [cells.late.get(level, {}) for level in self.levels]
+        self._blocks: dict[_Key, list[ranks.Block]] = {}
         lower, upper = (
             {key: values.get(key, {}).keys() | late.get(key, {}).keys() for key in {**values, **late}}
             for values, late in zip(self.values, self.late, strict=True)
@@ -186,27 +233,23 @@ class _Pair:
         """The hosts with values of a stratum at both levels."""
         self.one = [key for key in {**lower, **upper} if key not in self.hosts]
 
-    def _by_stratum(self, frame: pl.DataFrame, level: str, column: str) -> _Values:
-        part = frame.filter(pl.col(self.factor) == level).drop_nulls(column)
-        grouped = part.group_by([*self.others, "page", hosts.HOST], maintain_order=True).agg(pl.col(column))
-        found: _Values = {}
-        for *key, host, values in grouped.iter_rows():
-            found.setdefault(tuple(key), {})[host] = tuple(values)
-        return found
-
-    def _paired(self, of: _Values, key: _Key) -> tuple[float, ...]:
+    def _paired(self, of: _Values, key: _Key) -> Sample:
         """The values of a stratum on the hosts that it has at both levels."""
-        return tuple(chain.from_iterable(of.get(key, {}).get(host, ()) for host in self.hosts[key]))
+        of_hosts = of.get(key, {})
+        found = [of_hosts[host] for host in self.hosts[key] if host in of_hosts]
+        return found[0] if len(found) == 1 else Sample([*chain.from_iterable(one.values for one in found)])
 
-    def blocks(self, key: _Key) -> list[ranks.Stratum]:
+    def blocks(self, key: _Key) -> list[ranks.Block]:
         """The values at both levels, of each host; visits that timed out with their limit."""
 
         def at(side: int, host: str) -> np.ndarray:
-            return np.array(
-                [v for of in (self.values, self.late) for v in of[side].get(key, {}).get(host, ())]
-            )
+            found = (of[side].get(key, {}).get(host) for of in (self.values, self.late))
+            arrays = [one.values for one in found if one is not None]
+            return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
-        return [(at(0, host), at(1, host)) for host in self.hosts[key]]
+        if key not in self._blocks:
+            self._blocks[key] = [ranks.Block((at(0, host), at(1, host))) for host in self.hosts[key]]
+        return self._blocks[key]
 
     def _unpaired(self, keys: Sequence[_Key]) -> int:
         """Number of values whose host has none at the other level."""
@@ -287,9 +330,9 @@ class _Pair:
 
 def _level(
     level: str,
-    values: dict[str, tuple[float, ...]],
+    values: dict[str, Sample],
     shared: Sequence[str],
-    late: Mapping[str, tuple[float, ...]],
+    late: Mapping[str, Sample],
 ) -> Level:
     strata = [values[name] for name in shared or values]
     return Level(
@@ -297,7 +340,7 @@ def _level(
         n=sum(map(len, values.values())),
         median=median(*strata) if strata else None,
         mean=mean(*strata) if strata else None,
-        values=values,
+        samples=values,
         timed_out=sum(map(len, late.values())),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wirepaint.evaluation import axes
 from wirepaint.statistics import losses
-from wirepaint.statistics.intervals import Interval
+from wirepaint.statistics.intervals import Interval, Sample
 from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import bounds, count, percent, signed
 
@@ -30,7 +30,7 @@ _RELATION = {
 class Level:
     """All values of a metric at one level of the factor.
 
-    ``values`` holds every value by stratum: by page, or "network / page" over several networks.
+    ``samples`` holds every value by stratum: by page, or "network / page" over several networks.
     ``median`` and ``mean`` are means over the strata, so that each page has the same weight; strata with
     values at both levels if there are any; None without a value. ``timed_out`` visits have a rank, no value.
     """
@@ -39,8 +39,20 @@ class Level:
     n: int
     median: Interval | None
     mean: Interval | None
-    values: dict[str, tuple[float, ...]]
+    samples: dict[str, Sample]
     timed_out: int
+
+    @property
+    def values(self) -> dict[str, tuple[float, ...]]:
+        """The values of each stratum."""
+        return {name: tuple(sample.values.tolist()) for name, sample in self.samples.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        said = {
+            name: value and asdict(value) for name, value in (("median", self.median), ("mean", self.mean))
+        }
+        return {"level": self.level, "n": self.n, **said, "values": self.values, "timed_out": self.timed_out}
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,7 @@ class Comparison:
             "is_decided": self.is_decided,
             "interval": asdict(self.interval),
         }
+        said |= {"baseline": self.baseline.as_dict(), "candidate": self.candidate.as_dict()}
         return {**asdict(self), **said, "losses": [each.as_dict() for each in self.losses or ()]}
 
 

@@ -14,6 +14,8 @@ import numpy as np
 LISTED = 10_000
 """Pairs that are listed at once."""
 _SAMPLE = 20_000
+_BETWEEN = 400_000
+"""Pairs that are listed at once to find one among them: to halve them once more takes as long."""
 
 
 class Pairs:
@@ -53,7 +55,7 @@ class Pairs:
                     low, below = guess, found
                 else:
                     high, above = guess, found
-        while above[1] - below[1] > LISTED:
+        while above[1] - below[1] > _BETWEEN:
             middle = low + (high - low) / 2
             if not low < middle < high:
                 return float(high)  # all of them are equal

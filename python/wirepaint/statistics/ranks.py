@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy import special
@@ -29,8 +29,47 @@ from wirepaint.statistics.pairs import LISTED, Pairs
 
 EXACT_PAIRS = 3000
 
+MOST_LISTED = 2_000_000
+"""Pairs of equal weight whose differences are listed: 16 MB."""
+
 Stratum = tuple[np.ndarray, np.ndarray]
 """Values of one page: at the baseline, at the candidate."""
+
+
+class Block(tuple[np.ndarray, np.ndarray]):
+    """A stratum that remembers what several comparisons ask of it: of its page, its network, and all."""
+
+    @classmethod
+    def of(cls, stratum: Stratum) -> Block:
+        """The stratum, with what is known of it."""
+        return stratum if isinstance(stratum, Block) else cls(stratum)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of a baseline and a candidate."""
+        return self[0].size * self[1].size
+
+    @cached_property
+    def larger(self) -> int:
+        """Twice the number of pairs with a larger baseline; ties count half."""
+        ordered = np.sort(self[1])
+        below, up_to = (np.searchsorted(ordered, self[0], side) for side in ("left", "right"))
+        return int((below + up_to).sum())
+
+    @cached_property
+    def tied_variance(self) -> float:
+        """Variance of the ranks, with their ties."""
+        return float(np.var(doubled_ranks(np.concatenate(self)) / 2, ddof=1))
+
+    @cached_property
+    def is_positive(self) -> bool:
+        """Whether all values are positive, so that a difference is a share."""
+        return bool((self[0] > 0).all() and (self[1] > 0).all())
+
+    @cached_property
+    def logs(self) -> Block:
+        """The logarithms of the values."""
+        return Block((np.log(self[0]), np.log(self[1])))
 
 
 @dataclass(frozen=True)
@@ -63,11 +102,28 @@ def shift(strata: Sequence[Stratum], confidence: float = CONFIDENCE) -> Interval
         )
     weights = _weights(strata)
     null = _null(strata, weights, tied=False)
-    if sum(baseline.size * candidate.size for baseline, candidate in strata) > LISTED:
+    pairs = sum(baseline.size * candidate.size for baseline, candidate in strata)
+    if set(weights) == {1} and pairs <= MOST_LISTED:
+        differences = [np.subtract.outer(candidate, baseline).ravel() for baseline, candidate in strata]
+        return _invert_equal(np.concatenate(differences), null, confidence)
+    if pairs > LISTED:
         return _invert_many(Pairs(strata, weights), null, confidence)
     differences = [np.subtract.outer(candidate, baseline).ravel() for baseline, candidate in strata]
     heavy = np.concatenate([np.full(d.size, w) for d, w in zip(differences, weights, strict=True)])
     return _invert(np.concatenate(differences), heavy, null, confidence)
+
+
+def _invert_equal(values: np.ndarray, null: _Distribution, confidence: float) -> Interval:
+    """:func:`_invert` of pairs of equal weight: four of them are needed, and no order of all others."""
+    total = values.size
+    first = -(-total // 2) - 1
+    places = [first, first + (total % 2 == 0)]
+    tail = null.lower_tail((1 - confidence) / 2)
+    if tail >= 0:
+        places += [math.floor(tail), math.ceil(total - tail) - 1]
+    values.partition(sorted(set(places)))
+    found = values[places].tolist()
+    return Interval((found[0] + found[1]) / 2, *found[2:])
 
 
 def _invert_many(values: Pairs, null: _Distribution, confidence: float) -> Interval:
@@ -134,12 +190,9 @@ def _two_sided(null: _Distribution, value: int) -> float:
 
 def _van_elteren(strata: Sequence[Stratum]) -> RankTest:
     """The statistic is twice the weighted number of pairs with a larger baseline; ties count half."""
+    strata = [Block.of(stratum) for stratum in strata]
     weights = _weights(strata)
-    larger = 0
-    for (baseline, candidate), weight in zip(strata, weights, strict=True):
-        ordered = np.sort(candidate)
-        below, up_to = (np.searchsorted(ordered, baseline, side) for side in ("left", "right"))
-        larger += weight * int((below + up_to).sum())
+    larger = sum(weight * block.larger for block, weight in zip(strata, weights, strict=True))
     total = 2 * sum(w * a.size * b.size for w, (a, b) in zip(weights, strata, strict=True))
     p = _two_sided(_null(strata, weights, tied=True), larger)
     name = "Mann-Whitney" if len(strata) == 1 else "van Elteren"
@@ -165,13 +218,15 @@ def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _
     """
     unit = 2 if tied else 1
     pairs = [baseline.size * candidate.size for baseline, candidate in strata]
-    ranks = [_ranks(stratum, tied) for stratum in strata]
     if sum(w * k for w, k in zip(weights, pairs, strict=True)) > EXACT_PAIRS:
         variance = 0.0
-        for weight, doubled, k in zip(weights, ranks, pairs, strict=True):
-            variance += weight**2 * k * float(np.var(doubled / 2, ddof=1)) / doubled.size
+        for weight, stratum, k in zip(weights, strata, pairs, strict=True):
+            size = stratum[0].size + stratum[1].size
+            of_ranks = Block.of(stratum).tied_variance if tied else _variance_of_ranks(size)
+            variance += weight**2 * k * of_ranks / size
         mean = sum(w * k for w, k in zip(weights, pairs, strict=True)) / 2
         return _Normal(unit * mean, unit * math.sqrt(variance))
+    ranks = [_ranks(stratum, tied) for stratum in strata]
     pmf = np.ones(1)
     for weight, doubled, (baseline, _) in zip(weights, ranks, strata, strict=True):
         own = _rank_sum_null(tuple(doubled.tolist()), baseline.size)[:: 1 if tied else 2]
@@ -184,6 +239,12 @@ def _null(strata: Sequence[Stratum], weights: Sequence[int], *, tied: bool) -> _
 def _ranks(stratum: Stratum, tied: bool) -> np.ndarray:
     values = np.concatenate(stratum)
     return doubled_ranks(values) if tied else 2 * np.arange(1, values.size + 1)
+
+
+@lru_cache(maxsize=4096)
+def _variance_of_ranks(size: int) -> float:
+    """Variance of the ranks of so many values that are all different."""
+    return float(np.var(np.arange(1, size + 1).astype(float), ddof=1))
 
 
 @lru_cache(maxsize=256)

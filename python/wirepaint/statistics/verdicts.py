@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import numpy as np
 from scipy import special
 
 from wirepaint import metrics as measured
@@ -45,7 +44,7 @@ class Draft:
     @property
     def relative(self) -> bool:
         """Whether all values are positive, so that a difference is a share."""
-        return all((a > 0).all() and (b > 0).all() for blocks in self.strata.values() for a, b in blocks)
+        return all(ranks.Block.of(block).is_positive for blocks in self.strata.values() for block in blocks)
 
 
 def judged(drafts: Sequence[Draft], looks: int = 1) -> list[Comparison]:
@@ -112,7 +111,7 @@ def judge(draft: Draft, p: float, confidence: float, family: int) -> Comparison:
 
 def shift_rel(strata: Sequence[ranks.Stratum], confidence: float) -> Interval:
     """The shift of the logarithms, as a share of the baseline."""
-    logs = ranks.shift([(np.log(baseline), np.log(candidate)) for baseline, candidate in strata], confidence)
+    logs = ranks.shift([ranks.Block.of(stratum).logs for stratum in strata], confidence)
     return Interval(
         math.expm1(logs.value),
         None if logs.low is None else math.expm1(logs.low),
