@@ -1,9 +1,10 @@
-"""The commands ``explain`` and ``figure``."""
+"""The commands ``list``, ``explain`` and ``figure``."""
 
 from __future__ import annotations
 
 import json as jsonlib
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +15,148 @@ from wirepaint.errors import UsageError, show
 from wirepaint.printing import Json, print_json, say
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from wirepaint.metrics import Explanation, Used
     from wirepaint.results import Results
 
 MOST_ROWS = 20
+_AT_ONCE = 10_000
+"""Rows in memory as Python has them."""
+Values = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
 LEAST_MM, MOST_MM = 30, 1000
 NAMES = ("url", "connection", "flow", "user_agent", "host", "time")
 """Columns that tell a reader which row it is."""
+
+
+def list_runs(
+    results: Path,
+    /,
+    *,
+    only: Values = None,
+    scenario: Values = None,
+    network: Values = None,
+    http: Values = None,
+    congestion: Values = None,
+    backend: Values = None,
+    page: Values = None,
+    verdict: Values = None,
+    all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    json: Json = False,
+) -> None:
+    """List the runs with their verdicts and primary metric, in the order of the plan.
+
+    Parameters
+    ----------
+    results
+        Results folder.
+    only
+        Keys of runs to list.
+    scenario
+        Scenarios to list, by their names.
+    network
+        Networks to list: --network lte,wpt-cable
+    http
+        HTTP versions to list.
+    congestion
+        Congestion controls to list.
+    backend
+        Back ends to list.
+    page
+        Pages to list.
+    verdict
+        Verdicts to list, or how else runs stand: --verdict invalid,failed,"timed out"
+    all_rows
+        List all runs, not only the first 20.
+    json
+        Print JSON, with all runs.
+    """
+    from wirepaint.results import Results
+    from wirepaint.statistics.compare import primary
+
+    opened = Results.open(results)
+    asked = {"run_key": only, "scenario": scenario, "network": network, "http": http}
+    asked |= {"congestion": congestion, "backend": backend, "page": page, "verdict": verdict}
+    runs = _listed(opened, asked)
+    shown = runs if all_rows or json else runs.head(MOST_ROWS)
+    rows = _with_metric(opened, shown, primary(opened)[0])
+    if json:
+        _print_json_rows(rows)
+        return
+    kept = ["run_key", "scenario", "page", "visit", "verdict", rows.columns[-1]]
+    heads = ["run", *kept[1:-1], kept[-1].replace("_", "-")]
+    for first in range(0, max(rows.height, 1), _AT_ONCE):
+        some = rows[first : first + _AT_ONCE].select(kept).iter_rows()
+        lines = [[_cell(value) for value in row] for row in some]
+        for line in aligned([heads, *lines]):
+            print(line)
+    if runs.height > shown.height:
+        print(f"and {runs.height - shown.height:,} more (--all)")
+
+
+def _listed(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.DataFrame:
+    """The runs whose columns have the values asked for; ``verdict`` is how each stands.
+
+    Raises UsageError for a value that no run has.
+    """
+    import polars as pl
+
+    from wirepaint.reading import nearest
+    from wirepaint.results import journal
+
+    of_end = ["state", "verdict", "cause", "kind"]
+    runs = results.compact()
+    known = runs.select(of_end).unique(maintain_order=True)
+    stands = pl.Series("stands", [journal.standing(*row) for row in known.iter_rows()], pl.Categorical())
+    runs = runs.join(
+        known.with_columns(stands), on=of_end, how="left", nulls_equal=True, maintain_order="left"
+    ).with_columns(verdict="stands")
+    found = runs
+    for column, texts in asked.items():
+        values = [each for text in texts or () for each in text.split(",")]
+        there = set(runs[column].unique()) if values else set()
+        if odd := [value for value in values if value not in there]:
+            option = {"run_key": "--only"}.get(column, f"--{column}")
+            raise UsageError(option, show(odd[0]), nearest(odd[0], sorted(there)))
+        if values:
+            found = found.filter(pl.col(column).is_in(values))
+    return found
+
+
+def _with_metric(results: Results, runs: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """The runs with their values of a metric; a run of several users or flows has a row for each."""
+    import polars as pl
+
+    from wirepaint import metrics
+    from wirepaint.results import journal
+
+    metrics.own(results)
+    column = metrics.get(metric).column
+    values = metrics.table(results, None, [metric], compact=True, keys=runs["run_key"])
+    values = values.select("run_key", pl.col("user_agent", "page").name.suffix("_of"), column)
+    named = runs.join(values, on="run_key", how="left", maintain_order="left_right").with_columns(
+        user_agent=pl.coalesce("user_agent_of", "user_agent"), page=pl.coalesce("page_of", "page")
+    )
+    return named.select("run_key", *journal.AXES, "visit", "warmup", "host", "verdict", "cause", column)
+
+
+def _print_json_rows(rows: pl.DataFrame) -> None:
+    """A list of objects, one on each line: there may be a million."""
+    end = ""
+    print("[", end="")
+    for row in rows.iter_rows(named=True, buffer_size=_AT_ONCE):
+        print(f"{end}\n {jsonlib.dumps(row, ensure_ascii=False)}", end="")
+        end = ","
+    print("\n]")
+
+
+def _cell(value: Any) -> str | int:
+    from wirepaint.statistics.wording import number
+
+    if value is None:
+        return "-"
+    return number(value) if isinstance(value, float) else value
 
 
 def explain(

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from wirepaint import __version__
-from wirepaint.analysis_commands import explain, figure
+from wirepaint.analysis_commands import explain, figure, list_runs
 from wirepaint.cc.commands import cc
 from wirepaint.errors import (
     Incomplete,
@@ -40,6 +40,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
+app.command(list_runs, name="list")
 for part in (run, init, repeat, worker, page, network, cc, metric, study, explain, figure):
     app.command(part)
 

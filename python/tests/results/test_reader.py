@@ -43,6 +43,13 @@ def test_runs_have_a_row_each_with_the_axes_in_columns(results: Results):
     assert results.title == "Two controls"
 
 
+def test_compact_runs_are_the_same_runs(results: Results):
+    runs, compact = results.runs(), results.compact()
+    assert compact["scenario"].dtype == pl.Categorical
+    assert compact.cast(dict(runs.schema)).equals(runs)
+    assert results.compact("done")["run_key"].to_list() == results.runs("done")["run_key"].to_list()
+
+
 def test_all_takes_counted_visits_of_the_verdicts_asked_for(results: Results):
     assert set(results.all("page")["congestion"]) == {"cubic"}
     assert results.all("page").height == 2 * 3

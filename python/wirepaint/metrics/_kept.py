@@ -190,7 +190,7 @@ def _run(key: str, files: Mapping[str, str], path: Callable[[str], Path | None])
 def read(results: Results, keys: Iterable[str], metrics: Sequence[Metric], *, reasons: bool) -> Frame:
     """The rows of the done runs ``keys`` with the columns of ``metrics`` and, if asked, their reasons."""
     tables = _tables()
-    every = pl.DataFrame({"run_key": list(keys)}, schema={"run_key": pl.String})
+    every = pl.DataFrame({"run_key": pl.Series(keys, dtype=pl.String)})
     without = every.join(results.thin, on="run_key", maintain_order="left")
     keys = results.with_trace(every)["run_key"]
     found = frame([], []) if not metrics else None
@@ -228,7 +228,9 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
 
     Rows that are not kept are computed, and kept if the folder may be written.
     """
-    digests = [(key, of_trace(results.digests(key))) for key in keys if results.has_trace(key)]
+    every = pl.DataFrame({"run_key": pl.Series(keys, dtype=pl.String)})
+    having = results.with_trace(every)["run_key"]
+    digests = [(key, of_trace(results.digests(key))) for key in having if results.has_trace(key)]
     asked = pl.DataFrame(digests, schema=dict.fromkeys(_OF_RUN, pl.String), orient="row")
     found: list[Frame] = []
     for _, part in _parts(results.folder, table.definition, columns):

@@ -34,6 +34,10 @@ def table(
     results: Results,
     verdicts: Sequence[str] | None = ("valid",),
     metrics: Sequence[str] | None = None,
+    *,
+    compact: bool = False,
+    keys: pl.Series | None = None,
+    reasons: bool = True,
 ) -> Frame:
     """One row per visit, and one per name of flows in each run: axes, ``visit``, ``warmup``, ``host``,
     ``valid``, ``reasons``, ``of_flows``, and the ``metrics`` by name; by default all, with ``missing``.
@@ -46,13 +50,20 @@ def table(
     marked; :mod:`wirepaint.statistics` leaves them out. ``verdicts`` None takes every run that
     ended; a failed run has its ``cause`` and no numbers.
 
-    Metrics are computed once (:mod:`wirepaint.metrics._kept`).
+    Metrics are computed once (:mod:`wirepaint.metrics._kept`). With ``compact``, texts that many rows share
+    are categoricals: a fraction of the memory. ``keys`` are the runs to read, all by default.
+    Without ``reasons`` there is no ``missing``.
     """
     every = [*shipped(), *own(results)]
     asked = [get(name) for name in dict.fromkeys(every if metrics is None else metrics)]
-    runs = _ended(results, verdicts).with_row_index("place")
+    runs = _ended(results, verdicts)
+    if keys is not None:
+        runs = runs.filter(pl.col("run_key").is_in(keys.implode()))
+    runs = runs.with_row_index("place")
     done = runs.filter(pl.col("state") == "done")["run_key"]
-    rows = _kept.read(results, done, asked, reasons=metrics is None).with_row_index("row")
+    reasons = reasons and metrics is None
+    rows = _kept.read(results, done, asked, reasons=reasons).drop("trace").with_row_index("row")
+    rows = rows.with_columns(pl.col("user", "visited", "flows").cast(pl.Categorical()))
     alone = not results.manifest["evaluation"]["user_agents"]
     valid = (pl.col("verdict") == "valid").fill_null(False).alias("valid")
     named = (
@@ -66,8 +77,14 @@ def table(
             of_flows=pl.col("flows").is_not_null() | (pl.lit(alone) & (pl.col("state") == "failed")),
         )
     )
-    missing = [] if metrics is not None else [_missing(named, asked)]
-    return named.select(*runs.columns[1:], "valid", "of_flows", *(each.column for each in asked), *missing)
+    missing = [_missing(named, asked)] if reasons else []
+    found = named.select(*runs.columns[1:], "valid", "of_flows", *(each.column for each in asked), *missing)
+    return found if compact else _spelt(found)
+
+
+def _spelt(frame: Frame) -> Frame:
+    """The frame with texts in place of categoricals."""
+    return frame.with_columns(pl.col(pl.Categorical()).cast(pl.String))
 
 
 def _missing(rows: Frame, metrics: Sequence[Metric]) -> pl.Series:
@@ -99,6 +116,7 @@ def apart(results: Results, runs: Frame) -> Frame:
     )
     if members.is_empty():
         return runs
+    members = members.cast(pl.Categorical() if runs.schema["user_agent"] == pl.Categorical else pl.String)
     return (
         runs.join(members, on="user_agent", how="left", maintain_order="left_right")
         .with_columns(user_agent=pl.coalesce("_name", "user_agent"), page=pl.coalesce("_page", "page"))
@@ -118,8 +136,10 @@ def distribution(name: str, results: Results, verdicts: Sequence[str] | None = (
         return pl.DataFrame()
     runs = _ended(results, verdicts).filter(pl.col("state") == "done")
     items = _items.read(results, runs["run_key"], metric)
-    named = runs.join(items, on="run_key", maintain_order="left_right").with_columns(
-        user_agent=pl.coalesce("user", "user_agent"), page=pl.coalesce("visited", "page")
+    named = (
+        _spelt(runs)
+        .join(items, on="run_key", maintain_order="left_right")
+        .with_columns(user_agent=pl.coalesce("user", "user_agent"), page=pl.coalesce("visited", "page"))
     )
     of_metric = [column for column in items.columns if column not in _items.WHOSE]
     return named.select(*runs.columns, *of_metric) if named.height else pl.DataFrame()
@@ -148,8 +168,8 @@ def all_flows(results: Results) -> list[dict[str, Any]]:
 
 
 def _ended(results: Results, verdicts: Sequence[str] | None) -> Frame:
-    """The runs that ended, with one of the verdicts, in the order of the axes."""
-    runs = results.runs("done", "failed").select(IDENTITY)
+    """The runs that ended, with one of the verdicts, in the order of the axes; compact."""
+    runs = results.compact("done", "failed").select(IDENTITY)
     if verdicts is not None:
         runs = runs.filter(pl.col("verdict").is_in(list(verdicts)))
     positions = []

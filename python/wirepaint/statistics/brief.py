@@ -36,7 +36,9 @@ def _medians(results: Results) -> Iterator[str]:
     """The primary metric of each page, where nothing is compared."""
     metric = measured.get(primary(results)[0])
     counted = (
-        measured.table(results, metrics=[metric.name]).filter(~pl.col("warmup")).drop_nulls(metric.column)
+        measured.table(results, metrics=[metric.name], compact=True)
+        .filter(~pl.col("warmup"))
+        .drop_nulls(metric.column)
     )
     for (backend, page), part in counted.group_by("backend", "page", maintain_order=True):
         found = median(part[metric.column].to_list())
@@ -49,7 +51,7 @@ def _medians(results: Results) -> Iterator[str]:
 
 def empty_levels(results: Results) -> list[str]:
     """The back ends and levels none of whose runs is valid, each with what became of its runs."""
-    runs = results.runs().filter(~pl.col("warmup"))
+    runs = results.compact().filter(~pl.col("warmup"))
     found = list(_empty(runs, "backend"))
     if found:
         return found

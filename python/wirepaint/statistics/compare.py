@@ -420,9 +420,9 @@ def compare_results(
         baseline = measured.levels(results, factor)[0]
     verdicts = ("valid", "suspect") if suspect else ("valid",)
     asked = list(metrics or dict.fromkeys((*first, *headline(results))))
-    frame = measured.table(results, verdicts, asked)
+    frame = measured.table(results, verdicts, asked, compact=True)
     if frame.is_empty():
-        counted = results.runs("done").group_by("verdict").len().sort("verdict").iter_rows()
+        counted = results.compact("done").group_by("verdict").len().sort("verdict").iter_rows()
         found = ", ".join(f"{n} {verdict}" for verdict, n in counted) or "no run"
         found += "".join(f"; {page} cannot count ({why})" for page, why in results.cannot_count().items())
         accepted = "valid or suspect runs" if suspect else "valid runs (--suspect counts suspect ones too)"

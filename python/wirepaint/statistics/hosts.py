@@ -50,7 +50,7 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
 
 def of_results(results: Results, metric: str, verdicts: Sequence[str]) -> list[Apart]:
     """:func:`apart` over the runs of a results folder with one of ``verdicts``."""
-    if results.runs("done")[HOST].drop_nulls().n_unique() < 2:
+    if results.compact("done")[HOST].drop_nulls().n_unique() < 2:
         return []
     return apart(measured.table(results, verdicts, [metric]), metric)
 

@@ -78,9 +78,9 @@ def of(level: str, ends: Mapping[str, int]) -> Losses:
 def visits(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
     """One row per visit that ended: its scenario and axes, and ``end``: ``counted`` or why it does not count.
 
-    Without warm-ups and visits that are not carried out yet or not needed.
+    Without warm-ups and visits that are not carried out yet or not needed. Texts are categoricals.
     """
-    frame = _ends(measured.apart(results, results.runs().filter(~pl.col("warmup"))), verdicts)
+    frame = _ends(measured.apart(results, results.compact().filter(~pl.col("warmup"))), verdicts)
     return frame.filter(~pl.col("end").is_in(_OPEN))
 
 
@@ -102,21 +102,24 @@ def asked(results: Results, verdicts: Sequence[str]) -> pl.DataFrame:
 
 
 def _ends(runs: pl.DataFrame, verdicts: Sequence[str]) -> pl.DataFrame:
-    standings = (
-        journal.standing(*row) for row in runs.select("state", "verdict", "cause", "kind").iter_rows()
-    )
+    of_end = ["state", "verdict", "cause", "kind"]
+    known = runs.select(of_end).unique(maintain_order=True)
+    standings = [journal.standing(*row) for row in known.iter_rows()]
     ends = ["counted" if standing in verdicts else standing for standing in standings]
-    return runs.select("scenario", *measured.AXES, pl.Series("end", ends, dtype=pl.String))
+    known = known.with_columns(pl.Series("end", ends, dtype=pl.Categorical()))
+    return runs.join(known, on=of_end, how="left", nulls_equal=True, maintain_order="left").select(
+        "scenario", *measured.AXES, "end"
+    )
 
 
 def with_timeouts(results: Results, table: pl.DataFrame) -> pl.DataFrame:
     """:func:`wirepaint.metrics.table` with a row for each visit that timed out: ``LIMIT``, and no metric."""
-    late = results.runs("failed").filter(pl.col("kind") == "timeout").drop("kind")
+    late = results.compact("failed").filter(pl.col("kind") == "timeout").drop("kind")
     # Of users together one timed out; the loads of the others are not known.
     groups = [agent["group"] for agent in results.manifest["evaluation"]["user_agents"] if agent["group"]]
     late = late.filter(~pl.col("user_agent").is_in(groups))
     limit = results.manifest["evaluation"]["timeout"] / 1e6
-    late = late.select(column for column in late.columns if column in table.columns)
+    late = late.select(pl.col(name).cast(of) for name, of in table.schema.items() if name in late.columns)
     return pl.concat([table, late.with_columns(pl.lit(limit).alias(LIMIT))], how="diagonal_relaxed")
 
 
@@ -126,8 +129,9 @@ def by_level(visits: pl.DataFrame, factor: str, order: Sequence[str]) -> list[Lo
     if factor != "backend" and visits["backend"].n_unique() > 1:
         axes.append("backend")
     ends: dict[tuple[str, ...], Counter[str]] = {}
-    for *key, end in visits.select(pl.col(axes).cast(pl.String), "end").iter_rows():
-        ends.setdefault(tuple(key), Counter())[end] += 1
+    numbers = visits.group_by([*axes, "end"], maintain_order=True).len()
+    for *key, end, number in numbers.iter_rows():
+        ends.setdefault(tuple(map(str, key)), Counter())[end] += number
     keys = sorted(ends, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
     return [of(", ".join(key), ends[key]) for key in keys]
 
