@@ -89,6 +89,20 @@ def test_a_damaged_part_is_found_and_its_runs_are_carried_out_again(
     assert metrics.table(again, None).equals(metrics.table(whole, None))
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_runs_that_no_file_has_are_found_in_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(parts, "_JOINED", at_once)
+    traces = [(f"a.v{number:02d}", f"{number:032x}") for number in range(8)]
+    for first in (0, 2, 4):
+        rows = pl.DataFrame(traces[first : first + 2], schema=parts.OF_RUN, orient="row")
+        parts.write(tmp_path, [rows])
+    other = ("a.v00", "f" * 32)
+    assert sorted(parts.lost(tmp_path, [*traces, other])) == ["a.v00", "a.v06", "a.v07"]
+    assert parts.lost(tmp_path, []) == []
+
+
 def test_more_visits_leave_what_is_there(tmp_path: Path) -> None:
     before = metrics.table(carried_out(tmp_path, "metrics"), None)
     after = carried_out(tmp_path, "metrics", visits=6)
@@ -171,4 +185,5 @@ def test_small_files_are_joined_and_lose_no_row(tmp_path: Path) -> None:
     assert len(parts.files(tmp_path / "r")) == 1
     [(_, rows)] = parts.read(tmp_path / "r")
     assert rows.sort("run_key", "user").height == 80 and 9.0 not in rows["value"]
-    assert dict(parts.kept(tmp_path / "r").iter_rows()) == traces
+    assert dict(rows.select(parts.OF_RUN).iter_rows()) == traces
+    assert parts.lost(tmp_path / "r", traces.items()) == []

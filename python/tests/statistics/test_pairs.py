@@ -43,7 +43,7 @@ def test_each_is_that_of_the_sorted_list(
     seed: int, sizes: list[tuple[int, int]], rounded: bool, share: float, at_once: int
 ) -> None:
     strata = data(seed, sizes, rounded)
-    weights = [1 + (seed + number) % 3 for number in range(len(strata))]
+    weights = [1 + (seed + number) % 3 if seed % 2 else 2 for number in range(len(strata))]
     values, below = listed(strata, weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "LISTED", at_once)
@@ -60,12 +60,24 @@ def test_the_shift_and_its_interval_are_the_same(
     monkeypatch: pytest.MonkeyPatch, sizes: list[tuple[int, int]], rounded: bool
 ) -> None:
     strata = data(7, sizes, rounded)
+    monkeypatch.setattr(ranks, "LISTED_OF_EQUALS", 0)
     expected = ranks.shift(strata)
     monkeypatch.setattr(ranks, "LISTED", 100)
     monkeypatch.setattr(pairs, "LISTED", 100)
     found = ranks.shift(strata)
     assert astuple(found) == pytest.approx(astuple(expected), rel=1e-12)
     assert found.low is not None and found.low < found.value
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("sizes", [[(40, 40)], [(6, 7)], [(2, 3)], [(9, 9), (8, 10), (9, 9)]])
+def test_pairs_of_equal_weight_need_no_order(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[tuple[int, int]], rounded: bool
+) -> None:
+    strata = data(5, sizes, rounded)
+    found = [ranks.shift(strata, confidence) for confidence in (0.5, 0.95, 0.9999)]
+    monkeypatch.setattr(ranks, "LISTED_OF_EQUALS", 0)
+    assert found == [ranks.shift(strata, confidence) for confidence in (0.5, 0.95, 0.9999)]
 
 
 def test_ten_thousand_values_a_side_need_no_list() -> None:

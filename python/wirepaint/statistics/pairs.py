@@ -7,15 +7,14 @@ between, and these are listed and sorted (the idea of Johnson and Mizoguchi, SIA
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-LISTED = 10_000
-"""Pairs that are listed at once."""
 _SAMPLE = 20_000
-_BETWEEN = 400_000
-"""Pairs that are listed at once to find one among them: to halve them once more takes as long."""
+LISTED = 400_000
+"""Pairs that are listed at once to find one among them; to halve them once more takes as long."""
 
 
 class Pairs:
@@ -55,7 +54,7 @@ class Pairs:
                     low, below = guess, found
                 else:
                     high, above = guess, found
-        while above[1] - below[1] > _BETWEEN:
+        while above[1] - below[1] > LISTED:
             middle = low + (high - low) / 2
             if not low < middle < high:
                 return float(high)  # all of them are equal
@@ -67,6 +66,9 @@ class Pairs:
         differences, weights = self._between(low, high)
         if not differences.size:
             return float(high)
+        if len(set(self._weights)) == 1:
+            place = min(math.ceil((target - below[0]) / self._weights[0]) - 1, differences.size - 1)
+            return float(np.partition(differences, place)[place])
         order = np.argsort(differences, kind="stable")
         place = np.searchsorted(below[0] + np.cumsum(weights[order]), target, "left")
         return float(differences[order][min(int(place), differences.size - 1)])

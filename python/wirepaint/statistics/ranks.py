@@ -25,12 +25,14 @@ import numpy as np
 from scipy import special
 
 from wirepaint.statistics.intervals import CONFIDENCE, Interval
-from wirepaint.statistics.pairs import LISTED, Pairs
+from wirepaint.statistics.pairs import Pairs
 
 EXACT_PAIRS = 3000
 
-MOST_LISTED = 2_000_000
-"""Pairs of equal weight whose differences are listed: 16 MB."""
+LISTED = 10_000
+"""Pairs of several weights whose differences are listed: they are sorted."""
+LISTED_OF_EQUALS = 2_000_000
+"""Those of equal weight: 16 MB, and only a few places among them are looked up."""
 
 Stratum = tuple[np.ndarray, np.ndarray]
 """Values of one page: at the baseline, at the candidate."""
@@ -103,7 +105,7 @@ def shift(strata: Sequence[Stratum], confidence: float = CONFIDENCE) -> Interval
     weights = _weights(strata)
     null = _null(strata, weights, tied=False)
     pairs = sum(baseline.size * candidate.size for baseline, candidate in strata)
-    if set(weights) == {1} and pairs <= MOST_LISTED:
+    if set(weights) == {1} and pairs <= LISTED_OF_EQUALS:
         differences = [np.subtract.outer(candidate, baseline).ravel() for baseline, candidate in strata]
         return _invert_equal(np.concatenate(differences), null, confidence)
     if pairs > LISTED:
