@@ -63,7 +63,7 @@ class Evidence:
     @cached_property
     def every_run(self) -> pl.DataFrame:
         """One row per run that ended, counted or not: its axes and every metric."""
-        return metrics.table(self.results, None)
+        return metrics.table(self.results, None, compact=True, reasons=False)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -95,8 +95,9 @@ class Evidence:
         counted = (
             ~pl.col("warmup") if self.page is None else ~pl.col("warmup") & (pl.col("page") == self.page)
         )
+        few = pl.Categorical()
         return frame.filter(counted).with_columns(
-            self.worded(self.factor).alias("series"), condition.alias("condition")
+            self.worded(self.factor).cast(few).alias("series"), condition.cast(few).alias("condition")
         )
 
     def worded(self, axis: str) -> pl.Expr:
@@ -106,4 +107,5 @@ class Evidence:
 
     def in_words(self, frame: pl.DataFrame) -> pl.DataFrame:
         """``frame`` with the levels of every factor in words."""
-        return frame.with_columns(self.worded(axis) for axis in self.levels if axis in frame.columns)
+        worded = (self.worded(axis).cast(pl.Categorical()) for axis in self.levels if axis in frame.columns)
+        return frame.with_columns(worded)

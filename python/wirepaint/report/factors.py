@@ -34,6 +34,8 @@ MAIN = (
 """Metrics that stand first, after the primary ones; the others are folded."""
 APART = ("network", "user_agent")
 """Axes whose levels a row never puts together: other users are other people."""
+_WHOSE = frozenset((*metrics.AXES, "visit", "warmup", "host"))
+"""Columns of a table of visits that a comparison needs, beside the metrics."""
 MOST_ROWS = 240
 """Rows of single pages, or of single conditions, that a table holds."""
 
@@ -148,7 +150,9 @@ def sections(evidence: Evidence) -> list[Section]:
 
 def section(evidence: Evidence) -> Section:
     factor = evidence.factor
-    table = evidence.in_words(losses.with_timeouts(evidence.results, evidence.table))
+    asked = {metrics.get(name).column for name in measures(evidence)}
+    columns = [name for name in evidence.table.columns if name in asked or name in _WHOSE]
+    table = evidence.in_words(losses.with_timeouts(evidence.results, evidence.table.select(columns)))
     visits = evidence.in_words(losses.visits(evidence.results, evidence.verdicts))
     rest = [axis for axis in evidence.varying if axis not in (factor, "backend", "page", *APART)]
     if factor == "network":
@@ -207,7 +211,7 @@ def of_level(rows: Sequence[Comparison], level: str) -> list[Comparison]:
 
 def together(frame: pl.DataFrame, rest: Sequence[str]) -> pl.DataFrame:
     """``frame`` with the levels of ``rest`` in the name of the page: each combination is a stratum."""
-    stratum = pl.concat_str(*rest, "page", separator=" / ")
+    stratum = pl.concat_str(*rest, "page", separator=" / ").cast(pl.Categorical())
     return frame.with_columns(page=stratum).drop(rest) if rest else frame
 
 

@@ -154,7 +154,7 @@ class Report:
 
 def gather(evidence: Evidence) -> Report:
     results = evidence.results
-    runs = results.runs()
+    runs = results.compact()
     sections = factors.sections(evidence)
     standings = losses.by_level(visits_ended(evidence), "backend", factors.backends(evidence))
     drawn = {
@@ -177,11 +177,11 @@ def gather(evidence: Evidence) -> Report:
         planned=runs.height,
         warmups=runs.filter("warmup").height,
         with_suspect="suspect" in evidence.verdicts,
-        states=Counter(state_of(row) for row in runs.iter_rows(named=True)),
+        states=Counter(dict(standings_of(runs).group_by("standing", maintain_order=True).len().iter_rows())),
         cannot_count=results.cannot_count(),
         caveats=[*caveats(results)],
         fidelity=results.fidelity(),
-        without_traces=0 < results.thin.height == results.runs("done").height,
+        without_traces=0 < results.thin.height == results.compact("done").height,
         uneven=unevenly(evidence, sections),
         flows=(flows := of_table(evidence.table)),
         flow_metrics=[
@@ -369,15 +369,15 @@ def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:
 
 def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
     """The planned runs that fit: first those that do not count, each group in the order of the plan."""
-    of_visits = evidence.every_run.filter(~pl.col("of_flows"))
+    order = {"invalid": 0, "failed": 1, "timed out": 2, "cannot count": 3, "suspect": 4, "valid": 5}
+    rank = pl.col("standing").cast(pl.String).replace_strict(order, default=len(order))
+    flagged_first = standings_of(results.compact()).sort(rank, maintain_order=True).head(MOST_LISTED)
+    shown = pl.col("run_key").is_in(flagged_first["run_key"].implode())
+    of_visits = evidence.every_run.filter(~pl.col("of_flows") & shown)
     middle = of_visits.group_by("run_key").agg(pl.col("page_load_time", "first_contentful_paint").median())
     medians = {row["run_key"]: row for row in middle.iter_rows(named=True)}
-    facts = {row["run_key"]: row for row in metrics.facts(results).iter_rows(named=True)}
-    order = {"invalid": 0, "failed": 1, "timed out": 2, "cannot count": 3, "suspect": 4, "valid": 5}
-    flagged_first = sorted(
-        results.runs().iter_rows(named=True), key=lambda row: order.get(state_of(row), len(order))
-    )
-    for row in flagged_first[:MOST_LISTED]:
+    facts = {row["run_key"]: row for row in metrics.facts(results).filter(shown).iter_rows(named=True)}
+    for row in flagged_first.iter_rows(named=True):
         key = row["run_key"]
         value = medians.get(key, {})
         host = facts.get(key, {})
@@ -388,7 +388,7 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
         total = host.get("cpu_total")
         yield Run(
             key=key,
-            verdict=state_of(row),
+            verdict=row["standing"],
             reasons=reasons,
             warmup=row["warmup"],
             load=value.get("page_load_time"),
@@ -400,9 +400,13 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
         )
 
 
-def state_of(row: dict[str, Any]) -> str:
-    """The standing of a run: a verdict, "cannot count" or a state."""
-    return journal.standing(row["state"], row["verdict"], row["cause"], row["kind"])
+def standings_of(runs: pl.DataFrame) -> pl.DataFrame:
+    """The runs with the ``standing`` of each: a verdict, "cannot count" or a state."""
+    of_end = ["state", "verdict", "cause", "kind"]
+    known = runs.select(of_end).unique(maintain_order=True)
+    standing = [journal.standing(*row) for row in known.iter_rows()]
+    known = known.with_columns(standing=pl.Series(standing, dtype=pl.Categorical()))
+    return runs.join(known, on=of_end, how="left", nulls_equal=True, maintain_order="left")
 
 
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:
