@@ -109,7 +109,8 @@ def _listed(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.D
     runs = results.compact()
     known = runs.select(of_end).unique(maintain_order=True)
     stands = pl.Series("stands", [journal.standing(*row) for row in known.iter_rows()], pl.Categorical())
-    runs = runs.join(
+    needed = runs.select("run_key", *journal.AXES, "visit", "warmup", "host", *of_end)
+    runs = needed.join(
         known.with_columns(stands), on=of_end, how="left", nulls_equal=True, maintain_order="left"
     ).with_columns(verdict="stands")
     found = runs

@@ -56,10 +56,7 @@ def table(
     """
     every = [*shipped(), *own(results)]
     asked = [get(name) for name in dict.fromkeys(every if metrics is None else metrics)]
-    runs = _ended(results, verdicts)
-    if keys is not None:
-        runs = runs.filter(pl.col("run_key").is_in(keys.implode()))
-    runs = runs.with_row_index("place")
+    runs = _ended(results, verdicts, keys).with_row_index("place")
     done = runs.filter(pl.col("state") == "done")["run_key"]
     reasons = reasons and metrics is None
     rows = _kept.read(results, done, asked, reasons=reasons).drop("trace").with_row_index("row")
@@ -167,9 +164,12 @@ def all_flows(results: Results) -> list[dict[str, Any]]:
     return [*evaluation["flows"], *itertools.chain.from_iterable(of_scenarios)]
 
 
-def _ended(results: Results, verdicts: Sequence[str] | None) -> Frame:
-    """The runs that ended, with one of the verdicts, in the order of the axes; compact."""
-    runs = results.compact("done", "failed").select(IDENTITY)
+def _ended(results: Results, verdicts: Sequence[str] | None, keys: pl.Series | None = None) -> Frame:
+    """The runs that ended, of ``keys`` and with one of the verdicts, in the order of the axes; compact."""
+    runs = results.compact()
+    if keys is not None:
+        runs = runs.filter(pl.col("run_key").is_in(keys.implode()))
+    runs = runs.filter(pl.col("state").is_in(["done", "failed"])).select(IDENTITY)
     if verdicts is not None:
         runs = runs.filter(pl.col("verdict").is_in(list(verdicts)))
     positions = []
