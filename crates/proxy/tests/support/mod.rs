@@ -95,8 +95,17 @@ pub struct Running {
 impl Running {
     /// Memory that it has now, bytes.
     pub fn resident(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// The most memory that it has had, bytes.
+    pub fn peak(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, key: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
@@ -153,12 +162,17 @@ pub fn split_run(folder: &Folder, port: u16, listen_port: u16, buffer_bytes: u64
 impl Split {
     /// Starts a proxy; the test listens at the returned address for what it opens.
     pub fn start(buffer_bytes: u64) -> (Split, TcpListener) {
-        let (folder, port) = (Folder::new(), free_port());
         let server = TcpListener::bind((address(1), 0)).unwrap();
-        let run = split_run(&folder, port, server.local_addr().unwrap().port(), buffer_bytes);
+        (Split::before(server.local_addr().unwrap().port(), buffer_bytes), server)
+    }
+
+    /// Starts a proxy before an origin that has this port.
+    pub fn before(listen_port: u16, buffer_bytes: u64) -> Split {
+        let (folder, port) = (Folder::new(), free_port());
+        let run = split_run(&folder, port, listen_port, buffer_bytes);
         let running = folder.start("split", &run, "split");
         let origin = format!("{}:{port}", address(1)).parse().unwrap();
-        (Split { folder, running, origin }, server)
+        Split { folder, running, origin }
     }
 }
 
