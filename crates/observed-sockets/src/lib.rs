@@ -14,8 +14,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Least bound of the unsent bytes in the kernel of an HTTP/2 connection.
 const LEAST_UNSENT: u32 = 32 * 1024;
-/// Request for the number of unsent bytes (linux/sockios.h).
-const SIOCOUTQNSD: libc::Ioctl = 0x894B;
+/// Request for the number of unacknowledged bytes, SIOCOUTQ (linux/sockios.h).
+const SIOCOUTQ: libc::Ioctl = 0x5411;
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic() -> u64 {
@@ -124,11 +124,11 @@ impl Socket {
         }
     }
 
-    /// Bytes that were written and not yet sent for the first time.
-    pub fn unsent(&self) -> io::Result<u32> {
+    /// Bytes that were written and that the other end has not acknowledged. Of a connection that was reset they stay.
+    pub fn unacknowledged(&self) -> io::Result<u32> {
         let mut bytes: c_int = 0;
         // SAFETY: the request writes one int to a valid pointer.
-        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCOUTQNSD, &mut bytes) };
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCOUTQ, &mut bytes) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes.max(0) as u32) }
     }
 

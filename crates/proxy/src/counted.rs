@@ -1,6 +1,7 @@
 //! A TCP connection whose bytes are counted in the records.
 
 use crate::records::{ConnectionId, Ended, Records};
+use crate::relay::{DRAIN_LOOK, STALL_TIME};
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -8,16 +9,47 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
 use wirepaint_observed_sockets::Socket;
 
-/// The connection. Its record ends when it is dropped; then it is reset, unless it was said to end in order. So no
-/// task that is stopped leaves a socket that still tries to send.
+/// The connection. Its record ends when it is dropped; then it is reset, unless [`Ending`] says otherwise. So no task
+/// that is stopped leaves a socket that still tries to send.
 pub struct Counted {
     stream: TcpStream,
     socket: Rc<Socket>,
     records: Rc<Records>,
     id: ConnectionId,
-    in_order: Rc<Cell<bool>>,
+    ended: Rc<Cell<Ended>>,
+}
+
+/// How a connection ends when it is dropped.
+#[derive(Clone)]
+pub struct Ending {
+    socket: Rc<Socket>,
+    ended: Rc<Cell<Ended>>,
+}
+
+impl Ending {
+    /// It ends with a FIN after its last byte.
+    pub fn in_order(&self) {
+        self.ended.set(Ended::Ordinarily);
+    }
+
+    /// Waits until what was written is acknowledged: the reset would discard the rest. Gives up if none of it is for
+    /// [`STALL_TIME`].
+    pub async fn drain(&self) {
+        let unacknowledged = || self.socket.unacknowledged().unwrap_or(0);
+        let (mut left, mut since) = (unacknowledged(), Instant::now());
+        while left > 0 {
+            if since.elapsed() >= STALL_TIME {
+                return self.ended.set(Ended::Stalled);
+            }
+            sleep(DRAIN_LOOK).await;
+            if unacknowledged() != left {
+                (left, since) = (unacknowledged(), Instant::now());
+            }
+        }
+    }
 }
 
 impl Counted {
@@ -26,21 +58,21 @@ impl Counted {
         // A failure here shows in the first write.
         let _ = stream.set_nodelay(true);
         socket.reset_when_closed(true);
-        Counted { stream, socket, records, id, in_order: Rc::new(Cell::new(false)) }
+        Counted { stream, socket, records, id, ended: Rc::new(Cell::new(Ended::Reset)) }
     }
 
-    /// Set it to true, and the connection ends with a FIN after its last byte.
-    pub fn in_order(&self) -> Rc<Cell<bool>> {
-        self.in_order.clone()
+    /// Says how it ends.
+    pub fn ending(&self) -> Ending {
+        Ending { socket: self.socket.clone(), ended: self.ended.clone() }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let in_order = self.in_order.get();
+        let ended = self.ended.get();
         // After an end in order the kernel sends the remaining bytes.
-        self.socket.reset_when_closed(!in_order);
-        self.records.closed(self.id, if in_order { Ended::Ordinarily } else { Ended::Reset });
+        self.socket.reset_when_closed(ended != Ended::Ordinarily);
+        self.records.closed(self.id, ended);
     }
 }
 

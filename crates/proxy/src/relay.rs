@@ -4,7 +4,7 @@
 //!   sender's window closes.
 //! - The end of a direction (FIN) follows its last byte; the other direction goes on.
 //! - A reset ends both connections with a reset, after the bytes that came before it: an end-to-end path would
-//!   have delivered them. If none of them leaves for [`STALL_TIME`], they are given up and the records say so.
+//!   have delivered them. If none of them is acknowledged for [`STALL_TIME`], they are given up and the records say so.
 
 use crate::records::{ConnectionId, Ended, Records};
 use std::cell::{Cell, RefCell};
@@ -19,9 +19,9 @@ use wirepaint_observed_sockets::Socket;
 /// Bytes of one read: few calls at full rate. Others were not measured.
 const READ: usize = 256 * 1024;
 /// Time without a byte that moves after which those before a reset are given up.
-const STALL_TIME: Duration = Duration::from_secs(5);
-/// Interval of looking at what has been sent; the kernel has no event for it.
-const DRAIN_LOOK: Duration = Duration::from_millis(2);
+pub const STALL_TIME: Duration = Duration::from_secs(5);
+/// Interval of looking at what was acknowledged; the kernel has no event for it.
+pub const DRAIN_LOOK: Duration = Duration::from_millis(2);
 
 thread_local! {
     /// Bytes on their way between two sockets. Connections without a slow receiver need no memory of their own.
@@ -51,9 +51,9 @@ impl End {
         End { stream, socket, id, broken: Cell::new(false), written: Cell::new(0), stalled: Cell::new(false) }
     }
 
-    /// Bytes that have left the proxy on this connection.
-    fn sent(&self) -> u64 {
-        self.written.get().saturating_sub(self.socket.unsent().unwrap_or(0).into())
+    /// Bytes that the other end of this connection has acknowledged.
+    fn taken(&self) -> u64 {
+        self.written.get().saturating_sub(self.socket.unacknowledged().unwrap_or(0).into())
     }
 
     /// Waits until this connection is reset, whether or not anybody reads it.
@@ -64,8 +64,8 @@ impl End {
         }
     }
 
-    /// Waits until nobody takes bytes from this connection any more: it is reset, or none has left the proxy on it
-    /// for [`STALL_TIME`].
+    /// Waits until nobody takes bytes from this connection any more: it is reset, or none was acknowledged for
+    /// [`STALL_TIME`].
     async fn takes_no_more(&self) {
         tokio::select! {
             () = self.is_reset() => {}
@@ -74,11 +74,11 @@ impl End {
     }
 
     async fn stalls(&self) {
-        let (mut sent, mut since) = (self.sent(), Instant::now());
+        let (mut taken, mut since) = (self.taken(), Instant::now());
         while since.elapsed() < STALL_TIME {
             sleep(DRAIN_LOOK).await;
-            if self.sent() != sent {
-                (sent, since) = (self.sent(), Instant::now());
+            if self.taken() != taken {
+                (taken, since) = (self.taken(), Instant::now());
             }
         }
     }
@@ -227,15 +227,16 @@ impl Direction<'_> {
         self.to.takes_no_more().await;
     }
 
-    /// Waits until the bytes before a reset have been sent: it would discard those that were not.
+    /// Waits until the bytes before a reset have been acknowledged: it would discard the others, also those that were
+    /// sent and lost.
     async fn drain(&self) {
-        let sent = async {
-            while self.to.socket.unsent().is_ok_and(|bytes| bytes > 0) {
+        let taken = async {
+            while self.to.socket.unacknowledged().is_ok_and(|bytes| bytes > 0) {
                 sleep(DRAIN_LOOK).await;
             }
         };
         tokio::select! {
-            () = sent => {}
+            () = taken => {}
             () = self.to.takes_no_more() => {}
         }
     }

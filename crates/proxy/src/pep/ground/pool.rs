@@ -1,12 +1,12 @@
 //! Persistent connections to origins.
 
-use crate::counted::Counted;
+use crate::counted::{Counted, Ending};
 use crate::listening::{self, v4};
 use crate::pep::http1::Reader;
 use crate::records::{ConnectionId, Records};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddrV4;
@@ -50,8 +50,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// It has carried an answer before.
     pub is_used: bool,
-    /// The connection ends with a FIN, not a reset.
-    in_order: Rc<Cell<bool>>,
+    ending: Ending,
 }
 
 /// Bytes of a connection, encrypted or not.
@@ -115,7 +114,7 @@ impl Pool {
         let socket = Rc::new(Socket::of(stream.as_fd())?);
         let id = self.records.opened(v4(stream.local_addr())?, address, socket.clone());
         let counted = Counted::new(stream, socket, self.records.clone(), id);
-        let in_order = counted.in_order();
+        let ending = counted.ending();
         let io = match &key.1 {
             None => Io::Plain(counted),
             Some(name) => {
@@ -126,14 +125,14 @@ impl Pool {
                 Io::Tls(Box::new(timeout(HANDSHAKE_TIME, handshake).await??))
             }
         };
-        Ok(Connection { key, reader: Reader::new(io), id, is_used: false, in_order })
+        Ok(Connection { key, reader: Reader::new(io), id, is_used: false, ending })
     }
 }
 
 impl Connection {
     /// Ends it in order: its answers are complete. Who only drops it resets it.
     pub fn close(self) {
-        self.in_order.set(true);
+        self.ending.in_order();
     }
 }
 

@@ -117,12 +117,12 @@ async fn connection(stream: TcpStream, acceptors: Acceptors, remote: Rc<Remote>)
     };
     let counted = Counted::new(stream, socket, remote.records.clone(), id);
     let encrypted = acceptor.is_some();
-    let browser = Browser { user, destination, encrypted, id, in_order: counted.in_order() };
+    let browser = Browser { user, destination, encrypted, id, ending: counted.ending() };
     let Some(acceptor) = acceptor else { return http1::serve(counted, remote, browser).await };
     let stream = match timeout(HANDSHAKE_TIME, acceptor.accept(counted).into_fallible()).await {
         Ok(Ok(stream)) => stream,
         // The client reads the alert before the connection ends.
-        Ok(Err(_failed)) => return browser.in_order.set(true),
+        Ok(Err(_failed)) => return browser.ending.in_order(),
         Err(_) => return,
     };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {

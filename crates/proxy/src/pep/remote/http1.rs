@@ -2,12 +2,12 @@
 
 use super::Remote;
 use super::asking::{Answer, Broken};
+use crate::counted::Ending;
 use crate::pep::exchange::{Length, Request};
 use crate::pep::http1::{Framing, LAST_CHUNK, Reader, RequestHead, Unread, chunk, write_head};
 use crate::records::ConnectionId;
 use http::header::{HOST, HeaderValue};
 use http::{Method, StatusCode};
-use std::cell::Cell;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 use std::time::Duration;
@@ -33,8 +33,8 @@ pub struct Browser {
     pub destination: SocketAddrV4,
     pub encrypted: bool,
     pub id: ConnectionId,
-    /// Set before the end of the connection; else it is reset.
-    pub in_order: Rc<Cell<bool>>,
+    /// How the connection ends; it is reset unless this says otherwise.
+    pub ending: Ending,
 }
 
 /// An answer in the order of requests.
@@ -51,6 +51,20 @@ enum Turn {
     Refused(StatusCode),
 }
 
+/// Why a connection carries no further answers.
+enum Stopped {
+    /// The browser takes none.
+    Browser,
+    /// This one broke, or cannot be had.
+    Answer,
+}
+
+impl From<Broken> for Stopped {
+    fn from(Broken: Broken) -> Stopped {
+        Stopped::Answer
+    }
+}
+
 /// Serves requests until the connection ends.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>, browser: Browser) {
     let (from, to) = tokio::io::split(io);
@@ -65,14 +79,37 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
             () = &mut reading => writing.await,
         }
     };
-    let Ok(mut to) = written else { return };
+    let mut to = match written {
+        Ok(to) => to,
+        // The browser gets what came before the reset, as it would without the proxy.
+        Err(Stopped::Answer) => {
+            tokio::select! {
+                () = browser.ending.drain() => {}
+                () = is_reset(&mut reader) => {}
+            }
+            return;
+        }
+        Err(Stopped::Browser) => return,
+    };
     let _ = to.shutdown().await;
     let _ = timeout(LINGER_TIME, async {
         let mut rest = Framing::UntilClose;
         while let Ok(Some(_)) = reader.body(&mut rest, usize::MAX).await {}
     })
     .await;
-    browser.in_order.set(true);
+    browser.ending.in_order();
+}
+
+/// Waits until the browser resets the connection.
+async fn is_reset<S: AsyncRead + AsyncWrite + Unpin>(reader: &mut Reader<ReadHalf<S>>) {
+    let mut rest = Framing::UntilClose;
+    loop {
+        match reader.body(&mut rest, usize::MAX).await {
+            Ok(Some(_)) => {}
+            Ok(None) => std::future::pending().await,
+            Err(_) => return,
+        }
+    }
 }
 
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
@@ -157,8 +194,8 @@ fn request(head: RequestHead, browser: &Browser) -> Option<Request> {
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     mut to: WriteHalf<S>,
     mut order: mpsc::Receiver<Turn>,
-) -> Result<WriteHalf<S>, Broken> {
-    let written = |result: std::io::Result<()>| result.map_err(|_| Broken);
+) -> Result<WriteHalf<S>, Stopped> {
+    let written = |result: std::io::Result<()>| result.map_err(|_| Stopped::Browser);
     while let Some(turn) = order.recv().await {
         match turn {
             Turn::Continue => written(to.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await)?,
@@ -202,7 +239,7 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin>(
     keep: bool,
     newest: bool,
     is_head: bool,
-) -> Result<bool, Broken> {
+) -> Result<bool, Stopped> {
     let mut own = Vec::new();
     if let Some(length) = answer.head.length {
         own.push(("content-length", length.to_string()));
@@ -217,15 +254,16 @@ async fn send<S: AsyncRead + AsyncWrite + Unpin>(
         own.push(("connection", "close".to_owned()));
     }
     let head = write_head(&first_line(answer.head.status), &answer.head.fields, &own);
-    to.write_all(&head).await.map_err(|_| Broken)?;
+    to.write_all(&head).await.map_err(|_| Stopped::Browser)?;
     while let Some(bytes) = answer.next().await? {
         let framed = if chunked { chunk(&bytes).into() } else { bytes };
-        timeout(IDLE_TIME, to.write_all(&framed)).await.map_err(|_| Broken)?.map_err(|_| Broken)?;
+        let written = timeout(IDLE_TIME, to.write_all(&framed)).await.map_err(|_| Stopped::Browser)?;
+        written.map_err(|_| Stopped::Browser)?;
         // TLS may hold bytes back, and the next ones may be long in coming.
-        to.flush().await.map_err(|_| Broken)?;
+        to.flush().await.map_err(|_| Stopped::Browser)?;
     }
     if chunked {
-        to.write_all(LAST_CHUNK).await.map_err(|_| Broken)?;
+        to.write_all(LAST_CHUNK).await.map_err(|_| Stopped::Browser)?;
     }
     Ok(keep)
 }

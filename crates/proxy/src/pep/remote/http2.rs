@@ -30,7 +30,7 @@ const STREAMS: u32 = 128;
 /// Largest list of request headers in bytes, as RFC 9113 counts them.
 const HEADER_LIST: u32 = 64 * 1024;
 /// Most bytes of an answer that wait in the h2 crate.
-const SEND_BUFFER: usize = 256 * 1024;
+const SEND_BUFFER: usize = 64 * 1024;
 /// Parts of a request's body that wait for the ground side.
 const PARTS: usize = 4;
 /// Time without a request after which a connection is closed.
@@ -50,7 +50,15 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_LIST)
         .max_send_buffer_size(SEND_BUFFER);
-    let Ok(Ok(mut connection)) = timeout(OPENING_TIME, builder.handshake(tap)).await else { return };
+    // It has the connection until the end of this function, which says how that ends.
+    let mut opening = std::pin::pin!(builder.handshake(tap));
+    let mut connection = match timeout(OPENING_TIME, opening.as_mut()).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) if error.is_io() => return,
+        // The client has sent what is no preface. It reads an end, not a reset (RFC 9113, section 3.4).
+        Ok(Err(_)) => return browser.ending.in_order(),
+        Err(_) => return,
+    };
     let under_way = UnderWay::default();
     // Changes may come before their requests, and with them.
     let (mut early, mut newest) = (BTreeMap::new(), 0);
@@ -84,8 +92,8 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(io: S, remote: Rc<Remote>,
             }
             Err(_) if !under_way.borrow().is_empty() => {}
             // The client reads what an error of the protocol was.
-            Ok(Some(Err(error))) => return browser.in_order.set(!error.is_io()),
-            Ok(None) | Err(_) => return browser.in_order.set(true),
+            Ok(Some(Err(error))) if error.is_io() => return,
+            Ok(Some(Err(_)) | None) | Err(_) => return browser.ending.in_order(),
         }
     }
 }
