@@ -143,14 +143,14 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                     }
                     let count = self.buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX)).min(most);
                     *left -= count as u64;
-                    return Ok(Some(self.buffer.split_to(count).freeze()));
+                    return Ok(Some(self.taken(count)));
                 }
                 Framing::UntilClose => {
                     if self.buffer.is_empty() && self.more(most).await? == 0 {
                         *framing = Framing::Length(0);
                         return Ok(None);
                     }
-                    return Ok(Some(self.buffer.split_to(self.buffer.len().min(most)).freeze()));
+                    return Ok(Some(self.taken(self.buffer.len().min(most))));
                 }
                 Framing::Chunk(_) => {
                     while self.buffer.len() < 2 {
@@ -193,6 +193,14 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                 httparse::Status::Partial => self.some_more().await?,
             }
         }
+    }
+
+    /// Bytes of a body. An empty buffer keeps no memory: the next read may be long in coming.
+    fn taken(&mut self, count: usize) -> Bytes {
+        if count == self.buffer.len() {
+            return std::mem::take(&mut self.buffer).freeze();
+        }
+        self.buffer.split_to(count).freeze()
     }
 
     async fn some_more(&mut self) -> Result<(), Unread> {

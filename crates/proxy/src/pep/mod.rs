@@ -12,6 +12,7 @@ mod ground;
 mod http1;
 mod limits;
 mod link;
+mod parts;
 mod remote;
 mod wire;
 

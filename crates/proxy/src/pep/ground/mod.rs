@@ -17,6 +17,7 @@ pub use accepting::begin;
 
 use super::exchange::{Request, Serves, priority_of, serves, varies};
 use super::link::{Out, Receiver};
+use super::parts;
 use super::remote::BODY_WINDOW;
 use super::wire::{End, Frame, Malformed};
 use super::{Hosts, Settings};
@@ -221,7 +222,7 @@ impl Ground {
         }
         let count = bytes.len() as u64;
         if count > 0 {
-            state.queue.push_back(bytes);
+            parts::append(&mut state.queue, bytes);
             inner.here.change(state.is_ahead(), state.queued, state.queued + count);
             state.queued += count;
         }

@@ -15,6 +15,7 @@ use super::REQUESTS;
 use super::exchange::{AnswerHead, Request, Serves, serves, varies};
 use super::limits::{FIELDS_LIMIT, HEAD_LIMIT};
 use super::link::{Out, Receiver};
+use super::parts;
 use super::wire::{End, Frame, Malformed};
 use crate::records::{Exchange, From, Records};
 use bytes::{Bytes, BytesMut};
@@ -288,6 +289,8 @@ impl Remote {
         }
         if length > 0 {
             self.held.set(self.held.get() + length);
+            // What has to wait there keeps no more memory than its own.
+            let bytes = if offset == state.next { bytes } else { Bytes::copy_from_slice(&bytes) };
             if state.behind.insert(offset, bytes).is_some() {
                 return Err(Malformed("offset of an answer"));
             }
@@ -303,7 +306,7 @@ impl Remote {
                 passed += take_head(state, &mut bytes)?;
             }
             if !bytes.is_empty() {
-                state.ready.push_back(bytes);
+                parts::append(&mut state.ready, bytes);
             }
         }
         state.wake.notify_one();
