@@ -8,6 +8,7 @@ mod support;
 use frames::{Client, get, request};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
@@ -17,19 +18,26 @@ use support::{Folder, Running, skips};
 use wirepaint_run::Transport;
 use wirepaint_serving::{AUTHORITY, Authority};
 
-type Browser = Client<StreamOwned<ClientConnection, TcpStream>>;
+type Tls = StreamOwned<ClientConnection, TcpStream>;
+type Browser = Client<Tls>;
 
 /// A browser on a connection with the remote side, and the link to the test.
 fn start() -> (Folder, Running, Link, Browser, String) {
+    let (folder, running, link, tls, host) = secured();
+    (folder, running, link, Client::new(tls, 1 << 30), host)
+}
+
+/// The same before the first byte of HTTP/2.
+fn secured() -> (Folder, Running, Link, Tls, String) {
     let authority = Authority::new().unwrap();
     let (folder, running, link, origin) = link::remote("https", |folder, run| {
         std::fs::write(folder.0.join(AUTHORITY), &authority.pem).unwrap();
         run["transport"] = serde_json::json!({"http": "h2"});
     });
-    (folder, running, link, browser(&authority, origin), format!("a.test:{}", origin.port()))
+    (folder, running, link, handshake(&authority, origin), format!("a.test:{}", origin.port()))
 }
 
-fn browser(authority: &Authority, origin: SocketAddr) -> Browser {
+fn handshake(authority: &Authority, origin: SocketAddr) -> Tls {
     let mut config = (*authority.client(&Transport::default()).unwrap()).clone();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let name = ServerName::try_from("a.test").unwrap();
@@ -37,7 +45,7 @@ fn browser(authority: &Authority, origin: SocketAddr) -> Browser {
     while tls.conn.is_handshaking() {
         tls.conn.complete_io(&mut tls.sock).unwrap();
     }
-    Client::new(tls, 1 << 30)
+    tls
 }
 
 /// The next request: its stream on the link and its payload.
@@ -63,6 +71,19 @@ fn two_begun(link: &mut Link, browser: &mut Browser, host: &str) -> [u32; 2] {
 /// Bytes of an answer that have come ahead of the rest of its body.
 fn begun() -> usize {
     link::head(200, 10).len() + 5
+}
+
+#[test]
+fn what_is_no_preface_ends_the_connection_without_a_reset() {
+    if skips() {
+        return;
+    }
+    let (_folder, running, _link, mut tls, _) = secured();
+    tls.write_all(b"INVALID CONNECTION PREFACE\r\n\r\n").unwrap();
+    tls.flush().unwrap();
+    tls.sock.read_to_end(&mut Vec::new()).expect("an end");
+    drop(tls);
+    assert_eq!(running.stop()["reset"], 0);
 }
 
 #[test]
