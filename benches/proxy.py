@@ -1,4 +1,4 @@
-"""The proxies split and pep beside squid, on loopback: throughput on one core, latency of an idle hop.
+"""The proxies split and pep beside squid, on loopback: throughput on one core, idle latency, a crowd.
 
     sudo .venv/bin/python benches/proxy.py [--program PATH] [--json] [--mib N]
 
@@ -6,6 +6,9 @@ Each proxy has the first CPU to itself, the two sides of the pep share it; origi
 Throughput is one answer of many bytes over one connection. Latency is the median time of a small exchange on
 a persistent connection, less the median without a proxy. To reach on a quiet machine: 2 Gbit/s, 0.2 ms.
 Compare ratios: absolute figures belong to this machine at this moment.
+
+The crowd is 500 flows at once (crowd.py): every byte that an end-to-end path would deliver is compared with
+what the origin sent, and the most memory of each side is told.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+import crowd
 
 from wirepaint.dataplane.description import Host, Origin, Pep, Run, Sending, Site, Split
 from wirepaint.runners.testbed import process, squid
@@ -153,8 +158,8 @@ def description(folder: Path, port: int, listen_port: int, kind: str) -> Run:
 
 
 @contextmanager
-def running(program: Path, run: Run, *argument: str) -> Iterator[None]:
-    """A verb of the data plane on the first CPU, ready."""
+def running(program: Path, run: Run, *argument: str) -> Iterator[int]:
+    """A verb of the data plane on the first CPU, ready; its process."""
     file = run.write()
     command = ["taskset", "-c", "0", program, argument[0], file, *argument[1:]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
@@ -162,7 +167,7 @@ def running(program: Path, run: Run, *argument: str) -> Iterator[None]:
             assert child.stdout is not None
             if '"ready"' not in child.stdout.readline():
                 raise RuntimeError(f"{argument[0]} did not start")
-            yield
+            yield child.pid
         finally:
             child.terminate()
             child.communicate()
@@ -217,8 +222,22 @@ def rows(program: Path, folder: Path, mib: int) -> Iterator[Row]:
             )
 
 
+def crowds(program: Path, folder: Path) -> Iterator[Row]:
+    """One row of a crowd for each proxy."""
+    listener = socket.create_server((ORIGIN, 0), backlog=crowd.FLOWS)
+    multiprocessing.Process(target=crowd.serve, args=(listener,), daemon=True).start()
+    for kind, starts in STARTS.items():
+        port = free_port()
+        description_of = description(folder, port, listener.getsockname()[1], kind)
+        with ExitStack() as parts:
+            sides = [parts.enter_context(running(program, description_of, *start)) for start in starts]
+            compared, took = crowd.run((ORIGIN, port))
+            peaks = [crowd.peak_mb(side) for side in sides]
+        yield {"name": kind, "compared_mb": compared / 1e6, "seconds": took, "peak_mb": peaks}
+
+
 def main() -> None:
-    """Prints a table, or JSON."""
+    """Prints tables, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     usual = Path(__file__).parents[1] / ".venv/bin/wirepaint-dataplane"
     parser.add_argument("--program", type=Path, default=usual)
@@ -228,12 +247,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         found = list(rows(arguments.program, Path(folder), arguments.mib))
+        crowded = list(crowds(arguments.program, Path(folder)))
     direct = found[0]["median_ms"]
     for row in found[1:]:
         row["added_ms"] = row["median_ms"] - direct
     peer = next((row for row in found if row["name"] == "squid"), None)
     if arguments.json:
-        return print(json.dumps(found, indent=2))
+        return print(json.dumps({"alone": found, "crowd": crowded}, indent=2))
     print("proxy   Gbit/s  added ms  rate/squid  added/squid")
     for row in found[1:]:
         beside = (
@@ -243,6 +263,12 @@ def main() -> None:
         )
         print(f"{row['name']:6}  {row['gbit_per_s']:6.2f}  {row['added_ms']:8.3f}  {beside}")
     print(f"without a proxy: {found[0]['gbit_per_s']:.2f} Gbit/s, {direct:.3f} ms")
+    for row in crowded:
+        peaks = " and ".join(f"{peak:.1f} MB" for peak in row["peak_mb"])
+        print(
+            f"{crowd.FLOWS} flows through {row['name']}: {row['compared_mb']:.0f} MB as sent, "
+            f"in {row['seconds']:.1f} s; at most {peaks} of memory"
+        )
     return None
 
 
