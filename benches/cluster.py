@@ -7,7 +7,7 @@
 - `workers` is their CPU time with that of their simulators, `client` and `scheduler` that of these processes.
   The simulation alone is the CPU time of the data plane. The rest is `engine`: Dask, pickling, Arrow, journal
   and Parquet, without the metrics, which are computed wherever runs are carried out.
-- `reading` is what verify, compare and report of the results take.
+- `reading` is what list, verify, compare and report of the results take.
 - `scheduler` is how many tasks that do nothing but sleep one scheduler hands out in a second. Divided by the
   batches that a worker asks for in a second it says how many workers one scheduler feeds.
 """
@@ -254,6 +254,7 @@ def main() -> None:
         print(f"results: {size / 1e6:.1f} MB, {size / runs:.0f} bytes a run")
         found["results_bytes"] = size
         for name, argv in {
+            "list": ["list", str(results)],
             "verify": ["verify", str(results)],
             "compare": ["compare", str(results), "--factor", "http"],
             "report": ["report", str(results)],

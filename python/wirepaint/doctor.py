@@ -37,6 +37,7 @@ WITHOUT_ROOT = (
     "check",
     "explain",
     "figure",
+    "list",
     "metric list",
     "metric show",
     "metric trust",

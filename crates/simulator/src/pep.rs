@@ -334,7 +334,7 @@ impl Pep {
         self.promises += 1;
         let line = self.line(request.visit, self.promises);
         let text = self.visits[&request.visit].request(request.resource, 0);
-        self.lines[line].promise(world, self.answers.len() as u32, text);
+        self.lines[line].promise(self.answers.len() as u32, text);
         self.fetch(world, request, depth, line);
     }
 
@@ -417,17 +417,25 @@ impl Pep {
 
     /// Sends as long as a connection takes something.
     fn send(&mut self, world: &mut World) {
-        let mut room: Vec<bool> = self.lines.iter().map(|line| line.has_room(world)).collect();
-        while let Some(grant) = self.scheduler.pick(world.now.0, |line| room[line]) {
-            let answer = &mut self.answers[grant.answer as usize];
-            let offset = answer.sent;
-            answer.sent += grant.bytes;
-            if answer.wanted {
-                self.held -= grant.bytes;
+        loop {
+            let mut room: Vec<bool> = self.lines.iter().map(|line| line.has_room(world)).collect();
+            let mut sent = false;
+            while let Some(grant) = self.scheduler.pick(world.now.0, |line| room[line]) {
+                let answer = &mut self.answers[grant.answer as usize];
+                let offset = answer.sent;
+                answer.sent += grant.bytes;
+                if answer.wanted {
+                    self.held -= grant.bytes;
+                }
+                let line = &mut self.lines[grant.connection];
+                line.send(grant.answer, offset, grant.bytes);
+                room[grant.connection] = line.has_room(world);
+                sent = true;
             }
-            let line = &mut self.lines[grant.connection];
-            line.send(world, grant.answer, offset, grant.bytes);
-            room[grant.connection] = line.has_room(world);
+            self.lines.iter_mut().for_each(|line| line.flush(world));
+            if !sent {
+                break;
+            }
         }
     }
 }

@@ -37,6 +37,15 @@ def test_machines_are_alike_within_a_factor(
     assert speed.is_alike(then) is alike
 
 
+@pytest.mark.parametrize(("browser", "current"), [("7.4", True), ("77.9", False), ("8.123", False)])
+def test_a_patch_of_the_browser_asks_for_no_new_rehearsal(browser: str, current: bool) -> None:
+    page = model.load(shipped()["kit"])
+    assert page.rehearsal is not None
+    then = page.rehearsal.model_copy(update={"browser": "Chromium 156.0.7.123", "processor_ms": None})
+    page = page.model_copy(update={"rehearsal": then})
+    assert rehearsal.is_current(page, f"Chromium 156.0.{browser}", page.usual_viewport) is current
+
+
 def test_an_evaluation_goes_on_with_its_pages_on_a_machine_that_has_become_slower(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -95,3 +95,25 @@ def test_a_run_with_a_proxy_draws_what_one_without_does(tmp_path: Path) -> None:
         assert [visit.start_ns - lead_ns for visit in run.visits] == [
             visit.start_ns for visit in plain.visits
         ]
+
+
+def test_what_a_pep_promises_leaves_the_initial_window_to_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "evaluation.toml"
+    file.write_text("""
+title = "Over a satellite"
+backend = "simulator"
+warmup = false
+[scenarios]
+network = ["geo-satellite"]
+proxy = ["pep"]
+http = ["h1"]
+[[user_agents]]
+pages = ["agency", "kit"]
+visits = 2
+""")
+    planned = plan(file)
+    pool.carry_out(planned, tmp_path / "results", backends.named("simulator"), Lines())
+    # One round trip of 600 ms. Promises in segments of their own made it two.
+    latencies = table(Results.open(tmp_path / "results"))["base_page_latency"].to_list()
+    assert len(latencies) == 4
+    assert all(600 < latency < 900 for latency in latencies), latencies

@@ -89,15 +89,20 @@ def current_browser() -> str:
 
 
 def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:
-    """True if the page was rehearsed by this browser and code, at this machine's speed."""
+    """True if the page was rehearsed by this release of the browser and this code, at this machine's speed."""
     found = page.rehearsal
     return (
         found is not None
         and found.maker == MAKER
-        and found.browser == browser
+        and _release(found.browser) == _release(browser)
         and tuple(found.viewport) == viewport
         and speed.is_alike(found.processor_ms)
     )
+
+
+def _release(browser: str) -> str:
+    """A browser without the last part of its version: patches of a release mend faults, and come weekly."""
+    return browser.rpartition(".")[0] or browser
 
 
 def _target(folder: Path, viewport: tuple[int, int], browser: str, begun_with: Collection[str] = ()) -> Path:
@@ -106,7 +111,7 @@ def _target(folder: Path, viewport: tuple[int, int], browser: str, begun_with: C
     One in the cache whose rehearsal others disturbed serves only while the machine is busy.
     """
     digest = hashlib.sha256(model.read_index(folder))
-    digest.update(f"\0{browser}\0{MAKER}\0{viewport}".encode())
+    digest.update(f"\0{_release(browser)}\0{MAKER}\0{viewport}".encode())
     rehearsed, name = cache.cache_dir().parent / "rehearsed", digest.hexdigest()[:32]
     there = [folder, *(place for place in sorted(rehearsed.glob(f"{name}-*")) if (place / INDEX).is_file())]
     for place in there:

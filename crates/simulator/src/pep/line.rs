@@ -123,14 +123,18 @@ impl Line {
     }
 
     /// The ground side says which answer it sends ahead, by a request that has `text` bytes.
-    pub fn promise(&mut self, world: &mut World, answer: u32, text: u64) {
+    pub fn promise(&mut self, answer: u32, text: u64) {
         self.down.push(REQUEST + text, Message::Promise(answer));
-        self.down.write(world, server_end(self.id));
     }
 
     /// The ground side sends bytes of an answer from an offset on.
-    pub fn send(&mut self, world: &mut World, answer: u32, offset: u64, bytes: u64) {
+    pub fn send(&mut self, answer: u32, offset: u64, bytes: u64) {
         self.down.push(OFFSET + bytes, Message::Bytes(answer, offset, bytes));
+    }
+
+    /// The ground side writes what it has said: frames of a moment share segments. Written one by one, a page's promises
+    /// would take the initial window that its document needs.
+    pub fn flush(&mut self, world: &mut World) {
         self.down.write(world, server_end(self.id));
     }
 
