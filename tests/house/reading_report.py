@@ -1,7 +1,7 @@
 """The tables of docs/guide/reading-the-report.md, from a report of the evaluation in it.
 
-``python tests/house/reading_report.py`` carries the evaluation out on the simulator and prints them. The page is
-as it was rehearsed for the catalogue: a rehearsal on a busy machine would change the verdicts.
+``python tests/house/reading_report.py`` carries the evaluation out on the simulator and prints them. The
+page is as it was rehearsed for the catalogue: a rehearsal on a busy machine would change the verdicts.
 """
 
 from __future__ import annotations

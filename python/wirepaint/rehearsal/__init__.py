@@ -89,7 +89,7 @@ def current_browser() -> str:
 
 
 def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:
-    """True if the page was rehearsed by this release of the browser and this code, at this machine's speed."""
+    """True if the page was rehearsed by this release of the browser, this code, at this speed of the CPU."""
     found = page.rehearsal
     return (
         found is not None
