@@ -21,7 +21,7 @@ from wirepaint.results import Results
 from wirepaint.results.verify import verify
 
 pytestmark = pytest.mark.slow
-RUNS = 8 * 40
+RUNS = 8 * 160
 SWEEP = """\
 title = "A sweep"
 backend = "simulator"
@@ -34,7 +34,7 @@ congestion = ["cubic", "fld"]
 http = ["h1", "h2"]
 [[user_agents]]
 pages = ["blog-small"]
-visits = 40
+visits = 160
 """
 KILLS = 2
 MEMORY = Path("/dev/shm")
@@ -145,7 +145,7 @@ def deadly(trace: Trace) -> float:
         .replace('["lte", "wpt-cable"]', '["lte"]')
         .replace('["cubic", "fld"]', '["cubic"]')
         .replace('["h1", "h2"]', '["h1"]')
-        .replace("visits = 40", "visits = 2")
+        .replace("visits = 160", "visits = 2")
     )
     with cluster(tmp_path) as dask:
         dask.start_worker()
