@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 _SAMPLE = 20_000
-LISTED = 400_000
-"""Pairs that are listed at once to find one among them; to halve them once more takes as long."""
+LISTED = 30_000
+"""Pairs that are listed at once to find one among them: with more or fewer it takes longer."""
 
 
 class Pairs:
