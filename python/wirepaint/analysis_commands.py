@@ -78,7 +78,7 @@ def list_runs(
     opened = Results.open(results)
     asked = {"run_key": only, "scenario": scenario, "network": network, "http": http}
     asked |= {"congestion": congestion, "backend": backend, "page": page, "verdict": verdict}
-    runs = _listed(opened, asked)
+    runs = _chosen(opened, asked)
     shown = runs if all_rows or json else runs.head(MOST_ROWS)
     rows = _with_metric(opened, shown, primary(opened)[0])
     if json:
@@ -95,7 +95,7 @@ def list_runs(
         print(f"and {runs.height - shown.height:,} more (--all)")
 
 
-def _listed(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.DataFrame:
+def _chosen(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.DataFrame:
     """The runs whose columns have the values asked for; ``verdict`` is how each stands.
 
     Raises UsageError for a value that no run has.

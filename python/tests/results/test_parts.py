@@ -14,6 +14,7 @@ from wirepaint.cli import invoke
 from wirepaint.errors import UsageError
 from wirepaint.results import Results, parts
 from wirepaint.results.verify import verify
+from wirepaint.runners import simulator
 
 EVALUATION = """\
 title = "h1 or h2?"
@@ -49,6 +50,19 @@ def thin(tmp_path: Path) -> Results:
 def test_the_metrics_are_those_of_whole_runs(thin: Results, whole: Results) -> None:
     assert metrics.table(thin, None).equals(metrics.table(whole, None))
     assert thin.thin.height == thin.runs("done").height == 10
+    assert list((thin.folder / "runs").iterdir()) == []
+    assert verify(thin.folder).whole == 10
+
+
+def test_a_run_that_comes_back_with_another_trace_is_refused(
+    thin: Results, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = thin.runs("done")["run_key"][-1]
+    monkeypatch.setattr(simulator, "HOST_DELAY_NS", (200_000, 200_001))
+    file = str(thin.folder.parent / "e.toml")
+    asked = ["run", file, "-o", str(thin.folder), "--no-rehearse", "--quiet", "--only", key]
+    assert invoke(asked) == 1
+    assert f"{key}: simulated again, it has another trace" in capsys.readouterr().err
     assert list((thin.folder / "runs").iterdir()) == []
     assert verify(thin.folder).whole == 10
 

@@ -101,7 +101,7 @@ def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> boo
 
 
 def _release(browser: str) -> str:
-    """A browser without the last part of its version: patches of a release mend faults, and come weekly."""
+    """A browser without the last part of its version: patches of a release mend faults."""
     return browser.rpartition(".")[0] or browser
 
 
