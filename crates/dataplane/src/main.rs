@@ -41,6 +41,9 @@ enum Verb {
         /// Tables to collect.
         #[arg(long, value_delimiter = ',', requires = "collect")]
         tables: Vec<String>,
+        /// Process that started this one; when it ends, this one is killed.
+        #[arg(long)]
+        parent: Option<u32>,
     },
     /// Send packets over the direction down of a run's network in virtual time: one JSON object a line on
     /// stdin, what became of each on stdout.
@@ -161,7 +164,10 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Verb::Emulate { run } => emulator_ended(wirepaint_emulator::command(&run)),
-        Verb::Simulate { runs, workers, collect, tables } => {
+        Verb::Simulate { runs, workers, collect, tables, parent } => {
+            if parent.is_some_and(|parent| !wirepaint_run::process::die_with_parent(parent)) {
+                return ExitCode::FAILURE;
+            }
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
             let collected = collect.map(|folder| Streams::new(&folder, &tables));
             wirepaint_simulator::command(&runs, workers.unwrap_or_else(cores), collected)

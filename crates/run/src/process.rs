@@ -25,6 +25,16 @@ pub fn enter_network(namespace: RawFd) -> io::Result<()> {
     }
 }
 
+/// Asks the kernel to kill this process when the thread that started it ends. False if its parent is no longer the
+/// process of this number.
+pub fn die_with_parent(parent: u32) -> bool {
+    // SAFETY: plain system calls.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+            && u32::try_from(libc::getppid()) == Ok(parent)
+    }
+}
+
 /// If the process is root, becomes the ordinary user and group of this number for good. Call it before the
 /// process reads what strangers wrote, while it has one thread.
 pub fn become_user(number: u32) -> io::Result<()> {

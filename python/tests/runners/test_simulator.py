@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -386,18 +387,28 @@ def test_what_is_skipped_does_not_depend_on_which_run_ends_first(tmp_path: Path)
     assert_frame_equal(*stands)
 
 
-def test_a_killed_command_leaves_no_simulator(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("WIREPAINT_DATAPLANE", a_program(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60"))
-    file = tmp_path / "evaluation.toml"
-    file.write_text(EVALUATION)
-    program = "from wirepaint.cli import main; main()"
-    argv = [sys.executable, "-c", program, "run", file, "--no-rehearse", "-o", tmp_path / "results"]
-    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as command:
-        assert holds_within(60, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
-        simulator = Path("/proc", (tmp_path / "pid").read_text().strip(), "comm")
-        assert simulator.exists()
+def test_a_killed_command_leaves_no_simulator():
+    reading, writing = os.pipe()  # its input stays open, so only the kernel ends it
+    code = """
+import os, subprocess, sys, time
+argv = [sys.argv[1], "simulate", "--parent", str(os.getpid()), "-"]
+print(subprocess.Popen(argv, stdin=int(sys.argv[2])).pid, flush=True)
+time.sleep(60)
+"""
+    argv = [sys.executable, "-c", code, dataplane.program(), str(reading)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, pass_fds=[reading]) as command:
+        assert command.stdout is not None
+        status = Path("/proc", command.stdout.readline().strip(), "status")
+        assert holds_within(60, lambda: "Name:\twirepaint" in status.read_text())
         command.kill()
-    assert holds_within(10, lambda: not simulator.exists() or "sleep" not in simulator.read_text())
+    assert holds_within(10, lambda: not status.exists() or "State:\tZ" in status.read_text())
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_simulator_whose_command_is_gone_does_not_begin():
+    done = subprocess.run([dataplane.program(), "simulate", "--parent", "1", "-"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 1
 
 
 def test_a_disk_that_is_full_is_no_failure_of_the_run():

@@ -46,10 +46,11 @@ def ends(
     """
     workers = cores or len(os.sched_getaffinity(0))
     room = workers if cores else 2 * workers  # more would need another core for what is done meanwhile
-    argv = [dataplane.program(), "simulate", "--workers", str(workers), "-"]
+    # The program asks to die with this process. With a function of ours between fork and exec, the kernel would
+    # copy the page tables of this process first.
+    argv = [dataplane.program(), "simulate", "--workers", str(workers), "--parent", str(os.getpid()), "-"]
     if collect is not None:
         argv += ["--collect", collect[0], "--tables", ",".join(collect[1])]
-    parent = os.getpid()
     asked: dict[str, Job] = {}
     sent = _Sent()
     with (
@@ -60,7 +61,6 @@ def ends(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            preexec_fn=lambda: linux.die_with_parent(parent),
         ) as process,
     ):
         assert process.stdin is not None and process.stdout is not None

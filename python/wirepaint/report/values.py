@@ -1,7 +1,7 @@
-"""The values that the page draws itself: of every counted visit, and inside the loads.
+"""The values that the page draws itself: of the counted visits, and inside the loads.
 
 All is compact: axes are numbers into lists of words, values have four significant digits, and a curve has at
-most ``MOST_POINTS`` points, each a quantile.
+most ``MOST_POINTS`` points, each a quantile. Of more than ``MOST_VISITS`` visits every n-th value is there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 
 MOST_POINTS = 100
+MOST_VISITS = 20_000
+"""Visits that the page gets one by one; of more it gets evenly spaced values."""
 CURVES = ("connection-duration", "bytes-per-connection", "object-size")
 """Figures of values inside the loads, in the order of the FLD paper."""
 POINTS = {"object-size": "bin"}
@@ -38,35 +40,58 @@ class Chart:
 
 
 def of_visits(evidence: Evidence, names: Sequence[str]) -> dict[str, Any]:
-    """The metrics ``names`` of every counted visit, with the axes that vary. Empty without a visit.
+    """The metrics ``names`` of the counted visits, with the axes that vary. Empty without a visit.
 
-    ``axes`` are lists of name, title and levels; ``rows`` has, by axis, each visit's position in them.
+    ``axes`` are lists of name, title and levels; ``rows`` has, by axis, each row's position in them. A row is
+    a visit with its number in ``visit``; or one value stands for ``each`` visits, and ``visit`` is empty.
     """
-    table = evidence.in_words(evidence.table)
-    if table.is_empty():
+    asked = [metric for metric in map(metrics.get, names) if evidence.table[metric.column].count()]
+    if evidence.table.is_empty():
         return {}
     titles = axes.factors() | {"page": "page", "user_agent": "user"}
     ordered = [*(axis for axis in evidence.varying if axis in titles), "page"]
     if "network" not in ordered:
         ordered.insert(0, "network")
+    ordered = list(dict.fromkeys(ordered))
+    columns = [metric.column for metric in asked]
+    each = -(-evidence.table.height // MOST_VISITS)
+    table = thinned(evidence.table.select(*ordered, "visit", *columns), ordered, columns, each)
+    table = evidence.in_words(table)
     shown, rows = [], {}
-    for axis in dict.fromkeys(ordered):
+    for axis in ordered:
         known = [axes.words(axis, level) for level in evidence.levels.get(axis, ())]
         levels = list(dict.fromkeys((*known, *table[axis])))
         shown.append([axis, titles[axis], levels])
         position = {level: number for number, level in enumerate(levels)}
         rows[axis] = [position[level] for level in table[axis]]
-    values = []
-    for metric in map(metrics.get, names):
-        column = table[metric.column]
-        if column.count():
-            unit = {"1": ""}.get(metric.unit, metric.unit)
-            rounded = column.round_sig_figs(4).to_list()
-            values.append(
-                {"name": metric.name, "title": metric.title, "unit": unit, "better": metric.better or "",
-                 "values": [plain(value) for value in rounded]}
-            )  # fmt: skip
-    return {"axes": shown, "rows": rows, "visit": table["visit"].to_list(), "metrics": values}
+    values = [
+        {
+            "name": metric.name,
+            "title": metric.title,
+            "unit": {"1": ""}.get(metric.unit, metric.unit),
+            "better": metric.better or "",
+            "values": [plain(value) for value in table[metric.column].round_sig_figs(4)],
+        }
+        for metric in asked
+    ]
+    visit = table["visit"].to_list() if each == 1 else []
+    return {"axes": shown, "rows": rows, "visit": visit, "each": each, "metrics": values}
+
+
+def thinned(table: pl.DataFrame, by: Sequence[str], columns: Sequence[str], each: int) -> pl.DataFrame:
+    """Every ``each``-th value of each column in order of size, for each set of levels; at least one.
+
+    A row of the result is no visit: its values come from different ones.
+    """
+    if each == 1:
+        return table
+    first = pl.min_horizontal(each // 2, (pl.col("of") - 1) // 2)
+    return (
+        table.group_by(by, maintain_order=True)
+        .agg(pl.col(columns).sort(nulls_last=True), of=pl.len(), place=pl.int_range(pl.len()))
+        .explode("place", *columns)
+        .filter((pl.col("place") - first) % each == 0)
+    )
 
 
 def plain(value: float | None) -> float | int | None:

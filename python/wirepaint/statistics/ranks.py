@@ -132,7 +132,7 @@ def _invert_many(values: Pairs, null: _Distribution, confidence: float) -> Inter
     """:func:`_invert` of more pairs than can be listed."""
     total = values.total
     first = values.smallest(total / 2)
-    second = values.smallest(total / 2 + 0.5) if 2 * values.at_most(first)[0] == total else first
+    second = values.smallest(total / 2 + 0.5) if 2 * values.at_most(first) == total else first
     tail = null.lower_tail((1 - confidence) / 2)
     value = (first + second) / 2
     if tail < 0:

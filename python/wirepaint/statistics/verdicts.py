@@ -90,11 +90,17 @@ def judge(draft: Draft, p: float, confidence: float, family: int) -> Comparison:
     arrays = [*chain.from_iterable(strata.values())]
     of_each = 1 - (1 - confidence) / len(strata)
     estimate = shift_rel if relative else ranks.shift
+    shift = ranks.shift(arrays, confidence)
+    relative_shift = shift_rel(arrays, confidence) if relative else None
+    if len(strata) == 1:
+        by_stratum = dict.fromkeys(strata, relative_shift or shift)
+    else:
+        by_stratum = {name: estimate(blocks, of_each) for name, blocks in strata.items()}
     row = replace(
         draft.row,
-        shift=ranks.shift(arrays, confidence),
-        shift_rel=shift_rel(arrays, confidence) if relative else None,
-        by_stratum={name: estimate(blocks, of_each) for name, blocks in strata.items()},
+        shift=shift,
+        shift_rel=relative_shift,
+        by_stratum=by_stratum,
         p_holm=p,
         confidence=confidence,
         family=family,

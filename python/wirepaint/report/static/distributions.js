@@ -1,5 +1,5 @@
 "use strict";
-// Draws distributions from values: of every counted visit (report/values.py), and curves inside the loads.
+// Draws distributions from values: of the counted visits (report/values.py), and curves inside the loads.
 
 const PLOT = { width: 300, left: 8, right: 12, row: 24, curve: 110, axis: 22, share: 40 };
 const MOST_PANELS = 60;
@@ -92,7 +92,7 @@ function boxes(title, series, unit) {
         svg("path", { class: "middle", d: `M${median},${middle - 8}v16` }),
         svg("path", { class: "points", d: points })),
     );
-    one.values.forEach((value, n) => spots.push([scale.at(value), middle, `${one.name}, visit ${one.visits[n]}: ${amount(value, unit)}`]));
+    one.values.forEach((value, n) => spots.push([scale.at(value), middle, `${one.name}${one.visits[n] === undefined ? "" : `, visit ${one.visits[n]}`}: ${amount(value, unit)}`]));
     told.push(`${one.name} median ${amount(quantile(sorted, 0.5), unit)} of ${sorted.length}`);
   });
   return panel(title, told.join("; "), height + PLOT.axis, marks, spots);
@@ -182,6 +182,7 @@ class Explorer {
     this.root = root;
     this.axes = data.axes.map(([name, title, levels]) => ({ name, title, levels, rows: data.rows[name] }));
     this.visits = data.visit;
+    this.each = data.each;
     this.metrics = data.metrics;
     const varying = this.axes.filter((axis) => axis.levels.length > 1);
     const factor = varying.find((axis) => axis.name !== "page") ?? varying[0] ?? this.axes[0];
@@ -259,9 +260,10 @@ class Explorer {
     const better = metric.better ? `; ${metric.better} is better` : "";
     const count = [...groups.values()].reduce((sum, group) => sum + [...group.values()].reduce((n, one) => n + one.values.length, 0), 0);
     const left = groups.size > MOST_PANELS ? ` The first ${MOST_PANELS} of ${groups.size} plots are shown: choose a page or a network.` : "";
+    const counted = `${count.toLocaleString("en")} ${this.each > 1 ? `values, each for ${this.each} visits.` : "visits."}`;
     this.panels.replaceChildren(
       legend(by.levels.map((level, n) => [level, n])),
-      html("p", { class: "note", role: "status" }, `${metric.title}${better}. ${count.toLocaleString("en")} visits.${left}`),
+      html("p", { class: "note", role: "status" }, `${metric.title}${better}. ${counted}${left}`),
       html("div", { class: "grid-of-panels" }, ...drawn),
     );
   }
