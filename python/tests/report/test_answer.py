@@ -41,3 +41,18 @@ def test_conditions_without_a_difference_are_told_together() -> None:
     ]
     told = clauses(rows)  # pyright: ignore[reportArgumentType]
     assert [(one.place, one.evidence) for one in told] == [(" on lte, 3g and dsl", "interval within ±2 %")]
+
+
+def test_of_many_conditions_some_are_named() -> None:
+    rows = [
+        SimpleNamespace(
+            verdict="same",
+            conditions={"network": str(n)},
+            stratum=str(n),
+            page=None,
+            margin=0.02,
+            shift_rel=None,
+        )
+        for n in range(26)
+    ]
+    assert together(rows).place == " on 0, 1, 2 and 23 more"  # pyright: ignore[reportArgumentType]

@@ -46,8 +46,8 @@ def ends(
     """
     workers = cores or len(os.sched_getaffinity(0))
     room = workers if cores else 2 * workers  # more would need another core for what is done meanwhile
-    # The program asks to die with this process. With a function of ours between fork and exec, the kernel would
-    # copy the page tables of this process first.
+    # The program itself asks to die with this process. With a function of ours between fork and exec, the
+    # kernel would first copy the page tables of this process.
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "--parent", str(os.getpid()), "-"]
     if collect is not None:
         argv += ["--collect", collect[0], "--tables", ",".join(collect[1])]

@@ -12,6 +12,8 @@ from wirepaint.statistics.comparison import MIXED, TOO_FEW
 
 MOST_CLAUSES = 4
 """With more conditions, those with the same verdict share a clause."""
+MOST_NAMED, NAMED_OF_MORE = 8, 3
+"""Conditions of a clause that are all named, and those that are of more."""
 
 
 @dataclass(frozen=True)
@@ -152,4 +154,6 @@ def percent(shift: Interval) -> str:
 
 def place(rows: Sequence[Comparison]) -> str:
     named = [row.stratum for row in rows if row.conditions]
+    if len(named) > MOST_NAMED:
+        named = [*named[:NAMED_OF_MORE], f"{len(named) - NAMED_OF_MORE} more"]
     return f" on {words.listed(named)}" if named else ""

@@ -7,7 +7,7 @@ each combination by itself stand beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -201,7 +201,11 @@ def side(
     each = judged(known, metrics=first[:1], by_page=False, visits=visits) if rest else []
     each = [row for row in each if row.conditions]
     levels = dict.fromkeys(row.candidate.level for row in rows)
-    said = [candidate(*(of_level(group, level) for group in (rows, pages, each))) for level in levels]
+    sharing = shared.together(evidence.results)
+    said = [
+        candidate(of_level(rows, level), of_level(pages, level), of_level(each, level), sharing)
+        for level in levels
+    ]
     return Side(backend, lost, said)
 
 
@@ -234,8 +238,13 @@ def nothing_counted(evidence: Evidence, backend: str = "both") -> str:
     return f"Of {words.count(measured.height, 'visit')} none is valid, so there is nothing to compare.{hint}"
 
 
-def candidate(rows: list[Comparison], pages: list[Comparison], each: list[Comparison]) -> Candidate:
-    """One level: ``rows`` over all pages, ``pages`` of the primary metric, ``each`` set of conditions."""
+def candidate(
+    rows: list[Comparison], pages: list[Comparison], each: list[Comparison], sharing: Collection[str]
+) -> Candidate:
+    """One level: ``rows`` over all pages, ``pages`` of the primary metric, ``each`` set of conditions.
+
+    ``sharing`` are the users that share a path.
+    """
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
@@ -255,7 +264,7 @@ def candidate(rows: list[Comparison], pages: list[Comparison], each: list[Compar
         table = Verdicts(metrics.get(name), drawn, shown, len(of_pages) - len(shown))
         (main if stands_first else others).append(table)
     rows_each = [(row, Bar.of(row, reach)) for row in each[:MOST_ROWS]]
-    told = shared.sentences([*rows, *pages])
+    told = shared.sentences([*rows, *pages], sharing)
     return Candidate(*levels, said, main, others, rows_each, len(each) - len(rows_each), told)
 
 

@@ -21,7 +21,7 @@ from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import questions
 from wirepaint.reading import nearest
 from wirepaint.results import Results
-from wirepaint.statistics import folders, hosts, losses, ranks
+from wirepaint.statistics import folders, hosts, losses, ranks, shared
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
 from wirepaint.statistics.intervals import Interval, Sample, mean, median
 from wirepaint.statistics.losses import Losses
@@ -561,4 +561,5 @@ def command(
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
         notes += [one.sentence for one in apart]
-        terminal.show(rows, without, results.cannot_count(), results.fidelity(), [*backends, *lost], notes)
+        of_all = results.cannot_count(), results.fidelity(), [*backends, *lost], notes
+        terminal.show(rows, without, *of_all, shared.together(results))

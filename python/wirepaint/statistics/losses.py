@@ -60,7 +60,7 @@ class Losses:
 
     @property
     def sentence(self) -> str:
-        return f"{self.level}: {self.counted} of {self.ended} visits count" + (
+        return f"{self.level}: {self.counted:,} of {self.ended:,} visits count" + (
             f"; {self.causes}." if self.lost else "."
         )
 
@@ -148,7 +148,9 @@ def sentence(first: Losses, second: Losses, where: str = "") -> str:
     """A sentence that two levels lost different shares."""
 
     def part(one: Losses) -> str:
-        return f"{one.level} lost {one.lost} of {one.ended} visits" + (f" ({one.causes})" if one.lost else "")
+        return f"{one.level} lost {one.lost:,} of {one.ended:,} visits" + (
+            f" ({one.causes})" if one.lost else ""
+        )
 
     said = f"{part(first)} and {part(second)}: those that are left may not be alike."
     return f"{where}: {said}" if where else said

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from wirepaint.results import Results
 from wirepaint.statistics.comparison import Comparison
 from wirepaint.statistics.wording import percent
 
@@ -11,9 +12,16 @@ OF_USERS, OF_FLOWS = "page-load-time", "goodput"
 """What a change is told of: of users, and of the flows beside them."""
 
 
-def sentences(rows: Sequence[Comparison]) -> list[str]:
+def together(results: Results) -> frozenset[str]:
+    """Names of the users that share runs, and so a path."""
+    agents = results.manifest["evaluation"]["user_agents"]
+    return frozenset(agent["name"] for agent in agents if agent["group"] is not None)
+
+
+def sentences(rows: Sequence[Comparison], together: Collection[str]) -> list[str]:
     """One sentence for each candidate and condition in which several users, or users and flows, share a path.
 
+    ``together`` are the users that do; others have their runs to themselves and the flows in them.
     Such as "fld in place of cubic on lte: ann load time -3.1 % (faster); bob load time +0.4 % (same)."
     """
     shared: dict[tuple[str, ...], list[Comparison]] = {}
@@ -23,17 +31,22 @@ def sentences(rows: Sequence[Comparison]) -> list[str]:
             shared.setdefault((row.candidate.level, row.baseline.level, " / ".join(others)), []).append(row)
     said = []
     for (candidate, baseline, where), group in shared.items():
-        parts = list(_parts(group))
+        parts = [*_users(group, together), *_flows(group)]
         if len(parts) > 1:
             place = f" on {where}" if where else ""
             said.append(f"{candidate} in place of {baseline}{place}: {'; '.join(parts)}.")
     return said
 
 
-def _parts(rows: Sequence[Comparison]) -> Iterator[str]:
+def _users(rows: Sequence[Comparison], together: Collection[str]) -> Iterator[str]:
+    beside_flows = any(row.metric == OF_FLOWS for row in rows)
     for row in rows:
-        if row.metric == OF_USERS and row.page is None:
-            yield _part(row.conditions.get("user_agent", "the user"), "load time", row)
+        name = row.conditions.get("user_agent", "the user")
+        if row.metric == OF_USERS and row.page is None and (beside_flows or name in together):
+            yield _part(name, "load time", row)
+
+
+def _flows(rows: Sequence[Comparison]) -> Iterator[str]:
     of_flows = [row for row in rows if row.metric == OF_FLOWS]
     by_name = [row for row in of_flows if row.page is not None] or of_flows
     for row in by_name:

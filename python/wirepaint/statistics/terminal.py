@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import TextIO
 
@@ -27,13 +27,15 @@ def show(
     fidelity: str | None = None,
     lost: Sequence[Losses] = (),
     notes: Sequence[str] = (),
+    together: Collection[str] = (),
     file: TextIO | None = None,
 ) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
     ``without`` names the requested metrics without values to compare, ``cannot_count`` the reasons for
     skipped visits by page, ``fidelity`` describes the simulator's error on the pages, ``lost`` how
-    the visits of each level ended, ``notes`` what differs between two compared folders.
+    the visits of each level ended, ``notes`` what differs between two compared folders,
+    ``together`` the users that share a path.
     """
     out = file or sys.stdout
     comparisons = sorted(comparisons, key=lambda row: not row.metric_is_primary)
@@ -75,7 +77,7 @@ def show(
             console.print(level.sentence, markup=False)
     for line in notes:
         console.print(f"! {line}", markup=False)
-    for line in shared.sentences(comparisons):
+    for line in shared.sentences(comparisons, together):
         console.print(line, markup=False)
     if without:
         console.print(f"No values at two levels of the same page: {', '.join(without)}.")
