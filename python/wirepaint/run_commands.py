@@ -453,14 +453,15 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
     pace.keep(tally.seconds)
     folder = order.folder
     results = Results.open(folder)
-    empty, answers = brief.empty_levels(results), brief.answers(results)
+    empty = brief.empty_levels(results)
+    answer = brief.answer(results, lambda factor: _compare(folder, factor))
     if json:
         print_json(
             {"results": str(folder), "backend": results.manifest["backend"], **vars(tally)}
-            | {"answers": answers, "without_valid_runs": empty, "upgraded": results.upgraded()}
+            | {"answers": answer.every, "without_valid_runs": empty, "upgraded": results.upgraded()}
         )
     else:
-        for line in answers:
+        for line in answer.brief:
             print(line)
     if not json and results.manifest["backend"] == "both":
         from wirepaint.statistics import agreement
@@ -498,7 +499,8 @@ def _next(order: _Order, results: Results) -> list[str]:
     folder = str(order.folder)
     lines = ["Next:", f"  {command_line('report', folder)}"]
     if compared := factors(results):
-        lines.append(f"  {command_line('compare', folder, '--factor', compared[0], '--by-page')}")
+        others = f"  (also {', '.join(compared[1:])})" if len(compared) > 1 else ""
+        lines.append(f"  {_compare(order.folder, compared[0])} --by-page{others}")
     if results.manifest["backend"] == "simulator":
         if said := results.fidelity():
             lines.insert(0, said)
@@ -507,6 +509,10 @@ def _next(order: _Order, results: Results) -> list[str]:
         lines.append("These runs were simulated. The testbed has Linux's TCP and real Chromium, as root:")
         lines.append(f"  {command_line(*same, root=True)}")
     return lines
+
+
+def _compare(folder: Path, factor: str) -> str:
+    return command_line("compare", str(folder), "--factor", factor)
 
 
 def _agreed(file: Path, named: Sequence[Path]) -> bool:

@@ -8,12 +8,17 @@ from wirepaint.statistics import brief
 from wirepaint.statistics.compare import factors
 
 
+def answer(results: Results) -> brief.Answer:
+    return brief.answer(results, lambda factor: f"compare --factor {factor}")
+
+
 def test_a_line_for_each_comparison_names_the_back_end_it_speaks_of(results_folder):
     def stretch(run):
         return (1.2 if run.congestion == "fld" else 1.0) + run.visit / 1000
 
     results = Results.open(results_folder(stretch, visits=6))
-    lines = brief.answers(results)
+    lines = answer(results).brief
+    assert lines == answer(results).every
     assert factors(results) == ["congestion"]
     assert len(lines) == 3
     assert all(line.startswith("testbed: Page load time, ") for line in lines)
@@ -23,7 +28,7 @@ def test_a_line_for_each_comparison_names_the_back_end_it_speaks_of(results_fold
 
 def test_of_both_back_ends_each_is_told_apart(results_folder):
     both = Results.open(results_folder(lambda run: 1 + run.visit / 1000, backend="both"))
-    assert {line.partition(":")[0] for line in brief.answers(both)} == {"testbed", "simulator"}
+    assert {line.partition(":")[0] for line in answer(both).every} == {"testbed", "simulator"}
 
 
 def test_a_level_without_a_valid_run_is_named_with_what_became_of_its_runs(results_folder):
@@ -36,7 +41,7 @@ def test_a_level_without_a_valid_run_is_named_with_what_became_of_its_runs(resul
     assert brief.empty_levels(results) == [
         "network 3g on the testbed: none of 20 runs is valid, 20 suspect (foreign_cpu)"
     ]
-    assert len(brief.answers(results)) == 1
+    assert len(answer(results).brief) == 1
 
 
 def test_a_back_end_without_a_valid_run_is_named_once(results_folder):
@@ -49,5 +54,38 @@ def test_a_back_end_without_a_valid_run_is_named_once(results_folder):
 
 def test_without_a_valid_run_the_answer_says_so(results_folder):
     results = Results.open(results_folder(lambda run: 1.0, outcome=lambda run: Outcome("suspect")))
-    [line] = brief.answers(results)
+    [line] = answer(results).brief
     assert line.startswith("congestion control: nothing to compare; ") and "44 suspect" in line
+
+
+def test_many_comparisons_are_one_line_for_each_level_and_hide_no_verdict(results_folder):
+    def stretch(run):
+        slower = {("lte", "h1"): 0.8, ("lte", "h2"): 1.2, ("3g", "h1"): 1.1, ("3g", "h2"): 1.0}
+        at = slower[run.network, run.http] if run.congestion == "fld" else 1.0
+        return at * (1 + run.visit / 1000)
+
+    folder = results_folder(stretch, visits=6, more_axes='http = ["h1", "h2"]', pages=["small"])
+    said = answer(Results.open(folder))
+    assert len(said.every) == 10
+    of_congestion, every_congestion, of_http, every_http = said.brief
+    assert of_congestion.startswith(
+        "testbed: Page load time, 1 page: fld against cubic: faster in 1 of 4 (lte / h1: \N{MINUS SIGN}"
+    )
+    assert "), slower in 2 (+" in of_congestion and "the same in 1 (3g / h2: " in of_congestion
+    assert "; all conditions together " in of_congestion
+    assert every_congestion == "  each of these 5 comparisons: compare --factor congestion"
+    assert of_http.startswith("testbed: Page load time, 1 page: h2 against h1: ")
+    assert every_http == "  each of these 5 comparisons: compare --factor http"
+
+
+def test_levels_without_a_line_of_their_own_are_named_with_their_verdicts(results_folder, monkeypatch):
+    monkeypatch.setattr(brief.condensed, "MOST_LINES", 0)
+    monkeypatch.setattr(brief, "FEW", 0)
+
+    def stretch(run):
+        return (1.2 if run.congestion == "fld" else 1.0) + run.visit / 1000
+
+    line, _ = answer(Results.open(results_folder(stretch, visits=6))).brief
+    assert line.startswith(
+        "testbed: and 1 more of congestion control: fld slower (slower in 2 of 2 (lte, 3g: +"
+    )

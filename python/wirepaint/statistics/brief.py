@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -12,24 +13,47 @@ from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.results import Results
+from wirepaint.statistics import condensed
 from wirepaint.statistics.compare import compare_results, factors, primary
+from wirepaint.statistics.comparison import Comparison
 from wirepaint.statistics.intervals import median
 from wirepaint.statistics.wording import bounds, count, number
 
+FEW = 6
+"""So many comparisons each have a line of their own at the end of a run."""
 
-def answers(results: Results) -> list[str]:
-    """A line for each comparison of a primary metric, or for each page; it begins with its back end."""
-    lines: list[str] = [] if factors(results) else list(_medians(results))
+
+@dataclass(frozen=True)
+class Answer:
+    """What an evaluation says on its primary metrics: all of it, and the few lines that a run ends with."""
+
+    every: list[str]
+    brief: list[str]
+
+
+def answer(results: Results, compared: Callable[[str], str]) -> Answer:
+    """The comparisons of each factor, or the medians of each page; each line names its back end.
+
+    ``compared`` gives the command that shows all comparisons of a factor.
+    """
+    backend = results.manifest["backend"]
+    medians = [] if factors(results) else list(_medians(results))
+    every, brief = [*medians], [*medians]
+    of_factors: dict[str, list[Comparison]] = {}
     for factor in factors(results):
         try:
             rows = compare_results(results, factor, primary(results), by_page=False)
         except UsageError as error:
-            lines.append(f"{axes()[factor].title}: nothing to compare; {error}")
+            every.append(f"{axes()[factor].title}: nothing to compare; {error}")
+            brief.append(every[-1])
             continue
-        for row in rows:
-            backend = row.conditions.get("backend", results.manifest["backend"])
-            lines.append(f"{backend}: {row.sentence}")
-    return lines
+        of_factors[factor] = rows
+    is_short = sum(map(len, of_factors.values())) <= FEW
+    for factor, rows in of_factors.items():
+        sentences = [f"{row.conditions.get('backend', backend)}: {row.sentence}" for row in rows]
+        every += sentences
+        brief += sentences if is_short else condensed.lines(rows, backend, compared(factor))
+    return Answer(every, brief)
 
 
 def _medians(results: Results) -> Iterator[str]:

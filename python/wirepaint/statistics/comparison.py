@@ -185,7 +185,7 @@ def _unpaired(row: Comparison) -> str:
 def _dissent(row: Comparison) -> str:
     if not row.dissent:
         return ""
-    shifts = (f"{name} ({_shown(row, row.by_stratum[name].value)})" for name in row.dissent)
+    shifts = (f"{name} ({shown_shift(row, row.by_stratum[name].value)})" for name in row.dissent)
     return f"; {'apart' if row.verdict == MIXED else 'against it'}: {', '.join(shifts)}"
 
 
@@ -200,7 +200,8 @@ def needed(row: Comparison) -> str:
     return f"about {row.visits_needed} visits of each page are needed"
 
 
-def _shown(row: Comparison, shift: float) -> str:
+def shown_shift(row: Comparison, shift: float) -> str:
+    """A shift of the row's metric with its unit, relative if the row's interval is."""
     if row.shift_rel is not None:
         return f"{percent(shift)} %"
     return f"{signed(shift)} {row.unit.removeprefix('1')}".rstrip()
@@ -209,5 +210,5 @@ def _shown(row: Comparison, shift: float) -> str:
 def difference(row: Comparison) -> str:
     """The shift with its interval, relative if defined."""
     if row.shift_rel is not None:
-        return f"{_shown(row, row.shift_rel.value)} ({bounds(row.shift_rel, percent)})"
-    return f"{_shown(row, row.shift.value)} ({bounds(row.shift)})"
+        return f"{shown_shift(row, row.shift_rel.value)} ({bounds(row.shift_rel, percent)})"
+    return f"{shown_shift(row, row.shift.value)} ({bounds(row.shift)})"
