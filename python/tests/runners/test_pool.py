@@ -174,8 +174,8 @@ def test_progress_goes_to_stderr_in_plain_lines_without_a_terminal(tmp_path: Pat
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert lines[0] == f"Two controls: {KEYS} runs"
-    assert lines[1] == f"[1/{KEYS}] fast-cubic-h2.user.one.v00: valid"  # some seconds are left: no time
-    assert lines[-1].startswith(f"[{KEYS}/{KEYS}]")
+    assert lines[1] == f"[2/{KEYS}] 2 valid"  # some seconds are left: no time
+    assert lines[-1] == f"[{KEYS}/{KEYS}] {KEYS} valid"
     assert "\x1b" not in done.stderr
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import time
+from collections import Counter
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -15,8 +17,10 @@ from wirepaint.evaluation import ResolvedRun
 from wirepaint.printing import counted
 from wirepaint.runners.contract import Progress
 
-_MANY = 1_000
-"""Runs from which on not each of them has a line."""
+_PARTS = 10
+"""A line after each such part of the runs."""
+_QUIET_S = 30
+"""A line after so long at most."""
 _LEAST_LEFT_S = 10
 """A shorter time left is over before it is read, and its rounding would exceed it."""
 
@@ -41,14 +45,18 @@ def duration(seconds: float) -> str:
 
 
 class Lines:
-    """One line for each run; of many runs one line a second, and one for each with a problem."""
+    """A line after each tenth of the runs and after 30 s without one; problems have lines of their own.
+
+    A line counts the results of this command.
+    """
 
     def __init__(self) -> None:
         self._workers = ""
-        self._said = 0.0
 
     def began(self, title: str, total: int, done: int) -> None:
         self._total, self._done = total, done
+        self._results: Counter[str] = Counter()
+        self._said = time.monotonic()
         self.note(f"{title}: {total} runs" + (f", {done} of them done" if done else ""))
 
     def calibrating(self, network: str) -> None:
@@ -65,12 +73,15 @@ class Lines:
 
     def finished(self, run: ResolvedRun, result: str, seconds_left: float) -> None:
         self._done += 1
+        self._results[re.split("[:,]", result)[0]] += 1
         last = self._done == self._total
-        if self._total > _MANY and result == "valid" and time.monotonic() < self._said + 1 and not last:
+        is_part = self._done * _PARTS // self._total > (self._done - 1) * _PARTS // self._total
+        if not is_part and time.monotonic() < self._said + _QUIET_S:
             return
         self._said = time.monotonic()
-        parts = [result, "" if last else time_left(seconds_left), self._workers]
-        self.note(f"[{self._done}/{self._total}] {run.key}: {', '.join(filter(None, parts))}")
+        results = [f"{number} {name}" for name, number in self._results.items()]
+        parts = [*results, "" if last else time_left(seconds_left), self._workers]
+        self.note(f"[{self._done}/{self._total}] {', '.join(filter(None, parts))}")
 
     def close(self) -> None:
         pass
