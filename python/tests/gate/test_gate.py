@@ -10,7 +10,7 @@ import pytest
 from wirepaint.cli import invoke
 from wirepaint.errors import UsageError
 from wirepaint.gate import budget, outputs
-from wirepaint.gate.checks import check
+from wirepaint.gate.checks import Check, check
 from wirepaint.gate.command import read
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
@@ -47,7 +47,7 @@ def outcomes(checks):
 def test_what_is_no_slower_passes(made):
     found = checked(made("base"), made("again"), metric="page-load-time", worse_by="3 %")
     assert len(found) == PAGES and set(outcomes(found).values()) == {"pass"}
-    assert outputs.summary(found) == "pass: 8 pass of 8 checks"
+    assert outputs.summary(found) == "pass on the testbed: 8 pass of 8 checks"
 
 
 def test_a_slow_down_of_one_page_on_one_network_is_found_there(made):
@@ -151,7 +151,11 @@ def test_the_exit_code_is_99_on_a_breach_and_on_nothing_else(made, capsys):
     base, slow, vague = made("base"), made("slow", lambda run: 1.1), made("vague", spread=0.2)
     arguments = ["check", str(base)]
     assert invoke([*arguments, str(slow), "--margin", "3%"]) == 99
-    assert capsys.readouterr().err == "wirepaint: breach: 8 breach of 8 checks\n"
+    printed = capsys.readouterr()
+    assert printed.err == "wirepaint: the gate is not passed (exit code 99)\n"
+    *lines, summary = printed.out.splitlines()
+    assert summary == "breach on the testbed: 8 breach of 8 checks"
+    assert len(lines) == 8 and all(line.startswith("testbed: Page load time, ") for line in lines)
     assert invoke([*arguments, str(made("again")), "--margin", "0.03"]) == 0
     codes = [
         invoke([*arguments, str(vague), "--margin", "3%", "--on-undecided", word])
@@ -168,14 +172,19 @@ def test_what_ci_systems_read(made, tmp_path, capsys):
     junit, markdown = tmp_path / "junit.xml", tmp_path / "summary.md"
     assert invoke([*arguments, "--junit", str(junit), "--markdown", str(markdown), "--github"]) == 99
     out = capsys.readouterr().out
-    assert out.count("::error title=Page load time::Page load time, small, ") == 4
+    assert out.count("::error title=Page load time::testbed: Page load time, small, ") == 4
     suite = ElementTree.fromstring(junit.read_text())
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("8", "4", "0")
     assert len(suite.findall("testcase/failure")) == 4
-    assert markdown.read_text().count("| breach | Page load time, small") == 4
+    assert markdown.read_text().count("| breach | testbed: Page load time, small") == 4
     assert invoke([*arguments, "--json"]) == 99
-    document = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.err == "wirepaint: breach on the testbed: 4 breach, 4 pass of 8 checks\n"
+    document = json.loads(printed.out)
     assert next(iter(document)) == "verdict" and document["verdict"] == "breach"
+    assert document["backends"] == ["testbed"] and {one["backend"] for one in document["checks"]} == {
+        "testbed"
+    }
     assert [one["outcome"] for one in document["checks"]] == ["breach"] * 4 + ["pass"] * 4
 
 
@@ -193,9 +202,9 @@ def test_a_page_that_no_longer_loads_fails_the_gate(end, made, tmp_path, capsys)
     junit = tmp_path / "junit.xml"
     assert invoke([*arguments, "--junit", str(junit), "--github"]) == 99
     said = capsys.readouterr()
-    assert said.err.endswith("wirepaint: missing: 2 missing, 6 pass of 8 checks\n")
-    assert "Page load time, small, lte / cubic: the candidate: 0 of " in said.out
-    assert said.out.count("::error title=Page load time::Page load time, small, lte") == 2
+    assert said.out.count("missing on the testbed: 2 missing, 6 pass of 8 checks\n") == 1
+    assert "testbed: Page load time, small, lte / cubic: the candidate: 0 of " in said.out
+    assert said.out.count("::error title=Page load time::testbed: Page load time, small, lte") == 2
     assert ElementTree.fromstring(junit.read_text()).get("errors") == "2"
     assert invoke([*arguments, "--on-missing", "pass"]) == 0
 
@@ -215,7 +224,7 @@ def test_a_page_that_the_candidate_leaves_out_is_missing_and_a_new_one_is_not(ma
 def test_a_page_of_which_most_visits_are_lost_is_missing(made):
     limit = {"metric": "page-load-time", "at_most": 450, "network": "lte"}
     most = checked(made("most", outcome=lost("small", last=5)), **limit)
-    assert {one.sentence.partition(": ")[2] for one in most if one.outcome == "missing"} == {
+    assert {one.sentence.split(": ", 2)[2] for one in most if one.outcome == "missing"} == {
         "3 of 8 visits with a value (5 failed): missing"
     }
     assert set(outcomes(checked(made("half", outcome=lost("small", last=4)), **limit)).values()) == {"pass"}
@@ -234,3 +243,32 @@ def test_only_valid_runs_count_unless_asked(made, tmp_path, capsys):
     assert invoke(["check", str(folder), "--budget", str(file)]) == 99
     assert capsys.readouterr().out.count("0 of 8 visits with a value (8 suspect): missing") == PAGES
     assert invoke(["check", str(folder), "--budget", str(file), "--suspect"]) == 0
+
+
+def test_of_both_back_ends_each_check_names_its_own(made):
+    def slow(run):
+        return 1.1 if run.backend == "simulator" else 1.0
+
+    found = checked(made("base", backend="both"), made("slow", slow, backend="both"),
+                    metric="page-load-time", worse_by="3 %", page="small", network="lte")  # fmt: skip
+    assert sorted((one.backend, one.outcome) for one in found) == (
+        [("simulator", "breach")] * 2 + [("testbed", "pass")] * 2
+    )
+    assert {one.conditions for one in found} == {"lte / cubic", "lte / fld"}
+    assert outputs.summary(found) == "breach on the testbed and the simulator: 2 breach, 2 pass of 4 checks"
+
+
+def test_a_back_end_without_a_visit_that_counts_is_missing_and_named(made):
+    def outcome(run):
+        return None if run.backend == "testbed" else Outcome("valid")
+
+    found = checked(made("base", backend="both", outcome=outcome), metric="page-load-time", at_most=450)
+    assert {(one.backend, one.outcome) for one in found} == {("testbed", "missing"), ("simulator", "pass")}
+
+
+def test_an_annotation_of_a_title_with_colon_and_percent_is_one_command():
+    title, lost = "100 %: all, none", "0 of 8 visits"
+    one = Check("x", title, "ms", "testbed", "a", "lte", False, 1, None, 0.95, 0, "missing", None, lost)
+    assert list(outputs.of_github([one])) == [
+        "::error title=100 %25%3A all%2C none::testbed: 100 %25: all, none, a, lte: 0 of 8 visits: missing"
+    ]

@@ -16,7 +16,7 @@ breach although nothing is beyond its limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -52,6 +52,7 @@ class Check:
     metric: str
     title: str
     unit: str
+    backend: str
     page: str
     conditions: str
     is_relative: bool
@@ -65,8 +66,13 @@ class Check:
 
     @property
     def name(self) -> str:
-        """Metric, page and conditions."""
-        return f"{self.title}, {self.page}, {self.conditions}"
+        """Back end, metric, page and conditions."""
+        return f"{self.backend}: {self.title}, {self.page}, {self.conditions}"
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What tells the checks of one rule apart."""
+        return self.backend, self.page, self.conditions
 
     @property
     def sentence(self) -> str:
@@ -104,7 +110,7 @@ def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Bu
         own, own_asked = _scope(frame, rule), _scope(asked, rule)
         axes = _axes(own, own_asked)
         missing = list(_missing(own, own_asked, axes, rule, base))
-        places = {(one.page, one.conditions) for one in missing}
+        places = {one.place for one in missing}
         of_rule = [
             one
             for one in (
@@ -112,7 +118,7 @@ def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Bu
                 if rule.is_relative
                 else _absolute(own, axes, rule, base)
             )
-            if (one.check.page, one.check.conditions) not in places
+            if one.check.place not in places
         ]
         if not of_rule and (not missing or (own_asked["end"] == "counted").all()):
             scope = ", ".join(filter(None, (rule.metric, rule.page, rule.network)))
@@ -164,6 +170,7 @@ def _relative(
     sign = _sign(rule)
     if frame[FOLDER].n_unique() < 2:  # one of the two lacks every page of the rule
         return
+    only = str(asked["backend"][0])
     for draft in drafts(frame, FOLDER, [rule.metric], base, visits=asked):
         row = draft.row
         if len(row.pages) == 1 and row.conditions:
@@ -173,19 +180,18 @@ def _relative(
                 )
             page = row.page or row.pages[0]
             visits = row.candidate.n + row.candidate.timed_out
-            yield _Open(_open_check(metric, page, row.stratum, rule, visits), sign, [], draft)
+            levels = {"backend": only, "page": page} | row.conditions
+            yield _Open(_open_check(metric, levels, rule, visits), sign, [], draft)
 
 
 def _absolute(frame: pl.DataFrame, axes: Sequence[str], rule: Rule, base: str | None) -> Iterator[_Open]:
     metric = measured.get(rule.metric)
     if base is not None:
         frame = frame.filter(pl.col(FOLDER) != base)
-    grouped = _valued(frame, metric).group_by("page", *axes, maintain_order=True)
-    for (page, *levels), group in grouped:
+    for levels, group in _valued(frame, metric).group_by(axes, maintain_order=True):
         values = group["value"].to_list()
-        yield _Open(
-            _open_check(metric, str(page), _where(axes, levels), rule, len(values)), _sign(rule), values
-        )
+        at = dict(zip(axes, map(str, levels), strict=True))
+        yield _Open(_open_check(metric, at, rule, len(values)), _sign(rule), values)
 
 
 def _missing(
@@ -195,23 +201,23 @@ def _missing(
     metric = measured.get(rule.metric)
     if metric.over != "run":
         asked = asked.filter(pl.col("of_flows") == (metric.over == "flow"))
-    key, values = ("page", *axes), _valued(frame, metric)
+    values = _valued(frame, metric)
     sides = [("", values, asked)]
     if base is not None:
         of_base, of_candidate = pl.col(FOLDER) == base, pl.col(FOLDER) != base
         sides = [("the candidate: ", values.filter(of_candidate), asked.filter(of_candidate))]
         if rule.is_relative:  # a page that only the candidate asks for has nothing to be worse than
             sides.append(("the base: ", values.filter(of_base), asked.filter(of_base)))
-    needed = sides[-1][2].select(key).unique(maintain_order=True)
-    for page, *levels in needed.iter_rows():
-        at = [pl.col(name) == level for name, level in zip(key, (page, *levels), strict=True)]
+    needed = sides[-1][2].select(axes).unique(maintain_order=True)
+    for levels in needed.iter_rows():
+        at = [pl.col(name) == level for name, level in zip(axes, levels, strict=True)]
         for side, own, visits in sides:
             number = own.filter(*at).height
             ended = losses.of(side, Counter(visits.filter(*at)["end"]))
             if number == 0 or 2 * number < ended.ended:
                 causes = f" ({ended.causes})" if ended.causes else ""
                 lost = f"{side}{number} of {count(ended.ended, 'visit')} with a value{causes}"
-                made = _open_check(metric, str(page), _where(axes, levels), rule, number)
+                made = _open_check(metric, dict(zip(axes, map(str, levels), strict=True)), rule, number)
                 yield replace(made, outcome="missing", lost=lost)
                 break
 
@@ -225,18 +231,10 @@ def _valued(frame: pl.DataFrame, metric: measured.Metric) -> pl.DataFrame:
 
 
 def _axes(*frames: pl.DataFrame) -> list[str]:
-    """The axes that a check's conditions name: the network, and others that vary."""
-    axes = [
-        axis
-        for axis in measured.AXES
-        if axis != "page" and (axis == "network" or max(frame[axis].n_unique() for frame in frames) > 1)
-    ]
-    return sorted(axes, key=lambda axis: axis != "network")
-
-
-def _where(axes: Sequence[str], levels: Sequence[object]) -> str:
-    """As ``Comparison.stratum``."""
-    return " / ".join(said(axis, str(level)) for axis, level in zip(axes, levels, strict=True))
+    """The axes that tell checks apart: back end, page, network, and others that vary."""
+    always = ("backend", "page", "network")
+    varying = (axis for axis in measured.AXES if max(frame[axis].n_unique() for frame in frames) > 1)
+    return list(dict.fromkeys((*always, *varying)))
 
 
 def _sign(rule: Rule) -> int:
@@ -267,7 +265,8 @@ def _scope(frame: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     return frame
 
 
-def _open_check(metric: measured.Metric, page: str, conditions: str, rule: Rule, visits: int) -> Check:
+def _open_check(metric: measured.Metric, levels: Mapping[str, str], rule: Rule, visits: int) -> Check:
+    """A check without outcome, at these levels of back end, page and the axes of its conditions."""
     limit = rule.at_most if rule.at_most is not None else rule.at_least
     if rule.worse_by is not None:
         limit = _sign(rule) * rule.worse_by
@@ -276,8 +275,9 @@ def _open_check(metric: measured.Metric, page: str, conditions: str, rule: Rule,
         metric=metric.name,
         title=metric.title,
         unit=metric.unit.removeprefix("1"),
-        page=page,
-        conditions=conditions,
+        backend=levels["backend"],
+        page=levels["page"],
+        conditions=" / ".join(said(*one) for one in levels.items() if one[0] not in ("backend", "page")),
         is_relative=rule.is_relative,
         limit=limit,
         found=None,

@@ -68,10 +68,12 @@ def command(
         print("\n".join(outputs.of_github(found)))
     outcomes = {one.outcome for one in found}
     failing = {"breach"} | ({"missing"} if on_missing == "fail" else set())
+    # Text has the summary on stdout; so stderr only says how the command ends.
+    summary = outputs.summary(found) if json else ""
     if outcomes & failing or ("undecided" in outcomes and on_undecided == "fail"):
-        raise Breach(outputs.summary(found))
+        raise Breach(summary or f"the gate is not passed (exit code {Breach.exit_code})")
     if "undecided" in outcomes and on_undecided == "more":
-        raise Incomplete(outputs.summary(found))
+        raise Incomplete(summary or f"the gate is undecided (exit code {Incomplete.exit_code})")
 
 
 def read(

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from wirepaint.gate.checks import OUTCOMES, Check, Outcome
+from wirepaint.statistics.wording import count
 
 
 def outcome(checks: Sequence[Check]) -> Outcome:
@@ -24,10 +25,11 @@ def visits_needed(checks: Sequence[Check]) -> int | None:
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """One sentence: the outcome and the numbers of checks."""
+    """One sentence: the outcome, the back ends and the numbers of checks."""
     numbers = Counter(check.outcome for check in checks)
     said = ", ".join(f"{numbers[each]} {each}" for each in OUTCOMES if numbers[each])
-    text = f"{outcome(checks)}: {said} of {len(checks)} checks"
+    backends = " and ".join(f"the {name}" for name in _backends(checks))
+    text = f"{outcome(checks)} on {backends}: {said} of {count(len(checks), 'check')}"
     if outcome(checks) == "undecided" and (needed := visits_needed(checks)):
         text += f"; about {needed} visits of each page decide"
     return text
@@ -43,6 +45,7 @@ def as_json(checks: Sequence[Check]) -> dict[str, Any]:
     return {
         "verdict": outcome(checks),
         "summary": summary(checks),
+        "backends": _backends(checks),
         "visits_needed": visits_needed(checks),
         "checks": [asdict(check) | {"sentence": check.sentence} for check in _ordered(checks)],
     }
@@ -76,7 +79,13 @@ def of_github(checks: Sequence[Check]) -> Iterator[str]:
     for check in _ordered(checks):
         if check.outcome != "pass":
             level = "warning" if check.outcome == "undecided" else "error"
-            yield f"::{level} title={check.title}::{check.sentence.replace('%', '%25')}"
+            title = _escaped(check.title).replace(":", "%3A").replace(",", "%2C")
+            yield f"::{level} title={title}::{_escaped(check.sentence)}"
+
+
+def _escaped(text: str) -> str:
+    """A text as a workflow command takes it."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def markdown(checks: Sequence[Check]) -> str:
@@ -86,6 +95,10 @@ def markdown(checks: Sequence[Check]) -> str:
         f"| {check.outcome} | {check.sentence.replace('|', chr(92) + '|')} |" for check in _ordered(checks)
     ]
     return "\n".join(lines) + "\n"
+
+
+def _backends(checks: Sequence[Check]) -> list[str]:
+    return list(dict.fromkeys(check.backend for check in checks))
 
 
 def _ordered(checks: Sequence[Check]) -> list[Check]:
