@@ -19,7 +19,7 @@ from pathlib import Path
 
 from wirepaint.errors import MachineLacks, PageFailed, UsageError
 from wirepaint.ordinary import Say
-from wirepaint.pages import cache, model, show
+from wirepaint.pages import cache, model, secure, show
 from wirepaint.pages.model import INDEX
 from wirepaint.printing import counted
 from wirepaint.rehearsal import speed
@@ -29,6 +29,8 @@ __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehe
 
 WATCHED_S = 0.5
 """So long is the machine watched before a page is rehearsed anew because others disturbed its rehearsal."""
+_TWICE = ", since h2 asks by https, where a page may ask for other things"
+"""Why the https version of a page of plain http is rehearsed by itself."""
 Wanted = tuple[Path, tuple[int, int]]
 """A page's folder and the view port of its visits."""
 
@@ -138,14 +140,16 @@ def _is_calm() -> bool:
 
 def _make(target: Path, of: Wanted, say: Say) -> None:
     folder, viewport = of
-    say(f"{model.load(folder).name}: rehearsing")
+    page = model.load(folder)
+    why = _TWICE if secure.NOTE in page.notes else ""
+    say(f"{_called(page)}: rehearsing{why}")
     scratch = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         try:
             copy(folder, scratch)
             page = rehearse(scratch, say, viewport)
         except (UsageError, PageFailed) as error:
-            say(f"{model.load(folder).name}: not rehearsed: {error}")
+            say(f"{_called(page)}: not rehearsed: {error}")
             return
         cache.hand_over(scratch)
         shutil.rmtree(target, ignore_errors=True)
@@ -167,18 +171,22 @@ def _mortal() -> None:
     linux.die_with_parent()
 
 
+def _called(page: model.Page) -> str:
+    return f"{page.name} by https" if secure.NOTE in page.notes else page.name
+
+
 def in_words(page: model.Page) -> str:
     """The verdict in one line."""
     found = page.rehearsal
     if found is None:
-        return f"{page.name}: never rehearsed; the recorded causes serve"
+        return f"{_called(page)}: never rehearsed; the recorded causes serve"
     verdicts = {
         "replays": "replays",
         "replays without": f"replays without {counted(found.left_out, 'request')}",
         "shape": "replays as a shape",
         "does not": "does not replay",
     }
-    text = f"{page.name}: {verdicts[found.verdict]}"
+    text = f"{_called(page)}: {verdicts[found.verdict]}"
     if found.error is not None:
         text += f", simulator {100 * found.error:.1f} % off in rehearsals"
     elif found.judged:
