@@ -54,6 +54,17 @@ def test_an_option_sets_its_key_in_the_type_that_the_key_takes(line, expected):
             ["--netwrk", "lte"],
             r'^--netwrk: found no such option \(did you mean "--network"\?\); accepted: the ',
         ),
+        (
+            ["--loss", "0.01"],
+            r"^--loss: found no such option; accepted: a table in --network with down.loss or up.loss$",
+        ),
+        (["--latency", "9 ms"], "accepted: a table in --network with down.delay or up.delay$"),
+        (["--engine", "light"], "^--engine: found no such option; accepted: --browser.engine$"),
+        (
+            ["--interval", "1 %"],
+            "accepted: --stop.interval, or a table in --network with down.queue.interval",
+        ),
+        (["--runs", "8"], "^--runs: found no such option; accepted: the options of `wirepaint run --help`"),
         (["--stop.intervall", "1"], 'accepted: one of --stop.visits, .*did you mean "--stop.interval"'),
         (["--scenarios.htp", "h1"], 'did you mean "--scenarios.http"'),
         (["--visits", "eight"], '--visits: found "eight"; accepted: a whole number'),

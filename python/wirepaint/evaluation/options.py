@@ -7,6 +7,7 @@ list are separated by commas; a value that begins with ``{`` or ``[`` is TOML.
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,13 +18,19 @@ from typing import Any
 from wirepaint import catalogue
 from wirepaint.errors import Faults, UsageError, UsageErrors, show
 from wirepaint.evaluation.model import EvaluationFile
-from wirepaint.reading import hint, nearest
+from wirepaint.reading import nearest
 
 AGENTS = "user_agents"
 _WITHIN = ("scenarios", AGENTS)
 """Tables whose keys are options by themselves."""
 _OF_PATHS = {("scenarios", "network"), ("scenarios", "congestion"), (AGENTS, "pages")}
 """Keys whose values may be paths: those of a command line are relative to the working directory."""
+_MEANT = {"bandwidth": "rate", "latency": "delay", "rtt": "delay"}
+"""Keys of networks by other names that people use."""
+_PLACES = 2
+"""Places of such a key that an error names."""
+_ALIKE = 0.7
+"""Names of options that are less similar are not meant."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +142,7 @@ def _path(option: str, own: Sequence[str] = ()) -> tuple[str, ...]:
     first = catalogue.called("key", parts[0], short).replace("-", "_")
     start = (first,) if first in _WITHIN else short.get(first)
     if not option.startswith("--") or start is None:
-        found = f"no such option{hint(option, [*own, *names()])}"
-        raise UsageError(option, found, "the options of `wirepaint run --help` and keys of an evaluation")
+        raise _unknown(option, parts[-1], own)
     keys = (*start, *parts[1:])
     for length in range(2 if first in _WITHIN else 1, len(keys) + 1):
         below = _form(keys[:length])
@@ -150,6 +156,51 @@ def _path(option: str, own: Sequence[str] = ()) -> tuple[str, ...]:
     if keys[-1] in _WITHIN:
         raise UsageError(option, "a table", "a key of it after a dot")
     return keys
+
+
+def _unknown(option: str, key: str, own: Sequence[str]) -> UsageError:
+    """The error for an option that does not exist; names one of a longer key if ``key`` is its last part."""
+    if places := _places(_MEANT.get(key, key.replace("-", "_"))):
+        return UsageError(option, "no such option", ", or ".join(places))
+    bare = {name.lstrip("-"): name for name in [*own, *names()]}
+    close = difflib.get_close_matches(option.lstrip("-")[:80].casefold(), bare, n=1, cutoff=_ALIKE)
+    found = f'no such option (did you mean "{bare[close[0]]}"?)' if close else "no such option"
+    return UsageError(option, found, "the options of `wirepaint run --help` and keys of an evaluation")
+
+
+def _places(key: str) -> list[str]:
+    """How a command line gives a key that is no option by itself: with dots, or in a table of a list."""
+    found: list[str] = []
+    of_lists: dict[str, list[str]] = {}
+    for path, of_list in _keys(_schema()):
+        start = 1 if path[0] in _WITHIN else 0
+        if path[-1] != key or len(path) == start + 1:
+            continue
+        option = "--" + ".".join(path[start:of_list]).replace("_", "-")
+        if of_list is None:
+            found.append(option)
+        else:
+            of_lists.setdefault(option, []).append(".".join(path[of_list:]))
+    for option, keys in of_lists.items():
+        shortest = min(each.count(".") for each in keys)
+        those = list(dict.fromkeys(each for each in keys if each.count(".") == shortest))
+        found.append(f"a table in {option} with {' or '.join(those[:_PLACES])}")
+    return found[:_PLACES]
+
+
+def _keys(
+    form: dict[str, Any], path: tuple[str, ...] = (), of_list: int | None = None
+) -> Iterator[tuple[tuple[str, ...], int | None]]:
+    """The paths of all keys, each with the length of its part up to a list of tables, if it is in one."""
+    for each in _forms(form):
+        for key, value in each.get("properties", {}).items():
+            here = (*path, key)
+            yield here, of_list
+            yield from _keys(value, here, of_list)
+            begin = None if here == (AGENTS,) else len(here) if of_list is None else of_list
+            for one in _forms(value):
+                if isinstance(items := one.get("items"), dict):
+                    yield from _keys(items, here, begin)
 
 
 @cache

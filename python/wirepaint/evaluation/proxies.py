@@ -89,7 +89,7 @@ KINDS: dict[str, type[_Table]] = {"squid": SquidTable, "split": SplitTable, "pep
 
 
 def _kind(value: Any) -> str:
-    found = value.get("kind", "squid") if isinstance(value, dict) else value.kind
+    found = value.get("kind", "squid") if isinstance(value, dict) else getattr(value, "kind", None)
     return found if found in KINDS else "squid"
 
 
