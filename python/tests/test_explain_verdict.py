@@ -50,3 +50,16 @@ def test_an_unknown_run_is_refused_with_the_most_similar(
 ) -> None:
     assert invoke(["explain", str(results), "verdict", FAILED.replace("v01", "v07")]) == 2
     assert f'did you mean "{FAILED}"?' in capsys.readouterr().err
+
+
+def test_without_a_run_those_that_are_not_valid_are_named(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["explain", str(results)]) == 0
+    *_, title, head, failed, invalid, ask = capsys.readouterr().out.splitlines()
+    assert title == "Runs that are not valid:" and head.split() == ["backend", "run", "page", "verdict"]
+    rows = sorted((failed.split()[1:], invalid.split()[1:]), key=lambda row: row[-1])
+    assert rows == [[FAILED, "large", "failed"], [INVALID, "small", "invalid"]]
+    assert ask.startswith(f"Ask: wirepaint explain {results} verdict lte-fld-h2.")
+    assert invoke(["explain", str(results), "verdict"]) == 0
+    assert capsys.readouterr().out.splitlines() == [title, head, failed, invalid, ask]

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError, show
-from wirepaint.printing import Json, print_json, say
+from wirepaint.printing import Json, command_line, print_json, say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +26,9 @@ _AT_ONCE = 10_000
 Values = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 MM = {"mm": 1.0, "cm": 10.0, "in": 25.4, "pt": 25.4 / 72}
 LEAST_MM, MOST_MM = 30, 1000
+MOST_ASKED = 8
+"""Runs that are named to somebody who has not named one."""
+NOT_VALID = ("suspect", "invalid", "timed out", "failed")
 NAMES = ("url", "connection", "flow", "user_agent", "host", "time")
 """Columns that tell a reader which row it is."""
 
@@ -162,8 +165,8 @@ def _cell(value: Any) -> str | int:
 
 def explain(
     results: Path,
-    metric: str,
-    run: str,
+    metric: str | None = None,
+    run: str | None = None,
     /,
     *,
     visit: int = 0,
@@ -178,9 +181,9 @@ def explain(
     results
         Results folder.
     metric
-        Name of the metric; verdict for the reasons of the run's verdict.
+        Name of the metric; verdict for the reasons of the run's verdict. All that can be asked when left out.
     run
-        Key of the run, as `wirepaint export` and the folder runs/ have it.
+        Key of the run, as `wirepaint list` has it; the runs that can be asked for when left out.
     visit
         Visit of a run with several, counted from 0.
     flows
@@ -194,6 +197,9 @@ def explain(
     from wirepaint.results import Results
 
     opened = Results.open(results)
+    if metric is None or run is None:
+        _print_questions(opened, metric, json)
+        return
     if metric == "verdict":
         _explain_verdict(opened, run, json)
         return
@@ -217,6 +223,73 @@ def explain(
             print(f"  {line}")
         if used.counted.height > shown.height:
             print(f"  and {used.counted.height - shown.height} more (--all)")
+
+
+def _print_questions(results: Results, metric: str | None, json: bool) -> None:
+    """Prints which metrics and runs can be explained: median visits, and those that are not valid."""
+    from wirepaint.statistics.compare import headline, primary
+
+    metrics = list(dict.fromkeys((*primary(results), *headline(results))))
+    of_verdict = _not_valid(results) if metric in (None, "verdict") else []
+    medians = _medians(results, metric or metrics[0]) if metric != "verdict" else []
+    if json:
+        print_json({"metrics": metrics, "runs": medians, "verdicts": of_verdict})
+        return
+    folder = str(results.folder)
+    if metric is None:
+        print(f"Metrics: {', '.join(metrics)}, and all of `{command_line('metric', 'list', folder)}`.")
+    if medians:
+        shown = medians[0]["metric"]
+        print(f"Runs: the median visits of {shown}; all of `{command_line('list', folder, '--all')}`.")
+        _print_runs(medians, shown)
+        print(f"Ask: {command_line('explain', folder, shown, medians[0]['run'])}")
+    if of_verdict:
+        print("Runs that are not valid:")
+        _print_runs(of_verdict, "verdict")
+        print(f"Ask: {command_line('explain', folder, 'verdict', of_verdict[0]['run'])}")
+    if not medians and not of_verdict:
+        print("No run has a result." if metric != "verdict" else "All runs are valid.")
+
+
+def _print_runs(rows: Sequence[Mapping[str, Any]], value: str) -> None:
+    names = ["backend", "run", "page", "value"]
+    shown = [[_cell(row[name]) for name in names] for row in rows[:MOST_ASKED]]
+    for line in aligned([[*names[:3], value], *shown]):
+        print(f"  {line}")
+    if len(rows) > MOST_ASKED:
+        print(f"  and {len(rows) - MOST_ASKED} more")
+
+
+def _medians(results: Results, metric: str) -> list[dict[str, Any]]:
+    """Of each back end, scenario and page the valid visit whose value is nearest to the median."""
+    import polars as pl
+
+    from wirepaint import metrics
+
+    metrics.own(results)
+    one = metrics.get(metric)
+    table = metrics.table(results, metrics=[one.name], compact=True).filter(~pl.col("warmup"))
+    found = []
+    groups = table.drop_nulls(one.column).group_by(
+        "backend", "scenario", "user_agent", "page", maintain_order=True
+    )
+    for (backend, _, _, page), visits in groups:
+        values = visits[one.column]
+        nearest = 0 if one.label else (values - values.median()).abs().arg_min() or 0
+        run = visits["run_key"][nearest]
+        found.append(
+            {"backend": backend, "run": run, "page": page, "metric": one.name, "value": values[nearest]}
+        )
+    return found
+
+
+def _not_valid(results: Results) -> list[dict[str, Any]]:
+    """The runs that ended without being valid."""
+    return [
+        {"backend": row["backend"], "run": row["run_key"], "page": row["page"], "value": row["verdict"]}
+        for row in _chosen(results, {}).iter_rows(named=True)
+        if row["verdict"] in NOT_VALID
+    ]
 
 
 def _explain_verdict(results: Results, run: str, json: bool) -> None:

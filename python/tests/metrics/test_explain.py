@@ -91,3 +91,32 @@ def test_the_command_prints_definition_value_and_rows(
     assert said[1] == "Response bytes of the largest object of the page."
     assert said[3].startswith("Table object: 1 of ")
     assert said[4].split() == ["row", "url", "encoded_bytes"]
+
+
+def test_without_a_run_the_command_names_metrics_and_median_runs(
+    results: Results, simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["explain", str(simulated)]) == 0
+    metrics_line, runs_line, head, *rows, ask = capsys.readouterr().out.splitlines()
+    assert metrics_line.startswith("Metrics: page-load-time, ") and "largest-object" in metrics_line
+    assert runs_line.startswith("Runs: the median visits of page-load-time;")
+    assert head.split() == ["backend", "run", "page", "page-load-time"]
+    assert len(rows) == 2 and all(row.split()[0] == "simulator" for row in rows)
+    key = rows[0].split()[1]
+    assert ask == f"Ask: wirepaint explain {simulated} page-load-time {key}"
+    table = metrics.table(results).filter(~pl.col("warmup") & (pl.col("http") == "h1"))
+    loads = dict(table.select("run_key", "page_load_time").iter_rows())
+    middle = table["page_load_time"].median()
+    assert key == min(loads, key=lambda run: abs(loads[run] - middle))
+
+
+def test_of_a_metric_alone_its_own_medians_are_named(
+    simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["explain", str(simulated), "page-type", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {row["metric"] for row in said["runs"]} == {"page-type"} and len(said["runs"]) == 2
+    assert invoke(["explain", str(simulated), "page-load-tim"]) == 2
+    assert 'did you mean "page-load-time"' in capsys.readouterr().err
+    assert invoke(["explain", str(simulated), "verdict"]) == 0
+    assert capsys.readouterr().out == "All runs are valid.\n"
