@@ -89,3 +89,14 @@ def test_levels_without_a_line_of_their_own_are_named_with_their_verdicts(result
     assert line.startswith(
         "testbed: and 1 more of congestion control: fld slower (slower in 2 of 2 (lte, 3g: +"
     )
+
+
+def test_pages_that_disagree_are_named_with_their_differences(results_folder):
+    def stretch(run):
+        apart = {"small": 0.8, "large": 1.2}[run.page] if run.congestion == "fld" else 1.0
+        return apart + run.visit / 1000
+
+    folder = results_folder(stretch, visits=6, more_axes='http = ["h1", "h2"]')
+    line, *_ = answer(Results.open(folder)).brief
+    minus = "\N{MINUS SIGN}"
+    assert f"fld against cubic: mixed in 4 of 4 (small {minus}19.9 %, large +19.9 %);" in line

@@ -76,15 +76,30 @@ def _verdicts(group: Sequence[Comparison]) -> str:
     found = []
     for verdict, some in kinds:
         share = f"{len(some)} of {len(rows)}" if not found else str(len(some))
-        values = sorted((row.interval.value for row in some), key=abs)
-        ends = list(dict.fromkeys(shown_shift(some[0], value) for value in (values[0], values[-1])))
         told = []
         if len(some) < max(len(each) for _, each in kinds) or len(rows) <= MOST_NAMES:
             told.append(_some([_where(row) for row in some]))
-        if verdict not in (MIXED, TOO_FEW):
-            told.append(" to ".join(ends))
+        if verdict == MIXED:
+            told.append(_some(_apart(some)))
+        elif verdict != TOO_FEW:
+            told.append(_range(some[0], [row.interval.value for row in some]))
         found.append(f"{_word(verdict)} in {share}" + (f" ({': '.join(told)})" if told else ""))
     return ", ".join(found)
+
+
+def _apart(rows: Sequence[Comparison]) -> list[str]:
+    """The pages that disagree, each with its smallest and largest difference."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        for name in row.dissent:
+            found.setdefault(name, []).append(row.by_stratum[name].value)
+    return [f"{name} {_range(rows[0], values)}" for name, values in found.items()]
+
+
+def _range(row: Comparison, values: Sequence[float]) -> str:
+    """The nearest and the farthest of the shifts of rows like this one."""
+    ends = (shown_shift(row, value) for value in (min(values, key=abs), max(values, key=abs)))
+    return " to ".join(dict.fromkeys(ends))
 
 
 def _parts(group: Sequence[Comparison]) -> list[Comparison]:
