@@ -74,7 +74,13 @@ def metric_show(name: str, results: Path | None = None, /, *, json: Json = False
 
     if results is not None:
         metrics.own(Results.open(results))
-    one = metrics.get(name)
+    try:
+        one = metrics.get(name)
+    except UsageError as error:
+        if results is None:
+            accepted = f"{error.accepted}, or the name and RESULTS, for a metric of their own files"
+            raise UsageError(error.place, error.found, accepted) from None
+        raise
     said = {
         "name": one.name,
         "title": one.title,

@@ -306,7 +306,7 @@ class _Order:
     notes: Sequence[str] = ()
     settings: Sequence[Setting] = ()
     trusted: frozenset[Path] = frozenset()
-    """C files that the command line itself names."""
+    """C files and files of metrics that the command line itself names."""
     until: str | None = None
     """What else ends the visits, in addition to the file."""
 
@@ -320,7 +320,7 @@ def _order(
 
     arguments, texts = options.tokens(given, _OWN)
     settings = options.read([*_texts(asked), *texts])
-    own = _c_files(settings)
+    own = _code(settings)
     if (file := _evaluation(arguments)) is not None:
         began = (file.parent / manifest.NAME).is_file() and file.name == manifest.EVALUATION
         folder = file.parent if began else Path("results") / file.name.removesuffix(".toml")
@@ -334,11 +334,11 @@ def _order(
     return _Order(folder / manifest.EVALUATION, folder, drafted.text, drafted.notes, settings, own)
 
 
-def _c_files(settings: Sequence[Setting]) -> frozenset[Path]:
-    """The C files that options name."""
-    controls = [each for one in settings if one.path[-1] == "congestion" for each in one.value]
-    names = [each if isinstance(each, str) else str(each.get("name")) for each in controls]
-    return frozenset(Path(name) for name in names if name.endswith(".c"))
+def _code(settings: Sequence[Setting]) -> frozenset[Path]:
+    """The C files and files of metrics that options name."""
+    values = [each for one in settings if one.path[-1] in ("congestion", "metrics") for each in one.value]
+    names = [each if isinstance(each, str) else str(each.get("name")) for each in values]
+    return frozenset(Path(name) for name in names if name.endswith((".c", ".py")))
 
 
 def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], None]) -> Plan:

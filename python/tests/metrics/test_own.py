@@ -129,3 +129,25 @@ def test_an_edited_manifest_is_noticed(simulated: Path) -> None:
     results.manifest["evaluation"]["metrics"][0]["text"] += "\n"
     with pytest.raises(UsageError, match=r"another text of mine\.py than its SHA-256 says"):
         metrics.own(results)
+
+
+def test_a_file_that_the_command_line_names_is_found_there_and_needs_no_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN_METRIC)
+    line = ["run", "agency", "--network", "lte", "--visits", "1", "--backend", "simulator", "--no-rehearse"]
+    assert invoke([*line, "--metrics", "./other.py", "-o", "r"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"wirepaint: --metrics: {tmp_path}/other.py: found no such file or directory")
+    assert invoke([*line, "--metrics", "mine.py", "-o", "r"]) == 0
+    assert metrics.table(Results.open(tmp_path / "r"))["largest_object"].null_count() == 0
+
+
+def test_a_metric_of_results_is_shown_with_them_and_the_refusal_says_so(
+    simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["metric", "show", "largest-object"]) == 2
+    assert "or the name and RESULTS, for a metric of their own files" in capsys.readouterr().err
+    assert invoke(["metric", "show", "largest-object", str(simulated)]) == 0
+    assert "mine.py" in capsys.readouterr().out

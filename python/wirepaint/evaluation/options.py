@@ -23,7 +23,7 @@ from wirepaint.reading import nearest
 AGENTS = "user_agents"
 _WITHIN = ("scenarios", AGENTS)
 """Tables whose keys are options by themselves."""
-_OF_PATHS = {("scenarios", "network"), ("scenarios", "congestion"), (AGENTS, "pages")}
+_OF_PATHS = {("scenarios", "network"), ("scenarios", "congestion"), (AGENTS, "pages"), ("metrics",)}
 """Keys whose values may be paths: those of a command line are relative to the working directory."""
 _MEANT = {"bandwidth": "rate", "latency": "delay", "rtt": "delay"}
 """Keys of networks by other names that people use."""
@@ -108,10 +108,12 @@ def said(error: UsageError, settings: Iterable[Setting], place: str) -> UsageErr
     head, _, key = error.place.rpartition(f"{place}: ")
     if head or not key:
         return error
-    parts = tuple(part.partition("[")[0] for part in key.partition(": ")[0].split("."))
+    key, _, file = key.partition(": ")
+    parts = tuple(part.partition("[")[0] for part in key.split("."))
     for setting in settings:
         if parts[: len(setting.path)] == setting.path:
-            return UsageError(setting.option, error.found, error.accepted)
+            where = f"{setting.option}: {file}" if file else setting.option
+            return UsageError(where, error.found, error.accepted)
     return error
 
 
@@ -295,4 +297,4 @@ def _located(value: Any) -> Any:
         return value | {"name": _located(value["name"])}
     if not isinstance(value, str) or value.startswith("~"):
         return value
-    return str(Path(value).absolute()) if "/" in value or value.endswith((".toml", ".c")) else value
+    return str(Path(value).absolute()) if "/" in value or value.endswith((".toml", ".c", ".py")) else value
