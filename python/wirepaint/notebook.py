@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from wirepaint import figures, metrics
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.metrics import Explanation
+from wirepaint.reading import nearest
 from wirepaint.results import Results
-from wirepaint.statistics.compare import MARGIN, compare_results
+from wirepaint.statistics.compare import MARGIN, compare_results, factors
 from wirepaint.statistics.comparison import Comparison
 
 
@@ -26,7 +27,8 @@ class Opened:
     def __repr__(self) -> str:
         states = self.runs["verdict"].fill_null(self.runs["state"]).value_counts(sort=True)
         counts = ", ".join(f"{number} {state}" for state, number in states.iter_rows())
-        return f"<{self.results.title}: {counts}>"
+        backends = " and ".join(f"the {name}" for name in self.runs["backend"].unique(maintain_order=True))
+        return f"<{self.results.title}, on {backends}: {counts}>"
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -47,7 +49,7 @@ class Opened:
         Times are nanoseconds from the run's beginning. ``schema/trace.json`` describes the columns.
         """
         if name not in (known := self.tables):
-            raise UsageError("table", repr(name), ", ".join(known))
+            raise UsageError("table", show(name), nearest(name, known))
         return self.results.all(name) if run is None else self.results.trace(run, name)
 
     @property
@@ -59,7 +61,7 @@ class Opened:
 
     def compare(
         self,
-        factor: str = "congestion",
+        factor: str | None = None,
         metric: Sequence[str] | None = None,
         baseline: str | None = None,
         *,
@@ -69,13 +71,17 @@ class Opened:
     ) -> pl.DataFrame:
         """``wirepaint compare`` as a frame: a row per metric, candidate and conditions.
 
+        ``factor`` is the axis that is compared; the first that has several values if None. ``primary`` is
+        true for the rows that answer the evaluation, over all pages; the others are exploratory.
         ``difference``, ``low`` and ``high`` are in the metric's unit; ``share``, ``share_low`` and
         ``share_high`` of the baseline. ``p`` is corrected by Holm; ``sentence`` says all of it.
         """
+        factor = factor or next(iter(factors(self.results)), "congestion")
         rows = compare_results(
             self.results, factor, metric, baseline, margin=margin, by_page=by_page, suspect=suspect
         )
-        return pl.DataFrame(list(map(_row, rows)), infer_schema_length=None)
+        backend = self.results.manifest["backend"]
+        return pl.DataFrame([_row(row, backend) for row in rows], infer_schema_length=None)
 
     def explain(self, metric: str, run: str, visit: int = 0, flows: str | None = None) -> Explanation:
         """The rows of the trace from which a metric of a run was computed."""
@@ -90,10 +96,13 @@ class Opened:
         return figures.drawn(self.results, name, **options)
 
 
-def _row(row: Comparison) -> dict[str, Any]:
+def _row(row: Comparison, backend: str) -> dict[str, Any]:
     share = row.shift_rel
     return {
+        "backend": row.conditions.get("backend", backend),
+        "factor": row.factor,
         "metric": row.metric,
+        "primary": row.is_primary,
         "unit": row.unit,
         "conditions": row.stratum,
         "page": row.page,
