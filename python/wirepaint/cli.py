@@ -308,12 +308,13 @@ def export(
     output
         Folder to write into; export-<format> in the results folder when left out.
     table
-        Table to write, such as page; may be given again. All when left out.
+        Tables to write, such as page, by comma. All when left out.
     """
     from wirepaint import export as exporting
 
     folder = output or results / f"export-{to}"
-    exporting.export(results, to, folder, table or ())
+    asked = [name.strip() for text in table or () for name in text.split(",")]
+    exporting.export(results, to, folder, list(dict.fromkeys(asked)))
     print(folder)
 
 

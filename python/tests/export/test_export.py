@@ -188,7 +188,7 @@ def test_a_failed_request_is_in_the_archive_without_invented_times(folder, tmp_p
 
 
 def test_an_unknown_form_is_refused_with_the_known_ones(folder, tmp_path):
-    with pytest.raises(UsageError, match="--to: found 'xlsx'; accepted: csv, parquet, har"):
+    with pytest.raises(UsageError, match='--to: found "xlsx"; accepted: one of csv, parquet, har'):
         export(folder, "xlsx", tmp_path / "out")
 
 

@@ -70,7 +70,9 @@ def test_a_table_is_exported_alone(
     export = ["export", str(simulated), "-o", str(tmp_path)]
     assert invoke([*export, "--to", "csv", "--table", "page"]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["page.csv"]
+    assert invoke([*export, "--to", "csv", "--table", "page, metrics"]) == 0
+    assert (tmp_path / "metrics.csv").is_file()
     assert invoke([*export, "--to", "csv", "--table", "pages"]) == 2
-    assert "--table: found 'pages'; accepted: run, page, object" in capsys.readouterr().err
+    assert '--table: found "pages"; accepted: one of run, page, object' in capsys.readouterr().err
     assert invoke([*export, "--to", "har", "--table", "page"]) == 2
     assert "--table: found page with --to har; accepted: --to csv or --to parquet" in capsys.readouterr().err

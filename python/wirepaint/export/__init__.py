@@ -10,8 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from wirepaint import metrics
-from wirepaint.errors import UsageError
+from wirepaint.errors import UsageError, show
 from wirepaint.export import har, openmetrics, packets
+from wirepaint.reading import nearest
 from wirepaint.results import captures, journal, names
 from wirepaint.results.reader import Results
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
@@ -36,14 +37,14 @@ def export(results_dir: Path, to: str, out: Path, only: Sequence[str] = ()) -> l
     or damaged, or if no run has packets for ``pcapng``.
     """
     if to not in FORMS:
-        raise UsageError("--to", repr(to), ", ".join(FORMS))
+        raise UsageError("--to", show(to), nearest(to, FORMS))
     if only and to not in OF_TABLES:
         raise UsageError(
             "--table", f"{', '.join(only)} with --to {to}", f"--to {' or --to '.join(OF_TABLES)}"
         )
     for name in only:
         if name not in (known := (*tables(), EXPLAINED)):
-            raise UsageError("--table", repr(name), ", ".join(known))
+            raise UsageError("--table", show(name), nearest(name, known))
     results = Results.open(results_dir)
     for key in results.runs("done")["run_key"]:
         results.check(key)
