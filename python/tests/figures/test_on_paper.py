@@ -74,10 +74,14 @@ def test_a_figure_of_ones_own_is_drawn_from_its_file(simulated: Path, tmp_path: 
     ("arguments", "words"),
     [
         (["box", "--width", "1mm"], '--width: found "1mm"; accepted: 30mm to 1000mm'),
-        (["box", "--page", "nowhere"], "page: found 'nowhere'; accepted: agency"),
+        (["box", "--page", "nowhere"], 'page: found "nowhere"; accepted: one of agency'),
         (["cwnd", "--metric", "objects"], "figure cwnd: found option 'metric'; accepted: page, host"),
         (["none.py"], "none.py: found no such file"),
-        (["agreement"], "accepted: results"),
+        (
+            ["agreement"],
+            'no value in the counted runs; accepted: results of both back ends (backend = "both")',
+        ),
+        (["goodput-over-time"], "accepted: runs of several users, or of flows"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
@@ -95,3 +99,9 @@ def test_a_file_that_is_no_figure_is_refused(
     (tmp_path / "mine.py").write_text("TITLE = 'x'")
     assert invoke(["figure", str(tmp_path / "mine.py"), str(simulated), "-o", str(tmp_path / "x.pdf")]) == 2
     assert "mine.py: found no data; accepted: a Python file with TITLE" in capsys.readouterr().err
+
+
+def test_windows_name_the_page_that_they_are_of(simulated: Path, tmp_path: Path) -> None:
+    assert invoke(["figure", "cwnd", str(simulated), "-o", str(tmp_path / "x.svg")]) == 0
+    texts = set(ElementTree.parse(tmp_path / "x.svg").getroot().itertext())
+    assert "Time since navigation start of agency, s" in texts

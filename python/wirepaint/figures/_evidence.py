@@ -51,7 +51,7 @@ class Evidence:
         self.page = page
         if page is not None:
             if page not in self.pages:
-                raise UsageError("page", repr(page), ", ".join(self.pages))
+                raise UsageError("page", show(page), nearest(page, self.pages))
             self.pages = [page]
 
     def by(self, factor: str) -> Evidence:

@@ -35,7 +35,10 @@ LAYOUTS = 4
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure. ``data`` may raise UsageError for options that it does not accept."""
+    """One figure. ``data`` may raise UsageError for options that it does not accept.
+
+    ``needs`` are results of which it has something to draw.
+    """
 
     name: str
     title: str
@@ -43,6 +46,7 @@ class Figure:
     source: str
     data: Callable[..., pl.DataFrame]
     chart: Callable[[pl.DataFrame, Style], Any]
+    needs: str = "results that hold such values"
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,8 @@ def registry() -> dict[str, Figure]:
         module = importlib.import_module(f"{__package__}.{name}")
         caption = " ".join((inspect.getdoc(module) or "").split())
         key = name.replace("_", "-")
-        figures[key] = Figure(key, module.TITLE, caption, module.SOURCE, module.data, module.chart)
+        needs = getattr(module, "NEEDS", Figure.needs)
+        figures[key] = Figure(key, module.TITLE, caption, module.SOURCE, module.data, module.chart, needs)
     return figures
 
 
@@ -196,7 +201,8 @@ def drawn(
     ``options`` are the figure's own, such as ``metric="page-load-time"``; raises UsageError if
     one is unknown or the results have nothing to draw.
     """
-    accepted = list(inspect.signature(get(name).data).parameters)[1:]
+    drawing_of = get(name)
+    accepted = list(inspect.signature(drawing_of.data).parameters)[1:]
     for option in options:
         if option not in accepted:
             raise UsageError(f"figure {name}", f"option {option!r}", ", ".join(accepted) or "no option")
@@ -205,7 +211,7 @@ def drawn(
         results = Evidence(results, factor, verdicts, of_page)
     drawing = draw(results, name, width_mm, **options)
     if drawing is None:
-        raise UsageError(f"figure {name}", "no value in the counted runs", "results that hold such values")
+        raise UsageError(f"figure {name}", "no value in the counted runs", drawing_of.needs)
     backends = results.levels["backend"]
     # Of both, condition or series say it.
     return drawing if len(backends) > 1 else _labelled(drawing, backends[0])

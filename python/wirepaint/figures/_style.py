@@ -69,7 +69,7 @@ def finish(chart: Any) -> dict[str, Any]:
         .configure_axis(
             labelColor=MUTED, titleColor=INK, gridColor=RULE, domainColor=MUTED, tickColor=MUTED,
             labelFontSize=11, titleFontSize=12, titleFontWeight="normal", tickSize=4, labelLimit=190,
-            labelOverlap=True,
+            labelOverlap=True, labelSeparation=4,
         )
         .configure_header(
             labelColor=INK, labelFontSize=13, labelFontWeight="bold", labelLimit=220, labelAnchor="start",

@@ -17,6 +17,7 @@ from wirepaint.statistics.losses import with_timeouts
 
 TITLE = "Simulator against testbed"
 SOURCE = "Bland and Altman, Lancet 327 (1986), on plots of two methods of measurement"
+NEEDS = 'results of both back ends (backend = "both")'
 BAND = 0.1
 SIZE = 420
 

@@ -59,7 +59,8 @@ def _samples(evidence: Evidence, run_key: str, host: str | None) -> pl.DataFrame
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
     base = alt.Chart(frame).encode(
-        x=alt.X("time:Q", title="Time since navigation start, s"), color=style.colour()
+        x=alt.X("time:Q", title=f"Time since navigation start of {frame['page'][0]}, s"),
+        color=style.colour(),
     )
     window = base.mark_line(interpolate="step-after", strokeWidth=2).encode(
         y=alt.Y("cwnd:Q", title="Segments"), strokeDash=style.dash()

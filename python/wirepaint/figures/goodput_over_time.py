@@ -17,6 +17,7 @@ from wirepaint.figures._values import by_condition
 
 TITLE = "Share of the link over time"
 SOURCE = "Heracles section 4; HTTP-AE Figure 10; RFC 5166 section 2.3"
+NEEDS = "runs of several users, or of flows"
 NS_PER_S = 10**9
 
 
