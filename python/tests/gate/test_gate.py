@@ -268,7 +268,29 @@ def test_a_back_end_without_a_visit_that_counts_is_missing_and_named(made):
 
 def test_an_annotation_of_a_title_with_colon_and_percent_is_one_command():
     title, lost = "100 %: all, none", "0 of 8 visits"
-    one = Check("x", title, "ms", "testbed", "a", "lte", False, 1, None, 0.95, 0, "missing", None, lost)
+    one = Check("x", title, "ms", "testbed", "a", "lte", "at_most", 1, None, 0.95, 0, "missing", None, lost)
     assert list(outputs.of_github([one])) == [
         "::error title=100 %25%3A all%2C none::testbed: 100 %25: all, none, a, lte: 0 of 8 visits: missing"
     ]
+
+
+def test_each_rule_on_a_page_has_a_case_of_its_own(made):
+    rules = [{"at_most": 450}, {"at_most": 450}, {"at_least": 450}, {"worse_by": "1.5 %"}]
+    rules = [rule | {"metric": "page-load-time", "page": "small", "network": "lte"} for rule in rules]
+    visits = read(Results.open(made("base")), made("again"), ["page-load-time"], ("valid",))
+    found = check(*visits, budget.Budget.model_validate({"rules": rules}))
+    names = [case.get("name") or "" for case in ElementTree.fromstring(outputs.junit(found))]
+    assert len(set(names)) == len(names) == 8
+    ends = {name.removeprefix("testbed: Page load time, small, lte / cubic: ") for name in names[::2]}
+    assert ends == {"at most 450 ms", "at most 450 ms (2)", "at least 450 ms", "at most 1.5 % worse"}
+
+
+def test_the_summary_of_a_job_keeps_what_is_there_and_another_file_does_not(made, tmp_path, monkeypatch):
+    job, other = tmp_path / "job.md", tmp_path / "other.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(job))
+    arguments = ["check", str(made("base")), str(made("again")), "--margin", "3%", "--markdown"]
+    for file, times in ((job, 2), (other, 1)):
+        file.write_text("# Before\n")
+        assert [invoke([*arguments, str(file)]) for _ in range(2)] == [0, 0]
+        assert file.read_text().count("**wirepaint check**") == times
+        assert file.read_text().startswith("# Before") is (file == job)

@@ -11,6 +11,8 @@ from wirepaint.errors import Faults, UsageError, show
 from wirepaint.evaluation.quantities import Share
 from wirepaint.reading import Table, Text, read_toml, refused, validate
 
+LIMITS = ("at_most", "at_least", "worse_by")
+
 
 class Rule(Table):
     """What one metric may be. The rule holds on each page and in all other conditions, each by itself.
@@ -31,10 +33,15 @@ class Rule(Table):
 
     @model_validator(mode="after")
     def _one_limit(self) -> Rule:
-        limits = [key for key in ("at_most", "at_least", "worse_by") if getattr(self, key) is not None]
+        limits = [key for key in LIMITS if getattr(self, key) is not None]
         if len(limits) != 1:
-            raise refused("one of at_most, at_least, worse_by", ", ".join(limits) or "none")
+            raise refused(f"one of {', '.join(LIMITS)}", ", ".join(limits) or "none")
         return self
+
+    @property
+    def key(self) -> str:
+        """The key of its limit."""
+        return next(key for key in LIMITS if getattr(self, key) is not None)
 
     @property
     def is_relative(self) -> bool:

@@ -43,10 +43,10 @@ OUTCOMES: tuple[Outcome, ...] = ("breach", "missing", "undecided", "pass")
 class Check:
     """One rule on one page in one set of conditions.
 
-    ``found`` and ``limit`` are shares for a relative rule (positive: larger than the base), else in ``unit``.
-    ``visits`` counts those of the side that is judged, ``visits_needed`` about how many decide an undecided
-    check; None if no number does. ``confidence`` is that of the interval. A missing check has nothing
-    ``found``; ``lost`` says why.
+    ``key`` is the key of the rule's limit: ``at_most``, ``at_least`` or ``worse_by``. ``found`` and ``limit``
+    are shares for a relative rule (positive: larger than the base), else in ``unit``. ``visits`` counts those
+    of the side that is judged, ``visits_needed`` about how many decide an undecided check; None if no number
+    does. ``confidence`` is that of the interval. A missing check has nothing ``found``; ``lost`` says why.
     """
 
     metric: str
@@ -55,7 +55,7 @@ class Check:
     backend: str
     page: str
     conditions: str
-    is_relative: bool
+    key: str
     limit: float
     found: Interval | None
     confidence: float
@@ -73,6 +73,17 @@ class Check:
     def place(self) -> tuple[str, str, str]:
         """What tells the checks of one rule apart."""
         return self.backend, self.page, self.conditions
+
+    @property
+    def is_relative(self) -> bool:
+        return self.key == "worse_by"
+
+    @property
+    def rule(self) -> str:
+        """The rule in words: "at most 1,200 ms", "at most 3 % worse"."""
+        if self.is_relative:
+            return f"at most {100 * abs(self.limit):g} % worse"
+        return f"{self.key.replace('_', ' ')} {self._said(self.limit)}"
 
     @property
     def sentence(self) -> str:
@@ -278,7 +289,7 @@ def _open_check(metric: measured.Metric, levels: Mapping[str, str], rule: Rule, 
         backend=levels["backend"],
         page=levels["page"],
         conditions=" / ".join(said(*one) for one in levels.items() if one[0] not in ("backend", "page")),
-        is_relative=rule.is_relative,
+        key=rule.key,
         limit=limit,
         found=None,
         confidence=1 - SIGNIFICANCE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -59,7 +60,10 @@ def command(
     if junit is not None:
         junit.write_text(outputs.junit(found), "utf-8")
     if markdown is not None:
-        markdown.write_text(outputs.markdown(found), "utf-8")
+        # The summary of a job may have parts of other commands.
+        mode = "a" if str(markdown) == os.environ.get("GITHUB_STEP_SUMMARY") else "w"
+        with markdown.open(mode, encoding="utf-8") as file:
+            file.write(outputs.markdown(found))
     if json:
         print_json(outputs.as_json(found))
     else:

@@ -52,7 +52,10 @@ def as_json(checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def junit(checks: Sequence[Check]) -> str:
-    """JUnit's XML: a breach is a failure, a missing check an error, an undecided one is skipped."""
+    """JUnit's XML: a breach is a failure, a missing check an error, an undecided one is skipped.
+
+    Each check has a name of its own, with its rule: programs take two cases of one name for one.
+    """
     numbers = Counter(check.outcome for check in checks)
     counts = {
         "tests": len(checks),
@@ -63,9 +66,13 @@ def junit(checks: Sequence[Check]) -> str:
     suite = ElementTree.Element(
         "testsuite", {"name": "wirepaint check"} | {key: str(number) for key, number in counts.items()}
     )
+    seen: Counter[str] = Counter()
     for check in checks:
+        name = f"{check.name}: {check.rule}"
+        seen[name] += 1
+        again = f" ({seen[name]})" if seen[name] > 1 else ""
         case = ElementTree.SubElement(
-            suite, "testcase", name=check.name, classname=f"wirepaint.{check.metric}"
+            suite, "testcase", name=f"{name}{again}", classname=f"wirepaint.{check.metric}"
         )
         if check.outcome != "pass":
             tag = {"breach": "failure", "missing": "error", "undecided": "skipped"}[check.outcome]
