@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from wirepaint import figures, metrics, report
+from wirepaint.cli import invoke
 from wirepaint.errors import UsageError
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
@@ -238,3 +239,17 @@ def test_large_differences_are_counted_apart():
         rows += [("simulator", "cubic", page, near(100)), ("simulator", "fld", page, near(simulated))]
     (row,) = agreement.agree(frame(*rows), ["page-load-time"])
     assert (row.decided, row.same_sign, row.large, row.large_same_sign) == (3, 2, 2, 1)
+
+
+def test_by_an_axis_the_command_says_which_levels_and_visits_are_left_out(results_folder, capsys):
+    def outcome(run):
+        return Outcome("invalid" if (run.backend, run.congestion) == ("testbed", "fld") else "valid")
+
+    folder = str(results_folder(lambda run: 1.0, outcome=outcome, backend="both"))
+    assert invoke(["agree", folder, "--by", "cc", "--metric", "page-load-time"]) == 0
+    out = capsys.readouterr().out
+    assert "Simulator against testbed." in out
+    assert "Left out, without runs that count on both: fld." in out
+    assert "testbed: 20 of 40 visits count; 20 invalid." in out and "simulator: 40 of 40 visits count." in out
+    assert invoke(["agree", folder, "--by", "htp"]) == 2
+    assert '--by: found "htp"; accepted: one of ' in capsys.readouterr().err

@@ -162,7 +162,10 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
     present = set(counted["backend"].drop_nulls())
     if not {REAL, SIMULATED} <= present:
         found = f"counted runs of the {present.pop()} only" if present else "no run that counts"
-        accepted = 'valid runs of both back ends (backend = "both"; --suspect counts suspect ones too)'
+        accepted = (
+            "valid runs of both back ends, as `wirepaint run --backend both` makes them as root "
+            "(--suspect counts suspect ones too)"
+        )
         raise UsageError("results", found, accepted)
     found = []
     for name in metrics:

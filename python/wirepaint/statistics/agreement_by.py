@@ -10,11 +10,16 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from wirepaint import catalogue
+from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
+from wirepaint.errors import show as shown
 from wirepaint.evaluation import axes
 from wirepaint.printing import print_json
+from wirepaint.reading import nearest
 from wirepaint.results import Results
-from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree, directions, read
+from wirepaint.statistics import losses
+from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree, directions, ended, read
 from wirepaint.statistics.compare import headline
 
 
@@ -56,24 +61,39 @@ def command(
     json: bool = False,
 ) -> None:
     """``wirepaint agree --by AXIS``: prints tables, or with ``json`` one JSON document."""
+    by = catalogue.called("key", by, axes.factors())
     if by not in axes.factors():
-        raise UsageError("--by", repr(by), ", ".join(axes.factors()))
+        raise UsageError("--by", shown(by), nearest(by, axes.factors()))
     results = Results.open(folder)
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    frame = read(results, Results.open(simulated) if simulated else None, verdicts)
-    found = by_level(frame, by, metric or headline(results))
+    again = Results.open(simulated) if simulated else None
+    names = list(metric or headline(results))
+    if "all" in names:
+        names = [name for name, each in measured.registry().items() if not each.label]
+    frame, lost = read(results, again, verdicts, names), ended(results, again, verdicts)
+    found = by_level(frame, by, names)
+    left_out = [level for level in measured.levels(results, by) if level not in found]
     if not found:
         accepted = f"{by} with valid runs of both back ends (--suspect counts suspect ones too)"
         raise UsageError(str(folder), f"no value of {by} with runs of both that count", accepted)
     if json:
         levels = {level: [asdict(row) for row in rows] for level, rows in found.items()}
-        print_json({"title": results.title, "by": by, "levels": levels})
+        said = {"losses": [each.as_dict() for each in lost], "left_out": left_out}
+        print_json({"title": results.title, "by": by, "levels": levels} | said)
     else:
-        show(by, found)
+        show(by, found, left_out, lost)
 
 
-def show(axis: str, found: dict[str, list[Agreement]]) -> None:
-    """Prints a table for each metric, with a row for each level."""
+def show(
+    axis: str,
+    found: dict[str, list[Agreement]],
+    left_out: Sequence[str] = (),
+    lost: Sequence[losses.Losses] = (),
+) -> None:
+    """Prints a table for each metric, with a row for each level.
+
+    ``left_out`` are levels without runs on both back ends; ``lost`` says how the visits of each one ended.
+    """
     console = Console(width=None if Console().is_terminal else 100, highlight=False)
     metrics = dict.fromkeys((row.metric, row.title) for rows in found.values() for row in rows)
     for name, title in metrics:
@@ -87,10 +107,15 @@ def show(axis: str, found: dict[str, list[Agreement]]) -> None:
                     table.add_row(level, *row.cells)
         console.print(table)
         console.print()
+    if left_out:
+        console.print(f"Left out, without runs that count on both: {', '.join(left_out)}.", markup=False)
+    for each in lost:
+        console.print(each.sentence, markup=False)
     first = next(iter(found), "")
     console.print(
-        "A point is one page in one set of conditions: medians of its visits. Errors are shares of the "
-        f"testbed's value. Same sign: of the differences from {first} that the testbed decided.",
+        "Simulator against testbed. A point is one page in one set of conditions: medians of its visits. "
+        "Errors are shares of the testbed's value. "
+        f"Same sign: of the differences from {first} that the testbed decided.",
         style="dim",
         markup=False,
     )
