@@ -138,6 +138,11 @@ def test_a_relative_rule_needs_a_base(made):
         ('[[rules]]\nmetric = "page-type"\nat_most = 1\n', "accepted: a metric that is a number"),
         ('[[rules]]\nmetric = "plt"\nat_most = 1\n', 'metric: found "plt"'),
         ("rules = []\n", "rules: "),
+        ('[[rules]]\nmetrc = "objects"\nat_most = "3 s"\n', 'rules[0].metrc: found "objects"'),
+        (
+            '[[rules]]\nmetrc = "objects"\nat_most = "3 s"\n',
+            'rules[0].at_most: found "3 s"; accepted: a number',
+        ),
     ],
 )
 def test_a_wrong_budget_is_refused(text, message, made, tmp_path, capsys):
@@ -215,6 +220,9 @@ def test_a_page_that_the_candidate_leaves_out_is_missing_and_a_new_one_is_not(ma
     assert {key for key, outcome in found.items() if outcome == "missing"} == {
         ("small", f"{network} / {congestion}") for network in ("lte", "3g") for congestion in ("cubic", "fld")
     }
+    missing = [one for one in checked(wide, narrow, metric="page-load-time", worse_by="3 %") if one.lost]
+    assert {one.lost for one in missing} == {"the candidate: no visit that ended"}
+    assert [one.conditions for one in missing] == ["3g / cubic", "3g / fld", "lte / cubic", "lte / fld"]
     found = checked(narrow, wide, metric="page-load-time", worse_by="3 %")
     assert {(one.page, one.outcome) for one in found} == {("large", "pass")}
     found = checked(narrow, wide, metric="page-load-time", at_most=450)

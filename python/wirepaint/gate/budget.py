@@ -55,8 +55,8 @@ class Budget(Table):
 
 
 def load(path: Path) -> Budget:
-    """Reads a budget; raises UsageError."""
-    budget = validate(Budget, read_toml(path), str(path))
+    """Reads a budget; raises UsageError for every fault."""
+    budget = validate(Budget, read_toml(path), str(path), every=True)
     faults = Faults()
     for place, rule in enumerate(budget.rules):
         key = f"{path}: rules[{place}].metric"

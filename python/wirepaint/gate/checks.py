@@ -219,7 +219,7 @@ def _missing(
         sides = [("the candidate: ", values.filter(of_candidate), asked.filter(of_candidate))]
         if rule.is_relative:  # a page that only the candidate asks for has nothing to be worse than
             sides.append(("the base: ", values.filter(of_base), asked.filter(of_base)))
-    needed = sides[-1][2].select(axes).unique(maintain_order=True)
+    needed = sides[-1][2].select(axes).unique().sort(axes)
     for levels in needed.iter_rows():
         at = [pl.col(name) == level for name, level in zip(axes, levels, strict=True)]
         for side, own, visits in sides:
@@ -228,6 +228,8 @@ def _missing(
             if number == 0 or 2 * number < ended.ended:
                 causes = f" ({ended.causes})" if ended.causes else ""
                 lost = f"{side}{number} of {count(ended.ended, 'visit')} with a value{causes}"
+                if not ended.ended:
+                    lost = f"{side}no visit that ended"
                 made = _open_check(metric, dict(zip(axes, map(str, levels), strict=True)), rule, number)
                 yield replace(made, outcome="missing", lost=lost)
                 break
