@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
-from wirepaint.statistics import brief
-from wirepaint.statistics.compare import factors
+from wirepaint.statistics import brief, condensed
+from wirepaint.statistics.compare import compare_results, factors
 
 
 def answer(results: Results) -> brief.Answer:
@@ -100,3 +102,16 @@ def test_pages_that_disagree_are_named_with_their_differences(results_folder):
     line, *_ = answer(Results.open(folder)).brief
     minus = "\N{MINUS SIGN}"
     assert f"fld against cubic: mixed in 4 of 4 (small {minus}19.9 %, large +19.9 %);" in line
+
+
+def test_what_is_left_out_of_many_comparisons_is_counted(results_folder):
+    results = Results.open(results_folder(lambda run: 1 + run.visit / 1000, visits=6))
+    rows = [
+        replace(row, baseline=replace(row.baseline, timed_out=2), unpaired=1, dissent=("small",))
+        for row in compare_results(results, "congestion", ["page-load-time"], by_page=False)
+    ]
+    line, _ = condensed.lines(rows, "testbed", "compare")
+    assert "; against it: lte / small, 3g / small;" in line
+    assert line.endswith(
+        "; 4 visits timed out, taken as longer than the limit; 2 left out, alone on their host."
+    )

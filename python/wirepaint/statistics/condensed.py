@@ -52,7 +52,7 @@ def _line(group: Sequence[Comparison]) -> str:
     if whole := _whole(group):
         parts.append(f"all conditions together {_word(whole.verdict)}, {difference(whole)}")
     against = [
-        f"{_where(row)}, {name}"
+        f"{_where(row)} / {name}"
         for row in group
         for name in row.dissent
         if row.verdict != MIXED and row.conditions
