@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from wirepaint.statistics import hosts
-from wirepaint.statistics.compare import compare
+from wirepaint import report
+from wirepaint.cli import invoke
+from wirepaint.results import Results
+from wirepaint.results.outcome import Outcome
+from wirepaint.statistics import brief, hosts
+from wirepaint.statistics.compare import compare, compare_results, parted_results
 
 AXES = {"backend": "testbed", "network": "lte", "http": "h2", "initial_window": 10, "page": "news"}
 
@@ -69,3 +78,52 @@ def test_how_much_hosts_differ_is_told_against_the_one_with_most_visits() -> Non
     assert one.shift.low is not None and 0.17 < one.shift.low < one.shift.value
     assert one.sentence.startswith("lab-b against lab-a: page load time +")
     assert hosts.apart(visits({("cubic", "lab-a"): 5}), "page-load-time") == []
+
+
+def test_levels_that_no_host_shares_are_named(
+    results_folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def outcome(run: SimpleNamespace) -> Outcome:
+        return Outcome("valid", host="lab-a" if run.congestion == "cubic" else "lab-b")
+
+    folder = results_folder(lambda run: 1 + run.visit / 1000, outcome=outcome)
+    said = (
+        "No host has visits with both cubic and fld in 4 of 4 conditions "
+        "(3g / large: cubic on lab-a, fld on lab-b), so they are not compared."
+    )
+    assert brief.answers(Results.open(folder)) == [f"congestion control: {said}"]
+    assert invoke(["compare", str(folder)]) == 0
+    found = " ".join(capsys.readouterr().out.split())
+    assert f"! {said}" in found
+    assert "No values at two levels of the same page on the same host: page-load-time" in found
+    assert invoke(["compare", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == [said]
+    page = report.build(folder, tmp_path / "report.html").read_text()
+    assert "No host has visits with both CUBIC and FLD_TCP in 4 of 4 conditions" in page
+    assert "No page has counted visits on both sides" not in page
+
+
+def test_conditions_that_no_host_shares_are_named_beside_those_that_are_compared(
+    results_folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def outcome(run: SimpleNamespace) -> Outcome:
+        return Outcome("valid", host="lab-b" if (run.network, run.congestion) == ("lte", "fld") else "lab-a")
+
+    folder = results_folder(lambda run: 1 + run.visit / 1000, outcome=outcome)
+    assert invoke(["compare", str(folder)]) == 0
+    found = " ".join(capsys.readouterr().out.split())
+    assert "both cubic and fld in 2 of 4 conditions (lte / large: cubic on lab-a, fld on lab-b)" in found
+    assert "3g" in found.partition("Values: medians")[0]
+    assert "2 of 4 conditions" in report.build(folder, tmp_path / "report.html").read_text()
+
+
+def test_back_ends_are_compared_though_simulated_visits_have_no_host(
+    results_folder: Callable[..., Path],
+) -> None:
+    def outcome(run: SimpleNamespace) -> Outcome:
+        return Outcome("valid", host=f"lab-{run.visit % 2}" if run.backend == "testbed" else None)
+
+    results = Results.open(results_folder(lambda run: 1 + run.visit / 1000, outcome=outcome, backend="both"))
+    rows = compare_results(results, "backend", ["page-load-time"], by_page=False)
+    assert {(row.baseline.n, row.candidate.n) for row in rows if row.conditions} == {(10, 10)}
+    assert parted_results(results, "backend") == []

@@ -18,7 +18,7 @@ from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import words
 from wirepaint.report.answer import LOADS, SERVES, Part, clauses, sentence
-from wirepaint.statistics import Comparison, compare, losses, shared
+from wirepaint.statistics import Comparison, compare, hosts, losses, shared
 from wirepaint.statistics.compare import MARGIN, OF_FLOWS, headline, looks, primary
 from wirepaint.statistics.comparison import MIXED, TOO_FEW
 from wirepaint.statistics.losses import Losses
@@ -106,6 +106,8 @@ class Side:
     """How the visits of each level ended."""
     candidates: list[Candidate]
     why_none: str = ""
+    parted: Sequence[str] = ()
+    """What hosts leave uncompared, one sentence for each candidate."""
 
     @property
     def uneven(self) -> list[str]:
@@ -192,10 +194,10 @@ def side(
         looks=looks(evidence.results),
     )
     rows = judged(pooled, metrics=names, by_page=False, visits=pooled_visits)
+    parted = hosts.parted(known, factor, counted[0])
     if not rows:
-        return Side(
-            backend, lost, [], "No page has counted visits on both sides, so nothing can be compared."
-        )
+        why = " ".join(parted) or "No page has counted visits on both sides, so nothing can be compared."
+        return Side(backend, lost, [], why)
     first = [name for name in names if name in primary(evidence.results)] or names[:1]
     pages = [row for row in judged(pooled, metrics=first, visits=pooled_visits) if row.page]
     each = judged(known, metrics=first[:1], by_page=False, visits=visits) if rest else []
@@ -206,7 +208,7 @@ def side(
         candidate(of_level(rows, level), of_level(pages, level), of_level(each, level), sharing)
         for level in levels
     ]
-    return Side(backend, lost, said)
+    return Side(backend, lost, said, parted=parted)
 
 
 def of_level(rows: Sequence[Comparison], level: str) -> list[Comparison]:

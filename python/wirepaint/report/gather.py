@@ -123,7 +123,7 @@ class Report:
     visits: visits.Visits
     calibrations: dict[str, dict[str, Any]]
     hosts: list[str]
-    """How much the testbeds differ, one sentence for each; empty for one."""
+    """How much the testbeds differ and what they leave uncompared, in sentences; empty for one."""
     runs: list[Run]
     """The listed runs, first those that do not count."""
     sysctls: list[tuple[str, dict[str, str]]]
@@ -201,7 +201,10 @@ def gather(evidence: Evidence) -> Report:
         agreement_figure=drawn.get(AGREEMENT),
         visits=shown_visits(evidence),
         calibrations=calibrations(evidence),
-        hosts=[one.sentence for one in hosts.of_results(results, primary(results)[0], evidence.verdicts)],
+        hosts=[
+            *(said for section in sections for side in section.sides for said in side.parted),
+            *(one.sentence for one in hosts.of_results(results, primary(results)[0], evidence.verdicts)),
+        ],
         runs=list(run_rows(results, evidence)),
         sysctls=sysctls(results),
         manifest=results.manifest,

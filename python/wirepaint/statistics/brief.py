@@ -14,7 +14,7 @@ from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.results import Results
 from wirepaint.statistics import condensed
-from wirepaint.statistics.compare import compare_results, factors, primary
+from wirepaint.statistics.compare import compare_results, factors, parted_results, primary
 from wirepaint.statistics.comparison import Comparison
 from wirepaint.statistics.intervals import median
 from wirepaint.statistics.wording import bounds, count, number
@@ -51,8 +51,10 @@ def answer(results: Results, compared: Callable[[str], str]) -> Answer:
     is_short = sum(map(len, of_factors.values())) <= FEW
     for factor, rows in of_factors.items():
         sentences = [f"{row.conditions.get('backend', backend)}: {row.sentence}" for row in rows]
-        every += sentences
+        parted = [f"{axes()[factor].title}: {said}" for said in parted_results(results, factor)]
+        every += sentences + parted
         brief += sentences if is_short else condensed.lines(rows, backend, compared(factor))
+        brief += parted
     return Answer(every, brief)
 
 

@@ -113,7 +113,7 @@ def _pairs(
         raise UsageError("factor", show(factor), nearest(factor, [axis for axis in known if axis != "page"]))
     needed = {*known, hosts.HOST, losses.LIMIT, *(measured.get(each).column for each in metrics)}
     frame = frame.select(name for name in frame.columns if name in needed)
-    frame = _as_text(hosts.named(frame), known)
+    frame = _as_text(hosts.named(frame, factor), known)
     levels = frame[factor].drop_nulls().unique(maintain_order=True).to_list()
     if len(levels) < 2:
         only = f"the one level {levels[0]!r}" if levels else "no run"
@@ -440,6 +440,17 @@ def compare_results(
     )
 
 
+def parted_results(
+    results: Results, factor: str, baseline: str | None = None, verdicts: Sequence[str] = ("valid",)
+) -> list[str]:
+    """:func:`wirepaint.statistics.hosts.parted` of a results folder."""
+    runs = results.compact("done")
+    if runs[hosts.HOST].drop_nulls().n_unique() < 2:
+        return []
+    runs = runs.filter(pl.col("verdict").is_in(verdicts))
+    return hosts.parted(runs, factor, baseline or measured.levels(results, factor)[0])
+
+
 def compare_folders(
     base: Results,
     candidate: Results,
@@ -523,6 +534,7 @@ def command(
         factor, notes, ends = folders.FOLDER, pair.notes, pair.visits
         lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
         apart = hosts.apart(pair.table, primary(results)[0], factor)
+        parted = hosts.parted(pair.table, factor, pair.base, factor)
     else:
         factor = catalogue.called("key", factor or next(iter(factors(results)), "congestion"), axes())
         rows = compare_results(
@@ -532,6 +544,7 @@ def command(
         ends = losses.visits(results, verdicts)
         lost = losses.by_level(ends, factor, measured.levels(results, factor))
         apart = hosts.of_results(results, primary(results)[0], verdicts)
+        parted = parted_results(results, factor, baseline, verdicts)
     backends = losses.by_level(ends, "backend", ("testbed", "simulator")) if factor != "backend" else []
     if results.unasked:
         notes.append(f"{count(results.unasked, 'run')} of earlier versions of the evaluation: not counted.")
@@ -555,11 +568,12 @@ def command(
             "hosts": [asdict(one) | {"sentence": one.sentence} for one in apart],
             "without_values": without,
             "cannot_count": results.cannot_count(),
-            "notes": notes,
+            "notes": notes + parted,
             "fidelity": results.fidelity(),
         }
         print(to_json(document, indent=1, ensure_ascii=False))
     else:
-        notes += [one.sentence for one in apart]
+        notes += [*parted, *(one.sentence for one in apart)]
+        shared_by = "the same page on the same host" if parted else "the same page"
         of_all = results.cannot_count(), results.fidelity(), [*backends, *lost], notes
-        terminal.show(rows, without, *of_all, shared.together(results))
+        terminal.show(rows, without, *of_all, shared.together(results), shared_by)

@@ -1,4 +1,4 @@
-"""Results of several testbeds: a host is a block, and how much hosts differ is told."""
+"""Results of several testbeds: a host is a block. Says how much hosts differ, and what is not compared."""
 
 from __future__ import annotations
 
@@ -42,10 +42,44 @@ class Apart:
         )
 
 
-def named(frame: pl.DataFrame) -> pl.DataFrame:
-    """The table with a name in each cell of ``host``: empty for visits that no testbed carried out."""
-    host = pl.col(HOST).fill_null("") if HOST in frame.columns else pl.lit("")
+def named(frame: pl.DataFrame, factor: str) -> pl.DataFrame:
+    """The table with a name in each cell of ``host``: empty for visits that no testbed carried out.
+
+    All are empty if ``factor`` is the back end: simulated visits have no host.
+    """
+    host = pl.col(HOST).fill_null("") if HOST in frame.columns and factor != "backend" else pl.lit("")
     return frame.with_columns(host.alias(HOST))
+
+
+def parted(frame: pl.DataFrame, factor: str, baseline: str, *more: str) -> list[str]:
+    """A sentence for each level of ``factor`` that shares no host with ``baseline`` under some conditions.
+
+    Such visits are not compared. ``frame`` and ``more`` are those of :func:`apart`.
+    """
+    known = named(frame.filter(~pl.col("warmup")), factor)
+    if known[HOST].n_unique() < 2:
+        return []
+    axes = [axis for axis in dict.fromkeys((*measured.AXES, *more)) if axis in frame.columns]
+    axes = [axis for axis in axes if axis != factor]
+    varying = [axis for axis in axes if axis in ("network", "page") or known[axis].n_unique() > 1]
+    of: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    on = known.group_by(factor, *varying, maintain_order=True).agg(pl.col(HOST).unique().sort())
+    for level, *key, names in on.iter_rows():
+        of.setdefault(str(level), {})[tuple(map(str, key))] = names
+    first = of.pop(str(baseline), {})
+    found = []
+    for level, strata in of.items():
+        both = [key for key in strata if key in first]
+        if not (without := [key for key in both if not set(first[key]) & set(strata[key])]):
+            continue
+        example = without[0]
+        found.append(
+            f"No host has visits with both {baseline} and {level} in {len(without)} of "
+            f"{count(len(both), 'condition')} ({' / '.join(example)}: {baseline} on "
+            f"{', '.join(first[example])}, {level} on {', '.join(strata[example])}), "
+            "so they are not compared."
+        )
+    return found
 
 
 def of_results(results: Results, metric: str, verdicts: Sequence[str]) -> list[Apart]:

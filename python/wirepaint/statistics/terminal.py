@@ -28,14 +28,15 @@ def show(
     lost: Sequence[Losses] = (),
     notes: Sequence[str] = (),
     together: Collection[str] = (),
+    shared_by: str = "the same page",
     file: TextIO | None = None,
 ) -> None:
     """Prints the comparisons, one block per metric and candidate; colours only on a terminal.
 
     ``without`` names the requested metrics without values to compare, ``cannot_count`` the reasons for
     skipped visits by page, ``fidelity`` describes the simulator's error on the pages, ``lost`` how
-    the visits of each level ended, ``notes`` what differs between two compared folders,
-    ``together`` the users that share a path.
+    the visits of each level ended, ``notes`` what differs between two compared folders, ``together`` the
+    users that share a path, ``shared_by`` what compared visits have in common.
     """
     out = file or sys.stdout
     comparisons = sorted(comparisons, key=lambda row: not row.metric_is_primary)
@@ -80,7 +81,7 @@ def show(
     for line in shared.sentences(comparisons, together):
         console.print(line, markup=False)
     if without:
-        console.print(f"No values at two levels of the same page: {', '.join(without)}.")
+        console.print(f"No values at two levels of {shared_by}: {', '.join(without)}.", markup=False)
     for page, why in (cannot_count or {}).items():
         console.print(f"{page} cannot count, visits of it were skipped: {why}", markup=False)
     if fidelity:
