@@ -423,9 +423,9 @@ def _foretell(planned: Plan, folder: Path, on: str, json: bool) -> None:
     """What a run would do, on stdout."""
     from wirepaint.runners import pace
 
-    scenarios = list(dict.fromkeys(run.scenario for run in planned.runs))
-    pages = list(dict.fromkeys(run.page_name for run in planned.runs))
-    warmups = sum(run.warmup for run in planned.runs)
+    named = [(run.scenario, run.page_name) for run in planned.runs.first_of_each()]
+    scenarios, pages = (list(dict.fromkeys(names)) for names in zip(*named, strict=True))
+    warmups = planned.runs.warmups
     expected = (pace.expected if on == "local" else pace.on_workers)(planned.runs, folder)
     if json:
         print_json(

@@ -85,6 +85,17 @@ def test_a_plan_has_some_bytes_for_each_run(tmp_path: Path):
     assert many.runs[:12] == few.runs[:12]
 
 
+def test_scenarios_share_what_is_the_same_in_them(tmp_path: Path):
+    """A condition takes little memory, and a batch on workers has its user and page once."""
+    seen: dict[tuple[str, str], set[int]] = {}
+    runs = list(planned(tmp_path).runs)
+    for run in runs:
+        seen.setdefault((run.page_name, run.http), set()).add(id(run.visits))
+        seen.setdefault((run.page_name, run.http), set()).add(id(run.users))
+    assert len({run.scenario for run in runs}) > len({run.http for run in runs})
+    assert {len(ids) for ids in seen.values()} == {2}
+
+
 def test_another_seed_gives_another_order_and_other_seeds(tmp_path: Path):
     one, two = planned(tmp_path), planned(tmp_path, "seed = 2\n" + PLAINEST)
     assert [run.key for run in one.runs] != [run.key for run in two.runs]

@@ -67,6 +67,10 @@ class PlannedVisit(BaseModel):
     cache: BrowserCache = "cold"
 
 
+OfRun = tuple[tuple[PlannedUser, ...], tuple[PlannedVisit, ...]]
+"""Users and visits of a run."""
+
+
 @dataclass(frozen=True)
 class Member:
     """A user agent and its pages, in a group of users or alone."""
@@ -102,7 +106,7 @@ class Visitor:
         """Whether its runs differ: equal users begin at random times."""
         return any(member.agent.spread for member in self.members)
 
-    def of_run(self, http: str, seed: int) -> tuple[tuple[PlannedUser, ...], tuple[PlannedVisit, ...]]:
+    def of_run(self, http: str, seed: int) -> OfRun:
         """Users and visits of a run; ``seed`` draws the beginnings of equal users."""
         users: list[PlannedUser] = []
         visits: list[PlannedVisit] = []

@@ -74,14 +74,15 @@ def keep(seconds: Mapping[str, float]) -> None:
 
 def expected(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
     """The time of the runs that are still open in a results folder, which need not exist."""
-    wanted = list(runs)
     done: set[str] = set()
     if (folder / manifest.NAME).is_file():
         done = set(Results.open(folder).runs("done")["run_key"])
     kept = _kept()
-    left = Counter(run.backend for run in wanted if run.key not in done)
+    left: Counter[str] = Counter()
+    for run in runs:
+        left[run.backend] += run.key not in done
     found = []
-    for backend in dict.fromkeys(run.backend for run in wanted):
+    for backend in left:
         known = kept.get(backend)
         because = "as the last ones on this machine" if known else "a guess: none has run on this machine yet"
         each = known or USUAL_S[backend]
