@@ -91,7 +91,8 @@ def test_levels_that_no_host_shares_are_named(
         "No host has visits with both cubic and fld in 4 of 4 conditions "
         "(3g / large: cubic on lab-a, fld on lab-b), so they are not compared."
     )
-    assert brief.answers(Results.open(folder)) == [f"congestion control: {said}"]
+    found = brief.answer(Results.open(folder), str)
+    assert found.every == found.brief == [f"congestion control: {said}"]
     assert invoke(["compare", str(folder)]) == 0
     found = " ".join(capsys.readouterr().out.split())
     assert f"! {said}" in found
