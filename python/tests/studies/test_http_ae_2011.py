@@ -159,6 +159,46 @@ def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up
     assert carried_out(out) == attempts, "no run was carried out again"
 
 
+def test_a_part_of_a_study_is_foretold_carried_out_and_added_to(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    command = ["study", "run", str(small), "-o", str(out), "--quick"]
+    part = [*command, "--sweep", "variants", "--seeds", "2"]
+    assert invoke([*part, "--dry-run"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"variants +2 points +2 seeds", said[0])
+    assert re.match(r"simulator: about .* for 4 runs", said[1])
+    assert not out.exists()
+    assert invoke(part) == 0
+    assert {path.name for path in (out / "runs").iterdir()} == {"variants"}
+    assert "only the sweeps <b>variants</b>" in (out / "index.html").read_text()
+    found = json.loads((out / "verdicts.json").read_text())
+    assert found["sweeps"] == ["variants"]
+    assert found["runs"] == 4
+    assert found["verdicts"] == []  # the claim is the other sweep's
+    assert invoke(command) == 0
+    assert len(Results.open(out / "runs/variants").attempts()) == 6, "those of the part count"
+    assert "only the sweeps" not in (out / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            ["--sweep", "variant"],
+            'found "variant"; accepted: one of variants, users (did you mean "variants"?)',
+        ),
+        (["--seeds", "0"], "found 0; accepted: a whole number from 1"),
+    ],
+)
+def test_a_part_that_a_study_lacks_is_refused(
+    small: Path, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["study", "run", str(small), "--quick", *options]) == 2
+    assert told in capsys.readouterr().err
+
+
 def carried_out(out: Path) -> list[tuple[object, ...]]:
     """All attempts of all sweeps."""
     return [

@@ -6,7 +6,9 @@ import json as jsonlib
 import os
 import shlex
 import sys
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +16,7 @@ from cyclopts import App, Parameter
 
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError
+from wirepaint.printing import counted
 
 if TYPE_CHECKING:
     from wirepaint.studies.evaluations import Carried
@@ -50,6 +53,9 @@ def run(
     quick: Annotated[bool, Parameter(negative="")] = False,
     backend: BackEnd | None = None,
     settings: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
+    sweep: Annotated[list[str] | None, Parameter(negative="")] = None,
+    seeds: int | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> None:
     """Carry a study out and write its page: figures, claims, verdicts.
@@ -67,17 +73,29 @@ def run(
         the simulator.
     settings
         Another option of a parameter, NAME=OPTION; may be given again.
+    sweep
+        Only this sweep, with its figures and claims; may be given again. A later command adds others.
+    seeds
+        Repetitions of each point, in place of the study's.
+    dry_run
+        Only say how many runs each sweep has and how long they take.
     """
     from wirepaint.studies import model, page, verdicts
 
-    own_name, loaded = model.load(name)
+    own_name, whole = model.load(name)
+    loaded = whole.part(sweep, seeds)
     chosen_backend = _backend(loaded.is_evaluated, quick, backend)
     folder = output or Path("results") / f"{own_name}{'-quick' if quick else ''}"
-    folder.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before the work
     parameters = loaded.chosen(_settings(settings or []))
+    if dry_run:
+        _foretell(loaded, parameters, folder, chosen_backend, quick)
+        return
+    folder.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before the work
     began = time.monotonic()
     carried = _carried(loaded, parameters, folder, chosen_backend, quick)
     chosen = "".join(f" --set {shlex.quote(setting)}" for setting in settings or [])
+    chosen += "".join(f" --sweep {shlex.quote(each)}" for each in sweep or [])
+    chosen += f" --seeds {seeds}" if seeds else ""
     chosen += f" --backend {backend}" if backend else ""
     finding = page.Finding(
         name=own_name,
@@ -93,6 +111,7 @@ def run(
         seeds=max(loaded.seeds_of(sweep, quick) for sweep in loaded.sweeps.values()),
         seconds=time.monotonic() - began,
         command=f"wirepaint study run {shlex.quote(name)}{' --quick' if quick else ''}{chosen}",
+        part=", ".join(loaded.sweeps) if len(loaded.sweeps) < len(whole.sweeps) else "",
     )
     written = page.write(finding, folder)
     if json:
@@ -124,6 +143,28 @@ def _carried(
         return evaluations.carry_out(study, parameters, folder, backend, quick, _progress)
     planned = running.jobs(study, quick)
     return evaluations.Carried(running.carry_out(study, parameters, planned, _progress), len(planned))
+
+
+def _foretell(study: Study, parameters: dict[str, str], folder: Path, backend: BackEnd, quick: bool) -> None:
+    """Prints the runs of each sweep, and the time of those that are open."""
+    from wirepaint.runners import pace
+    from wirepaint.studies import evaluations
+
+    rows = [
+        (name, counted(len(sweep.points()), "point"), counted(study.seeds_of(sweep, quick), "seed"))
+        for name, sweep in study.sweeps.items()
+    ]
+    for line in aligned(rows):
+        print(line)
+    if not study.is_evaluated:
+        return
+    with tempfile.TemporaryDirectory() as place:
+        planned = evaluations.plans(study, parameters, Path(place), backend, quick)
+        every = [
+            each for name, one in planned.items() for each in pace.expected(one.runs, folder / "runs" / name)
+        ]
+    left = sum(each.runs for each in every)
+    print(replace(every[0], runs=left, seconds=left * every[0].each).sentence)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

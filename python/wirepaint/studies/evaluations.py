@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from wirepaint.evaluation import ResolvedRun, plan
+from wirepaint.evaluation import Plan, ResolvedRun, plan
 from wirepaint.metrics import Keeper, Trace
 from wirepaint.printing import say
 from wirepaint.results import Results
@@ -96,17 +96,7 @@ def carry_out(
     Raises ``Incomplete`` when stopped, ``UsageError`` if the folder holds runs with other settings,
     ``MachineLacks`` before the first run if one has more browsers than this machine bears.
     """
-    code = study.module()
-    code.prepare(study, parameters, folder)
-    planned = {}
-    for name, sweep in study.sweeps.items():
-        path = folder / "evaluations" / f"{name}.toml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(in_toml(evaluation(study, parameters, name, quick, backend)), encoding="utf-8")
-        planned[name] = plan(path)
-        counted = sum(not run.warmup for run in planned[name].runs)
-        if counted != (asked := len(sweep.points()) * study.seeds_of(sweep, quick)):
-            raise AssertionError(f"sweep {name}: {counted} runs for {asked} points: no grid")
+    planned = plans(study, parameters, folder, backend, quick)
     for note in dict.fromkeys(note for one in planned.values() for note in one.notes):
         say(note)
     at_once.check(run for one in planned.values() for run in one.runs)
@@ -136,6 +126,23 @@ def carry_out(
         runs=total,
         lost={name: lost for name, (_, lost) in found.items() if lost.height},
     )
+
+
+def plans(
+    study: Study, parameters: Mapping[str, str], folder: Path, backend: str, quick: bool
+) -> dict[str, Plan]:
+    """The plan of each sweep; writes the evaluation files and their pages into ``folder``."""
+    study.module().prepare(study, parameters, folder)
+    planned = {}
+    for name, sweep in study.sweeps.items():
+        path = folder / "evaluations" / f"{name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(in_toml(evaluation(study, parameters, name, quick, backend)), encoding="utf-8")
+        planned[name] = plan(path)
+        counted = len(planned[name].runs) - planned[name].runs.warmups
+        if counted != (asked := len(sweep.points()) * study.seeds_of(sweep, quick)):
+            raise AssertionError(f"sweep {name}: {counted} runs for {asked} points: no grid")
+    return planned
 
 
 def evaluation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -187,6 +187,32 @@ class Study(Table):
             if value not in (options := self.parameters[name].options):
                 raise UsageError(f"--set {name}", show(value), f"one of {', '.join(options)}")
         return {name: parameter.default for name, parameter in self.parameters.items()} | dict(settings)
+
+    def part(self, sweeps: Sequence[str] | None, seeds: int | None) -> Study:
+        """The study with these sweeps only and so many repetitions of a point, and the claims that are left.
+
+        None leaves all as it is. Raises UsageError for a sweep that it lacks.
+        """
+        for name in sweeps or ():
+            if name not in self.sweeps:
+                raise UsageError("--sweep", show(name), nearest(name, self.sweeps))
+        if seeds is not None and seeds < 1:
+            raise UsageError("--seeds", show(seeds), "a whole number from 1")
+        kept = {name: of for name, of in self.sweeps.items() if sweeps is None or name in sweeps}
+        claims = [claim for claim in self.claims if sweeps is None or claim.sweep in kept]
+        ids = {claim.id for claim in claims}
+        lone = [claim for claim in claims if claim.same_as not in (None, *ids)]
+        left = {
+            "sweeps": kept,
+            "figures": [figure for figure in self.figures if figure.sweep in kept],
+            "claims": [
+                claim.model_copy(update={"same_as": None}) if claim in lone else claim for claim in claims
+            ],
+            "derived": [one for one in self.derived if ids.issuperset(one.claims)],
+            "today": [claim for claim in self.today if sweeps is None or claim.sweep in kept],
+        }
+        repeated = {} if seeds is None else {"seeds": seeds, "quick_seeds": seeds}
+        return self.model_copy(update=left | repeated)
 
     def seeds_of(self, sweep: Sweep, quick: bool) -> int:
         """Repetitions of each point of a sweep."""

@@ -45,6 +45,8 @@ class Finding:
     """Most repetitions of a point."""
     seconds: float
     command: str
+    part: str = ""
+    """The sweeps that were carried out, if not all."""
 
     @property
     def answer(self) -> str:
@@ -88,6 +90,7 @@ def as_json(finding: Finding) -> dict[str, Any]:
         "uncounted": finding.uncounted,
         "empty": finding.empty,
         "seeds": finding.seeds,
+        "sweeps": list(finding.study.sweeps),
         "versions": provenance.versions(),
         "verdicts": [asdict(verdict) for verdict in finding.verdicts],
         "today": [asdict(verdict) for verdict in finding.today],
