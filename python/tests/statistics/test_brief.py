@@ -115,3 +115,13 @@ def test_what_is_left_out_of_many_comparisons_is_counted(results_folder):
     assert line.endswith(
         "; 4 visits timed out, taken as longer than the limit; 2 left out, alone on their host."
     )
+
+
+def test_many_levels_under_one_condition_end_with_the_command_that_shows_all(results_folder, monkeypatch):
+    monkeypatch.setattr(condensed, "MOST_LINES", 0)
+    results = Results.open(results_folder(lambda run: 1 + run.visit / 1000, visits=6))
+    rows = compare_results(results, "congestion", ["page-load-time"], by_page=False)[:1]
+    assert list(condensed.lines(rows, "testbed", "compare")) == [
+        "testbed: and 1 more of congestion control: fld the same in 1 of 1 (lte: +0.0 %).",
+        "  all of it: compare",
+    ]

@@ -37,8 +37,10 @@ def lines(rows: Sequence[Comparison], backend: str, every: str) -> Iterator[str]
         if rest := groups[MOST_LINES:]:
             found = "; ".join(f"{_level(group[0])} {_overall(group)}" for group in rest)
             yield f"{name}: and {len(rest)} more of {axes()[rows[0].factor].title}: {found}."
-    if any(len(group) > 1 for candidates in of_metric.values() for group in candidates.values()):
-        yield f"  each of these {len(rows)} comparisons: {every}"
+    told = sum(min(len(candidates), MOST_LINES) for candidates in of_metric.values())
+    if len(rows) > told:
+        which = f"each of these {len(rows)} comparisons" if len(rows) > 1 else "all of it"
+        yield f"  {which}: {every}"
 
 
 def _line(group: Sequence[Comparison]) -> str:
