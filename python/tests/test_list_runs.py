@@ -36,7 +36,8 @@ def test_a_page_of_runs_is_listed_and_the_number_of_the_others(
 ) -> None:
     head, *rows, last = listed(capsys, str(results))
     every = listed(capsys, str(results), "--all")
-    assert head == ["run", "scenario", "page", "visit", "verdict", "page-load-time"]
+    assert head == ["run", "backend", "scenario", "page", "visit", "verdict", "page-load-time"]
+    assert {row[1] for row in rows} == {"testbed"}
     assert len(rows) == 20
     assert last == ["and", str(len(every) - 21), "more", "(--all)"]
     assert rows == every[1:21]
@@ -46,8 +47,8 @@ def test_options_choose_runs(results: Path, capsys: pytest.CaptureFixture[str]) 
     chosen = ("--network", "lte", "--congestion", "cubic,fld", "--page", "small", "--verdict", "invalid")
     _, *rows = listed(capsys, str(results), *chosen)
     assert rows
-    assert {(row[2], row[4]) for row in rows} == {("small", "invalid")}
-    assert all("fld" in row[1] for row in rows)
+    assert {(row[3], row[5]) for row in rows} == {("small", "invalid")}
+    assert all("fld" in row[2] for row in rows)
     key = rows[0][0]
     assert listed(capsys, str(results), "--only", key)[1:] == [rows[0]]
 

@@ -87,7 +87,7 @@ def list_runs(
     if json:
         _print_json_rows(rows)
         return
-    kept = ["run_key", "scenario", "page", "visit", "verdict", rows.columns[-1]]
+    kept = ["run_key", "backend", "scenario", "page", "visit", "verdict", rows.columns[-1]]
     heads = ["run", *kept[1:-1], kept[-1].replace("_", "-")]
     for first in range(0, max(rows.height, 1), _AT_ONCE):
         some = rows[first : first + _AT_ONCE].select(kept).iter_rows()
