@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,10 +28,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def command_line(*arguments: str, root: bool = False) -> str:
-    """A command of this program as a shell takes it, as ``root`` or as it was begun."""
+    """A command of this program as a shell takes it, as ``root`` or as it was begun; by name if on PATH."""
     name = "wirepaint"
     program = sys.argv[0] if Path(sys.argv[0]).name == name else name
     sudo = "SUDO_UID" in os.environ if os.geteuid() == 0 else root
+    if not sudo and shutil.which(name) == program:  # sudo has a PATH of its own
+        program = name
     return shlex.join([*(["sudo", "-E"] if sudo else []), program, *arguments])
 
 

@@ -335,6 +335,14 @@ def test_without_a_factor_the_first_axis_with_several_values_is_compared(simulat
         assert json.loads(capsys.readouterr().out)["factor"] == factor
 
 
+def test_without_a_factor_the_others_are_named(results_folder, capsys):
+    folder = results_folder(lambda run: 1 + run.visit / 99, more_axes='http = ["h1", "h2"]')
+    command(folder, metric=["page-load-time"])
+    assert capsys.readouterr().err == "congestion control was compared; --factor compares http.\n"
+    command(folder, "http", metric=["page-load-time"])
+    assert capsys.readouterr().err == ""
+
+
 def test_without_a_valid_run_the_verdicts_are_counted(results_folder):
     folder = results_folder(lambda run: 1.0, 1, lambda run: Outcome("suspect"))
     with pytest.raises(UsageError, match=r"found 12 suspect; accepted: valid runs \(--suspect counts"):

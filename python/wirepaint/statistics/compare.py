@@ -19,6 +19,7 @@ from wirepaint import metrics as measured
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import questions
+from wirepaint.printing import say
 from wirepaint.reading import nearest
 from wirepaint.results import Results
 from wirepaint.statistics import folders, hosts, losses, ranks, shared
@@ -527,6 +528,7 @@ def command(
 
     results = Results.open(results_dir)
     notes: list[str] = []
+    others: list[str] = []
     if candidate is not None:
         rows, pair = compare_folders(
             results, Results.open(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
@@ -536,6 +538,7 @@ def command(
         apart = hosts.apart(pair.table, primary(results)[0], factor)
         parted = hosts.parted(pair.table, factor, pair.base, factor)
     else:
+        others = factors(results)[1:] if factor is None else []
         factor = catalogue.called("key", factor or next(iter(factors(results)), "congestion"), axes())
         rows = compare_results(
             results, factor, metric, baseline, margin=margin, by_page=by_page or json, suspect=suspect
@@ -577,3 +580,5 @@ def command(
         shared_by = "the same page on the same host" if parted else "the same page"
         of_all = results.cannot_count(), results.fidelity(), [*backends, *lost], notes
         terminal.show(rows, without, *of_all, shared.together(results), shared_by)
+        if others:
+            say(f"{axes()[factor].title} was compared; --factor compares {' or '.join(others)}.")
