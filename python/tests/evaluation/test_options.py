@@ -32,6 +32,8 @@ def data(*line: str) -> dict:
         (["--stop.interval", "1 %"], {"stop": {"interval": "1 %"}}),
         (["--stop.interval", "0.01"], {"stop": {"interval": 0.01}}),
         (["--sysctls.net.ipv4.tcp_sack", "0"], {"sysctls": {"net.ipv4.tcp_sack": 0}}),
+        (["--capture.snap-length", "full"], {"capture": {"snap_length": "full"}}),
+        (["--sysctls.net.a-b", "1"], {"sysctls": {"net.a-b": 1}}),
         (["--iw", "10,32"], {"scenarios": {"initial_window": [10, 32]}}),
         (["--cc", "cubic", "--congestion", "bbr"], {"scenarios": {"congestion": ["cubic", "bbr"]}}),
         (["--title", "Fast, or not?"], {"title": "Fast, or not?"}),
@@ -121,4 +123,20 @@ def test_an_error_of_a_key_names_the_option_that_set_it():
     assert isinstance(said, UsageErrors)
     assert [each.place for each in said.errors] == [
         "--http", "--visits", "e.toml: seed", "own.toml: down.rate"
+    ]  # fmt: skip
+
+
+def test_a_text_in_place_of_a_table_is_answered_with_the_options_of_its_keys():
+    settings = options.read([("--stop", "early"), ("--flows", "x")])
+    errors = UsageErrors(
+        [
+            UsageError("e.toml: stop", '"early"', "a table"),
+            UsageError("e.toml: flows[0]", '"x"', "a table"),
+            UsageError("e.toml: stop.visits", "0", "at least 1"),
+        ]
+    )
+    said = options.said(errors, settings, "e.toml")
+    assert isinstance(said, UsageErrors)
+    assert [each.accepted for each in said.errors] == [
+        "its keys: --stop.visits, --stop.interval", "a table", "at least 1"
     ]  # fmt: skip

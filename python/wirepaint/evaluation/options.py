@@ -113,6 +113,9 @@ def said(error: UsageError, settings: Iterable[Setting], place: str) -> UsageErr
     for setting in settings:
         if parts[: len(setting.path)] == setting.path:
             where = f"{setting.option}: {file}" if file else setting.option
+            below = [f"{setting.option}.{key}".replace("_", "-") for key in _table(setting.path)]
+            if error.accepted == "a table" and parts == setting.path and below:
+                return UsageError(where, error.found, f"its keys: {', '.join(below)}")
             return UsageError(where, error.found, error.accepted)
     return error
 
@@ -145,18 +148,28 @@ def _path(option: str, own: Sequence[str] = ()) -> tuple[str, ...]:
     start = (first,) if first in _WITHIN else short.get(first)
     if not option.startswith("--") or start is None:
         raise _unknown(option, parts[-1], own)
-    keys = (*start, *parts[1:])
+    keys = _spelt(start, parts[1:])
     for length in range(2 if first in _WITHIN else 1, len(keys) + 1):
         below = _form(keys[:length])
         if below is None:
             above = (key for form in _forms(_form(keys[: length - 1])) for key in form.get("properties", {}))
             begin = ".".join(parts[: length - 1 - len(start)] or parts[:1])
-            accepted = nearest(option, [f"--{begin}.{key}" for key in above])
+            accepted = nearest(option, [f"--{begin}.{key}".replace("_", "-") for key in above])
             raise UsageError(option, "an option that does not exist", accepted)
         if _free(below) is not None and length < len(keys):
             return (*keys[:length], ".".join(keys[length:]))
     if keys[-1] in _WITHIN:
         raise UsageError(option, "a table", "a key of it after a dot")
+    return keys
+
+
+def _spelt(start: tuple[str, ...], parts: Sequence[str]) -> tuple[str, ...]:
+    """A path with "_" in place of "-" in its keys; free keys stay as they are."""
+    keys = start
+    for part in parts:
+        spelt = (*keys, part.replace("-", "_"))
+        is_own = any(spelt[-1] in form.get("properties", {}) for form in _forms(_form(keys) or {}))
+        keys = spelt if is_own else (*keys, part)
     return keys
 
 
@@ -203,6 +216,11 @@ def _keys(
             for one in _forms(value):
                 if isinstance(items := one.get("items"), dict):
                     yield from _keys(items, here, begin)
+
+
+def _table(path: Sequence[str]) -> list[str]:
+    """The keys of the table at a path; none for another kind of value."""
+    return [key for form in _forms(_form(path)) for key in form.get("properties", ())]
 
 
 @cache
