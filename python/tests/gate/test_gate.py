@@ -48,6 +48,7 @@ def test_what_is_no_slower_passes(made):
     found = checked(made("base"), made("again"), metric="page-load-time", worse_by="3 %")
     assert len(found) == PAGES and set(outcomes(found).values()) == {"pass"}
     assert outputs.summary(found) == "pass on the testbed: 8 pass of 8 checks"
+    assert list(outputs.of_github(found)) == []
 
 
 def test_a_slow_down_of_one_page_on_one_network_is_found_there(made):
@@ -161,7 +162,8 @@ def test_the_exit_code_is_99_on_a_breach_and_on_nothing_else(made, capsys):
     *lines, summary = printed.out.splitlines()
     assert summary == "breach on the testbed: 8 breach of 8 checks"
     assert len(lines) == 8 and all(line.startswith("testbed: Page load time, ") for line in lines)
-    assert invoke([*arguments, str(made("again")), "--margin", "0.03"]) == 0
+    assert invoke([*arguments, str(made("again")), "--margin", "0.03", "--github"]) == 0
+    assert capsys.readouterr().out.endswith("pass on the testbed: 8 pass of 8 checks\n")
     codes = [
         invoke([*arguments, str(vague), "--margin", "3%", "--on-undecided", word])
         for word in ("pass", "fail", "more")

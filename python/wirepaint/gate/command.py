@@ -69,7 +69,8 @@ def command(
     else:
         print(outputs.text(found))
     if github and not json:
-        print("\n".join(outputs.of_github(found)))
+        for line in outputs.of_github(found):
+            print(line)
     outcomes = {one.outcome for one in found}
     failing = {"breach"} | ({"missing"} if on_missing == "fail" else set())
     # Text has the summary on stdout; so stderr only says how the command ends.
