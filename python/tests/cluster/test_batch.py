@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from types import TracebackType
 
 import polars as pl
 import pytest
+from distributed.core import error_message
 
 from wirepaint import dataplane
 from wirepaint.cli import invoke
@@ -120,3 +123,20 @@ def test_a_simulator_with_room_for_the_pages_of_one_run_gets_them_again(
     _, found = returned(file, traces=False)
     assert rows(found.metrics).equals(rows(expected.metrics))
     assert rows(found.metrics)["visited"].unique().sort().to_list() == ["agency", "kit"]
+
+
+def test_any_error_on_a_worker_can_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deep(*_: object) -> None:
+        deep()
+
+    (tmp_path / "e.toml").write_text(FLOWS)
+    packer = batch.Packer()
+    packed, needed = packer.pack(plan(tmp_path / "e.toml").runs[:1], traces=False)
+    monkeypatch.setattr(batch, "_simulated", deep)
+    try:
+        batch.carry_out(packed, {digest: packer.shared[digest] for digest in needed})
+    except batch.Broken as error:
+        sent = error_message(error)  # as Dask's worker does
+    back = [pickle.loads(sent[name].data) for name in ("exception", "traceback")]
+    assert list(map(type, back)) == [batch.Broken, TracebackType]
+    assert str(back[0]).startswith("RecursionError on a worker: maximum recursion")

@@ -24,7 +24,7 @@ import polars as pl
 
 import wirepaint
 from wirepaint import dataplane, metrics
-from wirepaint.errors import NetworkFailed, PageFailed, PageTimeout, RunFailed
+from wirepaint.errors import NetworkFailed, PageFailed, PageTimeout, Refused, RunFailed
 from wirepaint.evaluation import ResolvedRun
 from wirepaint.evaluation.congestion import UserFile
 from wirepaint.evaluation.network import Network
@@ -59,6 +59,10 @@ _FILES = {"run": pl.UInt32, "name": pl.String, "content": pl.Binary}
 
 class OtherVersion(Exception):
     """A worker is not of the version that the client is of."""
+
+
+class Broken(Exception):
+    """A worker could not carry a batch out; the text names the error."""
 
 
 @cache
@@ -156,8 +160,19 @@ def carry_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     """Simulates a batch on one core, in a folder of its own that is gone in the end.
 
     Raises ``Refused`` for what is the evaluation's fault and not a run's, ``OtherVersion`` for a batch of
-    another version.
+    another version, ``Broken`` for any other error.
     """
+    try:
+        return _carried_out(batch, shared)
+    except (Refused, OtherVersion):
+        raise
+    except Exception as error:
+        found = f"{type(error).__name__} on a worker: {error}"
+    # Dask's client waits for ever if an error, or the one before it, cannot be pickled, as of deep recursion.
+    raise Broken(found)
+
+
+def _carried_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     began = time.monotonic()
     unpickler = pickle.Unpickler(io.BytesIO(batch))
     unpickler.persistent_load = lambda digest: _unpacked(shared[digest])  # type: ignore[method-assign]

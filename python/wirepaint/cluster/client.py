@@ -182,6 +182,8 @@ def failure(future: Future, connection: Connection) -> RunFailed:
     assert isinstance(error, BaseException)
     if isinstance(error, Refused | batch.OtherVersion):
         raise Refused(str(error))
+    if isinstance(error, batch.Broken):
+        return RunFailed(str(error))
     if type(error).__name__ != "KilledWorker":
         return RunFailed(f"{type(error).__name__} on a worker: {error}")
     allowed = getattr(error, "allowed_failures", None)
