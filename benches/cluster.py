@@ -18,68 +18,22 @@ import argparse
 import json
 import os
 import resource
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(sys.executable).parent
-EVALUATION = """
-title = "A sweep"
-backend = "simulator"
-warmup = false
-[results]
-keep = "metrics"
-[scenarios]
-network = ["lte", "wpt-cable"]
-congestion = ["cubic", "fld"]
-http = ["h1", "h2"]
-"""
-AGENT = """
-[[user_agents]]
-pages = ["{page}"]
-visits = {visits}
-"""
-OF_A_VISIT = 2 * 2 * 2
-MOST_VISITS = 10_000
-"""Of a user agent."""
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "python/tests"))
+
+from dask_cluster import WIREPAINT, cluster  # noqa: E402
+from sweeps import command, written  # noqa: E402
+
 BATCH_S = 3.0
 _TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@contextmanager
-def scheduler() -> Iterator[tuple[str, int]]:
-    """The address and pid of a scheduler of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    argv = [SCRIPTS / "dask", "scheduler", "--host", f"tcp://127.0.0.1:{port}", "--no-dashboard", "--no-show"]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield f"dask://127.0.0.1:{port}", process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
-
-
-@contextmanager
-def workers(address: str, number: int) -> Iterator[int]:
-    """Worker processes; gives the pid of their command."""
-    argv = [SCRIPTS / "wirepaint", "worker", address, "--backend", "simulator", "--processes", str(number)]
-    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "Ctrl-C ends them" in line:
-                break
-        try:
-            yield process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
 
 
 def cpu_s(pid: int) -> float:
@@ -130,27 +84,19 @@ def timed(argv: Sequence[str | Path]) -> tuple[float, float, float]:
 
 def sweep(file: Path, results: Path, number: int) -> dict[str, Any]:
     """One evaluation on so many workers."""
-    with scheduler() as (address, pid), workers(address, number) as of_workers:
-        before = cpu_s(of_workers), cpu_s(pid)
-        argv = [
-            SCRIPTS / "wirepaint",
-            "run",
-            file,
-            "-o",
-            results,
-            "--no-rehearse",
-            "--quiet",
-            "--on",
-            address,
-        ]
-        wall, client, peak = timed(argv)
+    folder = results.with_name(f"{results.name}-logs")
+    folder.mkdir()
+    with cluster(folder) as dask:
+        of_workers, of_scheduler = dask.start_worker(number).pid, dask.scheduler.pid
+        before = cpu_s(of_workers), cpu_s(of_scheduler)
+        wall, client, peak = timed(command(file, results, dask.address))
         return {
             "workers": number,
             "wall_s": wall,
             "client_cpu_s": client,
             "client_peak_mib": peak,
-            "scheduler_cpu_s": cpu_s(pid) - before[1],
-            "scheduler_peak_mib": peak_mib(pid),
+            "scheduler_cpu_s": cpu_s(of_scheduler) - before[1],
+            "scheduler_peak_mib": peak_mib(of_scheduler),
             "workers_cpu_s": cpu_s(of_workers) - before[0],
         }
 
@@ -208,15 +154,6 @@ def handed_out(tasks: int, sleep_s: float = 0.01, threads: int = 64) -> float:
         return tasks / (time.monotonic() - began)
 
 
-def written(file: Path, page: str, runs: int) -> int:
-    """Writes the evaluation of at most so many loads of a page; returns their number."""
-    visits = max(1, runs // OF_A_VISIT)
-    agents = -(-visits // MOST_VISITS)
-    text = EVALUATION + AGENT.format(page=page, visits=visits // agents) * agents
-    file.write_text(text)
-    return visits // agents * agents * OF_A_VISIT
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=4_000, help="simulated loads")
@@ -229,7 +166,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         file = place / "sweep.toml"
-        runs = written(file, options.visits_of, options.runs)
+        runs = written(file, options.runs, options.visits_of)
         found["runs"], found["of a run"] = runs, parts(file, min(runs, 200))
         of_run = ", ".join(f"{name} {ms:.1f} ms" for name, ms in found["of a run"].items())
         print(f"{runs} loads of {options.visits_of}; CPU of a run on a worker: {of_run}", flush=True)
@@ -259,7 +196,7 @@ def main() -> None:
             "compare": ["compare", str(results), "--factor", "http"],
             "report": ["report", str(results)],
         }.items():
-            wall, _, peak = timed([SCRIPTS / "wirepaint", *argv])
+            wall, _, peak = timed([WIREPAINT, *argv])
             found[name] = {"wall_s": wall, "peak_mib": peak}
             print(f"{name}: {wall:.1f} s, peak {peak:.0f} MiB", flush=True)
     rate = handed_out(options.tasks)

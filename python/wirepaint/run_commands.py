@@ -200,7 +200,8 @@ def worker(
     processes
         How many for simulated runs, each on one core; as many as there are cores when left out.
     name
-        Of this host in the results of its testbed; the machine's when left out.
+        Of this host in the results of its testbed; the machine's when left out. Dask shows simulating
+        processes under it, too.
     """
     from wirepaint.cluster.worker import work
 

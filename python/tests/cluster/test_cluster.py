@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from cluster.conftest import WIREPAINT, Cluster, cluster
+from dask_cluster import WIREPAINT, Cluster, cluster
 from simulated_runs import OWN_METRIC
 from waiting import holds_within
 
@@ -207,6 +207,40 @@ def test_a_worker_leaves_nothing_behind(tmp_path: Path) -> None:
         of_killed = started.workers()
         killed.kill()
         assert holds_within(30, lambda: left(tmp_path) == [] and not any(map(alive, of_killed)))
+
+
+def test_dask_knows_simulating_workers_by_name(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from distributed import Client
+
+    with cluster(tmp_path) as started:
+        started.start_worker(1, name="of-1")
+        started.start_worker(2, name="of-2")
+        with Client(started.address.replace("dask", "tcp"), set_as_default=False) as client:
+            found = client.scheduler_info(n_workers=-1)["workers"].values()
+            assert sorted(worker["name"] for worker in found) == ["of-1", "of-2-0", "of-2-1"]
+            # As the operator of dask-kubernetes asks which deployments to remove.
+            idle = client.sync(client.scheduler.workers_to_close, n=3, attribute="name")
+            assert sorted(idle) == ["of-1", "of-2-0", "of-2-1"]
+        asked = ["worker", started.address, "--backend", "simulator", "--processes", "1", "--name", "of-1"]
+        assert invoke(asked) == 2
+        assert "--name: found of-1, which another worker has" in capfd.readouterr().err
+
+
+def test_of_two_workers_of_one_name_at_once_the_later_is_told_so(tmp_path: Path) -> None:
+    options = ["--backend", "simulator", "--processes", "1", "--name", "both"]
+    with cluster(tmp_path) as started:
+        argv = [WIREPAINT, "worker", started.address, *options]
+        two = [subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        try:
+            assert holds_within(60, lambda: any(one.poll() is not None for one in two))
+            (lost,) = (one for one in two if one.returncode is not None)
+            said = lost.communicate()[1]
+            assert (lost.returncode, said.count("\n")) == (2, 1), said
+            assert "--name: found both, which another worker has" in said
+        finally:
+            for one in two:
+                one.terminate()
+                one.wait(30)
 
 
 def left(folder: Path) -> list[Path]:

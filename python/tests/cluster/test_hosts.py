@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cluster.conftest import Cluster, cluster
+from dask_cluster import Cluster, cluster
 from waiting import holds_within
 
 from wirepaint import metrics

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wirepaint.cluster import hosts, testbed
+from wirepaint.cluster import hosts, semaphores, testbed
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
 from wirepaint.cluster.connection import offer
 from wirepaint.errors import Incomplete, MachineLacks, UsageError
@@ -33,9 +33,11 @@ def work(on: str, tls: Tls, processes: int | None, backend: str | None, name: st
     """Serves a scheduler until a signal comes or the scheduler ends.
 
     A process carries out one batch or testbed run at a time; if it dies, a new one takes its place.
-    ``backend`` is None for all that this machine can do, ``name`` the one of its testbed, by default the
-    machine's. Raises UsageError for an address that is none, ``MachineLacks`` for a testbed that this machine
-    cannot be, ``Incomplete`` if the scheduler is lost.
+    ``backend`` is None for all that this machine can do. ``name`` is the one of its testbed, by default the
+    machine's. The process for simulated runs has it, too; several have numbers behind it.
+
+    Raises UsageError for an address that is none, ``MachineLacks`` for a testbed that this machine cannot be,
+    ``Incomplete`` if the scheduler is lost.
     """
     if processes is not None and processes < 1:
         raise UsageError("--processes", str(processes), "1 or more")
@@ -47,8 +49,9 @@ def work(on: str, tls: Tls, processes: int | None, backend: str | None, name: st
     said: list[str] = []
     if backend != "testbed":
         cores = processes or len(os.sched_getaffinity(0))
-        whose = f"{socket.gethostname()}-{os.getpid()}"
-        offered += [_Offered(f"{whose}-{index}", offer("simulator")) for index in range(cores)]
+        whose = name or f"{socket.gethostname()}-{os.getpid()}"
+        called = [whose] if cores == 1 and name else [f"{whose}-{index}" for index in range(cores)]
+        offered += [_Offered(one, offer("simulator")) for one in called]
         said.append(f"{counted(cores, 'core')} for simulated runs")
     if backend != "simulator":
         try:
@@ -60,6 +63,8 @@ def work(on: str, tls: Tls, processes: int | None, backend: str | None, name: st
         else:
             offered.append(_Offered(f"testbed@{host}", hosts.resource(host, testbed.digest(found))))
             said.append(f"the testbed of {host}")
+    semaphores.sweep()
+    semaphores.name_after_owner()
     os.environ.update(_ENVIRONMENT)  # its processes have it from their first import on
     with scratch() as place:
         asyncio.run(_serve(address, secured, offered, place, " and ".join(said)))
@@ -93,15 +98,19 @@ async def _serve(address: str, secured: Any, offered: Sequence[_Offered], place:
     ]
     try:
         try:
-            if taken := {one.name for one in offered} & await _known(address, secured):
-                found = f"{taken.pop().partition('@')[2]}, which another worker has"
-                raise UsageError("--name", found, "a name of its own for each host")
+            await _refuse_taken({one.name for one in offered}, address, secured)
             await asyncio.wait_for(asyncio.gather(*nannies), _CONNECT_S)
         except (OSError, TimeoutError) as error:
             found = str(error.__cause__ or error).splitlines() or ["no answer"]
             raise UsageError(
                 "worker", f"no scheduler at {address} ({found[0]})", "a scheduler that runs"
             ) from None
+        except RuntimeError as error:  # Dask's
+            # A worker of that name may have come in the same moment.
+            failed = {str(nanny.name) for nanny in nannies if nanny.status.name == "failed"}
+            await _refuse_taken(failed, address, secured)
+            cause = error.__cause__ or error
+            raise Incomplete(f"{address}: a process of this worker did not start ({cause})") from None
         say(f"{said} at {address}. Ctrl-C ends them.")
         gone = [asyncio.ensure_future(nanny.finished()) for nanny in nannies]
         stopped = asyncio.ensure_future(stop.wait())
@@ -110,6 +119,13 @@ async def _serve(address: str, secured: Any, offered: Sequence[_Offered], place:
             raise Incomplete(f"{address}: the scheduler has ended")
     finally:
         await asyncio.gather(*(nanny.close(timeout=5) for nanny in nannies), return_exceptions=True)
+
+
+async def _refuse_taken(own: set[str], address: str, secured: Any) -> None:
+    """Raises UsageError if workers of the scheduler have one of these names."""
+    if taken := own & await _known(address, secured):
+        found = f"{taken.pop().removeprefix('testbed@')}, which another worker has"
+        raise UsageError("--name", found, "a name of its own for each worker")
 
 
 async def _known(address: str, secured: Any) -> set[str]:

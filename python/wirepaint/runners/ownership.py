@@ -15,17 +15,17 @@ VARIABLE = "WIREPAINT_OWNER"
 
 def claim() -> None:
     """Marks every process that this one starts from now on as its own."""
-    os.environ[VARIABLE] = _identity(os.getpid())
+    os.environ[VARIABLE] = identity(os.getpid())
 
 
 def living() -> list[int]:
     """Pids of the commands that have processes running."""
-    return sorted({int(owner.partition(".")[0]) for _, owner in _owned() if _is_alive(owner)})
+    return sorted({int(owner.partition(".")[0]) for _, owner in _owned() if is_alive(owner)})
 
 
 def orphans() -> list[tuple[int, str]]:
     """Processes of dead commands: pid and name. An ordinary user sees only their own."""
-    return [(pid, _name(pid)) for pid, owner in _owned() if not _is_alive(owner)]
+    return [(pid, _name(pid)) for pid, owner in _owned() if not is_alive(owner)]
 
 
 def _owned() -> Iterator[tuple[int, str]]:
@@ -42,16 +42,17 @@ def _owned() -> Iterator[tuple[int, str]]:
                 yield int(entry.name), variable.removeprefix(mark).decode("ascii", "replace")
 
 
-def _identity(pid: int) -> str:
-    """Pid and start time in clock ticks since boot: a later process with that pid has another."""
+def identity(pid: int) -> str:
+    """Pid and start time of a process, in clock ticks since boot: a later one with that pid has another."""
     stat = Path(f"/proc/{pid}/stat").read_text()
     return f"{pid}.{stat.rpartition(')')[2].split()[19]}"
 
 
-def _is_alive(owner: str) -> bool:
+def is_alive(owner: str) -> bool:
+    """Whether a process with that :func:`identity` runs."""
     pid = owner.partition(".")[0]
     try:
-        return pid.isdigit() and _identity(int(pid)) == owner
+        return pid.isdigit() and identity(int(pid)) == owner
     except OSError:
         return False
 
