@@ -2,8 +2,8 @@
 
 Dask starts each process of a worker with two queues, which have six semaphores in /dev/shm. Python removes
 them when the worker ends. If the worker is killed, a small process of Python does so. If that is killed too,
-as at the end of a Slurm job, they stay. So their names say whose they are, and the next worker on that
-machine removes those of dead owners.
+as by `kill -9` of the process group, they stay. So their names say whose they are, and the next worker on
+that machine removes those of dead owners.
 """
 
 from __future__ import annotations
