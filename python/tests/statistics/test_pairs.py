@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wirepaint.statistics import pairs, ranks
-from wirepaint.statistics.pairs import Pairs
+from wirepaint.statistics.pairs import Averages, Pairs
 
 Strata = list[tuple[np.ndarray, np.ndarray]]
 
@@ -88,3 +88,36 @@ def test_ten_thousand_values_a_side_need_no_list() -> None:
     assert found.low < found.value < found.high
     assert found.value == pytest.approx(1, abs=0.15)
     assert found.high - found.low == pytest.approx(2 * 1.96 * 5 * np.sqrt(2 / 20_000) * 1.02, rel=0.05)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.integers(1, 40),
+    rounded=st.booleans(),
+    share=st.floats(0.001, 1),
+    at_once=st.sampled_from([0, 3, 50]),
+)
+def test_the_averages_of_values_are_found_without_their_list(
+    seed: int, size: int, rounded: bool, share: float, at_once: int
+) -> None:
+    values = np.random.default_rng(seed).normal(1, 10, size)
+    values = np.round(values) if rounded else values
+    averages = np.sort(np.add.outer(values, values)[np.triu_indices(size)] / 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "LISTED", at_once)
+        found = Averages(values)
+        assert found.total == averages.size
+        target = share * averages.size
+        place = max(0, int(np.ceil(target)) - 1)
+        assert found.smallest(target) == pytest.approx(averages[place], rel=1e-12, abs=1e-12)
+    middle = averages[averages.size // 2]
+    assert found.at_most(middle + 1e-9)[0] == np.count_nonzero(averages <= middle + 1e-9)
+
+
+def test_many_single_visits_have_the_shift_of_their_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    strata = [(random.normal(1000, 5, 1), random.normal(1010, 5, 1)) for _ in range(400)]
+    by_list = ranks.shift(strata)
+    monkeypatch.setattr(ranks, "LISTED_OF_EQUALS", 1000)
+    assert astuple(ranks.shift(strata)) == pytest.approx(astuple(by_list), rel=1e-12)

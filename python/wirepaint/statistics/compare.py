@@ -264,20 +264,33 @@ class _Pair:
 
     def drafts(self, by_page: bool, *, is_primary: bool) -> Iterator[Draft]:
         """A row for each set of conditions, with rows of its pages; then one for all conditions."""
-        groups = list(dict.fromkeys(key[:-1] for key in self.hosts))
-        for group in groups:
-            keys = [key for key in self.hosts if key[:-1] == group]
+        groups: dict[_Key, list[_Key]] = {}
+        for key in self.hosts:
+            groups.setdefault(key[:-1], []).append(key)
+        left_out: dict[_Key, list[_Key]] = {}
+        for key in self.one:
+            left_out.setdefault(key[:-1], []).append(key)
+        for group, keys in groups.items():
             conditions = dict(zip(self.others, group, strict=True))
-            yield self._draft(keys, conditions, is_primary)
+            alone = left_out.get(group, [])
+            yield self._draft(keys, conditions, alone, is_primary)
             if by_page and len(keys) > 1:
-                yield from (self._draft([key], conditions, is_primary, page=key[-1]) for key in keys)
+                yield from (self._draft([key], conditions, alone, is_primary, page=key[-1]) for key in keys)
         if len(groups) > 1 and "backend" not in self.others:
-            yield self._draft([*self.hosts], {}, is_primary)
+            yield self._draft([*self.hosts], {}, self.one, is_primary)
 
     def _draft(
-        self, keys: Sequence[_Key], conditions: dict[str, str], is_primary: bool, page: str | None = None
+        self,
+        keys: Sequence[_Key],
+        conditions: dict[str, str],
+        left_out: Sequence[_Key],
+        is_primary: bool,
+        page: str | None = None,
     ) -> Draft:
-        """The comparison over these strata, still without interval and verdict."""
+        """The comparison over these strata, still without interval and verdict.
+
+        Those that are ``left_out`` have values at one level only.
+        """
 
         def label(key: _Key) -> str:
             return key[-1] if conditions else " / ".join(key)
@@ -290,7 +303,6 @@ class _Pair:
         strata = {label(key): self.blocks(key) for key in keys}
         shared = [name for name in lower if name in upper]
         test = ranks.rank_test([*chain.from_iterable(strata.values())])
-        left_out = [key for key in self.one if not conditions or key[:-1] == tuple(conditions.values())]
         row = Comparison(
             metric=self.metric.name,
             title=self.metric.title,

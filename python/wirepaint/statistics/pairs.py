@@ -1,4 +1,4 @@
-"""Order statistics of all pairwise differences of many values, without listing the pairs.
+"""Order statistics of all pairwise differences or averages of many values, without listing the pairs.
 
 Two sets of 10,000 visits have 10^8 differences. How many of them are at most some value is counted in
 n log n steps, since both sets are sorted. So the wanted difference is bracketed until few pairs are left
@@ -125,3 +125,37 @@ def _weighted(differences: np.ndarray, weights: np.ndarray, target: float) -> fl
     order = np.argsort(differences, kind="stable")
     place = np.searchsorted(np.cumsum(weights[order]), target, "left")
     return float(differences[order][min(int(place), differences.size - 1)])
+
+
+class Averages:
+    """The averages of each value with itself and with each other one (Walsh averages)."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._own = 2 * np.sort(values)
+        # Of the sums, each of two values is there twice, each of a value with itself once.
+        self._sums = Pairs([(-values, values)], [1])
+        # A sum that is compared is rounded otherwise than one that was found.
+        self._rounding = 4 * float(np.spacing(np.abs(self._own).max()))
+        self.total = values.size * (values.size + 1) // 2
+        """Number of all averages."""
+
+    def at_most(self, value: float) -> int:
+        """Number of the averages that are at most ``value``."""
+        return self._doubled(2 * value) // 2
+
+    def smallest(self, target: float) -> float:
+        """The smallest average such that the number of those up to it is at least ``target``."""
+        wanted = 2 * math.ceil(target)
+        low, high = max(1, wanted - self._own.size), wanted  # places among the sums
+        while low < high:
+            middle = (low + high) // 2
+            if self._doubled(self._sums.smallest(middle)) >= wanted:
+                high = middle
+            else:
+                low = middle + 1
+        return self._sums.smallest(low) / 2
+
+    def _doubled(self, total: float) -> int:
+        """Twice the number of the averages whose sum is at most ``total``."""
+        total += self._rounding
+        return self._sums.at_most(total) + int(np.searchsorted(self._own, total, "right"))

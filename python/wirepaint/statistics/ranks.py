@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special
 
 from wirepaint.statistics.intervals import CONFIDENCE, Interval
-from wirepaint.statistics.pairs import Pairs
+from wirepaint.statistics.pairs import Averages, Pairs
 
 EXACT_PAIRS = 3000
 
@@ -97,11 +97,11 @@ def shift(strata: Sequence[Stratum], confidence: float = CONFIDENCE) -> Interval
     """Hodges-Lehmann shift from baseline to candidate with its interval of this confidence."""
     if _single_visits(strata):
         differences = np.array([candidate[0] - baseline[0] for baseline, candidate in strata])
-        n = differences.size
-        sums = np.add.outer(differences, differences)[np.triu_indices(n)] / 2
-        return _invert(
-            sums, np.ones(sums.size, dtype=int), _signed_rank_null(np.arange(1, n + 1)), confidence
-        )
+        null = _signed_rank_null(np.arange(1, differences.size + 1))
+        if differences.size**2 > LISTED_OF_EQUALS:
+            return _invert_many(Averages(differences), null, confidence)
+        one, other = np.triu_indices(differences.size)
+        return _invert_equal((differences[one] + differences[other]) / 2, null, confidence)
     weights = _weights(strata)
     null = _null(strata, weights, tied=False)
     pairs = sum(baseline.size * candidate.size for baseline, candidate in strata)
@@ -128,7 +128,7 @@ def _invert_equal(values: np.ndarray, null: _Distribution, confidence: float) ->
     return Interval((found[0] + found[1]) / 2, *found[2:])
 
 
-def _invert_many(values: Pairs, null: _Distribution, confidence: float) -> Interval:
+def _invert_many(values: Pairs | Averages, null: _Distribution, confidence: float) -> Interval:
     """:func:`_invert` of more pairs than can be listed."""
     total = values.total
     first = values.smallest(total / 2)
