@@ -8,7 +8,7 @@ random moment after that.
 - `worker`: a process that carries out batches, or the command `wirepaint worker`, which is started again.
 - `client`: the command `wirepaint run`, which is started again.
 - `scheduler`: Dask's. Scheduler and workers are started again, and the same command resumes.
-- `disk`: the results are on a small tmpfs that fills up. `run` must end with an error that says so. Then the
+- `disk`: the results are on a small tmpfs, which something else fills up. `run` must end with an error that says so. Then the
   tmpfs grows, and the same command resumes. Needs root.
 
 In the end each run must be there once, `wirepaint verify` must pass, and the tables of runs and metrics must
@@ -22,6 +22,7 @@ import argparse
 import fcntl
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -45,6 +46,7 @@ from waiting import holds_within  # noqa: E402
 LATER_S = 2.0
 """Longest time between the end of a batch and the kill."""
 ENDS_S = 300
+SMALL_MIB = 32
 MARK = "WIREPAINT_BENCH_TRIAL"
 COUNTING = """\
 import os
@@ -165,7 +167,7 @@ def kill_schedulers(trial: Trial) -> subprocess.Popen[bytes]:
         before, run = trial.sweep.done(), trial.start()
         trial.wait_for_the_moment(run, before)
         trial.kill(trial.dask.scheduler.pid, "scheduler")
-        ended(run, trial, 3, "the scheduler is lost. The same command again resumes.")
+        ended(run, trial, 3, r"the scheduler is lost\. The same command again resumes")
         for process in trial.dask.processes:
             process.wait(60)
         trial.dask.scheduler = trial.dask.start_scheduler()
@@ -173,25 +175,26 @@ def kill_schedulers(trial: Trial) -> subprocess.Popen[bytes]:
     return trial.start()
 
 
-def fill_disks(trial: Trial, expected: Path) -> subprocess.Popen[bytes]:
+def fill_disks(trial: Trial) -> subprocess.Popen[bytes]:
     trial.dask.start_worker()
     small = trial.sweep.results.parent
-    step = sum(path.stat().st_size for path in expected.rglob("*")) // (trial.number + 1)
-    size = step
-    while trial.kills.total() < trial.number:
+    for number in range(trial.number):
         before, run = trial.sweep.done(), trial.start()
-        ended(run, trial, 3, "no space left on the device")
-        trial.kills["full"] += trial.sweep.done() > before
-        size += step
-        subprocess.run(["mount", "-o", f"remount,size={size}", small], check=True)
-    subprocess.run(["mount", "-o", "remount,size=1g", small], check=True)
+        trial.wait_for_the_moment(run, before)
+        with suppress(OSError), (small / f"full-{number}").open("wb", 0) as file:
+            while True:
+                file.write(bytes(4096))
+        ended(run, trial, 3, "No space left on device|database or disk is full")
+        trial.kills["full"] += 1
+        size = SMALL_MIB * (number + 2)
+        subprocess.run(["mount", "-o", f"remount,size={size}m", small], check=True)
     return trial.start()
 
 
 def ended(run: subprocess.Popen[bytes], trial: Trial, code: int, saying: str) -> None:
-    """Raises Wrong unless a command ends so."""
+    """Raises Wrong unless a command ends so, ``saying`` a regular expression."""
     found = run.wait(ENDS_S)
-    if found != code or saying not in trial.sweep.said():
+    if found != code or not re.search(saying, trial.sweep.said()):
         raise Wrong(f"run ended with {found} and said: {trial.sweep.said()[-2000:]}")
 
 
@@ -205,10 +208,10 @@ def marked(mark: str) -> Iterator[int]:
 
 @contextmanager
 def results_in(folder: Path, *, small: bool) -> Iterator[None]:
-    """The folder for results, where asked as a tmpfs of 1 MiB."""
+    """The folder for results, where asked as a small tmpfs."""
     folder.mkdir()
     if small:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_MIB}m", "none", folder], check=True)
     try:
         yield
     finally:
@@ -224,7 +227,7 @@ def tried(
         "worker": kill_workers,
         "client": kill_clients,
         "scheduler": kill_schedulers,
-        "disk": lambda trial: fill_disks(trial, expected),
+        "disk": fill_disks,
     }
     (folder / "tmp").mkdir(parents=True)
     (folder / "counting.py").write_text(COUNTING)
