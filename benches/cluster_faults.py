@@ -8,8 +8,8 @@ random moment after that.
 - `worker`: a process that carries out batches, or the command `wirepaint worker`, which is started again.
 - `client`: the command `wirepaint run`, which is started again.
 - `scheduler`: Dask's. Scheduler and workers are started again, and the same command resumes.
-- `disk`: the results are on a small tmpfs, which something else fills up. `run` must end with an error that says so. Then the
-  tmpfs grows, and the same command resumes. Needs root.
+- `disk`: the results are on a small tmpfs, which something else fills up. `run` must end with an error that
+  says so. Then the tmpfs grows, and the same command resumes. Needs root.
 
 In the end each run must be there once, `wirepaint verify` must pass, and the tables of runs and metrics must
 equal those of the same sweep on this machine without Dask or faults. No process, lock, temporary file or
