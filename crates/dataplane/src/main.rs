@@ -41,9 +41,9 @@ enum Verb {
         /// Tables to collect.
         #[arg(long, value_delimiter = ',', requires = "collect")]
         tables: Vec<String>,
-        /// Process that started this one; when it ends, this one is killed.
+        /// Process for which this one works; when it ends, this one is killed.
         #[arg(long)]
-        parent: Option<u32>,
+        parent: Option<i32>,
     },
     /// Send packets over the direction down of a run's network in virtual time: one JSON object a line on
     /// stdin, what became of each on stdout.

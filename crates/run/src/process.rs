@@ -25,14 +25,11 @@ pub fn enter_network(namespace: RawFd) -> io::Result<()> {
     }
 }
 
-/// Asks the kernel to kill this process when the thread that started it ends. False if its parent is no longer the
-/// process of this number.
-pub fn die_with_parent(parent: u32) -> bool {
-    // SAFETY: plain system calls.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
-            && u32::try_from(libc::getppid()) == Ok(parent)
-    }
+/// Asks the kernel to kill this process when the thread that started it ends. False if the process of this number,
+/// for which it works, has ended already; a program between the two may have started it.
+pub fn die_with_parent(parent: i32) -> bool {
+    // SAFETY: plain system calls; the signal 0 only asks whether a process is there.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 && libc::kill(parent, 0) == 0 }
 }
 
 /// If the process is root, becomes the ordinary user and group of this number for good. Call it before the

@@ -407,8 +407,10 @@ time.sleep(60)
 
 
 def test_a_simulator_whose_command_is_gone_does_not_begin():
-    done = subprocess.run([dataplane.program(), "simulate", "--parent", "1", "-"], stdin=subprocess.DEVNULL)
-    assert done.returncode == 1
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    argv = [dataplane.program(), "simulate", "--parent", str(gone.pid), "-"]
+    assert subprocess.run(argv, stdin=subprocess.DEVNULL).returncode == 1
 
 
 def test_a_disk_that_is_full_is_no_failure_of_the_run():
