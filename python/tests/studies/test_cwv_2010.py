@@ -181,7 +181,7 @@ def test_a_study_leaves_a_page_figures_data_and_verdicts(
     )
     said = capsys.readouterr()
     assert re.search(r"^reproduced +Fig\. 4 +CWV receives more$", said.out, re.MULTILINE)
-    assert said.err.startswith("Of 1 claims 1 reproduced. 12 runs")
+    assert said.err.startswith("Of 1 claim 1 reproduced. 12 runs")
     page = (tmp_path / "out/index.html").read_text()
     assert page.count("<svg") == 1 and "http://" not in page.replace("http://www.w3.org", "")
     assert "delayed" in page and "--set cwvx_acks=delayed" in page

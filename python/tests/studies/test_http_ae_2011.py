@@ -143,7 +143,7 @@ def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up
     said = capsys.readouterr()
     assert re.search(r"^reproduced +Fig\. 10 +Users take long$", said.out, re.MULTILINE)
     assert re.search(r"^reproduced +Fig\. 11 +Hybla is faster than Reno$", said.out, re.MULTILINE)
-    assert said.err.splitlines()[-1].startswith("Of 1 claims 1 reproduced. 9 runs")
+    assert said.err.splitlines()[-1].startswith("Of 1 claim 1 reproduced. 9 runs")
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 1 and "<b>9</b> runs" in page and "back end: simulator" in page
     assert "Hybla is faster than Reno" in page.partition('id="today"')[2]
@@ -169,8 +169,13 @@ def test_a_part_of_a_study_is_foretold_carried_out_and_added_to(
     said = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"variants +2 points +2 seeds", said[0])
     assert re.match(r"simulator: about .* for 4 runs", said[1])
+    assert invoke([*part, "--dry-run", "--json"]) == 0
+    foretold = json.loads(capsys.readouterr().out)
+    assert foretold["sweeps"] == {"variants": {"points": 2, "seeds": 2}}
+    assert foretold["expected"]["runs"] == 4
     assert not out.exists()
     assert invoke(part) == 0
+    assert capsys.readouterr().err.splitlines()[-1].startswith("No claim is about these sweeps. 4 runs")
     assert {path.name for path in (out / "runs").iterdir()} == {"variants"}
     assert "only the sweeps <b>variants</b>" in (out / "index.html").read_text()
     found = json.loads((out / "verdicts.json").read_text())

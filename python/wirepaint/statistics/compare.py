@@ -301,7 +301,7 @@ class _Pair:
         )
         late = [{label(key): self._paired(late, key) for key in keys} for late in self.late]
         strata = {label(key): self.blocks(key) for key in keys}
-        shared = [name for name in lower if name in upper]
+        both = [name for name in lower if name in upper]
         test = ranks.rank_test([*chain.from_iterable(strata.values())])
         row = Comparison(
             metric=self.metric.name,
@@ -314,8 +314,8 @@ class _Pair:
             page=page,
             pages=tuple(dict.fromkeys(key[-1] for key in keys)),
             left_out=() if page else tuple(map(label, left_out)),
-            baseline=_level(self.levels[0], lower, shared, late[0]),
-            candidate=_level(self.levels[1], upper, shared, late[1]),
+            baseline=_level(self.levels[0], lower, both, late[0]),
+            candidate=_level(self.levels[1], upper, both, late[1]),
             shift=Interval(math.nan),
             shift_rel=None,
             by_stratum={},

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 
 from wirepaint.columns import aligned
 from wirepaint.errors import UsageError
-from wirepaint.printing import counted
+from wirepaint.printing import counted, print_json
 
 if TYPE_CHECKING:
     from wirepaint.studies.evaluations import Carried
@@ -88,7 +88,7 @@ def run(
     folder = output or Path("results") / f"{own_name}{'-quick' if quick else ''}"
     parameters = loaded.chosen(_settings(settings or []))
     if dry_run:
-        _foretell(loaded, parameters, folder, chosen_backend, quick)
+        _foretell(loaded, parameters, folder, chosen_backend, quick, json)
         return
     folder.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before the work
     began = time.monotonic()
@@ -145,26 +145,38 @@ def _carried(
     return evaluations.Carried(running.carry_out(study, parameters, planned, _progress), len(planned))
 
 
-def _foretell(study: Study, parameters: dict[str, str], folder: Path, backend: BackEnd, quick: bool) -> None:
-    """Prints the runs of each sweep, and the time of those that are open."""
+def _foretell(
+    study: Study, parameters: dict[str, str], folder: Path, backend: BackEnd, quick: bool, json: bool
+) -> None:
+    """Prints the points and seeds of each sweep, and of evaluations the time of the runs that are open."""
     from wirepaint.runners import pace
     from wirepaint.studies import evaluations
 
-    rows = [
-        (name, counted(len(sweep.points()), "point"), counted(study.seeds_of(sweep, quick), "seed"))
+    sweeps = {
+        name: {"points": len(sweep.points()), "seeds": study.seeds_of(sweep, quick)}
         for name, sweep in study.sweeps.items()
+    }
+    expected = None
+    if study.is_evaluated:
+        with tempfile.TemporaryDirectory() as place:
+            planned = evaluations.plans(study, parameters, Path(place), backend, quick)
+            every = [
+                each
+                for name, one in planned.items()
+                for each in pace.expected(one.runs, folder / "runs" / name)
+            ]
+        left = sum(each.runs for each in every)
+        expected = replace(every[0], runs=left, seconds=left * every[0].each)
+    if json:
+        print_json({"sweeps": sweeps, "expected": expected and vars(expected)})
+        return
+    rows = [
+        (name, counted(one["points"], "point"), counted(one["seeds"], "seed")) for name, one in sweeps.items()
     ]
     for line in aligned(rows):
         print(line)
-    if not study.is_evaluated:
-        return
-    with tempfile.TemporaryDirectory() as place:
-        planned = evaluations.plans(study, parameters, Path(place), backend, quick)
-        every = [
-            each for name, one in planned.items() for each in pace.expected(one.runs, folder / "runs" / name)
-        ]
-    left = sum(each.runs for each in every)
-    print(replace(every[0], runs=left, seconds=left * every[0].each).sentence)
+    if expected:
+        print(expected.sentence)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -201,12 +201,13 @@ class Study(Table):
         kept = {name: of for name, of in self.sweeps.items() if sweeps is None or name in sweeps}
         claims = [claim for claim in self.claims if sweeps is None or claim.sweep in kept]
         ids = {claim.id for claim in claims}
-        lone = [claim for claim in claims if claim.same_as not in (None, *ids)]
         left = {
             "sweeps": kept,
             "figures": [figure for figure in self.figures if figure.sweep in kept],
+            # What tests the same fact as a claim that is left out counts itself.
             "claims": [
-                claim.model_copy(update={"same_as": None}) if claim in lone else claim for claim in claims
+                claim if claim.same_as in ids else claim.model_copy(update={"same_as": None})
+                for claim in claims
             ],
             "derived": [one for one in self.derived if ids.issuperset(one.claims)],
             "today": [claim for claim in self.today if sweeps is None or claim.sweep in kept],

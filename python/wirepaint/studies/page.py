@@ -14,6 +14,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from wirepaint.printing import counted
 from wirepaint.report import svg
 from wirepaint.results import provenance
 from wirepaint.studies import drawing
@@ -52,9 +53,11 @@ class Finding:
     def answer(self) -> str:
         """A sentence on how many claims were reproduced; each fact counts once."""
         own = [verdict for verdict in self.verdicts if verdict.is_counted]
+        if not own:
+            return "No claim is about these sweeps."
         counts = {word: sum(one.word == word for one in own) for word in CLASSES}
         parts = [f"{count} {word}" for word, count in counts.items() if count]
-        return f"Of {len(own)} claims {', '.join(parts)}."
+        return f"Of {counted(len(own), 'claim')} {', '.join(parts)}."
 
 
 def write(finding: Finding, folder: Path) -> Path:
