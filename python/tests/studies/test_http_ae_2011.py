@@ -177,14 +177,14 @@ def test_a_part_of_a_study_is_foretold_carried_out_and_added_to(
     assert invoke(part) == 0
     assert capsys.readouterr().err.splitlines()[-1].startswith("No claim is about these sweeps. 4 runs")
     assert {path.name for path in (out / "runs").iterdir()} == {"variants"}
-    assert "only the sweeps <b>variants</b>" in (out / "index.html").read_text()
+    assert "a part: <b>variants</b>" in (out / "index.html").read_text()
     found = json.loads((out / "verdicts.json").read_text())
     assert found["sweeps"] == ["variants"]
     assert found["runs"] == 4
     assert found["verdicts"] == []  # the claim is the other sweep's
     assert invoke(command) == 0
     assert len(Results.open(out / "runs/variants").attempts()) == 6, "those of the part count"
-    assert "only the sweeps" not in (out / "index.html").read_text()
+    assert "a part:" not in (out / "index.html").read_text()
 
 
 @pytest.mark.parametrize(
