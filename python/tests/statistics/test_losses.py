@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import polars as pl
@@ -194,7 +195,12 @@ def test_compare_tells_losses_in_text_and_json(folder, capsys):
 def test_the_report_tells_losses(folder, tmp_path):
     text = report.build(folder, tmp_path / "report.html").read_text("utf-8")
     assert "<li>FLD_TCP: 13 of 18 visits count; 2 timed out, 1 failed, 1 suspect, 1 invalid.</li>" in text
-    assert "<b>Different shares of the visits were lost.</b> 3g: CUBIC lost 0 of 9 visits" in text
+    (box,) = re.findall(r"<b>Different shares of the visits were lost\.</b>(.*)</p>", text)
+    assert [said.split(" visits")[0].strip() for said in box.split("<br>")] == [
+        "lte: CUBIC lost 0 of 9",
+        "3g: CUBIC lost 0 of 9",
+        "all conditions: CUBIC lost 0 of 18",
+    ], box
     assert '<li><a href="#runs">2 timed out</a></li>' in text
     assert '<span class="verdict verdict-timed-out">timed out</span>' in text
 

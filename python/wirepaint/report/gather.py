@@ -98,9 +98,9 @@ class Report:
     caveats: list[str]
     """What no user of the scenarios could have."""
     fidelity: str | None
+    """The simulator's error on each page in its rehearsals."""
     without_traces: bool
     """Whether no trace was kept."""
-    """The simulator's error on each page in its rehearsals."""
     uneven: list[str]
     """Levels that lost different shares of their visits, one sentence each."""
     flows: list[FlowRow]
