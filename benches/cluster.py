@@ -154,10 +154,20 @@ def handed_out(tasks: int, sleep_s: float = 0.01, threads: int = 64) -> float:
         return tasks / (time.monotonic() - began)
 
 
+def pages_of(named: str) -> list[str]:
+    found = sorted(str(index.parent.resolve()) for index in Path(named).glob("*/page.json"))
+    return found or [named]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=4_000, help="simulated loads")
-    parser.add_argument("--visits-of", default="blog-small", metavar="PAGE", help="page that is loaded")
+    parser.add_argument(
+        "--visits-of",
+        default="blog-small",
+        metavar="PAGE",
+        help="page that is loaded, or a folder whose pages are, each as often",
+    )
     parser.add_argument("--tasks", type=int, default=5_000, help="sleeping tasks for the scheduler alone")
     parser.add_argument("--one", action="store_true", help="only two workers, not one worker beside them")
     parser.add_argument("--json", type=Path, help="file for the numbers as JSON")
@@ -166,8 +176,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         file = place / "sweep.toml"
-        runs = written(file, options.runs, options.visits_of)
-        found["runs"], found["of a run"] = runs, parts(file, min(runs, 200))
+        pages = pages_of(options.visits_of)
+        runs = written(file, options.runs, pages)
+        found["runs"], found["of a run"] = runs, parts(file, min(runs, max(200, 8 * len(pages))))
         of_run = ", ".join(f"{name} {ms:.1f} ms" for name, ms in found["of a run"].items())
         print(f"{runs} loads of {options.visits_of}; CPU of a run on a worker: {of_run}", flush=True)
         found["sweeps"] = []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dask_cluster import WIREPAINT
@@ -28,7 +29,7 @@ http = ["h1", "h2"]
 """
 AGENT = """\
 [[user_agents]]
-pages = ["{page}"]
+pages = {pages}
 visits = {visits}
 """
 OF_A_VISIT = 2 * 2 * 2
@@ -36,12 +37,14 @@ MOST_VISITS = 10_000
 """Of a user agent."""
 
 
-def written(file: Path, runs: int, page: str = "blog-small") -> int:
-    """Writes the evaluation of at most so many loads of a page; returns their number."""
-    visits = max(1, runs // OF_A_VISIT)
+def written(file: Path, runs: int, pages: Sequence[str] = ("blog-small",)) -> int:
+    """Writes the evaluation of about so many loads of pages; returns their number."""
+    of_visit = OF_A_VISIT * len(pages)
+    visits = max(1, runs // of_visit)
     agents = -(-visits // MOST_VISITS)
-    file.write_text(EVALUATION + AGENT.format(page=page, visits=visits // agents) * agents)
-    return visits // agents * agents * OF_A_VISIT
+    agent = AGENT.format(pages=json.dumps(list(pages)), visits=visits // agents)
+    file.write_text(EVALUATION + agent * agents)
+    return visits // agents * agents * of_visit
 
 
 def command(file: Path, results: Path, on: str = "local") -> list[str | Path]:

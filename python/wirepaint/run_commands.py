@@ -163,18 +163,20 @@ def _only(keys: Sequence[str] | None, planned: Plan) -> frozenset[str]:
 
 def _backends(planned: Plan, on: str, tls: Tls, wait_s: float, quiet: bool) -> list[Backend]:
     """What carries the plan out; raises UsageError for an address that is none."""
+    from wirepaint.cluster import local
     from wirepaint.runners import backends
 
-    name = planned.resolved["backend"]
+    name, files = planned.resolved["backend"], planned.resolved.get("metrics", ())
     iperf3 = any(flow.tool == "iperf3" for run in planned.runs.first_of_each() for flow in run.flows)
     if on == "local":
         captures = planned.resolved["capture"] is not None
-        return backends.named(name, captures=captures, iperf3=iperf3, wait_s=wait_s)
+        found = backends.named(name, captures=captures, iperf3=iperf3, wait_s=wait_s)
+        return [local.backend(files) if one.name == "simulator" else one for one in found]
     from wirepaint.cluster import client, hosts
 
-    found: list[Backend] = []
+    found = []
     if name != "testbed":
-        found.append(client.backend(on, tls, metric_files=planned.resolved.get("metrics", ()), quiet=quiet))
+        found.append(client.backend(on, tls, metric_files=files, quiet=quiet))
     if name != "simulator":
         found.append(hosts.backend(on, tls, iperf3=iperf3, quiet=quiet))
     return found

@@ -29,7 +29,10 @@ pub fn enter_network(namespace: RawFd) -> io::Result<()> {
 /// for which it works, has ended already; a program between the two may have started it.
 pub fn die_with_parent(parent: i32) -> bool {
     // SAFETY: plain system calls; the signal 0 only asks whether a process is there.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 && libc::kill(parent, 0) == 0 }
+    let (asked, there) =
+        unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, libc::kill(parent, 0) == 0) };
+    // A process of another user may not be signalled, so it is there.
+    asked && (there || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM))
 }
 
 /// If the process is root, becomes the ordinary user and group of this number for good. Call it before the

@@ -66,13 +66,16 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "r"
 
 
-@pytest.mark.parametrize("keep", ["all", "medians", "metrics"])
-def test_a_sweep_on_workers_has_the_same_numbers(
-    here: Path, dask: Cluster, tmp_path: Path, keep: str
+@pytest.mark.parametrize(
+    ("keep", "on_dask"),
+    [("all", True), ("medians", True), ("metrics", True), ("medians", False), ("metrics", False)],
+)
+def test_a_sweep_in_batches_has_the_same_numbers(
+    here: Path, dask: Cluster, tmp_path: Path, keep: str, on_dask: bool
 ) -> None:
     file = evaluation(tmp_path, keep)
     asked = ["run", str(file), "-o", str(tmp_path / "r"), "--no-rehearse", "--trust", "--quiet"]
-    assert invoke([*asked, "--on", dask.address]) == 0, dask.logs()
+    assert invoke([*asked, "--on", dask.address if on_dask else "local"]) == 0, dask.logs()
     alone, spread = Results.open(here), Results.open(tmp_path / "r")
     assert metrics.table(spread, None).equals(metrics.table(alone, None))
     assert metrics.table(spread)["largest_object"].null_count() == 0

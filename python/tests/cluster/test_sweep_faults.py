@@ -24,6 +24,16 @@ KILLS = 2
 MEMORY = Path("/dev/shm")
 
 
+def simulating(run: subprocess.Popen[bytes]) -> list[int]:
+    """The processes of a command on this machine that carry out batches."""
+    found = []
+    for pid in Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split():
+        with suppress(OSError):
+            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(int(pid))
+    return found
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("expected")
@@ -84,7 +94,10 @@ def test_the_scheduler_killed_in_mid_sweep(tmp_path: Path, expected: Path) -> No
     assert sweep.wrong(expected) == []
 
 
-def test_a_run_that_kills_its_workers_fails_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("on_dask", [True, False])
+def test_a_run_that_kills_its_workers_fails_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], on_dask: bool
+) -> None:
     deadly = """\
 import os
 
@@ -115,17 +128,45 @@ visits = 2
 """
     )
     # One failure is enough to split a batch: with more, this takes minutes.
-    with cluster(tmp_path, env={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}) as dask:
-        dask.start_worker()
-        asked = ["run", str(tmp_path / "e.toml"), "-o", str(tmp_path / "r"), "--no-rehearse", "--trust"]
-        assert invoke([*asked, "--on", dask.address]) == 1
-    said = capsys.readouterr().err
-    assert "it killed 2 workers" in said
+    asked = ["run", str(tmp_path / "e.toml"), "-o", str(tmp_path / "r"), "--no-rehearse", "--trust"]
+    if on_dask:
+        with cluster(tmp_path, env={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}) as dask:
+            dask.start_worker()
+            assert invoke([*asked, "--on", dask.address]) == 1
+    else:
+        assert invoke(asked) == 1
+    cause = "it killed 2 workers" if on_dask else "it ended the process that simulated it: killed by SIGKILL"
+    assert cause in capsys.readouterr().err
     rows = Results.open(tmp_path / "r").runs()
     assert dict(rows.sort("visit").group_by("page").agg("state").iter_rows()) == {
         "blog-small": ["done"] * 2,
         "agency": ["failed", "skipped"],
     }
+
+
+def test_a_sweep_on_this_machine_is_killed_in_part_stopped_and_killed_whole(
+    tmp_path: Path, expected: Path
+) -> None:
+    before = set(MEMORY.glob("wirepaint-scratch-*"))
+    sweep = Sweep(tmp_path, RUNS)
+    run = sweep.start("local")
+    assert sweep.goes_on(run, 0)
+    (first, *_) = simulating(run)
+    os.kill(first, signal.SIGKILL)
+    assert sweep.goes_on(run, sweep.done())
+    others = simulating(run)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(60) == 3, sweep.said()
+    assert holds_within(10, lambda: not any(Path(f"/proc/{pid}").exists() for pid in others))
+    run = sweep.start("local")
+    assert sweep.goes_on(run, sweep.done())
+    others = simulating(run)
+    run.kill()
+    run.wait()
+    assert holds_within(10, lambda: not any(Path(f"/proc/{pid}").exists() for pid in others))
+    assert sweep.start("local").wait(300) == 0, sweep.said()
+    assert sweep.wrong(expected) == []
+    assert holds_within(30, lambda: set(MEMORY.glob("wirepaint-scratch-*")) <= before)
 
 
 def test_a_full_disk_under_the_client(tmp_path: Path, expected: Path) -> None:

@@ -1,11 +1,13 @@
-"""Simulated runs on many processes and machines, by Dask distributed.
+"""Simulated runs on many processes and machines, these by Dask distributed.
 
 ```
 run (client) ── batches of runs, what they share by content hash ──► scheduler ──► workers
              ◄── Arrow record batches: how the runs ended, metrics, traces that are kept ──
 ```
 ``batch``    a batch: how it is packed, carried out on a worker, and returned
-``client``   the session of ``run``: makes batches, and gives the ends of their runs
+``batches``  makes batches, and gives the ends of their runs
+``client``   the session of ``run`` that sends them to a scheduler
+``local``    the session that hands them to processes of this machine, without Dask
 ``worker``   the command ``wirepaint worker``
 ``address``  where a scheduler is, and how its connections are secured
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from wirepaint.cluster import batch
+from wirepaint.cluster.batches import Timed
 from wirepaint.errors import Incomplete, UsageError
 from wirepaint.printing import say
 from wirepaint.runners.contract import Interruptible
@@ -129,7 +130,7 @@ class Connection:
         return Incomplete(f"{self.address}: the scheduler is lost. The same command again resumes.")
 
 
-class Workers:
+class Workers(Timed):
     """A session on the workers of a scheduler (:class:`wirepaint.runners.contract.Session`)."""
 
     kind: str
@@ -137,9 +138,8 @@ class Workers:
     calibrate = None
 
     def __init__(self, connection: Connection) -> None:
+        Timed.__init__(self)
         self.connection = connection
-        self._seconds, self._runs = 0.0, 0
-        """Of the work that came back."""
 
     @property
     def team(self) -> Workers:
@@ -149,11 +149,6 @@ class Workers:
     @property
     def workers(self) -> int:
         raise NotImplementedError
-
-    @property
-    def seconds_of_run(self) -> float | None:
-        """How long one of them took for a run so far; None before the first."""
-        return self._seconds / self._runs if self._runs else None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:

@@ -33,8 +33,9 @@ MAKER = "7"
 """Increase it when a rehearsal would find something else: then pages are rehearsed again."""
 DRAFTS = 4
 """Largest number of rehearsals until no request is new."""
-FITTED, JUDGED = 6, 2
-"""Rehearsals with delays: those that fit the causes, and those that judge the simulator."""
+FITTED, JUDGED = 4, 2
+"""Rehearsals with delays: those that fit the causes, beside the last draft, and those that judge the
+simulator. Of 25 pages, six explained the judging ones no better than four did (docs/decisions/0010)."""
 BUDGET_S, FEWEST = 25.0, 5
 """After this time, a page needs only the fewest of them; the last of these judges."""
 DELAY_MS = 250.0
@@ -188,7 +189,7 @@ class _Rehearsals:
         pools.describe(part, everyone)
         work.describe(part, quiet)
         fitted = min(FITTED, len(takes) - 1)
-        fitting.fit(part, takes[:fitted])
+        fitting.fit(part, [quiet, *takes[:fitted]])
         missed = fitting.errors(part, takes[fitted:])
         recorded = [r for r in part.resources if not r.stand_in and r.file is None]
         left_out = sum(r.rehearsed is None for r in recorded)

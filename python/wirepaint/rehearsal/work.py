@@ -1,4 +1,8 @@
-"""CPU time of the page's scripts, styles and layouts, from Chromium's trace of a rehearsal."""
+"""Computing times of the page's scripts, styles and layouts, from Chromium's trace of a rehearsal.
+
+They are the times that the main thread took, with its waits for a CPU: a visit waits for one, too. Of layouts
+the waits are apart, since those of the first one are for the browser's own process.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +31,11 @@ _SOON_US = 2000
 
 
 def describe(part: Part, quiet: Take) -> None:
-    """Sets the main thread's CPU time for each script, style sheet and document."""
+    """Sets the main thread's time for each script, style sheet and document."""
     events = _main_thread(quiet.trace)
     scripts = _by_address(_named(events, part.module_roots()), (*_RUNS, _PROMISED))
     used = {"js": scripts, "css": _by_address(events, (_SHEET,))}
-    callbacks = sum(event.get("tdur", 0) for event in events if event["name"] == _CALL) / 1000
+    callbacks = sum(event.get("dur", 0) for event in events if event["name"] == _CALL) / 1000
     layouts = [event for event in events if event["name"] in _LAYOUT]
     laid_out = sum(event.get("tdur", 0) for event in layouts) / 1000
     waited = sum(event.get("dur", 0) - event.get("tdur", 0) for event in layouts) / 1000
@@ -83,7 +87,7 @@ def _address(event: dict[str, Any]) -> str:
 
 
 def _inline(part: Part, number: int, url: str, events: list[dict[str, Any]]) -> list[float]:
-    """CPU time in ms of each script in a document's text, as far as the trace gives its position."""
+    """Time in ms of each script in a document's text, as far as the trace gives its position."""
     places = part.inline_scripts(number)
     lines = _line_starts(part.text(number))
     used = [0.0] * len(places)
@@ -92,7 +96,7 @@ def _inline(part: Part, number: int, url: str, events: list[dict[str, Any]]) -> 
         if event["name"] == "EvaluateScript" and data.get("url") == url and used:
             line = min(max(data.get("lineNumber", 1), 1), len(lines))
             at = bisect_right(places, lines[line - 1] + data.get("columnNumber", 1)) - 1
-            used[max(at, 0)] += event.get("tdur", 0) / 1000
+            used[max(at, 0)] += event.get("dur", 0) / 1000
     return [round(each, 3) for each in used]
 
 
@@ -101,7 +105,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 def _handlers(events: list[dict[str, Any]]) -> tuple[float, float]:
-    """CPU time in ms of the page's handlers of DOMContentLoaded and of the load event."""
+    """Time in ms of the page's handlers of DOMContentLoaded and of the load event."""
     used = []
     for mark, kind in (("MarkDOMContent", "DOMContentLoaded"), ("MarkLoad", "load")):
         marks = [e for e in events if e["name"] == mark and e["args"]["data"].get("isOutermostMainFrame")]
@@ -116,7 +120,7 @@ def _handlers(events: list[dict[str, Any]]) -> tuple[float, float]:
         ]
         # Chromium marks the event after its handlers have run.
         last = max(before, key=lambda event: event["ts"], default={})
-        used.append(round(last.get("tdur", 0) / 1000, 3))
+        used.append(round(last.get("dur", 0) / 1000, 3))
     return used[0], used[1]
 
 
@@ -140,9 +144,9 @@ def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _by_address(events: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, float]:
-    """CPU time in ms of the events with these names, by their address."""
+    """Time in ms of the events with these names, by their address."""
     used: dict[str, float] = defaultdict(float)
     for event in events:
         if event["name"] in names and (address := _address(event)):
-            used[address] += event.get("tdur", 0) / 1000
+            used[address] += event.get("dur", 0) / 1000
     return used

@@ -134,7 +134,7 @@ class Backend:
     ``many`` is true where runs are carried out side by side; nothing disturbs them, so none is repeated.
     ``versions`` names the programs that results of this back end depend on, such as the browser; it is
     complete when a session is open. Where it is ``remote``, the folder of a job is made by the session, and
-    only if files come back.
+    only if files come back. One that is ``thin`` takes jobs that are not whole.
     """
 
     name: str
@@ -142,6 +142,7 @@ class Backend:
     many: bool = False
     versions: dict[str, str] = field(default_factory=dict)
     remote: bool = False
+    thin: bool = False
 
 
 class Progress(Protocol):

@@ -231,7 +231,7 @@ class _Pool:
                 if isinstance(measured, NetworkFailed):
                     self._unattempted(run, str(measured), seconds_left())
                     continue
-                whole = not (backend.remote and backend.many and self._is_thin(run))
+                whole = not (backend.thin and self._is_thin(run))
                 attempt, folder = ELSEWHERE, self._store.folder
                 if whole:
                     attempt, folder = self._store.begin(run.key, make=not backend.remote)
