@@ -118,7 +118,7 @@ def run(
     if dry_run:
         _foretell(planned, order.folder, on, json)
         return
-    for note in [*order.notes, *planned.notes]:
+    for note in [*order.notes, *planned.notes, *planned.prospects]:
         tell(note)
     if on == "local" and any(len(one.users) > 1 for one in planned.runs.first_of_each()):
         at_once.check(planned.runs)

@@ -193,6 +193,9 @@ def test_what_ci_systems_read(made, tmp_path, capsys):
         "testbed"
     }
     assert [one["outcome"] for one in document["checks"]] == ["breach"] * 4 + ["pass"] * 4
+    assert invoke([*arguments, "--json", "--github"]) == 99
+    both = capsys.readouterr()
+    assert both.out == printed.out and both.err.count("::error title=Page load time::") == 4
 
 
 def lost(page, last=8, as_=None):

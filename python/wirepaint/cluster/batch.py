@@ -42,8 +42,9 @@ FAILURES: dict[str, type[RunFailed]] = {
     "timeout": PageTimeout, "page": PageFailed, "network": NetworkFailed, "crash": RunFailed
 }  # fmt: skip
 _MEMORY, _ROOM = Path("/dev/shm"), 2**30
-_AT_ONCE = 128
-"""Runs whose traces a worker has at once; each takes 100 to 300 kB."""
+_AT_ONCE, _THIN_AT_ONCE = 128, 1024
+"""Runs that one process of the data plane carries out for a worker: each leaves a trace of 100 to 300 kB, or the
+tables that metrics read. Each process needs the pages of its runs anew."""
 _for_this_process = ExitStack()
 _ENDS = {
     "run": pl.UInt32,
@@ -184,8 +185,9 @@ def _carried_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     ends: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     rows: list[pl.DataFrame] = []
-    for first in range(0, len(runs), _AT_ONCE):
-        numbered = list(enumerate(runs))[first : first + _AT_ONCE]
+    at_once = _AT_ONCE if traces else _THIN_AT_ONCE
+    for first in range(0, len(runs), at_once):
+        numbered = list(enumerate(runs))[first : first + at_once]
         with tempfile.TemporaryDirectory(dir=_scratch()) as place:
             some, of_some = _simulated(numbered, Path(place), loaded.__getitem__, traces, files)
         ends += some

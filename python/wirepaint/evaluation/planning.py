@@ -80,6 +80,8 @@ class Plan:
     """Why no visit of a page can count, by page name."""
     notes: list[str]
     """What was found while planning, for the user."""
+    prospects: list[str]
+    """What the numbers of visits can decide."""
 
     def renamed(self, keys: Mapping[str, str]) -> Plan:
         """The same plan; ``keys`` gives other keys to some runs."""
@@ -174,9 +176,9 @@ def plan(
                 for scenario in scenarios
                 if (note := backgrounds.said(scenario.background, scenario.network)) is not None
             ),
-            *prospects(asked, looks[0] if looks else _fewest_visits(file, asked), looks),
             *([NOT_CAPTURED] if file.capture and "simulator" in backends else []),
         ],
+        prospects=list(prospects(asked, looks[0] if looks else _fewest_visits(file, asked), looks)),
     )
 
 

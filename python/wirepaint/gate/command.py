@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -68,9 +69,10 @@ def command(
         print_json(outputs.as_json(found))
     else:
         print(outputs.text(found))
-    if github and not json:
+    if github:
+        # GitHub reads both; JSON on stdout stays JSON.
         for line in outputs.of_github(found):
-            print(line)
+            print(line, file=sys.stderr if json else sys.stdout)
     outcomes = {one.outcome for one in found}
     failing = {"breach"} | ({"missing"} if on_missing == "fail" else set())
     # Text has the summary on stdout; so stderr only says how the command ends.
