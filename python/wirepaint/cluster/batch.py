@@ -43,8 +43,8 @@ FAILURES: dict[str, type[RunFailed]] = {
 }  # fmt: skip
 _MEMORY, _ROOM = Path("/dev/shm"), 2**30
 _AT_ONCE, _THIN_AT_ONCE = 128, 1024
-"""Runs that one process of the data plane carries out for a worker: each leaves a trace of 100 to 300 kB, or the
-tables that metrics read. Each process needs the pages of its runs anew."""
+"""Runs that one process of the data plane carries out for a worker: each leaves a trace of 100 to 300 kB, or
+the tables that metrics read. Each process needs the pages of its runs anew."""
 _for_this_process = ExitStack()
 _ENDS = {
     "run": pl.UInt32,
