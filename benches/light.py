@@ -1,7 +1,9 @@
 """Light users beside Chromium, page by page: prints the page load times and how well they agree.
 
-    .venv/bin/wirepaint run benches/light.toml
-    .venv/bin/python benches/light.py results/light
+    .venv/bin/wirepaint run benches/light_judged.toml
+    .venv/bin/python benches/light.py results/light_judged
+
+`light.toml` does the same with the shipped pages, on which the page model was made.
 
 The evaluation has two users on the testbed, ``chromium`` and ``light``, with the same pages and networks. A
 point is one page in one set of conditions, with the median over its visits by each. Asked for: a median error
