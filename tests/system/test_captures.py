@@ -185,7 +185,7 @@ def test_captures_hold_the_packets_and_bytes_that_kernel_and_emulator_counted(
 def test_connections_and_retransmissions_of_wireshark_are_those_of_the_trace(
     of: str, request: pytest.FixtureRequest
 ) -> None:
-    folder, _ = request.getfixturevalue(of)
+    folder, ended = request.getfixturevalue(of)
     rows = trace.read_table(folder, "connection").to_dicts()
     [file] = folder.glob("captures/*.server.pcapng")
     # A SYN that was lost behind the client's device is not here; one whose SYN-ACK was lost may come twice.
@@ -195,8 +195,11 @@ def test_connections_and_retransmissions_of_wireshark_are_those_of_the_trace(
     assert opened == {row["client_port"] for row in rows}
     answers = tshark(file, "tcp.flags.syn == 1 && tcp.flags.ack == 1")
     assert of == "visit" or len(answers) > len(rows), "another seed: here a SYN-ACK must be lost"
-    found = Counter(int(port) for (port,) in tshark(file, f"ip.dst == 10.64.0.2 && {AGAIN}", "tcp.dstport"))
-    # The capture goes on when the trace has ended: the flow that is cut off then sends again.
+    # The capture goes on when emulator and trace have ended: what was cut off then sends again.
+    of_server = "ip.dst == 10.64.0.2"
+    taken = tshark(file, of_server)[: ended["summaries"]["emulator"]["down"]["received_packets"]]
+    again = tshark(file, f"{of_server} && {AGAIN} && frame.number <= {taken[-1][0]}", "tcp.dstport")
+    found = Counter(int(port) for (port,) in again)
     endless = set(trace.read_table(folder, "flow").filter(flow="endless")["connection"])
     told = {
         row["client_port"]: row["retransmitted_segments"] for row in rows if row["connection"] not in endless
