@@ -63,10 +63,14 @@ class Sweep:
         self.runs = written(self.file, runs)
         self._env = os.environ | dict(env or {})
 
-    def start(self, on: str) -> subprocess.Popen[bytes]:
+    def start(self, on: str, *, start_new_session: bool = False) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                command(self.file, self.results, on), stdout=log, stderr=log, env=self._env
+                command(self.file, self.results, on),
+                stdout=log,
+                stderr=log,
+                env=self._env,
+                start_new_session=start_new_session,
             )
 
     def said(self) -> str:

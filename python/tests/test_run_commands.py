@@ -33,6 +33,7 @@ def test_without_root_a_page_alone_is_simulated_and_the_command_of_the_testbed_i
     assert out.startswith("simulator: Page load time, lte, 1 page: h2 ")
     assert "No --network was given: lte." in err
     assert "Nothing was given to compare: HTTP/1.1 and HTTP/2 are." in err
+    assert err.count("3 visits of each page cannot decide") == 1
     again = "sudo -E wirepaint run results/site-http-simulator/evaluation.toml --backend testbed"
     assert f"{again} -o results/site-http-testbed\n" in err
 

@@ -144,28 +144,42 @@ visits = 2
     }
 
 
-def test_a_sweep_on_this_machine_is_killed_in_part_stopped_and_killed_whole(
-    tmp_path: Path, expected: Path
-) -> None:
+def test_a_sweep_on_this_machine_is_killed_in_part_and_whole_and_stopped(tmp_path: Path) -> None:
+    runs = 8 * 600
+    written(tmp_path / "e.toml", runs)
+    subprocess.run(command(tmp_path / "e.toml", tmp_path / "expected"), check=True)
     before = set(MEMORY.glob("wirepaint-scratch-*"))
-    sweep = Sweep(tmp_path, RUNS)
+    sweep = Sweep(tmp_path, runs)
+
+    def working(run: subprocess.Popen[bytes], done: int = 0) -> list[int]:
+        """Its processes, once it has more than ``done`` runs and goes on."""
+        assert sweep.goes_on(run, done) and run.poll() is None, sweep.said()
+        return simulating(run)
+
+    def gone(processes: list[int]) -> bool:
+        return holds_within(10, lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
+
+    # Ctrl-C reaches all processes, also those that still start.
+    run = sweep.start("local", start_new_session=True)
+    assert holds_within(60, lambda: simulating(run) != [])
+    starting = simulating(run)
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(60) == 3 and gone(starting), sweep.said()
+
+    run = sweep.start("local", start_new_session=True)
+    os.kill(working(run, sweep.done())[0], signal.SIGKILL)
+    others = working(run, sweep.done())
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(60) == 3 and gone(others), sweep.said()
+
     run = sweep.start("local")
-    assert sweep.goes_on(run, 0)
-    (first, *_) = simulating(run)
-    os.kill(first, signal.SIGKILL)
-    assert sweep.goes_on(run, sweep.done())
-    others = simulating(run)
-    run.send_signal(signal.SIGINT)
-    assert run.wait(60) == 3, sweep.said()
-    assert holds_within(10, lambda: not any(Path(f"/proc/{pid}").exists() for pid in others))
-    run = sweep.start("local")
-    assert sweep.goes_on(run, sweep.done())
-    others = simulating(run)
+    others = working(run, sweep.done())
     run.kill()
     run.wait()
-    assert holds_within(10, lambda: not any(Path(f"/proc/{pid}").exists() for pid in others))
+    assert gone(others)
     assert sweep.start("local").wait(300) == 0, sweep.said()
-    assert sweep.wrong(expected) == []
+    assert sweep.wrong(tmp_path / "expected") == []
+    assert "Traceback" not in sweep.said()
     assert holds_within(30, lambda: set(MEMORY.glob("wirepaint-scratch-*")) <= before)
 
 

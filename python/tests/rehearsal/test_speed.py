@@ -46,6 +46,15 @@ def test_a_patch_of_the_browser_asks_for_no_new_rehearsal(browser: str, current:
     assert rehearsal.is_current(page, f"Chromium 156.0.{browser}", page.usual_viewport) is current
 
 
+@pytest.mark.parametrize(("maker", "current"), [(rehearsal.MAKER, True), ("7", True), ("6", False)])
+def test_rehearsals_of_the_maker_before_serve(maker: str, current: bool) -> None:
+    page = model.load(shipped()["kit"])
+    assert page.rehearsal is not None
+    then = page.rehearsal.model_copy(update={"maker": maker, "processor_ms": None})
+    page = page.model_copy(update={"rehearsal": then})
+    assert rehearsal.is_current(page, then.browser, page.usual_viewport) is current
+
+
 def test_an_evaluation_goes_on_with_its_pages_on_a_machine_that_has_become_slower(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

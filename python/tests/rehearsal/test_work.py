@@ -48,6 +48,8 @@ def described(tmp_path: Path) -> list[Rehearsed]:
         event("RunMicrotasks", 82.5, 15.0, microtask_count=3),
         # Microtasks long after a script belong to no script.
         event("RunMicrotasks", 110, 30.0, microtask_count=1),
+        event("Layout", 142, 4.0),
+        event("Paint", 147, 2.0),
         event("EventDispatch", 150, 6.0, data={"type": "DOMContentLoaded"}),
         mark("MarkDOMContent", 156),
         event("EventDispatch", 158, 1.0, data={"type": "load"}),  # an image's
@@ -92,6 +94,10 @@ def test_each_script_in_the_text_has_its_time(described: list[Rehearsed]) -> Non
 def test_a_module_that_runs_without_a_name_is_that_of_the_document(described: list[Rehearsed]) -> None:
     # Compiled, run, and what its promises led to at once.
     assert described[1].compute_ms == 18.0
+
+
+def test_a_layout_has_its_cpu_time_and_its_waits_apart(described: list[Rehearsed]) -> None:
+    assert (described[0].compute_ms, described[0].layout_wait_ms) == (3.0, 3.0)
 
 
 def test_handlers_are_those_that_end_with_the_event(described: list[Rehearsed]) -> None:

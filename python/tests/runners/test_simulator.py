@@ -413,6 +413,13 @@ def test_a_simulator_whose_command_is_gone_does_not_begin():
     assert subprocess.run(argv, stdin=subprocess.DEVNULL).returncode == 1
 
 
+def test_a_simulator_begins_for_a_command_of_another_user():
+    # Nobody but root may send a signal to process 1.
+    user = 65534 if os.geteuid() == 0 else None
+    argv = [dataplane.program(), "simulate", "--parent", "1", "-"]
+    assert subprocess.run(argv, stdin=subprocess.DEVNULL, user=user, cwd="/").returncode == 0
+
+
 def test_a_disk_that_is_full_is_no_failure_of_the_run():
     run: Any = SimpleNamespace(key="lte-reno-h2.user.photos.v01")
     full = {"error": "writing /r/page.parquet: No space left on device (os error 28)", "exit_code": 1}

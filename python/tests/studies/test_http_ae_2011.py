@@ -144,6 +144,7 @@ def test_the_quick_form_leaves_a_page_and_results_that_the_same_command_takes_up
     assert re.search(r"^reproduced +Fig\. 10 +Users take long$", said.out, re.MULTILINE)
     assert re.search(r"^reproduced +Fig\. 11 +Hybla is faster than Reno$", said.out, re.MULTILINE)
     assert said.err.splitlines()[-1].startswith("Of 1 claim 1 reproduced. 9 runs")
+    assert "visits of each page" not in said.err
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 1 and "<b>9</b> runs" in page and "back end: simulator" in page
     assert "Hybla is faster than Reno" in page.partition('id="today"')[2]

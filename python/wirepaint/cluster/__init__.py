@@ -1,4 +1,4 @@
-"""Simulated runs on many processes and machines, these by Dask distributed.
+"""Simulated runs in batches: on the cores of this machine, or on many machines by Dask distributed.
 
 ```
 run (client) ── batches of runs, what they share by content hash ──► scheduler ──► workers
@@ -12,5 +12,5 @@ run (client) ── batches of runs, what they share by content hash ──► s
 ``address``  where a scheduler is, and how its connections are secured
 
 Only the client writes results; a worker has nothing to lose. Dask hands the batch of a lost worker to
-another one. It is installed with ``wirepaint[dask]``.
+another one; it is installed with ``wirepaint[dask]``.
 """

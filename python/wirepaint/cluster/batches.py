@@ -8,6 +8,7 @@ fails only if it kills workers in the end, when nothing else is under way.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass
@@ -19,8 +20,6 @@ from wirepaint.evaluation import ResolvedRun
 from wirepaint.runners.contract import Job
 
 Name = TypeVar("Name", bound=Hashable)
-BATCH_S = 3.0
-"""Seconds of work in a batch: Dask's scheduler takes about a millisecond for each."""
 _FIRST_RUNS, _MOST_RUNS = 4, 10_000
 _PIECES = 16
 """Pieces of a batch that killed its workers."""
@@ -29,11 +28,9 @@ _WAITS = 2
 
 
 class Timed:
-    """The time that workers took for runs."""
+    """The time that workers took for the runs that came back."""
 
-    def __init__(self) -> None:
-        self._seconds, self._runs = 0.0, 0
-        """Of the work that came back."""
+    _seconds, _runs = 0.0, 0
 
     @property
     def seconds_of_run(self) -> float | None:
@@ -49,37 +46,40 @@ class _Sent:
     alone: bool
 
 
-class Batches(Timed, Generic[Name]):
+class Batches(Timed, ABC, Generic[Name]):
     """Makes batches of runs, and gives the ends of the runs as their batches come back.
 
     A ``Name`` is what a batch under way is known by.
     """
 
+    batch_s: float
+    """Seconds of work in a batch."""
+
     def __init__(self, packer: batch.Packer) -> None:
-        Timed.__init__(self)
         self.packer = packer
         self._sent: dict[Name, _Sent] = {}
         self._suspects: deque[Job] = deque()
         """Runs that may have killed workers."""
 
     @property
+    @abstractmethod
     def workers(self) -> int:
-        raise NotImplementedError
+        """How many there are now."""
 
+    @abstractmethod
     def _submit(self, packed: bytes, needed: set[str]) -> Name:
         """Hands a batch over, with what ``packer.shared`` has under the SHA-256 in ``needed``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _next(self) -> tuple[Name, batch.Returned | RunFailed] | None:
         """Waits for a batch to end: its name, and what came back or why nothing did.
 
         None if none ended for a while. Raises ``Refused`` for what is no run's fault.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _give_up(self) -> None:
         """Ends the batches that are under way."""
-        raise NotImplementedError
 
     def carry_out(self, jobs: Iterator[Job]) -> Generator[tuple[ResolvedRun, batch.End], None, None]:
         """Gives the ends of runs as their batches come back."""
@@ -120,7 +120,7 @@ class Batches(Timed, Generic[Name]):
         """Runs of the next batch."""
         if self.seconds_of_run is None:
             return _FIRST_RUNS
-        return max(1, min(_MOST_RUNS, round(BATCH_S / self.seconds_of_run)))
+        return max(1, min(_MOST_RUNS, round(self.batch_s / self.seconds_of_run)))
 
     def _send(self, jobs: list[Job], *, alone: bool = False) -> None:
         packed, needed = self.packer.pack([job.run for job in jobs], traces=any(job.whole for job in jobs))

@@ -46,6 +46,8 @@ class Session(Workers, Batches["Future"]):
     """Workers that carry out batches of simulated runs."""
 
     kind = "simulator"
+    batch_s = 3.0
+    """Dask's scheduler takes about a millisecond for each."""
 
     def __init__(self, connection: Connection, packer: batch.Packer) -> None:
         Workers.__init__(self, connection)

@@ -138,7 +138,6 @@ class Workers(Timed):
     calibrate = None
 
     def __init__(self, connection: Connection) -> None:
-        Timed.__init__(self)
         self.connection = connection
 
     @property

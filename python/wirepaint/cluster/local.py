@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,6 +44,8 @@ class Session(Batches[int]):
 
     calibrate = None
     team = None
+    batch_s = 0.5
+    """So that a sweep of some seconds has work for all cores until its end."""
 
     def __init__(self, interruptible: Interruptible, packer: batch.Packer) -> None:
         super().__init__(packer)
@@ -118,12 +121,15 @@ class _Process:
 
     def __init__(self) -> None:
         self.connection, there = multiprocessing.Pipe()
+        self._process = _STARTED.Process(target=_serve, args=(there,), daemon=True)
         before = os.environ.get(_THREADS)
         os.environ[_THREADS] = "1"  # it has one core, and reads this when it is started
+        # Ctrl-C is for the process that writes. This one ignores it as soon as it can.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self._process = _STARTED.Process(target=_serve, args=(there,), daemon=True)
             self._process.start()
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             del os.environ[_THREADS]
             if before is not None:
                 os.environ[_THREADS] = before
@@ -143,7 +149,8 @@ class _Process:
 
 def _serve(connection: Connection) -> None:
     linux.die_with_parent()
-    os.setpgid(0, 0)  # Ctrl-C is for the process that writes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with suppress(EOFError):
         while True:
             packed, shared = connection.recv()

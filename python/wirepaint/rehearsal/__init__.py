@@ -23,7 +23,7 @@ from wirepaint.pages import cache, model, secure, show
 from wirepaint.pages.model import INDEX
 from wirepaint.printing import counted
 from wirepaint.rehearsal import speed
-from wirepaint.rehearsal.rehearse import MAKER, copy, rehearse
+from wirepaint.rehearsal.rehearse import MAKER, STILL_SERVE, copy, rehearse
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
 
@@ -91,11 +91,11 @@ def current_browser() -> str:
 
 
 def is_current(page: model.Page, browser: str, viewport: tuple[int, int]) -> bool:
-    """True if the page was rehearsed by this release of the browser, this code, at this speed of the CPU."""
+    """True if the page's rehearsal serves: of this release of the browser, at this speed of the CPU."""
     found = page.rehearsal
     return (
         found is not None
-        and found.maker == MAKER
+        and found.maker in STILL_SERVE
         and _release(found.browser) == _release(browser)
         and tuple(found.viewport) == viewport
         and speed.is_alike(found.processor_ms)

@@ -11,6 +11,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +34,8 @@ PAINT_MS = 200.0
 """The longest time from the last cause of a paint to the paint: a layout with its fonts. A longer one
 is a timer. Chosen by outcome, as the three above."""
 WORSE = 0.003
-"""So much further off may the page load time be, as a share of it, after a set was fitted to a request."""
+"""A fitted set may leave the page load time so much further off, as a share of it. Chosen by outcome on pages
+of docs/decisions/0010."""
 _STILL_MS = 1.0
 """A request that moves by less does not count as moved for its effects."""
 PRIORITIES = ("VeryLow", "Low", "Medium", "High", "VeryHigh")
@@ -164,15 +166,15 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
                 continue
             settled.add(number)
             found = causes.fit(number)
-            if found and found.by != (0,) and found.spread < _GAIN * _missed(missed):
-                before = part.resources[number].rehearsed
-                part.resources[number].rehearsed = before.model_copy() if before else None
-                _take(part, number, found)
-                now = _load_missed(predict(part.graph(), delays(part, takes), http), takes)
-                if now > at_load + WORSE:
-                    part.resources[number].rehearsed = before
-                    continue
-                at_load = now
+            if not found or found.by == (0,) or found.spread >= _GAIN * _missed(missed):
+                continue
+            before = copy(part.resources[number].rehearsed)
+            _take(part, number, found)
+            with_it = _load_missed(predict(part.graph(), delays(part, takes), http), takes)
+            if with_it > at_load + WORSE:
+                part.resources[number].rehearsed = before
+            else:
+                at_load = with_it
                 moved.add(number)
         if not moved:
             break
