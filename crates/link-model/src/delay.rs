@@ -31,24 +31,23 @@ pub(crate) fn least_delay(config: &Direction) -> Duration {
     least
 }
 
-/// The part of the path behind the bottleneck: packets under way, in order of their due times.
+/// Draws how long each packet is under way.
 #[derive(Debug)]
-pub(crate) struct Delay<P> {
+pub(crate) struct Latency {
     pub delay: Duration,
     pub jitter: Jitter,
     stream: Stream,
-    under_way: VecDeque<(Time, Queued<P>)>,
     /// Due time of the packet that entered last; the next must not overtake it.
     last_due: Time,
 }
 
-impl<P> Delay<P> {
-    pub fn new(delay: Duration, jitter: Jitter, stream: Stream) -> Delay<P> {
-        Delay { delay, jitter, stream, under_way: VecDeque::new(), last_due: Time::ZERO }
+impl Latency {
+    pub fn new(delay: Duration, jitter: Jitter, stream: Stream) -> Latency {
+        Latency { delay, jitter, stream, last_due: Time::ZERO }
     }
 
-    /// A packet leaves the bottleneck at `now`. A hold delays this packet only.
-    pub fn enter(&mut self, now: Time, packet: Queued<P>) {
+    /// When a packet that enters at `now` is due.
+    pub fn due(&mut self, now: Time) -> Time {
         let (offset, reorder) = match self.jitter {
             Jitter::None => (0, false),
             Jitter::Uniform { range_ns, reorder } => {
@@ -58,13 +57,40 @@ impl<P> Delay<P> {
                 ((self.stream.normal().clamp(-CUT, CUT) * stddev_ns.0 as f64).round() as i64, reorder)
             }
         };
-        let delay = self.delay.0.saturating_add_signed(offset);
-        let mut due = now + Duration(delay);
-        if !reorder {
-            due = due.max(self.last_due);
-            self.last_due = due;
+        let due = now + Duration(self.delay.0.saturating_add_signed(offset));
+        if reorder {
+            return due;
         }
-        due += packet.hold;
+        self.last_due = due.max(self.last_due);
+        self.last_due
+    }
+
+    /// When the packet that entered last is due, if packets keep their order.
+    pub fn last_due(&self) -> Time {
+        self.last_due
+    }
+
+    /// Shortest time that can be drawn.
+    pub fn least(&self) -> Duration {
+        self.jitter.least(self.delay)
+    }
+}
+
+/// The part of the path behind the bottleneck: packets under way, in order of their due times.
+#[derive(Debug)]
+pub(crate) struct Delay<P> {
+    pub latency: Latency,
+    under_way: VecDeque<(Time, Queued<P>)>,
+}
+
+impl<P> Delay<P> {
+    pub fn new(latency: Latency) -> Delay<P> {
+        Delay { latency, under_way: VecDeque::new() }
+    }
+
+    /// A packet leaves the bottleneck at `now`. A hold delays this packet only.
+    pub fn enter(&mut self, now: Time, packet: Queued<P>) {
+        let due = self.latency.due(now) + packet.hold;
         if self.under_way.back().is_none_or(|(last, _)| *last <= due) {
             self.under_way.push_back((due, packet));
             return;

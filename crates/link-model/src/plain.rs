@@ -1,18 +1,19 @@
 use crate::bottleneck::{WORK_PER_BYTE, done_at, work_done};
 use crate::config::{Capacity, Direction, Jitter, Limits, Queue};
+use crate::delay::Latency;
 use crate::queue::Backlog;
 use std::collections::VecDeque;
 use wirepaint_units::{BitRate, Duration, Time};
 
-/// A drop-tail queue, a constant rate and a constant delay. Later arrivals do not change a packet's
-/// departure, so it is computed on arrival, and a packet is stored once.
+/// A drop-tail queue, a constant rate and a delay that keeps the order. Later arrivals do not change a
+/// packet's departure, so it is computed on arrival, and a packet is stored once.
 ///
 /// Most links of a simulation are of this kind. Its departures equal those of the separate parts of
 /// [`Link`](crate::Link) to the nanosecond, at less cost.
 #[derive(Debug)]
 pub(crate) struct Plain<P> {
     rate: BitRate,
-    delay: Duration,
+    latency: Latency,
     most: Backlog,
     /// Packets waiting, in transmission and under way, in this order from the back.
     inside: VecDeque<Inside<P>>,
@@ -41,16 +42,20 @@ struct Transmission {
 
 impl<P> Plain<P> {
     /// The link of a configuration, if it is of this kind.
-    pub fn new(config: &Direction) -> Option<Plain<P>> {
+    pub fn new(config: &Direction, latency: Latency) -> Option<Plain<P>> {
         let (Capacity::Rate { bit_per_s: rate }, Queue::Droptail(Limits { packets, bytes })) =
             (&config.capacity, &config.queue)
         else {
             return None;
         };
-        let constant = rate.0 > 0 && config.changes.is_empty() && config.jitter == Jitter::None;
-        (constant && config.scripted.is_empty()).then(|| Plain {
+        let reorders = match config.jitter {
+            Jitter::None => false,
+            Jitter::Uniform { reorder, .. } | Jitter::Normal { reorder, .. } => reorder,
+        };
+        let constant = rate.0 > 0 && config.changes.is_empty() && config.scripted.is_empty();
+        (constant && !reorders).then(|| Plain {
             rate: *rate,
-            delay: config.delay_ns,
+            latency,
             most: Backlog { packets: packets.unwrap_or(u64::MAX), bytes: bytes.unwrap_or(u64::MAX) },
             inside: VecDeque::new(),
             begun: 0,
@@ -90,7 +95,7 @@ impl<P> Plain<P> {
         };
         let done = done_at(self.rate, start, work);
         self.last = Transmission { start, work, done };
-        let due = self.last_due();
+        let due = self.latency.due(done);
         self.inside.push_back(Inside { start, due, bytes, packet });
         if idle {
             self.begun = self.inside.len();
@@ -124,16 +129,16 @@ impl<P> Plain<P> {
 
     /// When the packet that came last is due.
     pub fn last_due(&self) -> Time {
-        self.last.done + self.delay
+        self.latency.last_due()
     }
 
     pub fn departures(&self) -> impl Iterator<Item = (Time, &P)> {
         self.inside.iter().map(|inside| (inside.due, &inside.packet))
     }
 
-    /// Transit time of a packet of `bytes` through the empty link.
+    /// Shortest transit time of a packet of `bytes` through the empty link.
     pub fn least_transit(&self, bytes: u64) -> Duration {
-        done_at(self.rate, Time::ZERO, bytes * WORK_PER_BYTE).since(Time::ZERO) + self.delay
+        done_at(self.rate, Time::ZERO, bytes * WORK_PER_BYTE).since(Time::ZERO) + self.latency.least()
     }
 
     /// The packet that is due next.

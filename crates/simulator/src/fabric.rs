@@ -450,12 +450,14 @@ mod tests {
         fn links_in_series_do_to_each_packet_what_they_do_one_by_one(
             rates in prop::collection::vec((100_000_u64..10_000_000, 0_u64..50_000), 6),
             (packets, probability) in (1_u64..20, prop_oneof![Just(0.0), 0.0..0.3]),
+            jitter_us in prop_oneof![Just(0), 0_u64..3_000],
             sent in prop::collection::vec((0..4_u32, 0_u64..5_000_000, 40_u16..1500), 1..100),
             until in prop_oneof![Just(1 << 40), 0_u64..300_000_000],
         ) {
             let lanes = rates.iter().map(|(rate, delay)| Direction {
                 queue: Queue::Droptail(Limits { packets: Some(packets), bytes: None }),
                 loss: Loss::Independent { probability },
+                jitter: Jitter::Uniform { range_ns: Duration::from_micros(jitter_us), reorder: false },
                 ..lane(*rate, *delay)
             });
             let lanes: Vec<Direction> = lanes.collect();

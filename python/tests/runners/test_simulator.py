@@ -99,6 +99,49 @@ def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path)
     assert len(begins) > 1 and all(0 <= at < simulator.TICKS_NS for at in begins)
 
 
+def test_hosts_jitter_where_the_network_does_not(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    own = {"kind": "normal", "stddev_ns": 3_000_000, "reorder": False}
+    jitter = 'jitter = {kind = "normal", stddev = "3 ms", reorder = false}'
+    handover = 'changes = [{at = "1 s", network = "3g"}]'
+    network = f'{{title = "x", down = {{delay = "20 ms", {jitter}}}, up = {{}}, {handover}}}'
+    file.write_text(EVALUATION.replace('"lte"', network))
+    (said,) = simulator.describe(plan(file).runs[0], tmp_path).segments
+    assert said.down["jitter"] == own
+    others = [said.up, *said.up["changes"], *said.down["changes"]]
+    assert [each["jitter"] for each in others] == [simulator.HOST_JITTER] * 3
+    assert simulator.HOST_JITTER["range_ns"] <= simulator.HOST_DELAY_NS[0]
+
+
+FLOWS = """
+title = "Flows"
+backend = "simulator"
+duration = "10 s"
+[scenarios]
+network = ["lte"]
+[[flows]]
+name = "many"
+count = 3
+bulk = "1 MB"
+[[flows]]
+name = "later"
+start = "1 s"
+bulk = "1 MB"
+[[flows]]
+name = "then"
+after = "later"
+bulk = "1 MB"
+"""
+
+
+def test_flows_that_begin_at_once_begin_one_after_another(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(FLOWS)
+    run = plan(file).runs[0]
+    begun = [flow.start_ns for flow in simulator.describe(run, tmp_path).flows]
+    assert begun == [0, simulator.FLOW_OPENS_NS, 2 * simulator.FLOW_OPENS_NS, 1_000_000_000, 0]
+
+
 def test_runs_of_other_conditions_are_described_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "evaluation.toml"
     more = 'proxy = ["none", "split", "pep"]\ninitial_window = [10, 32]\n[[user_agents]]'

@@ -16,6 +16,7 @@ import itertools
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +59,10 @@ if TYPE_CHECKING:
 
 HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
+HOST_JITTER = {"kind": "uniform", "range_ns": 20_000, "reorder": False}
+"""Jitter of that delay, packet by packet; measured: p5 to p95 of a direction are 30 to 45 us apart."""
+FLOW_OPENS_NS = 50_000
+"""Time from one flow to the next of those that begin at once; measured: 41 to 60 us."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
 TICKS_NS = 32_000_000
@@ -207,7 +212,7 @@ class _Common:
                 )
                 for asked, page in zip(run.visits, of_visits, strict=True)
             ],
-            flows=[_later(flow, lead_ns) for flow in flows(run, used)],
+            flows=_one_by_one([_later(flow, lead_ns) for flow in flows(run, used)]),
             lead_ns=lead_ns,
             until_ns=round(run.longest_s * 1e9) + lead_ns + TICKS_NS * len(run.visits),
         )
@@ -292,10 +297,22 @@ def _later(flow: Flow, later_ns: int) -> Flow:
     return replace(flow, start_ns=flow.start_ns + later_ns, stop_ns=stop_ns)
 
 
+def _one_by_one(flows: list[Flow]) -> list[Flow]:
+    """The flows as a host begins them that shall begin at once."""
+    begun: Counter[int] = Counter()
+    said = []
+    for flow in flows:
+        if flow.after is None:
+            begun[flow.start_ns] += 1
+            flow = replace(flow, start_ns=flow.start_ns + (begun[flow.start_ns] - 1) * FLOW_OPENS_NS)
+        said.append(flow)
+    return said
+
+
 def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -> Direction:
     """The direction with the delay of its hosts, in ns, and its changes counted from ``origin_ns``.
 
-    A capacity trace is where it would be without a lead of ``lead_ns``.
+    A path that does not jitter has the hosts' jitter. A capacity trace is where it would be without a lead of ``lead_ns``.
     """
     capacity = direction["capacity"]
     if capacity["kind"] == "trace" and lead_ns:
@@ -305,10 +322,16 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -
         change
         | {"at_ns": change["at_ns"] + origin_ns}
         | ({"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else {})
+        | ({"jitter": _jitter(change)} if "jitter" in change else {})
         for change in direction["changes"]
     ]
     delay_ns = direction["delay_ns"] + of_hosts
-    return {**direction, "capacity": capacity, "delay_ns": delay_ns, "changes": changes}
+    slower = {"capacity": capacity, "delay_ns": delay_ns, "jitter": _jitter(direction), "changes": changes}
+    return {**direction, **slower}
+
+
+def _jitter(of: Direction) -> Direction:
+    return HOST_JITTER if of["jitter"]["kind"] == "none" else of["jitter"]
 
 
 def _outcome(run: ResolvedRun, said: Mapping[str, Any]) -> Outcome | RunFailed:
