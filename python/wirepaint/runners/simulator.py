@@ -312,7 +312,8 @@ def _one_by_one(flows: list[Flow]) -> list[Flow]:
 def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -> Direction:
     """The direction with the delay of its hosts, in ns, and its changes counted from ``origin_ns``.
 
-    A path that does not jitter has the hosts' jitter. A capacity trace is where it would be without a lead of ``lead_ns``.
+    A path that does not jitter has the hosts' jitter. A capacity trace is where it would be without a lead
+    of ``lead_ns``.
     """
     capacity = direction["capacity"]
     if capacity["kind"] == "trace" and lead_ns:
