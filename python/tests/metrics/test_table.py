@@ -85,5 +85,5 @@ def test_a_text_that_equal_users_do_not_share_is_missing_with_a_reason(tmp_path)
         name: trace.write_table(tmp_path, name, rows)
         for name, rows in {"page": pages, "connection": connections}.items()
     }
-    [row] = _computing.computed([_computing.Run("key", "digest", tables)], [metrics.get("page-type")])
+    [row] = _computing.computed([_computing.Run("key", "digest", tables.get)], [metrics.get("page-type")])
     assert (row["page_type"], row["page_type: missing"]) == (None, "equal users differ in it")

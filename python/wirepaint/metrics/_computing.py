@@ -5,7 +5,7 @@ The tables of many runs are read at once: opening a file for itself costs more t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,11 +47,12 @@ MISSING = ": missing"
 
 
 class Run(NamedTuple):
-    """A run to compute: its key, the digest of its trace, and the files of its tables by name."""
+    """A run to compute: its key, the digest of its trace, and what gives the file of a table by name, None if
+    the run has none. Only files that are asked for are checked."""
 
     key: str
     digest: str
-    tables: Mapping[str, Path]
+    file: Callable[[str], Path | None]
 
 
 def why(metric: Metric) -> str:
@@ -93,7 +94,9 @@ def _of_batch(
     runs: Sequence[Run], needs: Iterable[str], columns: Mapping[str, Sequence[str]]
 ) -> Iterator[Trace]:
     def read(names: Iterable[str]) -> dict[str, dict[str, Frame]]:
-        having = {name: {run.key: run.tables[name] for run in runs if name in run.tables} for name in names}
+        having = {
+            name: {run.key: file for run in runs if (file := run.file(name)) is not None} for name in names
+        }
         found = trace.read_files({name: list(files.values()) for name, files in having.items()}, columns)
         return {name: dict(zip(having[name], found[name], strict=True)) for name in having}
 

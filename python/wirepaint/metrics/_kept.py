@@ -111,7 +111,7 @@ def thin(runs: Iterable[tuple[str, str, Path]]) -> Frame:
     """
     metrics = list(registry().values())
     asked = [
-        Run(key, digest, {file.stem: file for file in folder.glob(f"*{_TABLE}")})
+        Run(key, digest, {file.stem: file for file in folder.glob(f"*{_TABLE}")}.get)
         for key, digest, folder in runs
     ]
     return frame(computed(asked, metrics), metrics)
@@ -156,7 +156,8 @@ class Keeper:
 
     def add(self, key: str, files: Mapping[str, str], folder: Path) -> None:
         """Takes a run that ended, with the digests of the files in its folder."""
-        self._runs.append(_run(key, files, lambda name: folder / name))
+        tables = {Path(name).stem: folder / name for name in files if name.endswith(_TABLE)}
+        self._runs.append(Run(key, of_trace(files), tables.get))
         if len(self._runs) >= BATCH:
             self._write()
 
@@ -180,11 +181,6 @@ class Keeper:
                 # A full disk, or a folder that is gone: the next reader computes them, or says what is wrong.
                 with suppress(OSError, UsageError):
                     _write(self._results, table.definition, table.compute(runs))
-
-
-def _run(key: str, files: Mapping[str, str], path: Callable[[str], Path | None]) -> Run:
-    found = {name.removesuffix(_TABLE): path(name) for name in files if name.endswith(_TABLE)}
-    return Run(key, of_trace(files), {name: file for name, file in found.items() if file is not None})
 
 
 def read(results: Results, keys: Iterable[str], metrics: Sequence[Metric], *, reasons: bool) -> Frame:
@@ -237,11 +233,7 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
         found.append(part.join(asked, on=_OF_RUN, how="semi", maintain_order="left"))
         asked = asked.join(part, on=_OF_RUN, how="anti", maintain_order="left")
     if asked.height or not found:
-        for key in asked["run_key"]:
-            results.file(
-                key, "page.parquet"
-            )  # finds files that are missing or added, even if no table is left
-        new = [_run(key, results.digests(key), partial(results.file, key)) for key in asked["run_key"]]
+        new = [Run(key, digest, partial(_file, results, key)) for key, digest in asked.rows()]
         missing = table.compute(new)
         if new:
             with suppress(OSError):
@@ -251,6 +243,10 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
         with suppress(OSError):
             _join(results.folder, table.definition)
     return pl.concat(found, how="vertical_relaxed")
+
+
+def _file(results: Results, key: str, table: str) -> Path | None:
+    return results.file(key, f"{table}{_TABLE}")
 
 
 def _parts(
