@@ -68,8 +68,13 @@ def carried_out(folder: Path, *faults: Fault) -> Outcome:
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
-    folder = tmp_path_factory.mktemp("users")
-    return folder, carried_out(folder)
+    """A run, repeated as in an evaluation if the machine disturbed it."""
+    for _ in range(3):
+        folder = tmp_path_factory.mktemp("users")
+        outcome = carried_out(folder)
+        if outcome.verdict != "suspect":
+            break
+    return folder, outcome
 
 
 def of_severity(outcome: Outcome, severity: str) -> list[dict[str, str]]:
