@@ -62,7 +62,7 @@ HOST_DELAY_NS = (20_000, 75_000)
 HOST_JITTER = {"kind": "uniform", "range_ns": 20_000, "reorder": False}
 """Jitter of that delay, packet by packet; measured: p5 to p95 of a direction are 30 to 45 us apart."""
 FLOW_OPENS_NS = 50_000
-"""Time from one flow to the next of those that begin at once; measured: 41 to 60 us."""
+"""Time from one flow to the next of those that begin at once; measured: 28 to 60 us."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
 TICKS_NS = 32_000_000
