@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -130,7 +131,7 @@ class Connection:
         return Incomplete(f"{self.address}: the scheduler is lost. The same command again resumes.")
 
 
-class Workers(Timed):
+class Workers(Timed, ABC):
     """A session on the workers of a scheduler (:class:`wirepaint.runners.contract.Session`)."""
 
     kind: str
@@ -146,8 +147,8 @@ class Workers(Timed):
         return self
 
     @property
-    def workers(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def workers(self) -> int: ...
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -159,9 +160,9 @@ class Workers(Timed):
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    @abstractmethod
     def _found(self, offers: Offers) -> bool:
         """Takes the first workers; False if there is none."""
-        raise NotImplementedError
 
 
 def differ(whose: str, theirs: Mapping[str, str], wanted: Mapping[str, str], where: str) -> UsageError:

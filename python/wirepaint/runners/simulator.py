@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 HOST_DELAY_NS = (20_000, 75_000)
 """Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
 HOST_JITTER = {"kind": "uniform", "range_ns": 20_000, "reorder": False}
-"""Jitter of that delay, packet by packet; measured: p5 to p95 of a direction are 30 to 45 us apart."""
+"""Jitter of that delay, packet by packet; measured: p10 and p95 of a direction are 23 to 50 us
+apart. docs/decisions/0018 says which other values were tried."""
 FLOW_OPENS_NS = 50_000
 """Time from one flow to the next of those that begin at once; measured: 28 to 60 us."""
 PEP_OPENS_NS = 5_000_000_000
