@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from wirepaint import report
+from wirepaint.report import render
 from wirepaint.results.outcome import Outcome
 
 FACTORS = """
@@ -159,3 +160,26 @@ def test_what_was_left_out_is_told_by_level(results_folder: Callable[..., Path],
     rows = [row for row in overview.tables[-1] if row[0] == "testbed"]
     assert ["testbed", "congestion control", "CUBIC", "24 of 24", "none"] in rows
     assert ["testbed", "congestion control", "FLD_TCP", "16 of 24", "4 failed, 4 invalid"] in rows
+
+
+@pytest.mark.parametrize("name", ["flows", "users"])
+def test_rows_of_flows_and_users_say_their_back_end_where_there_are_two(name: str) -> None:
+    template = render._environment().get_template(f"{name}.html.j2")
+    of_users = dict.fromkeys(
+        ("received_bytes", "packets", "connections", "retransmitted_segments", "overhead")
+    )
+
+    def rows(*backends: str) -> list[list[str]]:
+        shown = [
+            SimpleNamespace(
+                backend=of, scenario="lte", flow="a", user_agent="a", users=1, runs=3, values={}, **of_users
+            )
+            for of in backends
+        ]
+        report = SimpleNamespace(made_by="x", scenarios={}, flow_metrics=[], user_metrics=[])
+        setattr(report, name, shown)
+        [table] = Tables(template.render(report=report)).sections[name].tables
+        return table
+
+    assert [row[:2] for row in rows("testbed", "simulator")[1:]] == [["lte", "testbed"], ["lte", "simulator"]]
+    assert [row[:2] for row in rows("testbed")[1:]] == [["lte", "a"]]
