@@ -7,7 +7,6 @@ workers come back, too.
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from wirepaint.cluster import batch
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
 from wirepaint.cluster.batches import Batches
-from wirepaint.cluster.connection import OFFER, Connection, Offers, Workers, offer
-from wirepaint.errors import Refused, RunFailed, WorkerKilled
-from wirepaint.printing import counted, say
+from wirepaint.cluster.connection import Connection, Offers, Workers, offer
+from wirepaint.errors import RunFailed
+from wirepaint.printing import say
 from wirepaint.runners import backends
 from wirepaint.runners.contract import Backend, Interruptible
 
@@ -64,14 +63,9 @@ class Session(Workers, Batches["Future"]):
         super().__exit__(*error)
 
     def _submit(self, packed: bytes, needed: set[str]) -> Future:
-        self.connection.check()
         for digest in needed - self._shared.keys():
-            # A task and not scattered data: if the worker that has it is lost, Dask makes it again.
             content = self.packer.shared.pop(digest)
-            name = f"{OFFER}-shared-{digest}"
-            self._shared[digest] = self.connection.client.submit(
-                bytes, content, key=name, resources={offer("simulator"): 0}
-            )
+            self._shared[digest] = self.connection.share(digest, content, resource=offer("simulator"))
         shared = {digest: self._shared[digest] for digest in needed}
         return self.connection.submit("batch", batch.carry_out, packed, shared, resource=offer("simulator"))
 
@@ -79,12 +73,7 @@ class Session(Workers, Batches["Future"]):
         future = self.connection.next(self._look)
         if future is None or future not in self._sent:
             return None
-        if future.status != "finished":
-            return future, failure(future, self.connection)
-        try:
-            return future, future.result()
-        except (OSError, TimeoutError, CancelledError):
-            raise self.connection.lost() from None
+        return future, self.connection.result(future)
 
     def _give_up(self) -> None:
         for future in self._sent:
@@ -98,23 +87,3 @@ class Session(Workers, Batches["Future"]):
         before = self._workers
         if not self._found(offers) and before:
             say(f"All workers are lost; the runs wait for one: wirepaint worker {self.connection.address}")
-
-
-def failure(future: Future, connection: Connection) -> RunFailed:
-    """Why a task has no result.
-
-    Raises ``Refused`` for what is no run's fault, ``Incomplete`` without a scheduler.
-    """
-    if future.status in ("cancelled", "lost"):
-        raise connection.lost()
-    error = future.exception()
-    assert isinstance(error, BaseException)
-    if isinstance(error, Refused | batch.OtherVersion):
-        raise Refused(str(error))
-    if isinstance(error, batch.Broken):
-        return RunFailed(str(error))
-    if type(error).__name__ != "KilledWorker":
-        return RunFailed(f"{type(error).__name__} on a worker: {error}")
-    allowed = getattr(error, "allowed_failures", None)
-    killed = "its workers" if allowed is None else counted(allowed + 1, "worker")
-    return WorkerKilled(f"it killed {killed}")

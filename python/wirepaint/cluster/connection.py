@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from wirepaint.cluster import batch
 from wirepaint.cluster.batches import Timed
-from wirepaint.errors import Incomplete, UsageError
-from wirepaint.printing import say
+from wirepaint.errors import Incomplete, Refused, RunFailed, UsageError, WorkerKilled
+from wirepaint.printing import counted, say
 from wirepaint.runners.contract import Interruptible
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Connection:
     def __enter__(self) -> Connection:
         from distributed import Client
 
+        # We say ourselves that a scheduler is lost; Dask adds pages of stack to that.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             self.client: Client = Client(
                 self.address, security=self.security, timeout=_CONNECT_S, set_as_default=False
@@ -64,12 +68,19 @@ class Connection:
 
     def submit(self, what: str, function: Callable[..., Any], *given: Any, resource: str) -> Future:
         """Has a worker with the resource call the function; :meth:`next` gives the future when it ended."""
-        self.check()
-        future = self.client.submit(
-            function, *given, key=f"{OFFER}-{what}-{uuid4().hex}", pure=False, resources={resource: 1}
-        )
+        with self._asking():
+            future = self.client.submit(
+                function, *given, key=f"{OFFER}-{what}-{uuid4().hex}", pure=False, resources={resource: 1}
+            )
         future.add_done_callback(self._ended.put)
         return future
+
+    def share(self, digest: str, content: bytes, *, resource: str) -> Future:
+        """Content that workers with the resource get with the tasks that are given this future."""
+        # A task and not scattered data: if the worker that has it is lost, Dask makes it again.
+        with self._asking():
+            name = f"{OFFER}-shared-{digest}"
+            return self.client.submit(bytes, content, key=name, resources={resource: 0})
 
     def next(self, look: Callable[[Offers], None]) -> Future | None:
         """Waits some seconds for a future that ended; None if none did.
@@ -88,12 +99,10 @@ class Connection:
     def offers(self) -> Offers:
         """What the workers offer; raises Incomplete if the scheduler is lost."""
         self._looked = time.monotonic()
+        with self._asking(), self.interruptible():
+            # Dask knows no workers, not even none, once it has lost the scheduler.
+            known = self.client.scheduler_info(n_workers=-1).get("workers", {})
         self.check()
-        try:
-            with self.interruptible():
-                known = self.client.scheduler_info(n_workers=-1)["workers"]
-        except (OSError, TimeoutError):
-            raise self.lost() from None
         return {address: worker.get("resources", {}) for address, worker in known.items()}
 
     def wait_for_workers(self, kind: str, found: Callable[[Offers], bool]) -> None:
@@ -118,9 +127,38 @@ class Connection:
 
     def ask(self, address: str, function: Callable[[], dict[str, str]]) -> dict[str, str]:
         """The answer of a worker to a question; empty if it has none."""
-        answers: Any = self.client.run(function, workers=[address], on_error="return")
+        with self._asking():
+            answers: Any = self.client.run(function, workers=[address], on_error="return")
         found = answers.get(address) if isinstance(answers, dict) else None
         return found if isinstance(found, dict) else {}
+
+    def result(self, future: Future) -> Any:
+        """What the function returned, or why it failed: a RunFailed.
+
+        Raises ``Refused`` for what is no run's fault, ``Incomplete`` if the scheduler is lost: until the
+        result is here, that takes it from a future that has ended.
+        """
+        with self._asking(), self.interruptible():
+            raised = future.status == "error"
+            try:
+                return future.result()
+            except CancelledError:
+                raise
+            except Exception as error:
+                if not raised:
+                    raise
+                return _failure(error)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Raises Incomplete for the errors of a client that has lost its scheduler."""
+        from distributed.client import ClosedClientError
+
+        self.check()
+        try:
+            yield
+        except (ClosedClientError, CancelledError, OSError, TimeoutError):
+            raise self.lost() from None
 
     def check(self) -> None:
         """Raises Incomplete if the scheduler is lost."""
@@ -163,6 +201,19 @@ class Workers(Timed, ABC):
     @abstractmethod
     def _found(self, offers: Offers) -> bool:
         """Takes the first workers; False if there is none."""
+
+
+def _failure(error: Exception) -> RunFailed:
+    """What a run failed of as its worker says; raises ``Refused`` for what is no run's fault."""
+    if isinstance(error, Refused | batch.OtherVersion):
+        raise Refused(str(error))
+    if isinstance(error, batch.Broken):
+        return RunFailed(str(error))
+    if type(error).__name__ != "KilledWorker":
+        return RunFailed(f"{type(error).__name__} on a worker: {error}")
+    allowed = getattr(error, "allowed_failures", None)
+    killed = "its workers" if allowed is None else counted(allowed + 1, "worker")
+    return WorkerKilled(f"it killed {killed}")
 
 
 def differ(whose: str, theirs: Mapping[str, str], wanted: Mapping[str, str], where: str) -> UsageError:

@@ -7,7 +7,6 @@ hosts are never quite alike. A host joins when its worker does. If one is lost, 
 from __future__ import annotations
 
 import time
-from asyncio import CancelledError
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from uuid import uuid4
 
 from wirepaint.cluster import batch, testbed
 from wirepaint.cluster.address import Tls, needs_dask, resolve, security
-from wirepaint.cluster.client import failure
 from wirepaint.cluster.connection import Connection, Offers, Workers, differ, offer
 from wirepaint.errors import Incomplete, MachineLacks, PageFailed, RunFailed, UsageError
 from wirepaint.evaluation import ResolvedRun
@@ -210,18 +208,14 @@ class Session(Workers):
 
     def _ended(self, host: _Host, task: _Task) -> Iterator[tuple[ResolvedRun, End]]:
         host.task = None
-        if task.future.status != "finished":
-            error = failure(task.future, self.connection)
-            error.host = host.name
+        ended: testbed.Lacks | testbed.Ended | RunFailed = self.connection.result(task.future)
+        if isinstance(ended, RunFailed):
+            ended.host = host.name
             if task.copy:
-                _warn_of_cold(host, task, str(error))
+                _warn_of_cold(host, task, str(ended))
             else:
-                yield task.job.run, error
+                yield task.job.run, ended
             return
-        try:
-            ended: testbed.Lacks | testbed.Ended = task.future.result()
-        except (OSError, TimeoutError, CancelledError):
-            raise self.connection.lost() from None
         if isinstance(ended, testbed.Lacks):
             _, folders = testbed.pack(task.job.run)
             given = {name: testbed.pack_page(folders[name]) for name in ended.pages}
