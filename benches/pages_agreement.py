@@ -1,12 +1,19 @@
 """The simulator beside the testbed, page by page: prints the tables and writes docs/guide/agreement.md.
 
     .venv/bin/python benches/pages_agreement.py JUDGED FITTED [--simulated JUDGED FITTED] [--guide FILE]
+    .venv/bin/python benches/pages_agreement.py --kept SIMULATED
     .venv/bin/python benches/pages_agreement.py --check [--guide FILE] [--readme FILE]
 
 JUDGED and FITTED are the results folders of examples/judged.toml and examples/agreement.toml; `make
 agreement` carries both out first. ``--simulated`` takes the simulator's visits from two other folders: the
-same pages and conditions, simulated again with a newer version. ``--check`` says whether the README quotes
-the guide's numbers.
+same pages and conditions, simulated again with a newer version. The visits of the judged pages on the testbed
+are kept in benches/data/judged-testbed.csv. ``--kept`` compares the simulator with these and prints the
+table: what a change of the simulator does to the agreement shows in a minute, without root. SIMULATED is the
+folder of
+
+    .venv/bin/wirepaint run examples/judged.toml --backend simulator -o SIMULATED
+
+``--check`` says whether the README quotes the guide's numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ from pathlib import Path
 import polars as pl
 
 from wirepaint.errors import UsageError, WirepaintError
+from wirepaint.metrics import AXES, get
 from wirepaint.pages.model import load
 from wirepaint.results import Results
 from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree, read
@@ -28,6 +36,7 @@ from wirepaint.statistics.losses import LIMIT
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs/guide/agreement.md"
 README = ROOT / "README.md"
+KEPT = ROOT / "benches/data/judged-testbed.csv"
 METRICS = ("page-load-time", "first-contentful-paint", "largest-contentful-paint")
 HEAD = (
     "| | points | Spearman | median error | 90th pct | bias | same sign | same sign, 2 % or more |\n"
@@ -68,6 +77,21 @@ def rows(found: Sequence[Agreement], of: str = "") -> list[str]:
         + " |"
         for row in found
     ]
+
+
+def keep(frame: pl.DataFrame, path: Path) -> None:
+    """Writes the testbed's visits that count."""
+    columns = [*AXES, "visit", *(get(name).column for name in METRICS)]
+    counted = frame.filter((pl.col("backend") == REAL) & ~pl.col("warmup") & pl.col(LIMIT).is_null())
+    counted.select(columns).sort(columns).write_csv(path, float_precision=1)
+
+
+def beside_kept(simulated: Results, path: Path) -> pl.DataFrame:
+    """The simulator's visits with those of the testbed that :func:`keep` wrote."""
+    frame = read(simulated, metrics=METRICS).filter(pl.col("backend") == SIMULATED)
+    types = {name: frame.schema[name] for name in pl.scan_csv(path).collect_schema()}
+    kept = pl.read_csv(path, schema_overrides=types).with_columns(warmup=pl.lit(False))
+    return pl.concat([kept, frame], how="diagonal_relaxed")
 
 
 def visits(frame: pl.DataFrame) -> str:
@@ -150,19 +174,25 @@ def main() -> int:
     """Writes, or checks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("results", nargs="*", type=Path, metavar="JUDGED FITTED", help="results folders")
+    parser.add_argument("--kept", type=Path, metavar="SIMULATED", help="compare with the kept visits")
     parser.add_argument("--simulated", nargs=2, type=Path, metavar=("JUDGED", "FITTED"))
     parser.add_argument("--guide", type=Path, default=GUIDE, help="the file to write or check")
     parser.add_argument("--readme", type=Path, default=README, help="the file that quotes it")
     parser.add_argument("--check", action="store_true", help="only say whether the README quotes the guide")
     asked = parser.parse_args()
-    if len(asked.results) != (0 if asked.check else 2):
-        parser.error("accepted: JUDGED FITTED, or --check alone")
+    if len(asked.results) != (0 if asked.check or asked.kept else 2):
+        parser.error("accepted: JUDGED FITTED, or --kept SIMULATED, or --check alone")
     try:
+        if asked.kept:
+            print("\n".join([HEAD, *rows(agree(beside_kept(Results.open(asked.kept), KEPT), METRICS))]))
+            return 0
         if not asked.check:
             judged, fitted = (Results.open(folder) for folder in asked.results)
             again = [Results.open(folder) for folder in asked.simulated or ()] or (None, None)
             written = text(judged, fitted, ROOT / "judged", again)
             asked.guide.write_text(written)
+            if asked.guide == GUIDE:
+                keep(read(judged, metrics=METRICS), KEPT)
             print(written)
     except WirepaintError as error:
         print(error, file=sys.stderr)

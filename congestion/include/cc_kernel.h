@@ -280,7 +280,32 @@ static __always_inline u32 cc_rttvar_us(const struct tcp_sock *tp)
 
 #define param(sk, name) ((void)(sk), name)
 
-#define CC_HOOK(ret, name, args...) SEC("struct_ops") ret BPF_PROG(name, ##args)
+/* A kernel may skip a hook (docs/guide/congestion.md, "Unseen ACKs"). Where it skips
+ * ssthresh(), TCP takes what lies on the stack, which is larger than any ssthresh,
+ * and opens the window by it. The next hook that runs halves the window instead. */
+static __always_inline void cc_repair(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 half = tp->prior_cwnd >> 1;
+
+	if (tp->snd_ssthresh <= 0x7fffffff /* TCP_INFINITE_SSTHRESH */)
+		return;
+	tp->snd_ssthresh = half > 2 ? half : 2;
+	if (tp->snd_cwnd > tp->prior_cwnd)
+		tp->snd_cwnd = tp->prior_cwnd;
+}
+
+#define CC_HOOK(ret, name, args...)						\
+	static __always_inline ret ____##name(unsigned long long *ctx, ##args);	\
+	SEC("struct_ops") ret name(unsigned long long *ctx)			\
+	{									\
+		cc_repair((struct sock *)ctx[0]);				\
+		_Pragma("GCC diagnostic push")					\
+		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"")		\
+		return ____##name(___bpf_ctx_cast(args));			\
+		_Pragma("GCC diagnostic pop")					\
+	}									\
+	static __always_inline ret ____##name(unsigned long long *ctx, ##args)
 #define CC_OP(hook) ((void *)hook)
 #define CC_SIMULATED_OPS(...)	/* the kernel has no such hooks */
 

@@ -200,3 +200,53 @@ def test_the_example_of_the_guide_holds_in_the_kernel(root: None, example: Path)
     played = in_both_arms(example.parent / "gentle-1.ack")["gentle-1.ack"]
     played.assert_holds()
     assert played.kernel.checks == played.native.checks >= 10
+
+
+SKIPPED = """\
+#include "cc.h"
+
+struct skips { u32 unused; };
+CC_STATE(struct skips);
+
+CC_HOOK(void, skips_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	reno_cong_avoid(sk, acked);
+}
+
+CC_HOOK(u32, skips_ssthresh, struct sock *sk)
+{
+#ifdef __bpf__
+	return 0x8110410b;	/* what TCP finds where a kernel skips the hook */
+#else
+	return reno_ssthresh(tcp_sk(sk));
+#endif
+}
+
+CC_HOOK(u32, skips_min_tso_segs, struct sock *sk)
+{
+	return 2;
+}
+
+CC_HOOK(u32, skips_undo_cwnd, struct sock *sk)
+{
+	return undo_default(tcp_sk(sk));
+}
+
+CC_REGISTER("Reno, whose ssthresh() the kernel never calls",
+	.cong_avoid = CC_OP(skips_cong_avoid),
+	.ssthresh = CC_OP(skips_ssthresh),
+	.min_tso_segs = CC_OP(skips_min_tso_segs),
+	.undo_cwnd = CC_OP(skips_undo_cwnd))
+"""
+
+
+@pytest.mark.timed
+def test_where_the_kernel_skips_ssthresh_the_window_is_halved(root: None, tmp_path: Path) -> None:
+    (tmp_path / "skips.c").write_text(SKIPPED)
+    script = tmp_path / "skips-1.ack"
+    steps = ["write 40 => flight 40", "lose 1", "ack 3", "round => retransmitted 1"]
+    steps += ["round => state Open, cwnd 20, ssthresh 20"]
+    script.write_text("\n".join(["cc skips", "open iw=40 after_idle=0", *steps, ""]))
+    played = in_both_arms(script)[script.name]
+    played.assert_holds()
+    assert played.kernel.checks

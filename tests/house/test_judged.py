@@ -10,7 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from wirepaint.cli import invoke
 from wirepaint.pages import model, shipping
+from wirepaint.results import Results
 
 ROOT = Path(__file__).parents[2]
 JUDGED = ROOT / "judged"
@@ -82,3 +84,17 @@ def test_a_readme_that_says_other_numbers_is_found(bench, tmp_path):
     assert "A median of 1.2 %" in module.check(guide, readme)
     readme.write_text("We found this. A median of\n1.2 %.")
     assert module.check(guide, readme) == ""
+
+
+@pytest.mark.slow
+def test_the_simulator_is_as_near_to_the_judged_pages_as_the_guide_says(bench, tmp_path):
+    """A change of the simulator that makes it less true is found without a testbed."""
+    module = bench("pages_agreement")
+    asked = ["run", str(ROOT / "examples/judged.toml"), "--backend", "simulator", "--quiet"]
+    assert invoke([*asked, "-o", str(tmp_path / "r")]) == 0
+    now, *_ = module.agree(module.beside_kept(Results.open(tmp_path / "r"), module.KEPT), module.METRICS)
+    said = re.search(r"90th percentile error of ([\d.]+) %, a median of ([\d.]+) %", module.GUIDE.read_text())
+    assert said is not None
+    assert now.p90_error <= float(said[1]) / 100 + 0.01
+    assert now.median_error <= float(said[2]) / 100 + 0.003
+    assert now.rho >= 0.99

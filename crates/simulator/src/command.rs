@@ -14,7 +14,13 @@ use wirepaint_run::Run;
 use wirepaint_trace::{Streams, TraceError};
 
 /// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
-type Queue<'a> = Box<dyn Iterator<Item = Result<Job, String>> + Send + 'a>;
+type Queue<'a> = Box<dyn Iterator<Item = Result<Job, Unread>> + Send + 'a>;
+
+/// What could not be read, and why.
+struct Unread {
+    place: PathBuf,
+    error: String,
+}
 
 /// A run description, and its source for errors.
 struct Job {
@@ -57,13 +63,7 @@ pub fn carry_out(
                 loop {
                     let job = queue.lock().expect("no worker panics with the queue").next();
                     let Some(job) = job else { return };
-                    let code = match job {
-                        Ok(job) => one(&job, collected.as_ref(), &lines),
-                        Err(error) => {
-                            eprintln!("{error}");
-                            2
-                        }
-                    };
+                    let code = one(job, collected.as_ref(), &lines);
                     // 2 outranks 1, as elsewhere: bad input comes first.
                     worst.fetch_max(code, Ordering::Relaxed);
                 }
@@ -77,7 +77,7 @@ pub fn carry_out(
 fn jobs(input: &Path) -> Queue<'static> {
     let read = |path: PathBuf| match std::fs::read(&path) {
         Ok(text) => Ok(Job { place: path, text, pages: None }),
-        Err(error) => Err(format!("{}: {error}", path.display())),
+        Err(error) => Err(Unread { error: format!("{}: {error}", path.display()), place: path }),
     };
     if input == Path::new("-") {
         let lines = std::io::BufReader::new(std::io::stdin()).lines();
@@ -85,7 +85,9 @@ fn jobs(input: &Path) -> Queue<'static> {
         return Box::new(lines.filter_map(move |line| {
             let line = match line {
                 Ok(line) => line,
-                Err(error) => return Some(Err(format!("stdin: {error}"))),
+                Err(error) => {
+                    return Some(Err(Unread { place: "-".into(), error: format!("stdin: {error}") }));
+                }
             };
             let mut parts = line.split('\t');
             Some(match (parts.next(), parts.next(), parts.next()) {
@@ -97,9 +99,10 @@ fn jobs(input: &Path) -> Queue<'static> {
                     Ok(Job { place: place.into(), text: text.into(), pages: None })
                 }
                 (Some(place), Some(text), Some(name)) => match shared.get(name) {
-                    None => {
-                        Err(format!("{place}: found the pages {name:?}, accepted: those of a line before"))
-                    }
+                    None => Err(Unread {
+                        place: place.into(),
+                        error: format!("{place}: found the pages {name:?}, accepted: those of a line before"),
+                    }),
                     pages => Ok(Job { place: place.into(), text: text.into(), pages: pages.cloned() }),
                 },
                 _ => read(PathBuf::from(line)),
@@ -111,25 +114,31 @@ fn jobs(input: &Path) -> Queue<'static> {
     }
     let file = match std::fs::File::open(input) {
         Ok(file) => file,
-        Err(error) => return Box::new(std::iter::once(Err(format!("{}: {error}", input.display())))),
+        Err(error) => {
+            let error = format!("{}: {error}", input.display());
+            return Box::new(std::iter::once(Err(Unread { place: input.to_owned(), error })));
+        }
     };
     let name = input.display().to_string();
     let lines = std::io::BufReader::new(file).lines().enumerate();
     Box::new(lines.map(move |(index, line)| match line {
         Ok(text) => Ok(Job { place: format!("{name}:{}", index + 1).into(), text: text.into(), pages: None }),
-        Err(error) => Err(format!("{name}: {error}")),
+        Err(error) => Err(Unread { place: name.clone().into(), error: format!("{name}: {error}") }),
     }))
 }
 
 /// Carries a run out, prints its line and returns its exit code.
-fn one(job: &Job, collected: Option<&Mutex<Streams>>, lines: &Mutex<impl Write>) -> u8 {
-    let (line, code) = match simulate(job, collected) {
-        Ok(line) => (line, 0),
-        Err(error) => {
-            eprintln!("{error}");
-            let code = error.exit_code();
-            (json!({"run": job.place, "error": error.to_string(), "exit_code": code}), code)
-        }
+fn one(job: Result<Job, Unread>, collected: Option<&Mutex<Streams>>, lines: &Mutex<impl Write>) -> u8 {
+    let failed = |place: &Path, error: String, code: u8| {
+        eprintln!("{error}");
+        (json!({"run": place, "error": error, "exit_code": code}), code)
+    };
+    let (line, code) = match job {
+        Ok(job) => match simulate(&job, collected) {
+            Ok(line) => (line, 0),
+            Err(error) => failed(&job.place, error.to_string(), error.exit_code()),
+        },
+        Err(Unread { place, error }) => failed(&place, error, 2),
     };
     let mut lines = lines.lock().expect("no worker panics while it writes");
     // If the reader has closed the pipe, traces are still written.

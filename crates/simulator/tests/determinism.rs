@@ -115,3 +115,13 @@ fn two_hundred_seeds_give_the_same_bytes_on_one_worker_and_on_two() {
     let different: BTreeSet<&[u8]> = of("tcp.parquet").into_iter().map(|(_, bytes)| &bytes[..]).collect();
     assert_eq!(different.len() as u64, SEEDS, "each seed has losses of its own");
 }
+
+#[test]
+fn a_description_that_cannot_be_read_has_a_line_too() {
+    let gone = std::path::PathBuf::from("/nowhere/run.json");
+    let mut lines = Vec::new();
+    assert_eq!(wirepaint_simulator::carry_out(&[gone], 1, None, &mut lines), 2);
+    let line: serde_json::Value = serde_json::from_slice(&lines).expect("one line of JSON");
+    assert_eq!((&line["run"], &line["exit_code"]), (&"/nowhere/run.json".into(), &2.into()));
+    assert!(line["error"].as_str().expect("a message").starts_with("/nowhere/run.json: "));
+}

@@ -23,6 +23,7 @@ typedef _Bool bool;
 #include <bpf/bpf_tracing.h>
 
 #define AF_INET			2
+#define TCP_INFINITE_SSTHRESH	0x7fffffff
 #define BPF_MAP_TYPE_RINGBUF	27
 #define BPF_RB_NO_WAKEUP	1
 
@@ -66,6 +67,7 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
+	__u32 prior_cwnd;
 	__u32 srtt_us;
 	__u32 packets_out;
 	__u32 sacked_out;
@@ -154,8 +156,9 @@ static __always_inline void sample(const struct sock *sk, enum event event, int 
 	record->state = new_state >= 0 ? new_state
 				       : BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	record->segments = segments;
-	record->cwnd = tp->snd_cwnd;
 	record->ssthresh = tp->snd_ssthresh;
+	/* No ssthresh is larger: ssthresh() was skipped. cc_repair() takes this window. */
+	record->cwnd = record->ssthresh > TCP_INFINITE_SSTHRESH ? tp->prior_cwnd : tp->snd_cwnd;
 	record->srtt_us = tp->srtt_us;
 	record->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 	record->delivered = tp->delivered;

@@ -39,6 +39,11 @@ const STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 impl Record {
+    /// The kernel skipped the hook that says ssthresh.
+    pub fn lacks_ssthresh(&self) -> bool {
+        self.ssthresh > INFINITE_SSTHRESH
+    }
+
     /// Reads a record as the ring buffer delivers it.
     pub fn read(bytes: &[u8]) -> Record {
         assert!(bytes.len() >= size_of::<Record>(), "the ring buffer holds whole records");

@@ -30,6 +30,8 @@ pub struct Seen {
     segments: u32,
     /// Retransmissions without a record, at least.
     retransmissions: u32,
+    /// Segments that arrived while ssthresh was not what the congestion control said: it was not asked.
+    without_ssthresh: u32,
     #[serde(skip)]
     recorded: u32,
     /// All retransmissions.
@@ -71,6 +73,7 @@ impl Unseen {
         connection.recorded += u32::from(record.segments);
         if record.event == EVENT_ACK {
             connection.compare(record);
+            connection.without_ssthresh += u32::from(record.lacks_ssthresh());
         }
         if record.event != EVENT_RETRANSMIT {
             connection.retransmissions += record.retransmitted.saturating_sub(connection.retransmitted);
@@ -78,12 +81,12 @@ impl Unseen {
         connection.retransmitted = record.retransmitted;
     }
 
-    /// The connections with unseen segments.
+    /// The connections of which something was not seen.
     pub fn connections(self) -> Vec<Seen> {
         self.ended
             .into_iter()
             .chain(self.open.into_values())
-            .filter(|connection| connection.segments + connection.retransmissions > 0)
+            .filter(|one| one.segments + one.retransmissions + one.without_ssthresh > 0)
             .collect()
     }
 }
@@ -137,6 +140,16 @@ mod tests {
         let with = |event, retransmitted| Record { event, retransmitted, ..ack(0, 0) };
         assert_eq!(unseen(&[with(EVENT_RETRANSMIT, 1), with(EVENT_STATE, 1)]), []);
         assert_eq!(unseen(&[with(EVENT_STATE, 0), with(EVENT_STATE, 1)]), [(0, 1)]);
+    }
+
+    #[test]
+    fn segments_that_arrive_without_an_ssthresh_are_counted() {
+        let mut unseen = Unseen::default();
+        for ssthresh in [0x7fff_ffff, 0x8110_410b, 0x8110_410b, 2] {
+            unseen.count(&Record { ssthresh, ..ack(0, 0) });
+        }
+        let [one] = &unseen.connections()[..] else { panic!("one connection") };
+        assert_eq!(one.without_ssthresh, 2);
     }
 
     #[test]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from wirepaint.evaluation import plan
 from wirepaint.runners import pace
 
 from .plans import Fake, carry_out, planned
@@ -33,6 +34,19 @@ def test_the_pace_of_the_last_runs_is_kept_and_done_runs_need_no_time(tmp_path: 
     assert expected.because == "as the last ones on this machine"
     [expected] = pace.expected(planned(tmp_path).runs, tmp_path / "r")
     assert (expected.runs, expected.sentence) == (0, "testbed: all runs are done")
+
+
+def test_flows_that_go_on_to_the_end_take_the_time_that_was_asked(tmp_path: Path):
+    pace.keep({"testbed": 2.0, "simulator": 0.5})
+    file = tmp_path / "flows.toml"
+    file.write_text(
+        'title = "x"\nbackend = "both"\nduration = "30 s"\nrepeats = 2\nwarmup = false\n'
+        '[scenarios]\nnetwork = ["lte"]\n[[flows]]\nname = "a"\nbulk = "endless"\n'
+    )
+    found = {one.backend: one for one in pace.expected(plan(file).runs, tmp_path / "r")}
+    assert 60 < found["testbed"].seconds < 70
+    assert found["testbed"].because == "as long as asked"
+    assert found["simulator"].seconds == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"testbed": "fast"}', '{"testbed": -1}'])

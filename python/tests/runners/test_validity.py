@@ -193,7 +193,14 @@ def _without_bpf(o: Observed) -> None:
 
 def _without_samples(o: Observed) -> None:
     address = {"server_address": "10.65.0.1", "server_port": 443, "client_port": 4000}
-    o.summaries["probe"]["unseen"] = [address | {"segments": 10, "retransmissions": 0}]
+    o.summaries["probe"]["unseen"] = [
+        address | {"segments": 10, "retransmissions": 0, "retransmitted": 0, "without_ssthresh": 0}
+    ]
+
+
+def _without_ssthresh(o: Observed) -> None:
+    _without_samples(o)
+    o.summaries["probe"]["unseen"][0] |= {"segments": 0, "without_ssthresh": 3}
 
 
 CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
@@ -260,6 +267,7 @@ CASES: list[tuple[Callable[[Observed], Any], str, str, str]] = [
     (lambda o: o.summaries["emulator"].update(clock_steps=1), "clock", "suspect", "set 1 times"),
     (_without_bpf, "unseen_acks", "suspect", "BPF missed 10 segments and 0 retransmissions of 10.65.0.1"),
     (_without_samples, "unseen_acks", "suspect", "to port 4000"),
+    (_without_ssthresh, "unseen_acks", "suspect", "no ssthresh for 3 segments from port 4000"),
     (lambda o: setattr(o, "sampled", False), "unseen_acks", "suspect", "the sender of connection 18"),
     (lambda o: o.asked["checks"].update(calibration=None), "calibration", "suspect", "could not be measured"),
     (_off("bit/s", 0.02), "calibration", "suspect", "what 10.02 bit/s"),

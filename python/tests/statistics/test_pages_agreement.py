@@ -65,3 +65,12 @@ def test_a_judged_result_of_a_page_that_is_not_judged_is_refused(bench, tmp_path
     results = Results.open(results_folder(stretch, backend="both"))
     with pytest.raises(UsageError, match="large, small"):
         bench.text(results, results, tmp_path / "empty")
+
+
+def test_the_testbeds_visits_that_are_kept_give_the_same_agreement(bench, tmp_path, results_folder):
+    results = Results.open(results_folder(stretch, backend="both"))
+    frame = bench.read(results, metrics=bench.METRICS)
+    bench.keep(frame, tmp_path / "kept.csv")
+    found = bench.agree(bench.beside_kept(results, tmp_path / "kept.csv"), bench.METRICS)
+    expected = bench.agree(frame, bench.METRICS)
+    assert [row.cells for row in found] == [row.cells for row in expected]

@@ -74,6 +74,13 @@ class ResolvedRun(Levels):
         """Longest time of the whole run."""
         return max(self.begins_s(self.timeout_s), default=0.0) + self.timeout_s
 
+    @property
+    def least_s(self) -> float:
+        """Least time of the whole run on a path of real time: that of flows which go on to its end, and of
+        visits which begin late."""
+        goes_on = not self.visits and any(flow.endless and flow.stop_ns is None for flow in self.flows)
+        return max(self.begins_s(0.0), default=self.timeout_s if goes_on else 0.0)
+
 
 @dataclass(frozen=True)
 class Alone:

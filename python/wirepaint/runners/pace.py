@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,8 @@ from wirepaint.runners.progress import duration
 USUAL_S = {"testbed": 6.0, "simulator": 0.1}
 """Seconds of a run on a machine that has carried out none; pages of 30 to 130 requests on two cores."""
 
-
+_AROUND_S = 1.5
+"""Seconds of a run on the testbed around its flows: namespaces, processes, the last packets."""
 TEAMS = {"simulator": (1, 10, 100), "testbed": (1, 2, 4)}
 """Numbers of workers for which the time is told; those of the testbed are hosts."""
 
@@ -78,15 +78,22 @@ def expected(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
     if (folder / manifest.NAME).is_file():
         done = set(Results.open(folder).runs("done")["run_key"])
     kept = _kept()
-    left: Counter[str] = Counter()
+    left: dict[str, list[float]] = {}
     for run in runs:
-        left[run.backend] += run.key not in done
+        of_backend = left.setdefault(run.backend, [])
+        if run.key not in done:
+            asked = run.least_s if run.backend == "testbed" else 0.0
+            of_backend.append(asked + _AROUND_S if asked else 0.0)
     found = []
-    for backend in left:
+    for backend, least in left.items():
         known = kept.get(backend)
         because = "as the last ones on this machine" if known else "a guess: none has run on this machine yet"
-        each = known or USUAL_S[backend]
-        found.append(Expected(backend, left[backend], left[backend] * each, because, each))
+        usual = known or USUAL_S[backend]
+        seconds = sum(max(usual, of_run) for of_run in least)
+        each = usual
+        if max(least, default=0.0) > usual:
+            each, because = seconds / len(least), "as long as asked"
+        found.append(Expected(backend, len(least), seconds, because, each))
     return found
 
 

@@ -62,8 +62,8 @@ HOST_DELAY_NS = (20_000, 75_000)
 HOST_JITTER = {"kind": "uniform", "range_ns": 20_000, "reorder": False}
 """Jitter of that delay, packet by packet; measured: p10 and p95 of a direction are 23 to 50 us
 apart. docs/decisions/0018 says which other values were tried."""
-FLOW_OPENS_NS = 50_000
-"""Time from one flow to the next of those that begin at once; measured: 28 to 60 us."""
+FLOW_OPENS_NS = (28_000, 60_000)
+"""Time from one flow to the next of those that begin at once, run by run; measured: 28 to 60 us."""
 PEP_OPENS_NS = 5_000_000_000
 """Time before the visits in which a PEP opens the connections between its sides."""
 TICKS_NS = 32_000_000
@@ -213,7 +213,7 @@ class _Common:
                 )
                 for asked, page in zip(run.visits, of_visits, strict=True)
             ],
-            flows=_one_by_one([_later(flow, lead_ns) for flow in flows(run, used)]),
+            flows=[_later(flow, lead_ns) for flow in flows(run, used)],
             lead_ns=lead_ns,
             until_ns=round(run.longest_s * 1e9) + lead_ns + TICKS_NS * len(run.visits),
         )
@@ -273,6 +273,7 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
         )
         for segment, both in zip(common.segments, slower, strict=True)
     ]
+    opens_ns = drawn.randint(*FLOW_OPENS_NS)
     return Run(
         id="sim",
         seed=run.seed,
@@ -285,7 +286,7 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
         browsers=common.browsers,
         pages=common.graphs,
         visits=visits,
-        flows=common.flows,
+        flows=_one_by_one(common.flows, opens_ns),
         until_ns=common.until_ns,
     )
 
@@ -298,14 +299,14 @@ def _later(flow: Flow, later_ns: int) -> Flow:
     return replace(flow, start_ns=flow.start_ns + later_ns, stop_ns=stop_ns)
 
 
-def _one_by_one(flows: list[Flow]) -> list[Flow]:
-    """The flows as a host begins them that shall begin at once."""
+def _one_by_one(flows: list[Flow], opens_ns: int) -> list[Flow]:
+    """The flows as a host begins them that shall begin at once: each ``opens_ns`` after the one before."""
     begun: Counter[int] = Counter()
     said = []
     for flow in flows:
         if flow.after is None:
             begun[flow.start_ns] += 1
-            flow = replace(flow, start_ns=flow.start_ns + (begun[flow.start_ns] - 1) * FLOW_OPENS_NS)
+            flow = replace(flow, start_ns=flow.start_ns + (begun[flow.start_ns] - 1) * opens_ns)
         said.append(flow)
     return said
 

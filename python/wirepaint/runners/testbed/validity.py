@@ -46,6 +46,9 @@ OUTSIDE_THE_MODEL = frozenset({"ring drops", "backlog drops", "send failures", "
 UNSEEN_SHARE = 0.02
 """Of a connection's retransmissions: a long flow has thousands, some from timers that ran on top of a task
 without BPF programs. Fewer without a row make a note."""
+UNREPAIRED = 2
+"""Segments that reach a sender whose congestion control was not asked for ssthresh, before its next hook
+repairs that (cc_kernel.h). More, and it may have sent without a limit."""
 HANDSHAKE_NS = 10_000_000_000
 """A handshake of a flow: with two lost segments (1 and 2 s), and a full queue."""
 LATE_START_NS = 50_000_000
@@ -480,6 +483,9 @@ def _probe(summary: Mapping[str, Any], joined: Joined) -> Iterator[Reason]:
     for row in summary.get("unseen", ()):
         if row["server_address"] in uplinks:
             continue
+        if row["without_ssthresh"] > UNREPAIRED:
+            found = f"no ssthresh for {row['without_ssthresh']} segments from port {row['client_port']}"
+            yield Reason("unseen_acks", "suspect", found, f"at most {UNREPAIRED}")
         if not row["segments"] and row["retransmissions"] <= UNSEEN_SHARE * row["retransmitted"]:
             few.append(row["retransmissions"])
             continue
