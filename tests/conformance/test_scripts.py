@@ -246,7 +246,7 @@ def test_where_the_kernel_skips_ssthresh_the_window_is_halved(root: None, tmp_pa
     script = tmp_path / "skips-1.ack"
     steps = ["write 40 => flight 40", "lose 1", "ack 3", "round => retransmitted 1"]
     steps += ["round => state Open, cwnd 20, ssthresh 20"]
-    script.write_text("\n".join(["cc skips", "open iw=40 after_idle=0", *steps, ""]))
+    script.write_text("\n".join(["cc skips.c", "open iw=40 after_idle=0", *steps, ""]))
     played = in_both_arms(script)[script.name]
     played.assert_holds()
     assert played.kernel.checks

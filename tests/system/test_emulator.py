@@ -164,8 +164,8 @@ def test_the_table_link_samples_both_directions_at_even_times(tmp_path: Path) ->
     # 299 wait, one is in transmission; 5 Mbit/s take one of them every 2.4 ms.
     assert 200 <= (down["queue_packets"].max() or 0) <= 299
     assert down["queue_bytes"].max() == (down["queue_packets"].max() or 0) * FULL_WIRE
-    # The kernel may drop some of a burst before the emulator reads them.
-    received = 300 - summary["down"]["ring_drops"] - summary["down"]["backlog_drops"]
+    # The kernel may drop some of a burst before they reach the emulator.
+    received = summary["down"]["received_packets"]
     assert down["delivered_packets"][-1] == summary["down"]["delivered_packets"] == received >= 250
     assert down["delivered_bytes"][-1] == received * FULL_WIRE
 
