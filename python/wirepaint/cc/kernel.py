@@ -21,6 +21,7 @@ import polars as pl
 
 from wirepaint.cc.outcome import Difference, Outcome
 from wirepaint.errors import RunFailed
+from wirepaint.printing import counted
 from wirepaint.results.trace import read_table
 from wirepaint.runners.testbed.cells import Cells
 from wirepaint.runners.testbed.transfer import LOADING_S, server_address, server_network
@@ -207,7 +208,10 @@ class _Seen:
         if lost := self._answer["probe"]["lost"]:
             return f"{lost} samples of the kernel's TCP were lost"
         if unseen := self._answer["probe"].get("unseen"):
-            return f"the kernel ran no BPF program for {unseen[0]['segments']} acknowledgements"
+            segments = sum(gap["segments"] for gap in unseen)
+            return (
+                f"the kernel ran no BPF program for {counted(segments, 'segment') if segments else 'a timer'}"
+            )
         for acks in self._acks:
             if len(acks) and (first := acks["delivered"][0]) > 0:
                 return f"the acknowledgements of the first {first} segments were not sampled"
