@@ -11,7 +11,7 @@ are kept in benches/data/judged-testbed.csv. ``--kept`` compares the simulator w
 table: what a change of the simulator does to the agreement shows in a minute, without root. SIMULATED is the
 folder of
 
-    .venv/bin/wirepaint run examples/judged.toml --backend simulator -o SIMULATED
+    .venv/bin/wirepaint run examples/judged.toml --backend simulator --no-rehearse -o SIMULATED
 
 ``--check`` says whether the README quotes the guide's numbers.
 """

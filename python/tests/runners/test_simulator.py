@@ -449,7 +449,14 @@ time.sleep(60)
         status = Path("/proc", command.stdout.readline().strip(), "status")
         assert holds_within(60, lambda: "Name:\twirepaint" in status.read_text())
         command.kill()
-    assert holds_within(10, lambda: not status.exists() or "State:\tZ" in status.read_text())
+
+    def ended() -> bool:
+        try:
+            return "State:\tZ" in status.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    assert holds_within(10, ended)
     os.close(reading)
     os.close(writing)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -120,18 +121,18 @@ def _run(fields: dict[str, Any]) -> ResolvedRun:
 class Runs(Sequence[ResolvedRun]):
     """The runs of a plan in their order."""
 
+    @abstractmethod
     def made(self, place: int) -> ResolvedRun:
         """The run at a place, from 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first_of_each(self) -> Iterator[ResolvedRun]:
         """The first run of each visitor in each scenario."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def warmups(self) -> int:
         """Number of runs that warm up."""
-        raise NotImplementedError
 
     @overload
     def __getitem__(self, place: int) -> ResolvedRun: ...
