@@ -109,6 +109,7 @@ impl Jitter {
         match self {
             Jitter::None => Ok(()),
             Jitter::Uniform { range_ns, .. } => time("jitter.range_ns", range_ns, true),
+            Jitter::Exponential { mean_ns, .. } => time("jitter.mean_ns", mean_ns, true),
             Jitter::Normal { stddev_ns, .. } => time("jitter.stddev_ns", stddev_ns, true),
         }
     }

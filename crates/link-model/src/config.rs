@@ -80,6 +80,14 @@ pub enum Jitter {
         #[serde(default)]
         reorder: bool,
     },
+    /// The delay and an exponentially distributed time, cut at ten means.
+    Exponential {
+        /// Mean of that time.
+        mean_ns: Duration,
+        /// True lets packets overtake each other; false keeps their order.
+        #[serde(default)]
+        reorder: bool,
+    },
     /// Normal around the delay, cut at zero and at four deviations.
     Normal {
         /// Standard deviation.

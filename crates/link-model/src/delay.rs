@@ -6,12 +6,24 @@ use wirepaint_units::{Duration, Time};
 
 /// Standard deviations at which normal jitter is cut.
 const CUT: f64 = 4.0;
+/// Means at which exponential jitter is cut.
+const CUT_MEANS: f64 = 10.0;
 
 impl Jitter {
+    /// Whether packets overtake each other.
+    pub fn reorders(self) -> bool {
+        match self {
+            Jitter::None => false,
+            Jitter::Uniform { reorder, .. }
+            | Jitter::Exponential { reorder, .. }
+            | Jitter::Normal { reorder, .. } => reorder,
+        }
+    }
+
     /// Smallest delay that can be drawn around `delay`.
     fn least(self, delay: Duration) -> Duration {
         let below = match self {
-            Jitter::None => 0,
+            Jitter::None | Jitter::Exponential { .. } => 0,
             Jitter::Uniform { range_ns, .. } => range_ns.0,
             Jitter::Normal { stddev_ns, .. } => (stddev_ns.0 as f64 * CUT) as u64 + 1,
         };
@@ -52,6 +64,10 @@ impl Latency {
             Jitter::None => (0, false),
             Jitter::Uniform { range_ns, reorder } => {
                 (((2.0 * self.stream.unit() - 1.0) * range_ns.0 as f64).round() as i64, reorder)
+            }
+            Jitter::Exponential { mean_ns, reorder } => {
+                let means = -(1.0 - self.stream.unit()).ln();
+                ((means.min(CUT_MEANS) * mean_ns.0 as f64).round() as i64, reorder)
             }
             Jitter::Normal { stddev_ns, reorder } => {
                 ((self.stream.normal().clamp(-CUT, CUT) * stddev_ns.0 as f64).round() as i64, reorder)

@@ -48,12 +48,8 @@ impl<P> Plain<P> {
         else {
             return None;
         };
-        let reorders = match config.jitter {
-            Jitter::None => false,
-            Jitter::Uniform { reorder, .. } | Jitter::Normal { reorder, .. } => reorder,
-        };
         let constant = rate.0 > 0 && config.changes.is_empty() && config.scripted.is_empty();
-        (constant && !reorders).then(|| Plain {
+        (constant && !config.jitter.reorders()).then(|| Plain {
             rate: *rate,
             latency,
             most: Backlog { packets: packets.unwrap_or(u64::MAX), bytes: bytes.unwrap_or(u64::MAX) },

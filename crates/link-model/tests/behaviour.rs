@@ -127,6 +127,23 @@ fn a_rate_that_changes_during_a_transmission_sends_the_rest_at_the_new_rate() {
 }
 
 #[test]
+fn exponential_jitter_adds_its_mean_to_the_delay() {
+    let mean = 1000.0;
+    let mut jittery = direction(rate(1_000_000_000_000));
+    jittery.delay_ns = Duration::from_millis(20);
+    jittery.jitter = Jitter::Exponential { mean_ns: Duration::from_micros(mean as u64), reorder: true };
+    let arrivals: Vec<_> = (0..20_000).map(|number| (number, 100)).collect();
+    let mut added: Vec<_> = Vec::new();
+    for (number, at) in departures_us(&jittery, &arrivals).into_iter().enumerate() {
+        added.push(at as f64 - (number as f64 * 1000.0 + 20_000.0));
+    }
+    let of_all = added.iter().sum::<f64>() / added.len() as f64;
+    assert!((of_all / mean - 1.0).abs() < 0.03, "{of_all}");
+    // Departures are in order of time here, so an order statistic would need the packets: the range must do.
+    assert!(added.iter().all(|us| *us <= 10.0 * mean + 1.0));
+}
+
+#[test]
 fn a_shorter_delay_lets_no_packet_overtake() {
     let change = Change {
         at_ns: ms(1),

@@ -52,6 +52,7 @@ fn jitter() -> impl Strategy<Value = Jitter> {
     prop_oneof![
         Just(Jitter::None),
         (range(), any::<bool>()).prop_map(|(range_ns, reorder)| Jitter::Uniform { range_ns, reorder }),
+        (range(), any::<bool>()).prop_map(|(mean_ns, reorder)| Jitter::Exponential { mean_ns, reorder }),
         (range(), any::<bool>()).prop_map(|(stddev_ns, reorder)| Jitter::Normal { stddev_ns, reorder }),
     ]
 }
@@ -176,7 +177,7 @@ fn drive(link: &mut Link<Numbered>, arrivals: &[(u64, u32, bool)], late: u64) ->
 }
 
 fn reorders(direction: &Direction) -> bool {
-    matches!(direction.jitter, Jitter::Uniform { reorder: true, .. } | Jitter::Normal { reorder: true, .. })
+    direction.jitter.reorders()
         || direction.scripted.iter().any(|scripted| matches!(scripted.action, Action::Hold { .. }))
 }
 

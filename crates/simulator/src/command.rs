@@ -3,6 +3,8 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::pages::Shared;
+use crate::summary::Summary;
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -11,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use wirepaint_run::Run;
-use wirepaint_trace::{Streams, TraceError};
+use wirepaint_trace::{Rows, Streams, TraceError};
 
 /// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, Unread>> + Send + 'a>;
@@ -131,7 +133,7 @@ fn jobs(input: &Path) -> Queue<'static> {
 fn one(job: Result<Job, Unread>, collected: Option<&Mutex<Streams>>, lines: &Mutex<impl Write>) -> u8 {
     let failed = |place: &Path, error: String, code: u8| {
         eprintln!("{error}");
-        (json!({"run": place, "error": error, "exit_code": code}), code)
+        (json!({"run": place, "error": error, "exit_code": code}).to_string(), code)
     };
     let (line, code) = match job {
         Ok(job) => match simulate(&job, collected) {
@@ -146,26 +148,35 @@ fn one(job: Result<Job, Unread>, collected: Option<&Mutex<Streams>>, lines: &Mut
     code
 }
 
-fn simulate(job: &Job, collected: Option<&Mutex<Streams>>) -> Result<serde_json::Value, Error> {
+fn simulate(job: &Job, collected: Option<&Mutex<Streams>>) -> Result<String, Error> {
     let run = Run::parse(&job.text, &job.place)?;
     let mut engine = match &job.pages {
         Some(shared) => Engine::with_pages(&run, shared.pages(&job.place)?, &job.place)?,
         None => Engine::new(&run, &job.place)?,
     };
-    let summary = engine.run();
-    let mut line = json!({"run": job.place});
-    let fields = serde_json::to_value(summary).expect("a summary is plain data");
-    line.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
-    if let Some(streams) = collected {
+    let mut summary = engine.run();
+    let (rows, trace) = if let Some(streams) = collected {
+        summary.links.clear(); // as the other tables, they are in the streams where they are wanted
         let streams = || streams.lock().expect("no worker panics with the streams");
         let wanted = streams().wanted().to_vec();
         let (tables, digest) = engine.collect_tables(&wanted)?;
-        line["rows"] = json!(streams().append(&tables)?);
-        line["trace"] = json!(digest);
+        (Some(streams().append(&tables)?), digest)
     } else {
         std::fs::create_dir_all(&run.trace_dir)
             .map_err(|source| TraceError::Io { path: run.trace_dir.clone(), source })?;
-        line["trace"] = json!(engine.write_tables(&run.trace_dir)?);
-    }
-    Ok(line)
+        (None, engine.write_tables(&run.trace_dir)?)
+    };
+    let line = Line { run: &job.place, summary, rows, trace };
+    Ok(serde_json::to_string(&line).expect("a summary is plain data"))
+}
+
+/// The line of a run that was carried out.
+#[derive(Serialize)]
+struct Line<'a> {
+    run: &'a Path,
+    #[serde(flatten)]
+    summary: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<BTreeMap<&'static str, Rows>>,
+    trace: String,
 }

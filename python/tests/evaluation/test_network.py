@@ -112,6 +112,11 @@ def test_queues(tmp_path: Path, written: str, read: dict):
         ),
         (
             "jitter",
+            '{kind = "exponential", mean = "500 us"}',
+            {"kind": "exponential", "mean_ns": 500_000, "reorder": False},
+        ),
+        (
+            "jitter",
             '{kind = "normal", stddev = "1 ms", reorder = true}',
             {"kind": "normal", "stddev_ns": 1_000_000, "reorder": True},
         ),

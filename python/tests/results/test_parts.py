@@ -195,7 +195,7 @@ def test_small_files_are_joined_and_lose_no_row(tmp_path: Path) -> None:
         parts.write(tmp_path / "r", [rows])
     stale = pl.DataFrame({"run_key": ["run-3"], "trace": ["f" * 32], "user": ["a"], "value": [9.0]})
     parts.write(tmp_path / "r", [stale])
-    parts.join(tmp_path / "r", traces.get)
+    parts.join(tmp_path / "r", lambda keys: {key: traces.get(key) for key in keys})
     assert len(parts.files(tmp_path / "r")) == 1
     [(_, rows)] = parts.read(tmp_path / "r")
     assert rows.sort("run_key", "user").height == 80 and 9.0 not in rows["value"]

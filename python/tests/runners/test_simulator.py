@@ -134,6 +134,32 @@ bulk = "1 MB"
 """
 
 
+@pytest.mark.parametrize(
+    ("rate", "mean_ns"),
+    [("1 Gbit/s", 10_000), ("100 Mbit/s", 14_000), ("12500 kbit/s", 22_700), ("", 14_000)],
+)
+def test_hosts_of_flows_answer_sooner_the_faster_the_link(tmp_path: Path, rate: str, mean_ns: int):
+    file = tmp_path / "evaluation.toml"
+    down = f'{{delay = "20 ms"{f", rate = {rate!r}" if rate else ""}}}'
+    file.write_text(FLOWS.replace('"lte"', f'{{title = "x", down = {down}, up = {{delay = "20 ms"}}}}'))
+    for run in plan(file).runs:
+        (said,) = simulator.describe(run, tmp_path).segments
+        for direction, (least, most) in zip((said.down, said.up), simulator.FLOWS_DELAY_NS, strict=True):
+            assert least <= direction["delay_ns"] - 20_000_000 <= most
+            assert direction["jitter"] == {"kind": "exponential", "mean_ns": mean_ns, "reorder": False}
+
+
+def test_a_line_for_the_simulator_says_what_the_file_would(tmp_path: Path):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(EVALUATION.replace('"lte"', '"lte", "3g"'))
+    describer = simulator.Describer(share_files=True)
+    for number, run in enumerate(plan(file).runs):
+        described = describer.describe(run, tmp_path)
+        name, text, pages = described.line(f"run {number}", "some pages").split("\t")
+        assert (name, pages) == (f"run {number}", "some pages")
+        assert json.loads(text) | {"pages": described.pages} == json.loads(described.text())
+
+
 def test_flows_that_begin_at_once_begin_one_after_another(tmp_path: Path):
     file = tmp_path / "evaluation.toml"
     file.write_text(FLOWS)

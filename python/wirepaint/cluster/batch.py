@@ -41,6 +41,9 @@ _SHARED = (Network, UserFile, graphs.Graph)
 FAILURES: dict[str, type[RunFailed]] = {
     "timeout": PageTimeout, "page": PageFailed, "network": NetworkFailed, "crash": RunFailed
 }  # fmt: skip
+_MOST_VISITS = 1_000
+_OWN = ("key", "seed", "visit", "warmup", "attempt")
+"""What every run has of its own."""
 _MEMORY, _ROOM = Path("/dev/shm"), 2**30
 _AT_ONCE, _THIN_AT_ONCE = 128, 1024
 """Runs that one process of the data plane carries out for a worker: each leaves a trace of 100 to 300 kB, or
@@ -93,14 +96,26 @@ class Packer:
     """The evaluation's own files of metrics, as a manifest keeps them."""
     shared: dict[str, bytes] = field(default_factory=dict)
     _known: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _of_visits: dict[int, tuple[object, str, Sequence[tuple[graphs.Asked, graphs.Graph]]]] = field(
+        default_factory=dict
+    )
+    """Graphs by the identity of a run's visits, which stay, and the servers."""
     _graphs: dict[object, Sequence[tuple[graphs.Asked, graphs.Graph]]] = field(default_factory=dict)
 
     def graphs(self, run: ResolvedRun) -> Sequence[tuple[graphs.Asked, graphs.Graph]]:
         """The load graphs of a run; raises PageFailed for a page that cannot be read."""
+        # Most runs share their visits with others.
+        known = self._of_visits.get(id(run.visits))
+        if known is not None and known[1] == run.servers:
+            return known[2]
         visited = tuple((visit.page_name, visit.page, visit.viewport) for visit in run.visits)
         if (visited, run.servers) not in self._graphs:
             self._graphs[visited, run.servers] = tuple(graphs.needed(run))
-        return self._graphs[visited, run.servers]
+        found = self._graphs[visited, run.servers]
+        if len(self._of_visits) == _MOST_VISITS:
+            self._of_visits.clear()
+        self._of_visits[id(run.visits)] = run.visits, run.servers, found
+        return found
 
     def pack(self, runs: Sequence[ResolvedRun], *, traces: bool) -> tuple[bytes, set[str]]:
         """A batch for :func:`carry_out`, and the SHA-256 of all that it needs beside.
@@ -123,23 +138,39 @@ class Packer:
         packed = io.BytesIO()
         pickler = pickle.Pickler(packed, protocol=5)
         pickler.persistent_id = name  # type: ignore[method-assign]
-        loaded = {key: graph for run in runs for key, graph in self.graphs(run)}
+        visited = {id(run.visits): run for run in runs}.values()
+        loaded = {key: graph for run in visited for key, graph in self.graphs(run)}
         pickler.dump((fingerprint(), self.metric_files, traces, *_apart(runs), loaded))
         return packed.getvalue(), needed
 
 
-def _apart(runs: Sequence[ResolvedRun]) -> tuple[list[ResolvedRun], list[tuple[int, dict[str, Any]]]]:
-    """The first run of each condition, and for each run which of them it is like, and what differs."""
+def _apart(runs: Sequence[ResolvedRun]) -> tuple[list[ResolvedRun], bytes, dict[int, dict[str, Any]]]:
+    """The first run of each condition; of each run which one it is like, ``_OWN``, and what else differs."""
     first: dict[tuple[str, str, str], int] = {}
     whole: list[ResolvedRun] = []
-    differing: list[tuple[int, dict[str, Any]]] = []
-    for run in runs:
+    own: list[tuple[Any, ...]] = []
+    others: dict[int, dict[str, Any]] = {}
+    for place, run in enumerate(runs):
         number = first.setdefault((run.scenario, run.user_agent, run.page_name), len(whole))
         if number == len(whole):
             whole.append(run)
-        like = vars(whole[number])
-        differing.append((number, {name: of for name, of in vars(run).items() if of is not like[name]}))
-    return whole, differing
+        fields, like = vars(run), vars(whole[number])
+        own.append((number, *map(fields.__getitem__, _OWN)))
+        other = {name: of for name, of in fields.items() if of is not like[name] and name not in _OWN}
+        if other:
+            others[place] = other
+    # By itself, since the pickler for shared parts looks at each value.
+    return whole, pickle.dumps(own, protocol=5), others
+
+
+def _whole(
+    whole: Sequence[ResolvedRun], own: bytes, others: Mapping[int, dict[str, Any]]
+) -> list[ResolvedRun]:
+    """The runs that were taken apart."""
+    return [
+        whole[number].model_copy(update=dict(zip(_OWN, fields, strict=True)) | others.get(place, {}))
+        for place, (number, *fields) in enumerate(pickle.loads(own))
+    ]
 
 
 @lru_cache(maxsize=256)
@@ -177,8 +208,8 @@ def _carried_out(batch: bytes, shared: Mapping[str, bytes]) -> Returned:
     began = time.monotonic()
     unpickler = pickle.Unpickler(io.BytesIO(batch))
     unpickler.persistent_load = lambda digest: _unpacked(shared[digest])  # type: ignore[method-assign]
-    asked, metric_files, traces, whole, differing, loaded = unpickler.load()
-    runs = [whole[number].model_copy(update=of) for number, of in differing]
+    asked, metric_files, traces, *apart, loaded = unpickler.load()
+    runs = _whole(*apart)
     if asked != fingerprint():
         raise OtherVersion(f"{asked}, not {fingerprint()}")
     metrics.enrol(metric_files, "metrics", agreed=True)
@@ -257,17 +288,16 @@ def ends(returned: Returned, jobs: Sequence[Job]) -> list[tuple[ResolvedRun, End
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     found: list[tuple[ResolvedRun, End]] = []
-    for row in _frame(returned.ends).iter_rows(named=True):
-        run = jobs[row["run"]].run
-        if row["failure"] is not None:
-            found.append((run, FAILURES[row["failure"]](row["message"])))
+    for number, verdict, reasons, duration_ns, trace, failure, message in _frame(returned.ends).iter_rows():
+        job = jobs[number]
+        if failure is not None:
+            found.append((job.run, FAILURES[failure](message)))
             continue
-        reasons = json.loads(row["reasons"])
-        outcome = Outcome(row["verdict"], reasons, row["duration_ns"], trace=row["trace"])
-        if jobs[row["run"]].whole:
-            found.append((run, outcome))
+        outcome = Outcome(verdict, [] if reasons == "[]" else json.loads(reasons), duration_ns, trace=trace)
+        if job.whole:
+            found.append((job.run, outcome))
         else:
-            found.append((run, Thin(outcome, rows)))
+            found.append((job.run, Thin(outcome, rows)))
             rows = None
     return found
 

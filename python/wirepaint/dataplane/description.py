@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 FORMAT = 5
 """Version of the document."""
+_NOT_IN_DOCUMENT = {"document": False}
 Direction = Mapping[str, Any]
 """One direction of a segment, as :meth:`wirepaint.evaluation.network.Network.direction` makes it."""
 
@@ -290,6 +291,9 @@ class Run:
     checks: Mapping[str, Any] | None = None
     """What the checks of a testbed run compare with."""
     format: int = FORMAT
+    alike: object = field(default=None, metadata=_NOT_IN_DOCUMENT)
+    """Runs with the same object here differ in seed, segments, visits and flows at most, and in nothing if
+    there is none."""
 
     def document(self) -> dict[str, Any]:
         """The document as plain data."""
@@ -305,12 +309,13 @@ class Run:
         """Where :meth:`write` writes it. The simulator knows it by this."""
         return self.work_dir / "run.json"
 
-    def line(self, pages: str) -> str:
-        """The description for the simulator's input, without a file; its pages are there as ``pages``."""
-        document = _held(self)
-        del document["pages"]
-        shared = ", ".join(f'"{name}": {_shared(Same(document.pop(name)))}' for name in _ALIKE)
-        return f"{self.file}\t{_encoded(document)[:-1]}, {shared}}}\t{pages}"
+    def line(self, name: str, pages: str) -> str:
+        """The description for the simulator's input, without a file.
+
+        The simulator knows it by its name; its pages are there as ``pages``.
+        """
+        own = _encoded({name: getattr(self, name) for name in _OWN})
+        return f"{name}\t{own[:-1]}, {_alike(Alike(self))[1:]}\t{pages}"
 
     def pages_text(self) -> str:
         """Its pages as JSON. Load graphs are most of it; one that runs share is converted once."""
@@ -335,8 +340,27 @@ def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dic
     }
 
 
-_ALIKE = ("browsers", "congestion", "hosts", "proxies", "transport")
-"""Parts that runs of one condition share."""
+_OWN = ("seed", "segments", "visits", "flows")
+"""Parts that runs of one condition do not share."""
+
+
+class Alike:
+    """A run as a key: equal to those that are ``alike``."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self._id = run, id(run if run.alike is None else run.alike)
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Alike) and self._id == other._id
+
+
+@lru_cache(maxsize=256)
+def _alike(key: Alike) -> str:
+    """The JSON of what runs of one condition share, but of their pages."""
+    return _encoded({name: part for name, part in _held(key.run).items() if name not in (*_OWN, "pages")})
 
 
 class Same:
@@ -360,7 +384,7 @@ def _shared(part: Same) -> str:
 
 @cache
 def _names(of: type[Any]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(of))
+    return tuple(each.name for each in fields(of) if each.metadata != _NOT_IN_DOCUMENT)
 
 
 def _held(value: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
@@ -20,6 +21,14 @@ _PAGES = 32
 """Pages of runs that a process holds; each takes some 100 kB."""
 
 
+@dataclass(frozen=True)
+class Named:
+    """A run description without a file, and the name by which the program knows it."""
+
+    name: str
+    run: Run
+
+
 class Died(RunFailed, Generic[Job]):
     """The process ended while it had runs; ``jobs`` are theirs."""
 
@@ -29,7 +38,7 @@ class Died(RunFailed, Generic[Job]):
 
 
 def ends(
-    jobs: Iterator[tuple[Job, Path | Run]],
+    jobs: Iterator[tuple[Job, Path | Named]],
     interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
     cores: int | None = None,
     collect: tuple[Path, Collection[str]] | None = None,
@@ -37,7 +46,7 @@ def ends(
     """Simulates run descriptions; gives each job with the line that the program says at its end.
 
     It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
-    of its ``run.json``, or with the description, for which there is no file. The next one is taken when
+    of its ``run.json``, or with a description for which there is no file. The next one is taken when
     there is room: few runs are in the process at a time, so that few are lost with it. Raises ``Died`` with
     these when the process ends early. ``interruptible`` surrounds each wait.
 
@@ -68,9 +77,11 @@ def ends(
             while True:
                 while len(asked) < room and (job := next(jobs, None)) is not None:
                     known, described = job
-                    path = described.file if isinstance(described, Run) else described
-                    asked[str(path)] = known
-                    lines = sent.lines(described) if isinstance(described, Run) else f"{described}\n"
+                    if isinstance(described, Named):
+                        name, lines = described.name, sent.lines(described)
+                    else:
+                        name, lines = str(described), f"{described}\n"
+                    asked[name] = known
                     with suppress(BrokenPipeError):  # then the next line is its end
                         _write(process.stdin.fileno(), lines.encode())
                 if not asked:
@@ -94,8 +105,9 @@ class _Sent:
     def __init__(self) -> None:
         self._names: dict[tuple[tuple[str, Same], ...], str] = {}
 
-    def lines(self, run: Run) -> str:
-        """The run for the input of the process, after its pages if the process lacks them."""
+    def lines(self, named: Named) -> str:
+        """A run for the input of the process, after its pages if the process lacks them."""
+        run = named.run
         pages = tuple((name, Same(graph)) for name, graph in run.pages.items())
         before = ""
         name = self._names.pop(pages, None)
@@ -105,7 +117,7 @@ class _Sent:
                 name = self._names.pop(next(iter(self._names)))
             before = f"\t{name}\t{run.pages_text()}\n"
         self._names[pages] = name  # the last one: the first is the one that was not used for longest
-        return f"{before}{run.line(name)}\n"
+        return f"{before}{run.line(named.name, name)}\n"
 
 
 def one(run: Run) -> dict[str, Any]:

@@ -60,6 +60,17 @@ class UniformJitter(Table):
         return {"kind": self.kind, "range_ns": self.range, "reorder": self.reorder}
 
 
+class ExponentialJitter(Table):
+    """``delay`` and an exponentially distributed time, cut at ten means."""
+
+    kind: Literal["exponential"]
+    mean: Variation
+    reorder: bool = False
+
+    def resolved(self) -> dict[str, Any]:
+        return {"kind": self.kind, "mean_ns": self.mean, "reorder": self.reorder}
+
+
 class NormalJitter(Table):
     """Delay normal around ``delay``, cut at zero and at four deviations."""
 
@@ -189,7 +200,7 @@ class Classes(Table):
         return self
 
 
-Jitter = Annotated[UniformJitter | NormalJitter, Field(discriminator="kind")]
+Jitter = Annotated[UniformJitter | ExponentialJitter | NormalJitter, Field(discriminator="kind")]
 Loss = Annotated[IndependentLoss | GilbertElliottLoss, Field(discriminator="kind")]
 Queue = Annotated[Droptail | Codel | FqCodel | Pie | Classes, Field(discriminator="kind")]
 

@@ -129,6 +129,18 @@ class Runs(Sequence[ResolvedRun]):
     def first_of_each(self) -> Iterator[ResolvedRun]:
         """The first run of each visitor in each scenario."""
 
+    @abstractmethod
+    def condition_of(self, place: int) -> int:
+        """The number of the visitor and scenario of the run at a place."""
+
+    @abstractmethod
+    def alike(self, place: int) -> ResolvedRun:
+        """The first run of the visitor and scenario of the run at a place, which costs nothing to make."""
+
+    @abstractmethod
+    def visit(self, place: int) -> int:
+        """The visit of the run at a place; 0 is the warm-up."""
+
     @property
     @abstractmethod
     def warmups(self) -> int:
@@ -164,6 +176,15 @@ class Product(Runs):
     def first_of_each(self) -> Iterator[ResolvedRun]:
         return (self.condition(number).first for number in dict.fromkeys(self.numbers))
 
+    def condition_of(self, place: int) -> int:
+        return self.numbers[place]
+
+    def alike(self, place: int) -> ResolvedRun:
+        return self.condition(self.numbers[place]).first
+
+    def visit(self, place: int) -> int:
+        return self.visits[place]
+
     @property
     def warmups(self) -> int:
         return self.visits.count(0)
@@ -184,6 +205,15 @@ class Changed(Runs):
 
     def first_of_each(self) -> Iterator[ResolvedRun]:
         return map(self.change, self.runs.first_of_each())
+
+    def condition_of(self, place: int) -> int:
+        return self.runs.condition_of(place)
+
+    def alike(self, place: int) -> ResolvedRun:
+        return self.change(self.runs.alike(place))
+
+    def visit(self, place: int) -> int:
+        return self.runs.visit(place)
 
     @property
     def warmups(self) -> int:
@@ -251,24 +281,27 @@ def _condition(
         whose = name if visitor.is_group else f"{name}.{page}"
     beside = (*flows, *scenario.background.flows)
     are_drawn = of_flows.are_drawn(beside)
+    prefix = f"{scenario.name}.{whose}.v"
+    seed, flows_seed = seeds(file.seed, *of_path, name, page), seeds(file.seed, "web flows")
+    users_seed = seeds(file.seed, "users", name)
 
     def of_users(visit: int) -> dict[str, Any]:
         if isinstance(visitor, Alone):
             return {"users": (), "visits": ()}
         # Not of the scenario: compared runs have the same beginnings.
-        drawn = fixed or visitor.of_run(scenario.http, seed_of(file.seed, "users", name, visit))
+        drawn = fixed or visitor.of_run(scenario.http, users_seed(visit))
         return dict(zip(("users", "visits"), drawn, strict=True))
 
     def made(visit: int) -> dict[str, Any]:
         of_visit = {
-            "key": f"{scenario.name}.{whose}.v{visit:02d}",
-            "seed": seed_of(file.seed, *of_path, name, page, visit),
+            "key": f"{prefix}{visit:02d}",
+            "seed": seed(visit),
             "visit": visit,
             "warmup": visit == 0,
         }
         if are_drawn:
             # Not of the scenario: all compared runs of a visit have the same flows.
-            of_visit["flows"] = of_flows.in_run(beside, seed_of(file.seed, "web flows", visit))
+            of_visit["flows"] = of_flows.in_run(beside, flows_seed(visit))
         if fixed is None and not isinstance(visitor, Alone):
             of_visit |= of_users(visit)
         return of_visit
@@ -292,7 +325,13 @@ def _condition(
     return Condition(_run({name: fields[name] for name in _NAMES}), made)
 
 
-def seed_of(*parts: object) -> int:
-    """63 bits from a hash of the parts, the same on every machine."""
-    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
+def seeds(*parts: object) -> Callable[[int], int]:
+    """For each visit 63 bits from a hash of the parts and the visit, the same on every machine."""
+    before = hashlib.sha256("".join(f"{part}\0" for part in parts).encode())
+
+    def seed(visit: int) -> int:
+        whole = before.copy()
+        whole.update(b"%d" % visit)
+        return int.from_bytes(whole.digest()[:8], "big") >> 1
+
+    return seed

@@ -91,6 +91,9 @@ class Deed:
 
 LOADS = Deed("loads these pages", "loads these pages faster", "page load times")
 SERVES = Deed("serves these flows", "serves these flows better", "goodputs")
+SHOWS_LOADS = Deed("shows these pages", "shows these pages faster", "page load times")
+SHOWS_SERVES = Deed("shows these flows", "shows these flows better", "goodputs")
+"""Of a back end, which changes nothing: it shows what happens."""
 
 
 def sentence(candidate: str, baseline: str, said: Sequence[Clause], deed: Deed = LOADS) -> list[Part]:

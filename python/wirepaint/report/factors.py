@@ -17,7 +17,7 @@ from wirepaint import metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import words
-from wirepaint.report.answer import LOADS, SERVES, Part, clauses, sentence
+from wirepaint.report.answer import LOADS, SERVES, SHOWS_LOADS, SHOWS_SERVES, Part, clauses, sentence
 from wirepaint.statistics import Comparison, compare, hosts, losses, shared
 from wirepaint.statistics.compare import MARGIN, OF_FLOWS, headline, looks, primary
 from wirepaint.statistics.comparison import MIXED, TOO_FEW
@@ -256,17 +256,18 @@ def candidate(
     reach = min(max([1.5 * x for x in bounds] + [2.5 * MARGIN]), 1.0)
     first = rows[0]
     levels = (first.candidate.level, first.baseline.level)
-    said = sentence(*levels, clauses(by_metric[decides]), SERVES if decides in OF_FLOWS else LOADS)
+    of_pages, of_flows = (SHOWS_LOADS, SHOWS_SERVES) if first.factor == "backend" else (LOADS, SERVES)
+    said = sentence(*levels, clauses(by_metric[decides]), of_flows if decides in OF_FLOWS else of_pages)
     main, others = [], []
     for name, group in by_metric.items():
         drawn = [(row, Bar.of(row, reach)) for row in group]
-        of_pages = [row for row in pages if row.metric == name]
-        shown = [(row, Bar.of(row, reach)) for row in of_pages[:MOST_ROWS]]
+        by_page = [row for row in pages if row.metric == name]
+        shown = [(row, Bar.of(row, reach)) for row in by_page[:MOST_ROWS]]
         stands_first = name in MAIN or group[0].metric_is_primary
-        table = Verdicts(metrics.get(name), drawn, shown, len(of_pages) - len(shown))
+        table = Verdicts(metrics.get(name), drawn, shown, len(by_page) - len(shown))
         (main if stands_first else others).append(table)
     rows_each = [(row, Bar.of(row, reach)) for row in each[:MOST_ROWS]]
-    told = shared.sentences([*rows, *pages], sharing)
+    told = [] if first.factor == "backend" else shared.sentences([*rows, *pages], sharing)
     return Candidate(*levels, said, main, others, rows_each, len(each) - len(rows_each), told)
 
 

@@ -219,6 +219,8 @@ def is_shared(evidence: Evidence) -> bool:
 
 
 def question(evidence: Evidence, sections: list[Section]) -> str:
+    if evidence.factor == "backend":
+        return "How true is the simulator to the testbed here?"
     if not evidence.results.manifest["evaluation"]["user_agents"]:
         several = len(evidence.series) > 1
         return (

@@ -27,7 +27,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -123,6 +123,10 @@ COLUMNS = (
 """Columns of the table ``run``, in the order of its seal."""
 _NEW = dict.fromkeys(COLUMNS) | {"state": "planned", "reasons": "[]", "attempts": 0}
 _INSERT = f"INSERT INTO run ({', '.join(COLUMNS)}, seal) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
+_AT_ONCE = 500
+"""Keys of a query; SQLite takes 999 in any build."""
+_OF_END = ("state", "verdict", "reasons", "cause", "kind", "attempts", "duration_ns", "files", "trace")
+_END = f"UPDATE run SET {', '.join(f'{name} = ?' for name in (*_OF_END, 'seal'))} WHERE key = ?"
 _RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
 _RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
 _CALIBRATIONS = "SELECT network, host, measured, seal FROM calibration ORDER BY network, host"
@@ -146,6 +150,10 @@ class Row:
     """For a done run: digests by path within its folder."""
     trace: str | None
     """For a done run whose trace was not kept: its digest."""
+
+
+PLANNED = Row("", "planned", 0, None, None, None, None, None, None, None)
+"""The state of each run of a new evaluation."""
 
 
 class Journal:
@@ -189,14 +197,20 @@ class Journal:
             # Positions are unique, so they are free before they are given.
             db.execute("UPDATE run SET position = -1 - position")
             position, digest = -1, hashlib.sha256()
-            for position, run in enumerate(runs):
-                digest.update(_of_key(run.key))
-                if run.key not in known:
-                    _add(db, run, position)
-                    continue
-                if known.pop(run.key) == "skipped":
-                    db.execute("UPDATE run SET state = 'planned', cause = NULL WHERE key = ?", (run.key,))
-                _change(db, run.key, position=position, scenario=run.scenario, seed=run.seed)
+            conditions: dict[Any, dict[str, Any]] = {}
+
+            def new() -> Iterator[list[Any]]:
+                nonlocal position
+                for position, run in enumerate(runs):
+                    digest.update(_of_key(run.key))
+                    if run.key not in known:
+                        yield _planned(run, position, conditions)
+                        continue
+                    if known.pop(run.key) == "skipped":
+                        db.execute("UPDATE run SET state = 'planned', cause = NULL WHERE key = ?", (run.key,))
+                    _change(db, run.key, position=position, scenario=run.scenario, seed=run.seed)
+
+            db.executemany(_INSERT, new())
             db.execute("UPDATE plan SET number = ?, keys = ?", (position + 1, digest.hexdigest()))
             for key, state in known.items():
                 if state in ("done", "failed"):
@@ -244,6 +258,11 @@ class Journal:
             found = self._db.execute("SELECT trace FROM run WHERE key = ?", (key,)).fetchone()
         return found[0] if found else None
 
+    def traces_of(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """:meth:`trace` of many runs, without those that the journal lacks."""
+        with self._guarded():
+            return dict(_of_keys(self._db, ("key", "trace"), keys))
+
     def traces(self) -> Iterator[tuple[str, str]]:
         """Runs whose traces were not kept, each with the digest of its trace."""
         with self._guarded():
@@ -282,15 +301,19 @@ class Journal:
         """
         with self._transaction() as db:
             now = time.time_ns()
-            for key, began, outcome in ended:
-                (attempts,) = db.execute("SELECT attempts FROM run WHERE key = ?", (key,)).fetchone()
-                number, reasons = attempts + 1, json.dumps(outcome.reasons)
-                attempt = (key, number, began, now, outcome.verdict, reasons)
-                db.execute("INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?)", attempt)
-                cells = {"verdict": outcome.verdict, "reasons": reasons, "duration_ns": outcome.duration_ns}
-                cells |= {"attempts": number, "cause": None, "kind": None}
-                cells |= {"files": NO_FILES, "trace": outcome.trace}
-                _change(db, key, state="done", **cells)
+            attempts, changed = [], []
+            some = list(ended)
+            rows = {row[0]: row for row in _of_keys(db, COLUMNS, [key for key, *_ in some])}
+            for key, began, outcome in some:
+                row = dict(zip(COLUMNS, rows[key], strict=True))
+                number, reasons = row["attempts"] + 1, json.dumps(outcome.reasons)
+                attempts.append((key, number, began, now, outcome.verdict, reasons))
+                cells = ("done", outcome.verdict, reasons, None, None, number, outcome.duration_ns)
+                cells += (NO_FILES, outcome.trace)
+                row |= zip(_OF_END, cells, strict=True)
+                changed.append((*cells, sealed.digest([*row.values()]), key))
+            db.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?)", attempts)
+            db.executemany(_END, changed)
 
     def done(self, key: str, number: int, outcome: Outcome, files: Mapping[str, str]) -> None:
         """Stores the result of a run; ``files`` are the digests of all files of its folder."""
@@ -396,10 +419,24 @@ class Journal:
             raise damaged(self.path, error) from None
 
 
-def _add(db: sqlite3.Connection, run: ResolvedRun, position: int) -> None:
-    row = _NEW | {"key": run.key, "position": position, **condition(run), "visit": run.visit}
-    row |= {"warmup": int(run.warmup), "seed": run.seed}
-    db.execute(_INSERT, [*row.values(), sealed.digest([*row.values()])])
+def _planned(run: ResolvedRun, position: int, conditions: dict[Any, dict[str, Any]]) -> list[Any]:
+    """The cells of a new run. ``conditions`` has what runs of one condition have in common."""
+    alike = run.scenario, run.user_agent, run.page_name
+    if alike not in conditions:
+        conditions[alike] = _NEW | condition(run)
+    own = {"key": run.key, "position": position, "visit": run.visit}
+    cells = [*(conditions[alike] | own | {"warmup": int(run.warmup), "seed": run.seed}).values()]
+    return [*cells, sealed.digest(cells)]
+
+
+def _of_keys(
+    db: sqlite3.Connection, columns: Sequence[str], keys: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of runs, in any order."""
+    for first in range(0, len(keys), _AT_ONCE):
+        some = keys[first : first + _AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        yield from db.execute(f"SELECT {', '.join(columns)} FROM run WHERE key IN ({marks})", some)
 
 
 def _change(db: sqlite3.Connection, key: str, **cells: Any) -> None:

@@ -143,7 +143,7 @@ def create(folder: Path, plan: Plan, versions: dict[str, str], journal: str) -> 
         "journal": journal,
         "versions": provenance.versions() | versions,
         "machine": provenance.machine(),
-        "sessions": [],
+        "sessions": [_session()],
     }
     _write(folder, manifest)
 
@@ -231,8 +231,12 @@ def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None
         "earlier": earlier,
         "versions": manifest["versions"] | versions,
     }
-    manifest["sessions"].append({"began": provenance.now(), "command": provenance.command_line()})
+    manifest["sessions"].append(_session())
     _write(folder, manifest)
+
+
+def _session() -> dict[str, str]:
+    return {"began": provenance.now(), "command": provenance.command_line()}
 
 
 def _as_json(value: Any) -> Any:

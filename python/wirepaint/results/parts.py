@@ -93,8 +93,8 @@ def _lost(results: Path, asked: pl.DataFrame) -> pl.DataFrame:
     return without()
 
 
-def join(results: Path, trace: Callable[[str], str | None]) -> None:
-    """Makes few files of many small ones; rows stay whose run has this ``trace``, by its key.
+def join(results: Path, traces: Callable[[Sequence[str]], Mapping[str, str | None]]) -> None:
+    """Makes few files of many small ones; a row stays if ``traces`` has its trace for its run.
 
     The new file is on the disk before the old ones go, so a reader finds each row at least once.
     """
@@ -103,7 +103,8 @@ def join(results: Path, trace: Callable[[str], str | None]) -> None:
         return
     for group in _groups(small):
         rows = pl.concat([rows for _, rows in _read(group)], how="diagonal_relaxed")
-        wanted = pl.Series((trace(key) for key in rows["run_key"]), dtype=pl.String)
+        keys = rows["run_key"].to_list()
+        wanted = pl.Series(map(traces(keys).get, keys), dtype=pl.String)
         joined = write(results, [rows.filter(pl.col("trace") == wanted).unique(maintain_order=True)])
         for path in group:
             if path != joined:

@@ -102,11 +102,13 @@ class Store:
             for name in (_LOCK, _RUNS, _ASIDE, calibration.FOLDER, measured.FOLDER, parts.FOLDER):
                 names.inside(folder, name)
             self._lock = Lock(folder / _LOCK, str(folder), "a folder that no other command is working on")
+            self._is_new = not (folder / manifest.NAME).exists()
             try:
-                if not (folder / manifest.NAME).exists():
+                if self._is_new:
                     self._begin(plan, versions)
                 self._journal = Journal(folder)
-                self.plan = self._grown(plan, versions)
+                if not self._is_new:
+                    self.plan = self._grown(plan, versions)
             except BaseException:
                 self._lock.release()
                 raise
@@ -116,7 +118,7 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError, WirepaintError):  # files that stay apart are whole, too
-            parts.join(self.folder, self._journal.trace)
+            parts.join(self.folder, self._journal.traces_of)
         self._journal.close()
         self._lock.release()
 
@@ -146,7 +148,9 @@ class Store:
         )
 
     def rows(self) -> Iterator[Row]:
-        """The state of all runs of the plan, in their order."""
+        """The state of all runs of the plan, in their order, as it was when the folder was opened."""
+        if self._is_new:
+            return itertools.repeat(journal.PLANNED, len(self.plan.runs))
         return itertools.islice(self._journal.rows(), len(self.plan.runs))
 
     def repeats(self) -> tuple[int, int]:
@@ -375,6 +379,7 @@ class Store:
         new.plan(plan.runs)
         new.close()
         manifest.create(self.folder, plan, versions, identifier)
+        self._runs.mkdir()
 
     def _grown(self, plan: Plan, versions: dict[str, str]) -> Plan:
         """Repairs the folder, and takes over what is new in the plan (``growth``)."""

@@ -95,6 +95,11 @@ class BadPages:
         of_many = len(self._failed_pages) >= HOPELESS or self._blameless <= self._failed_pages
         return len(self._failed) >= HOPELESS and of_many
 
+    @property
+    def known(self) -> bool:
+        """False while all pages may count everywhere."""
+        return bool(self._known) or any(cell.bad for cell in self._cells.values())
+
     def learn(self, run: ResolvedRun, end: Outcome | RunFailed, *, repeated: bool = False) -> str | None:
         """Records how a visit ended. Returns the reason if its page now cannot count in the scenario.
 

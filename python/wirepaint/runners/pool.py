@@ -142,7 +142,11 @@ class _Pool:
 
     def carry_out(self, sessions: Sequence[tuple[Backend, Session]], only: Collection[str] = ()) -> Tally:
         todo: dict[str, array[int]] = defaultdict(lambda: array("I"))
-        for place, (run, row) in enumerate(zip(self._plan.runs, self._store.rows(), strict=True)):
+        for place, row in enumerate(self._store.rows()):
+            if row is journal.PLANNED and not only:
+                todo[self._plan.runs.alike(place).backend].append(place)
+                continue
+            run = self._plan.runs[place]
             standing = journal.standing(row.state, row.verdict, row.cause, row.kind)
             if row.host is not None:
                 self._hosts.setdefault(block(run), row.host)
@@ -193,8 +197,7 @@ class _Pool:
             return
         before = -1
         for look in self._plan.looks:
-            visits = (run.visit for run in self._runs(runs))
-            yield look, [place for place, visit in zip(runs, visits, strict=True) if before < visit <= look]
+            yield look, [place for place in runs if before < self._plan.runs.visit(place) <= look]
             before = look
 
     def _not_needed_any_more(self, runs: Sequence[int], visits: int) -> None:
@@ -246,9 +249,14 @@ class _Pool:
         try:
             while rounds:
                 visits = rounds.pop(0)
-                open_runs = self._runs(chain(visits, *rounds))
-                if not self._plan.stop and not any(map(self._bad_pages.undecided, open_runs)):
-                    visits, rounds = array("I", chain(visits, *rounds)), []
+                conditions = (run for run in self._plan.runs.first_of_each() if run.backend == backend.name)
+                if not self._plan.stop and not any(map(self._bad_pages.undecided, conditions)):
+                    # Runs of a condition together: what they share is then made and handed over once.
+                    rest = chain(visits, *rounds)
+                    visits = array(
+                        "I", sorted(rest, key=self._plan.runs.condition_of) if backend.many else rest
+                    )
+                    rounds = []
                 if backend.many:
                     visits = self._without_skipped(visits)
                 queue.fresh = self._runs(visits)
@@ -283,12 +291,14 @@ class _Pool:
     def _rounds(self, runs: Sequence[int]) -> list[Sequence[int]]:
         """The runs by visit, in order."""
         by_visit: dict[int, array[int]] = defaultdict(lambda: array("I"))
-        for place, run in zip(runs, self._runs(runs), strict=True):
-            by_visit[run.visit].append(place)
+        for place in runs:
+            by_visit[self._plan.runs.visit(place)].append(place)
         return [by_visit[visit] for visit in sorted(by_visit)]
 
     def _without_skipped(self, runs: Sequence[int]) -> Sequence[int]:
         """Skips those that are useless or not needed."""
+        if self._plan.stop is None and not self._bad_pages.known:
+            return runs
         pairs = zip(runs, self._runs(runs), strict=True)
         return array("I", (place for place, run in pairs if not self._skipped(run, float("nan"))))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
 from wirepaint.dataplane.description import Congestion, Direction, Flow, Host, Run, Segment, Transport, Visit
+from wirepaint.dataplane.simulate import Named
 from wirepaint.errors import PageTimeout, Refused, RunFailed
 from wirepaint.evaluation.congestion import NATIVE
 from wirepaint.results import durable, trace
@@ -58,10 +60,15 @@ if TYPE_CHECKING:
     Lost = tuple[Job, RunFailed]
 
 HOST_DELAY_NS = (20_000, 75_000)
-"""Delay that hosts and emulator add to one direction of a path; measured: 40 to 150 us per round trip."""
+"""Delay that hosts and emulator add to one direction of a path with visits; measured: 40 to 150 us per round
+trip."""
 HOST_JITTER = {"kind": "uniform", "range_ns": 20_000, "reorder": False}
-"""Jitter of that delay, packet by packet; measured: p10 and p95 of a direction are 23 to 50 us
-apart. docs/decisions/0018 says which other values were tried."""
+"""Jitter of that delay, packet by packet; measured: p10 and p95 of a direction are 23 to 50 us apart."""
+FLOWS_DELAY_NS = ((19_000, 22_000), (25_000, 29_000))
+"""Delay of hosts that have flows only, down and up, without its jitter; measured: 5th to 10th percentile of
+the time from a packet to its answer (docs/decisions/0018)."""
+FLOWS_RATE, FLOWS_JITTER_NS = 100e6, (10_000, 14_000, 2_900)
+"""Mean of their jitter: the least, that on a link of this rate in bit/s, and what each halving of it adds."""
 FLOW_OPENS_NS = (28_000, 60_000)
 """Time from one flow to the next of those that begin at once, run by run; measured: 28 to 60 us."""
 PEP_OPENS_NS = 5_000_000_000
@@ -119,22 +126,22 @@ class Session:
                 for deadly, failure in (yield from self._in_one_process(alone, refused)):
                     yield deadly.run, failure
 
-    def _described(self, jobs: Iterator[Job], refused: list[End]) -> Iterator[tuple[Job, Path | Run]]:
+    def _described(self, jobs: Iterator[Job], refused: list[End]) -> Iterator[tuple[Job, Path | Named]]:
         """Runs with their descriptions; those that have none are added to ``refused``."""
         # By turns with the simulator, a description would take twice the time: nothing is in the cache.
         at_once = 1 if self._collected is None else _DESCRIBED_AT_ONCE
         while some := list(itertools.islice(jobs, at_once)):
-            found: list[tuple[Job, Path | Run]] = []
+            found: list[tuple[Job, Path | Named]] = []
             for job in some:
                 try:
                     run = self._describer.describe(job.run, job.folder.absolute())
-                    found.append((job, run.write() if self._collected is None else run))
+                    found.append((job, run.write() if self._collected is None else Named(job.run.key, run)))
                 except RunFailed as failure:
                     refused.append((job.run, failure))
             yield from found
 
     def _in_one_process(
-        self, described: Iterator[tuple[Job, Path | Run]], refused: list[End]
+        self, described: Iterator[tuple[Job, Path | Named]], refused: list[End]
     ) -> Generator[End, None, list[Lost]]:
         """Yields the ends of runs, also those ``refused``, until there are no more or the process dies.
 
@@ -256,10 +263,15 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     main, *others = [(segment.down, segment.up) for segment in common.segments]
-    slower = [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in main]]
+    of_hosts = (HOST_DELAY_NS, HOST_DELAY_NS) if run.visits else FLOWS_DELAY_NS
+    jitter = HOST_JITTER if run.visits else flows_jitter(run.network.rate("down"))
+    slower = [[(direction, drawn.randint(*delay)) for direction, delay in zip(main, of_hosts, strict=True)]]
     visits = [replace(visit, start_ns=visit.start_ns + drawn.randrange(TICKS_NS)) for visit in common.visits]
     # Last, so that a run with proxies draws what one without does.
-    slower += [[(direction, drawn.randint(*HOST_DELAY_NS)) for direction in both] for both in others]
+    slower += [
+        [(direction, drawn.randint(*delay)) for direction, delay in zip(both, of_hosts, strict=True)]
+        for both in others
+    ]
     # Changes of the path count from the beginning of the flows, else of the first visit.
     began = [visit.start_ns for visit in visits if visit.after is None]
     origin_ns = common.lead_ns if run.flows else min(began)
@@ -267,8 +279,8 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
         replace(
             segment,
             **{
-                side: _slower(begun(direction, run.seed), of_hosts, origin_ns, common.lead_ns)
-                for side, (direction, of_hosts) in zip(("down", "up"), both, strict=True)
+                side: _slower(begun(direction, run.seed), delay, jitter, origin_ns, common.lead_ns)
+                for side, (direction, delay) in zip(("down", "up"), both, strict=True)
             },
         )
         for segment, both in zip(common.segments, slower, strict=True)
@@ -288,6 +300,7 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
         visits=visits,
         flows=_one_by_one(common.flows, opens_ns),
         until_ns=common.until_ns,
+        alike=common,
     )
 
 
@@ -311,8 +324,22 @@ def _one_by_one(flows: list[Flow], opens_ns: int) -> list[Flow]:
     return said
 
 
-def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -> Direction:
-    """The direction with the delay of its hosts, in ns, and its changes counted from ``origin_ns``.
+def flows_jitter(rate: float | None) -> Direction:
+    """Jitter of hosts that have flows only, on a link of so many bit/s.
+
+    The longer a host waits for a packet, the deeper it sleeps. Measured at 5 to 200 Mbit/s, with 3 and 30
+    flows (docs/decisions/0018).
+    """
+    least_ns, usual_ns, more_ns = FLOWS_JITTER_NS
+    halvings = math.log2(FLOWS_RATE / rate) if rate else 0.0
+    mean_ns = max(least_ns, round(usual_ns + more_ns * halvings))
+    return {"kind": "exponential", "mean_ns": mean_ns, "reorder": False}
+
+
+def _slower(
+    direction: Direction, of_hosts: int, host_jitter: Direction, origin_ns: int, lead_ns: int
+) -> Direction:
+    """The direction with delay and jitter of its hosts, in ns, and its changes counted from ``origin_ns``.
 
     A path that does not jitter has the hosts' jitter. A capacity trace is where it would be without a lead
     of ``lead_ns``.
@@ -325,16 +352,16 @@ def _slower(direction: Direction, of_hosts: int, origin_ns: int, lead_ns: int) -
         change
         | {"at_ns": change["at_ns"] + origin_ns}
         | ({"delay_ns": change["delay_ns"] + of_hosts} if "delay_ns" in change else {})
-        | ({"jitter": _jitter(change)} if "jitter" in change else {})
+        | ({"jitter": _jitter(change, host_jitter)} if "jitter" in change else {})
         for change in direction["changes"]
     ]
     delay_ns = direction["delay_ns"] + of_hosts
-    slower = {"capacity": capacity, "delay_ns": delay_ns, "jitter": _jitter(direction), "changes": changes}
-    return {**direction, **slower}
+    jitter = _jitter(direction, host_jitter)
+    return {**direction, "capacity": capacity, "delay_ns": delay_ns, "jitter": jitter, "changes": changes}
 
 
-def _jitter(of: Direction) -> Direction:
-    return HOST_JITTER if of["jitter"]["kind"] == "none" else of["jitter"]
+def _jitter(of: Direction, host_jitter: Direction) -> Direction:
+    return host_jitter if of["jitter"]["kind"] == "none" else of["jitter"]
 
 
 def _outcome(run: ResolvedRun, said: Mapping[str, Any]) -> Outcome | RunFailed:
@@ -389,6 +416,7 @@ def _row(run: ResolvedRun, said: Mapping[str, Any], outcome: Outcome) -> dict[st
 def _differing(run: ResolvedRun, connections: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     """Reasons for connections with another congestion control or initial window than asked."""
     of_flows = {flow.name: flow for flow in run.flows}
+    has_pep = run.proxy.has_pep
     seen = set()
     for connection in connections:
         if connection["initial_window"] is None:
@@ -397,7 +425,7 @@ def _differing(run: ResolvedRun, connections: Sequence[Mapping[str, Any]]) -> It
         own = flow.congestion if flow is not None and flow.sender == "server" else None
         asked = own or run.congestion
         expected = (asked.simulated, run.initial_window, asked.own_initial_window)
-        if run.proxy.has_pep and flow is None and connection["protocol"] != "pep":
+        if has_pep and flow is None and connection["protocol"] != "pep":
             # It meets the browsers before the scenario's link.
             expected = (NATIVE[CLIENT_CONGESTION][0], Host.initial_window, False)
         used = (connection["congestion"], connection["initial_window"], connection["retransmitted"])
