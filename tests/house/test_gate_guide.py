@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import random
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from wirepaint.cli import invoke
 
@@ -38,3 +44,33 @@ def test_the_files_in_the_guide_are_those_of_the_examples(name: str) -> None:
 
     shown = [told(block) for block in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)]
     assert told((ROOT / "examples/gate" / name).read_text()) in shown
+
+
+def site(folder: Path, image_bytes: int) -> None:
+    """What the workflow's first job hands over."""
+    (folder / "dist").mkdir(parents=True)
+    (folder / "dist/index.html").write_text("<!doctype html><title>x</title><p>x</p><img src=x.bin>")
+    (folder / "dist/x.bin").write_bytes(random.Random(1).randbytes(image_bytes))
+    gate = (ROOT / "examples/gate/gate.toml").read_text()
+    (folder / "gate.toml").write_text(gate.replace('"blog-small"', '"./dist"'))
+    shutil.copy(ROOT / "examples/gate/budget.toml", folder)
+
+
+@pytest.mark.parametrize(("image_bytes", "code"), [(60_000, 0), (120_000, 99)])
+def test_the_workflow_passes_an_equal_site_and_fails_a_slower_one(
+    tmp_path: Path, image_bytes: int, code: int
+) -> None:
+    site(tmp_path / "base", 60_000)
+    site(tmp_path / "candidate", image_bytes)
+    steps = yaml.safe_load((ROOT / "examples/gate/workflow.yml").read_text())["jobs"]["gate"]["steps"]
+    env = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    scripts = [step["run"] for step in steps if "run" in step]
+    ends = [
+        subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=env).returncode for script in scripts
+    ]
+    assert ends == [0, code]
+    assert ("breach" in (tmp_path / "summary.md").read_text()) == (code == 99)
+    assert (tmp_path / "results/junit.xml").exists()

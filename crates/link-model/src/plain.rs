@@ -1,5 +1,5 @@
 use crate::bottleneck::{WORK_PER_BYTE, done_at, work_done};
-use crate::config::{Capacity, Direction, Jitter, Limits, Queue};
+use crate::config::{Capacity, Direction, Limits, Queue};
 use crate::delay::Latency;
 use crate::queue::Backlog;
 use std::collections::VecDeque;
