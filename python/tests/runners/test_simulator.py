@@ -149,6 +149,12 @@ def test_hosts_of_flows_answer_sooner_the_faster_the_link(tmp_path: Path, rate: 
             assert direction["jitter"] == {"kind": "exponential", "mean_ns": mean_ns, "reorder": False}
 
 
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
 def test_a_line_for_the_simulator_says_what_the_file_would(tmp_path: Path):
     file = tmp_path / "evaluation.toml"
     file.write_text(EVALUATION.replace('"lte"', '"lte", "3g"'))
@@ -157,7 +163,7 @@ def test_a_line_for_the_simulator_says_what_the_file_would(tmp_path: Path):
         described = describer.describe(run, tmp_path)
         name, text, pages = described.line(f"run {number}", "some pages").split("\t")
         assert (name, pages) == (f"run {number}", "some pages")
-        assert json.loads(text) | {"pages": described.pages} == json.loads(described.text())
+        assert without_nulls(json.loads(text)) | {"pages": described.pages} == json.loads(described.text())
 
 
 def test_flows_that_begin_at_once_begin_one_after_another(tmp_path: Path):

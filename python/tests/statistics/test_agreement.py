@@ -207,7 +207,7 @@ def test_the_report_compares_the_back_ends_when_asked(both, tmp_path):
     report.build(both, tmp_path / "report.html", factor="backend")
     html = (tmp_path / "report.html").read_text()
     answer = " ".join(re.sub(r"<[^>]+>", "", html.partition("<body")[2]).split())
-    assert "whether simulator loads these pages faster than testbed" in answer
+    assert "whether simulator shows these pages faster than testbed" in answer
 
 
 @pytest.mark.slow

@@ -386,13 +386,14 @@ def _shared(part: Same) -> str:
 
 
 @cache
-def _names(of: type[Any]) -> tuple[str, ...]:
+def names(of: type[Any]) -> tuple[str, ...]:
+    """The fields of a type that are in the document."""
     return tuple(each.name for each in fields(of) if each.metadata != _NOT_IN_DOCUMENT)
 
 
 def _held(value: Any) -> dict[str, Any]:
     """The fields of a part of the document."""
-    held = ((name, getattr(value, name)) for name in _names(type(value)))
+    held = ((name, getattr(value, name)) for name in names(type(value)))
     return {name: part for name, part in held if part is not None}
 
 
