@@ -38,6 +38,29 @@ def test_without_root_a_page_alone_is_simulated_and_the_command_of_the_testbed_i
     assert f"{again} -o results/site-http-testbed\n" in err
 
 
+def test_options_after_a_results_folder_are_kept_in_its_evaluation(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    first = ["run", "site", "--no-rehearse", "--visits", "3", "--backend", "simulator", "-o", "half"]
+    assert cli.invoke(first) == 0
+    capsys.readouterr()
+    assert cli.invoke(["run", "half", "--no-rehearse", "--network", "lte,3g"]) == 0
+    text = Path("half/evaluation.toml").read_text()
+    assert 'title = "site: h1 or h2, on lte, 3g"' in text
+    assert 'network = ["lte", "3g"]' in text
+    assert "wirepaint run half/evaluation.toml --backend testbed -o half-testbed\n" in capsys.readouterr().err
+    assert cli.invoke(["run", "half", "--no-rehearse"]) == 0
+    assert "no longer asked for" not in capsys.readouterr().err
+
+
+def test_the_command_of_the_testbed_has_the_options_beside_a_file(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    assert cli.invoke(["init", "site", "--http", "h2", "--backend", "simulator"]) == 0
+    arguments = ["run", "evaluation.toml", "--no-rehearse", "--visits", "3", "--network", "lte,3g"]
+    assert cli.invoke(arguments) == 0
+    again = "wirepaint run evaluation.toml --network lte,3g --visits 3 --backend testbed -o results/"
+    assert again in capsys.readouterr().err
+
+
 def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_busy_machine(capsys):
     for name, others in (("busy", 0.612), ("calm", 0.25)):
         shutil.copytree(pages.shipped()["kit"], name)

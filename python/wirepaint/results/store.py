@@ -3,7 +3,7 @@
 ```
 RESULTS/
 ├── manifest.json        what was asked, versions, machine, sessions; written last when a folder is begun
-├── evaluation.toml      the file as it was
+├── evaluation.toml      the file, with the options of the command line
 ├── journal.sqlite       the state of every run
 ├── metrics/             the metrics of the runs, computed once (``measured``)
 ├── parts/               the metrics of the runs whose traces are not kept (``parts``)
