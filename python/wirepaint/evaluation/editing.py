@@ -66,8 +66,8 @@ def _changes(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[_Table,
         if name not in ("scenarios", AGENTS):
             yield None, name, value
             continue
-        before, after = ([of.get(name)] if name == "scenarios" else of.get(name) for of in (was, now))
-        for number, (old, new) in enumerate(zip(before or [{}], after or [{}], strict=True)):
+        before, after = (was.get(name) or [{}], value) if name == AGENTS else ([was.get(name)], [value])
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
             known = old if isinstance(old, dict) else {}
             yield from (((name, number), key, each) for key, each in new.items() if each != known.get(key))
 

@@ -18,7 +18,7 @@ from wirepaint.gate import budget as budgets
 from wirepaint.gate import outputs
 from wirepaint.gate.checks import check
 from wirepaint.printing import print_json, say
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import folders, losses
 from wirepaint.statistics.compare import primary
 
@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Prints and writes what the gate found; raises Breach (exit code 99) or Incomplete."""
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    base = Results.open(results)
+    base = examined(results)
     measured.own(base)  # a budget may name them
     rules = [] if budget is None else budgets.load(budget).rules
     if margin is not None:
@@ -94,7 +94,7 @@ def read(
     if candidate is None:
         table = losses.with_timeouts(base, measured.table(base, verdicts, names))
         return table, losses.asked(base, verdicts), None
-    other = Results.open(candidate)
+    other = examined(candidate)
     pair = folders.read(base, other, names, verdicts)
     for note in pair.notes:
         say(note)

@@ -12,6 +12,7 @@ import polars as pl
 
 from wirepaint.errors import UsageError, show
 from wirepaint.pages.show import is_busy
+from wirepaint.printing import command_line, counted, say
 from wirepaint.results import calibration, journal, manifest, names, trace
 from wirepaint.results.contents import Contents
 
@@ -48,6 +49,16 @@ _COMPACT: dict[Any, Any] = {
     name: _FEW for name, of in _JOURNAL.items() if of == pl.String and name not in ("key", "files", "trace")
 }
 """Columns in which many runs have the same text: in memory each text is there once."""
+
+
+def examined(folder: Path) -> Results:
+    """As :meth:`Results.open`, for a command that reads: it says on stderr if folders of runs are missing."""
+    results = Results.open(folder)
+    if missing := results.without_folder:
+        verb = "is" if missing == 1 else "are"
+        then = f"{command_line('verify', str(folder))} tells which"
+        say(f"{folder}: {counted(missing, 'run folder')} {verb} missing; {then}.")
+    return results
 
 
 class Results:
@@ -110,6 +121,17 @@ class Results:
         """Number of runs that ended and that the evaluation no longer asks for: no reader counts them."""
         others = self._journalled[1].slice(self._rows.height)
         return others.filter(pl.col("state").is_in(["done", "failed"])).height
+
+    @property
+    def without_folder(self) -> int:
+        """Number of done runs whose traces were kept and whose folders are gone.
+
+        What is kept of them in ``metrics/`` can be read all the same.
+        """
+        kept = self._rows.filter((pl.col("files") != journal.NO_FILES).fill_null(False))["key"]
+        folder = self.folder / "runs"
+        there = [each.name for each in folder.iterdir()] if kept.len() and folder.is_dir() else []
+        return kept.filter(~kept.is_in(there)).len()
 
     @cached_property
     def _all_runs(self) -> pl.DataFrame:

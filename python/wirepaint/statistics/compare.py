@@ -21,7 +21,7 @@ from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import questions
 from wirepaint.printing import say
 from wirepaint.reading import nearest
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import folders, hosts, losses, ranks, shared
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
 from wirepaint.statistics.intervals import Interval, Sample, mean, median
@@ -538,12 +538,12 @@ def command(
     """
     from wirepaint.statistics import terminal
 
-    results = Results.open(results_dir)
+    results = examined(results_dir)
     notes: list[str] = []
     others: list[str] = []
     if candidate is not None:
         rows, pair = compare_folders(
-            results, Results.open(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
+            results, examined(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
         )
         factor, notes, ends = folders.FOLDER, pair.notes, pair.visits
         lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
