@@ -11,6 +11,7 @@ import pytest
 
 from wirepaint import cli, pages, run_commands
 from wirepaint.errors import RunFailed
+from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners.contract import Tally
 
@@ -72,6 +73,33 @@ def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_bus
     assert cli.invoke([*arguments, "--no-rehearse"]) == 0
     said = "Rehearsed while others had much of the CPU time: busy 61 %; rehearse again on a calm machine: "
     assert capsys.readouterr().err.count(said) == 1
+
+
+def test_the_rehearsals_of_a_page_by_http_and_by_https_are_told_the_larger_error_first():
+    def found(error: float | None) -> dict[str, object]:
+        return {"error": error, "left_out": 175, "requests": 253, "others_cpu": 0.1}
+
+    agent = {"page": "news", "rehearsal": found(0.021), "rehearsal_by_https": found(0.052)}
+    other = {"page": "kit", "rehearsal": found(0.03) | {"left_out": 25}}
+    described = {"backend": "simulator", "evaluation": {"user_agents": [agent, other]}}
+    results = Results(Path(), described)
+    assert ": news by https 5.2 %, kit 3.0 %, news 2.1 %." in str(results.fidelity())
+    assert results.replay_in_part() == [
+        "78 of 253 requests of news replay",
+        "78 of 253 requests of news by https replay",
+    ], "of kit less than a tenth is left out"
+
+
+def test_the_end_of_a_run_says_how_many_requests_of_a_page_replay(capsys):
+    shutil.copytree(pages.shipped()["kit"], "part")
+    index = Path("part/page.json")
+    found = json.loads(index.read_text())
+    found["name"], found["rehearsal"]["left_out"] = "part", (number := len(found["resources"])) // 2
+    index.write_text(json.dumps(found))
+    arguments = ["run", "part", "--http", "h2", "--visits", "3", "--backend", "simulator", "--no-rehearse"]
+    assert cli.invoke(arguments) == 0
+    said = f"{number - number // 2} of {number} requests of part replay; no rehearsal asked for the others."
+    assert said in capsys.readouterr().err
 
 
 def test_a_page_of_plain_http_is_named_where_its_http_versions_are_compared(capsys):

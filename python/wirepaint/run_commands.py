@@ -479,6 +479,8 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
             say(f"No agreement of the back ends can be told: {error}")
     if (upgraded := results.upgraded()) and not json:
         say(upgraded)
+    if (in_part := results.replay_in_part()) and not json:
+        say(f"{', '.join(in_part)}; no rehearsal asked for the others.")
     for name, why in tally.cannot_count.items():
         say(f"{name} cannot count: {why}")
     if tally.repeats:

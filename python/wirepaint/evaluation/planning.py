@@ -436,10 +436,14 @@ def _resolved(
         "user_agents": [
             member.agent.model_dump(exclude={"pages"})
             | {"name": member.name, "group": member.agent.group, "page": page.name}
-            | {"page_sha256": page.sha256, "rehearsal": page.rehearsal}
-            | ({"page_by_https_sha256": page.by_https.sha256} if page.by_https else {})
+            | {"page_sha256": page.sha256, "contents_sha256": page.contents, "rehearsal": page.rehearsal}
+            | (_by_https(page.by_https) if page.by_https else {})
             for visitor in visitors
             for member in visitor.members
             for page in member.pages
         ],
     }
+
+
+def _by_https(page: pages.PageRef) -> dict[str, Any]:
+    return {"page_by_https_sha256": page.sha256, "rehearsal_by_https": page.rehearsal}

@@ -190,6 +190,26 @@ class Results:
         causes = first["cause"].str.strip_prefix(journal.CANNOT_COUNT)
         return dict(zip(first["page"], causes, strict=True))
 
+    def rehearsals(self) -> dict[str, dict[str, Any] | None]:
+        """The rehearsal of each page that runs load, by its name; None for a page that was never rehearsed.
+
+        The https version of a page of plain http has its own: "NAME by https".
+        """
+        found: dict[str, dict[str, Any] | None] = {}
+        for agent in self.manifest["evaluation"]["user_agents"]:
+            found[agent["page"]] = agent.get("rehearsal")
+            if "rehearsal_by_https" in agent:
+                found[f"{agent['page']} by https"] = agent["rehearsal_by_https"]
+        return found
+
+    def replay_in_part(self) -> list[str]:
+        """In words, the pages of which more than a tenth of the recorded requests is left out."""
+        return [
+            f"{of['requests'] - of['left_out']} of {of['requests']} requests of {page} replay"
+            for page, of in self.rehearsals().items()
+            if of and 10 * of["left_out"] > of.get("requests", 10 * of["left_out"])
+        ]
+
     def fidelity(self) -> str | None:
         """In words, the simulator's error on each page in its rehearsals, and which of these were disturbed.
 
@@ -197,12 +217,12 @@ class Results:
         """
         if self.manifest["backend"] == "testbed":
             return None
-        agents = self.manifest["evaluation"]["user_agents"]
-        found = {agent["page"]: agent.get("rehearsal") for agent in agents}
+        found = self.rehearsals()
         known = {page: of["error"] for page, of in found.items() if of and of["error"] is not None}
         said: list[str] = []
         if known:
-            errors = ", ".join(f"{page} {100 * error:.1f} %" for page, error in sorted(known.items()))
+            largest = sorted(known.items(), key=lambda one: (-one[1], one[0]))
+            errors = ", ".join(f"{page} {100 * error:.1f} %" for page, error in largest)
             said.append(f"Simulated page load times in rehearsals kept out of the fit were off by: {errors}.")
         silent = {page for page, of in found.items() if of and page not in known and of.get("judged")}
         if silent:

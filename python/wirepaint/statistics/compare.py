@@ -483,7 +483,7 @@ def compare_folders(
     asked = list(metrics or dict.fromkeys((*first, *headline(base))))
     if "all" in asked:
         asked = [name for name, metric in measured.registry().items() if not metric.label]
-    pair = folders.read(base, candidate, asked, verdicts)
+    pair = folders.read(base, candidate, asked, verdicts, margin)
     rows = compare(
         pair.table,
         folders.FOLDER,
