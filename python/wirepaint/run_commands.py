@@ -453,6 +453,7 @@ def _foretell(planned: Plan, folder: Path, on: str, json: bool) -> None:
 
 def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -> None:
     """Prints what came of the runs; raises RunFailed if some failed, or a level has no valid run."""
+    from wirepaint import metrics
     from wirepaint.results import Results
     from wirepaint.runners import pace
     from wirepaint.statistics import brief
@@ -479,6 +480,9 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
             say(f"No agreement of the back ends can be told: {error}")
     if (upgraded := results.upgraded()) and not json:
         say(upgraded)
+    if not json:
+        for mistake in metrics.mistakes(results):
+            say(mistake)
     if (in_part := results.replay_in_part()) and not json:
         say(f"{', '.join(in_part)}; no rehearsal asked for the others.")
     for name, why in tally.cannot_count.items():

@@ -43,6 +43,21 @@ def test_a_mistake_in_it_is_a_reason_with_its_line_and_loses_no_other_metric(sim
     assert json.loads(table["missing"][0])["broken"].startswith("mine.py line 13: ColumnNotFoundError: ")
 
 
+def test_a_mistake_in_it_is_said_once_by_run_and_by_compare(
+    simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "broken has no value in 10 visits: mine.py line 13: ColumnNotFoundError: "
+    shutil.copytree(simulated, tmp_path / "r")
+    shutil.copy(simulated.parent / "mine.py", tmp_path / "r/mine.py")
+    capsys.readouterr()
+    assert invoke(["run", str(tmp_path / "r"), "--no-rehearse", "--trust"]) == 0
+    assert capsys.readouterr().err.count(said) == 1
+    assert invoke(["compare", str(simulated), "--metric", "broken,largest-object"]) == 0
+    assert " ".join(capsys.readouterr().out.split()).count(f"! {said}") == 1
+    assert invoke(["compare", str(simulated), "--metric", "largest-object"]) == 0
+    assert "mine.py" not in capsys.readouterr().out, "nobody asked for it"
+
+
 def test_the_manifest_has_its_text_and_hash(simulated: Path) -> None:
     [entry] = Results.open(simulated).manifest["evaluation"]["metrics"]
     assert entry["file"] == "mine.py"

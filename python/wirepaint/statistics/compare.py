@@ -571,6 +571,7 @@ def command(
         for name in (name.replace("_", "-") for name in metric or headline(results))
         if name not in compared | {"all"}
     ]
+    notes += measured.mistakes(results, without, ("valid", "suspect") if suspect else ("valid",))
     if json:
         document = {
             "title": results.title,
