@@ -360,13 +360,14 @@ def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], N
         rehearsing = partial(rehearsal.ensure, say=tell, begun_with=manifest.pages(order.folder))
 
     def trusted(named: Sequence[Path]) -> bool:
-        return trust or order.trusted.issuperset(named) or _agreed(order.file, named)
+        return trust or _agreed(order.file, named)
 
     try:
         return plan(
             order.file,
             rehearse=rehearsing,
             trust=trusted,
+            given=order.trusted,
             text=order.text or editing.edited(order.file, order.settings, order.until),
             read_metrics=metric_commands.read,
             check_primary=metric_commands.check_primary,
