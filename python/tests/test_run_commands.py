@@ -183,6 +183,14 @@ def test_a_level_without_a_valid_run_is_no_success(results_folder, capsys):
     assert "22 suspect, 22 valid. Results: " in out
 
 
+def test_where_no_run_is_valid_next_is_to_explain_and_nothing_to_compare(results_folder, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    folder = results_folder(lambda run: 1.0, outcome=lambda _: Outcome("invalid"), backend="simulator")
+    order = run_commands._Order(folder / "evaluation.toml", folder)
+    (head, command) = run_commands._next(order, Results.open(folder))
+    assert head == "Next:" and command.endswith(f"wirepaint explain {folder} verdict")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "is_evaluation"),
     [

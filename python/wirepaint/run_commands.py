@@ -511,6 +511,8 @@ def _next(order: _Order, results: Results) -> list[str]:
     from wirepaint.statistics.compare import factors
 
     folder = str(order.folder)
+    if not (results.compact("done")["verdict"] == "valid").any():
+        return ["Next:", f"  {command_line('explain', folder, 'verdict')}"]
     lines = ["Next:", f"  {command_line('report', folder)}"]
     if compared := factors(results):
         others = f"  (also {', '.join(compared[1:])})" if len(compared) > 1 else ""
