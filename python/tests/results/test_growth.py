@@ -162,6 +162,10 @@ def test_a_changed_c_file_or_page_is_named_in_words():
         "the page kit is another one than that of these runs",
     ]
     assert growth.renewed(was, changed, []) == [], "no run that ended depends on it"
+    known = evaluation(contents_sha256="4")
+    again = evaluation(contents_sha256="4", page_sha256="5")
+    said = "the rehearsal of the page kit is another one than that of these runs"
+    assert growth.renewed(known, again, [levels]) == [said]
 
 
 def test_another_page_of_the_same_name_asks_for_a_new_folder(begun: Path, monkeypatch):

@@ -67,8 +67,17 @@ def renewed(was: Evaluation, now: Evaluation, finished: Iterable[Mapping[str, An
                 found.append(f"the C file of {new['name']} has changed since these runs")
             same_page = "page" in old and old["page"] == new["page"]
             if same_page and any(old.get(key) != new.get(key) for key in _DIGESTS):
-                found.append(f"the page {new['page']} is another one than that of these runs")
+                contents = [_contents(of, new["page"]) for of in (was, now)]
+                again = contents[0] is not None and contents[0] == contents[1]
+                what = f"the rehearsal of the page {new['page']}" if again else f"the page {new['page']}"
+                found.append(f"{what} is another one than that of these runs")
     return sorted(set(found))
+
+
+def _contents(evaluation: Evaluation, page: str) -> str | None:
+    """SHA-256 of what the servers of a page answer; None in results of an earlier build."""
+    of_page = (agent for agent in evaluation["user_agents"] if agent["page"] == page)
+    return next((agent.get("contents_sha256") for agent in of_page), None)
 
 
 def is_within(was: Evaluation, now: Evaluation) -> bool:
