@@ -26,7 +26,7 @@ def test_a_file_that_may_not_be_read_asks_for_the_right(tmp_path: Path, monkeypa
     (tmp_path / "note").touch()
     monkeypatch.setattr("os.open", refuse)
     with pytest.raises(
-        UsageError, match="note: found permission denied; accepted: a file that this user may read$"
+        UsageError, match=r"note: found permission denied; accepted: a file that this user may read$"
     ):
         files.hashed(tmp_path / "note", 1000, "a recording of at most 1 GiB")
 
