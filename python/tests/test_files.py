@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -16,6 +17,18 @@ def refusal(path: Path, most: int = 1000) -> str:
         files.text(path, most, "a note")
     assert str(refused.value).endswith("; accepted: a note")
     return refused.value.found
+
+
+def test_a_file_that_may_not_be_read_asks_for_the_right(tmp_path: Path, monkeypatch) -> None:
+    def refuse(path: Path, *_: object) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    (tmp_path / "note").touch()
+    monkeypatch.setattr("os.open", refuse)
+    with pytest.raises(
+        UsageError, match=r"note: found permission denied; accepted: a file that this user may read$"
+    ):
+        files.hashed(tmp_path / "note", 1000, "a recording of at most 1 GiB")
 
 
 def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,6 +65,32 @@ def test_a_failed_run_has_no_number_and_a_cause(results: Path, capsys: pytest.Ca
     assert failed["cause"]
     valid = {row["page_load_time"] for row in rows if (row["page"], row["verdict"]) == ("small", "valid")}
     assert valid == {600.0}
+
+
+def test_a_verdict_that_no_run_has_is_an_empty_list(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (head,) = listed(capsys, str(results), "--verdict", "suspect")
+    assert head[0] == "run"
+    assert invoke(["list", str(results), "--verdict", "suspect,timed out", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert invoke(["list", str(results), "--verdict", "invalide"]) == 2
+    assert '(did you mean "invalid"?)' in capsys.readouterr().err
+
+
+def test_readers_of_values_that_are_kept_say_that_run_folders_are_missing(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed(capsys, str(results), "--all")
+    budget = results.parent / "budget.toml"
+    budget.write_text('[[rules]]\nmetric = "page-load-time"\nat_most = 900_000\n')
+    for run in [*(results / "runs").glob("*.small.v0[12]")]:
+        shutil.rmtree(run)
+    for command in (["compare"], ["list"], ["check", "--budget", str(budget)]):
+        assert invoke([command[0], str(results), *command[1:]]) in (0, 99)
+        err = capsys.readouterr().err
+        assert err.count(" run folders are missing; ") == 1, command
+        assert f"wirepaint verify {results} tells which." in err
 
 
 def test_a_value_that_no_run_has_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

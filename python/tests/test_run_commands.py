@@ -11,6 +11,7 @@ import pytest
 
 from wirepaint import cli, pages, run_commands
 from wirepaint.errors import RunFailed
+from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
 from wirepaint.runners.contract import Tally
 
@@ -38,6 +39,29 @@ def test_without_root_a_page_alone_is_simulated_and_the_command_of_the_testbed_i
     assert f"{again} -o results/site-http-testbed\n" in err
 
 
+def test_options_after_a_results_folder_are_kept_in_its_evaluation(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    first = ["run", "site", "--no-rehearse", "--visits", "3", "--backend", "simulator", "-o", "half"]
+    assert cli.invoke(first) == 0
+    capsys.readouterr()
+    assert cli.invoke(["run", "half", "--no-rehearse", "--network", "lte,3g"]) == 0
+    text = Path("half/evaluation.toml").read_text()
+    assert 'title = "site: h1 or h2, on lte, 3g"' in text
+    assert 'network = ["lte", "3g"]' in text
+    assert "wirepaint run half/evaluation.toml --backend testbed -o half-testbed\n" in capsys.readouterr().err
+    assert cli.invoke(["run", "half", "--no-rehearse"]) == 0
+    assert "no longer asked for" not in capsys.readouterr().err
+
+
+def test_the_command_of_the_testbed_has_the_options_beside_a_file(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    assert cli.invoke(["init", "site", "--http", "h2", "--backend", "simulator"]) == 0
+    arguments = ["run", "evaluation.toml", "--no-rehearse", "--visits", "3", "--network", "lte,3g"]
+    assert cli.invoke(arguments) == 0
+    again = "wirepaint run evaluation.toml --network lte,3g --visits 3 --backend testbed -o results/"
+    assert again in capsys.readouterr().err
+
+
 def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_busy_machine(capsys):
     for name, others in (("busy", 0.612), ("calm", 0.25)):
         shutil.copytree(pages.shipped()["kit"], name)
@@ -49,6 +73,33 @@ def test_the_end_of_a_simulated_run_says_once_that_a_page_was_rehearsed_on_a_bus
     assert cli.invoke([*arguments, "--no-rehearse"]) == 0
     said = "Rehearsed while others had much of the CPU time: busy 61 %; rehearse again on a calm machine: "
     assert capsys.readouterr().err.count(said) == 1
+
+
+def test_the_rehearsals_of_a_page_by_http_and_by_https_are_told_the_larger_error_first():
+    def found(error: float | None) -> dict[str, object]:
+        return {"error": error, "left_out": 175, "requests": 253, "others_cpu": 0.1}
+
+    agent = {"page": "news", "rehearsal": found(0.021), "rehearsal_by_https": found(0.052)}
+    other = {"page": "kit", "rehearsal": found(0.03) | {"left_out": 25}}
+    described = {"backend": "simulator", "evaluation": {"user_agents": [agent, other]}}
+    results = Results(Path(), described)
+    assert ": news by https 5.2 %, kit 3.0 %, news 2.1 %." in str(results.fidelity())
+    assert results.replay_in_part() == [
+        "78 of 253 requests of news replay",
+        "78 of 253 requests of news by https replay",
+    ], "of kit less than a tenth is left out"
+
+
+def test_the_end_of_a_run_says_how_many_requests_of_a_page_replay(capsys):
+    shutil.copytree(pages.shipped()["kit"], "part")
+    index = Path("part/page.json")
+    found = json.loads(index.read_text())
+    found["name"], found["rehearsal"]["left_out"] = "part", (number := len(found["resources"])) // 2
+    index.write_text(json.dumps(found))
+    arguments = ["run", "part", "--http", "h2", "--visits", "3", "--backend", "simulator", "--no-rehearse"]
+    assert cli.invoke(arguments) == 0
+    said = f"{number - number // 2} of {number} requests of part replay; no rehearsal asked for the others."
+    assert said in capsys.readouterr().err
 
 
 def test_a_page_of_plain_http_is_named_where_its_http_versions_are_compared(capsys):
@@ -130,6 +181,14 @@ def test_a_level_without_a_valid_run_is_no_success(results_folder, capsys):
     out = capsys.readouterr().out
     assert out.startswith("testbed: Page load time, lte, 2 pages: ")
     assert "22 suspect, 22 valid. Results: " in out
+
+
+def test_where_no_run_is_valid_next_is_to_explain_and_nothing_to_compare(results_folder, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    folder = results_folder(lambda run: 1.0, outcome=lambda _: Outcome("invalid"), backend="simulator")
+    order = run_commands._Order(folder / "evaluation.toml", folder)
+    (head, command) = run_commands._next(order, Results.open(folder))
+    assert head == "Next:" and command.endswith(f"wirepaint explain {folder} verdict")
 
 
 @pytest.mark.parametrize(

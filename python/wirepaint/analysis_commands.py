@@ -75,10 +75,10 @@ def list_runs(
     json
         Print JSON, with all runs.
     """
-    from wirepaint.results import Results
+    from wirepaint.results import examined
     from wirepaint.statistics.compare import primary
 
-    opened = Results.open(results)
+    opened = examined(results)
     asked = {"run_key": only, "scenario": scenario, "network": network, "http": http}
     asked |= {"congestion": congestion, "backend": backend, "page": page, "verdict": verdict}
     runs = _chosen(opened, asked)
@@ -101,7 +101,7 @@ def list_runs(
 def _chosen(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.DataFrame:
     """The runs whose columns have the values asked for; ``verdict`` is how each stands.
 
-    Raises UsageError for a value that no run has.
+    Raises UsageError for a value that no run has, unless it is a verdict that runs may have.
     """
     import polars as pl
 
@@ -120,6 +120,8 @@ def _chosen(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.D
     for column, texts in asked.items():
         values = [each for text in texts or () for each in text.split(",")]
         there = set(runs[column].unique()) if values else set()
+        if column == "verdict":
+            there.update(journal.STANDINGS)
         if odd := [value for value in values if value not in there]:
             option = {"run_key": "--only"}.get(column, f"--{column}")
             raise UsageError(option, show(odd[0]), nearest(odd[0], sorted(there)))
@@ -194,9 +196,9 @@ def explain(
         Print JSON, with all rows and columns.
     """
     from wirepaint import metrics
-    from wirepaint.results import Results
+    from wirepaint.results import examined
 
-    opened = Results.open(results)
+    opened = examined(results)
     if metric is None or run is None:
         _print_questions(opened, metric, json)
         return
@@ -351,12 +353,12 @@ def figure(
         Count runs with the verdict suspect as well.
     """
     from wirepaint import figures
-    from wirepaint.results import Results
+    from wirepaint.results import examined
 
     figures.check_suffix(output)
     options: dict[str, Any] = {"metric": metric, "host": host}
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    evidence = figures.Evidence(Results.open(results), factor, verdicts, page)
+    evidence = figures.Evidence(examined(results), factor, verdicts, page)
     drawing = figures.drawn(
         evidence,
         name,

@@ -25,6 +25,8 @@ def opened(path: Path, accepted: str, place: str = "") -> IO[bytes]:
         _check(path.stat().st_mode, place, accepted)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
+        if isinstance(error, PermissionError):
+            accepted = "a file that this user may read"
         raise UsageError(place, _why(error), accepted) from None
     file = os.fdopen(descriptor, "rb")
     try:

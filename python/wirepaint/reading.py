@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, LiteralString, Self, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, LiteralString, Self, TypeVar, cast, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -52,6 +53,9 @@ ShortName = Annotated[str, AfterValidator(_short_name)]
 class Table(BaseModel):
     """A table of a file: unknown keys are refused with the nearest name that exists."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys that people may look for here, each with where it is."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @model_validator(mode="wrap")
@@ -61,7 +65,7 @@ class Table(BaseModel):
         if not isinstance(value, dict) or cls.model_config.get("extra") != "forbid":
             return handler(value)
         known = {key: value[key] for key in value if key in names}
-        unknown = [unknown_key(key, names) for key in value if key not in names]
+        unknown = [unknown_key(key, names, cls.elsewhere) for key in value if key not in names]
         if not unknown:
             return handler(value)
         faults = [InitErrorDetails(type=each, loc=(), input=value) for each in unknown]
@@ -86,9 +90,26 @@ def _again(error: ErrorDetails) -> InitErrorDetails:
     return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)
 
 
-def unknown_key(key: str, names: Iterable[str]) -> PydanticCustomError:
-    """The error for a key that does not exist."""
-    return PydanticCustomError("unknown_key", "unknown key", {"key": key, "accepted": nearest(key, names)})
+def unknown_key(
+    key: str, names: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> PydanticCustomError:
+    """The error for a key that does not exist; ``elsewhere`` says where keys of other tables are."""
+    names = list(names)
+    accepted = nearest(key, names)
+    if not hint(key, names) and (close := difflib.get_close_matches(key[:80], elsewhere or {}, n=1)):
+        accepted += f' (did you mean "{(elsewhere or {})[close[0]]}"?)'
+    return PydanticCustomError("unknown_key", "unknown key", {"key": key, "accepted": accepted})
+
+
+def such_as(example: str) -> BeforeValidator:
+    """Refuses what is no table, with an example of one."""
+
+    def table(value: Any) -> Any:
+        if not isinstance(value, dict | BaseModel):
+            raise refused(f"a table, such as {example}")
+        return value
+
+    return BeforeValidator(table)
 
 
 def refused(accepted: str, found: str | None = None, key: str | None = None) -> PydanticCustomError:

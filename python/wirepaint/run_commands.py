@@ -312,6 +312,8 @@ class _Order:
     """C files and files of metrics that the command line itself names."""
     until: str | None = None
     """What else ends the visits, in addition to the file."""
+    again: Sequence[str] = ()
+    """Arguments that ask for the same with another back end."""
 
 
 def _order(
@@ -327,14 +329,18 @@ def _order(
     if (file := _evaluation(arguments)) is not None:
         began = (file.parent / manifest.NAME).is_file() and file.name == manifest.EVALUATION
         folder = file.parent if began else Path("results") / file.name.removesuffix(".toml")
-        return _Order(file, output or folder, settings=settings, trusted=own, until=until)
+        given_too = [*_texts(asked), *texts, *([("--until", until)] if until else [])]
+        options_too = () if began else [part for each in given_too if each[0] != "--backend" for part in each]
+        again = (str(file), *options_too)  # the file of a results folder has the options
+        return _Order(file, output or folder, settings=settings, trusted=own, until=until, again=again)
     if not arguments:
         raise UsageError("run", "no page", "a page (a HAR, a site's folder, a name) or an evaluation file")
     of_until = [options.Setting("--until", ("until", "verdict"), until)] if until else []
     drafted = drafting.draft(arguments, [*settings, *of_until])
     settings.append(options.Setting("page", (options.AGENTS, "pages"), arguments))
     folder = output or Path("results") / drafted.name
-    return _Order(folder / manifest.EVALUATION, folder, drafted.text, drafted.notes, settings, own)
+    file = folder / manifest.EVALUATION
+    return _Order(file, folder, drafted.text, drafted.notes, settings, own, again=(str(file),))
 
 
 def _code(settings: Sequence[Setting]) -> frozenset[Path]:
@@ -346,7 +352,7 @@ def _code(settings: Sequence[Setting]) -> frozenset[Path]:
 
 def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], None]) -> Plan:
     from wirepaint import metric_commands, rehearsal
-    from wirepaint.evaluation import options, plan
+    from wirepaint.evaluation import editing, options, plan
     from wirepaint.results import manifest
 
     rehearsing = None
@@ -354,16 +360,15 @@ def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], N
         rehearsing = partial(rehearsal.ensure, say=tell, begun_with=manifest.pages(order.folder))
 
     def trusted(named: Sequence[Path]) -> bool:
-        return trust or order.trusted.issuperset(named) or _agreed(order.file, named)
+        return trust or _agreed(order.file, named)
 
     try:
         return plan(
             order.file,
             rehearse=rehearsing,
             trust=trusted,
-            until=order.until,
-            settings=() if order.text else order.settings,
-            text=order.text,
+            given=order.trusted,
+            text=order.text or editing.edited(order.file, order.settings, order.until),
             read_metrics=metric_commands.read,
             check_primary=metric_commands.check_primary,
         )
@@ -449,6 +454,7 @@ def _foretell(planned: Plan, folder: Path, on: str, json: bool) -> None:
 
 def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -> None:
     """Prints what came of the runs; raises RunFailed if some failed, or a level has no valid run."""
+    from wirepaint import metrics
     from wirepaint.results import Results
     from wirepaint.runners import pace
     from wirepaint.statistics import brief
@@ -475,6 +481,11 @@ def _end(order: _Order, tally: Tally, json: bool, tell: Callable[[str], None]) -
             say(f"No agreement of the back ends can be told: {error}")
     if (upgraded := results.upgraded()) and not json:
         say(upgraded)
+    if not json:
+        for mistake in metrics.mistakes(results):
+            say(mistake)
+    if (in_part := results.replay_in_part()) and not json:
+        say(f"{', '.join(in_part)}; no rehearsal asked for the others.")
     for name, why in tally.cannot_count.items():
         say(f"{name} cannot count: {why}")
     if tally.repeats:
@@ -500,6 +511,8 @@ def _next(order: _Order, results: Results) -> list[str]:
     from wirepaint.statistics.compare import factors
 
     folder = str(order.folder)
+    if not (results.compact("done")["verdict"] == "valid").any():
+        return ["Next:", f"  {command_line('explain', folder, 'verdict')}"]
     lines = ["Next:", f"  {command_line('report', folder)}"]
     if compared := factors(results):
         others = f"  (also {', '.join(compared[1:])})" if len(compared) > 1 else ""
@@ -508,7 +521,7 @@ def _next(order: _Order, results: Results) -> list[str]:
         if said := results.fidelity():
             lines.insert(0, said)
         other = order.folder.with_name(f"{order.folder.name.removesuffix('-simulator')}-testbed")
-        same = ("run", str(order.file), "--backend", "testbed", "-o", str(other))
+        same = ("run", *order.again, "--backend", "testbed", "-o", str(other))
         lines.append("These runs were simulated. The testbed has Linux's TCP and real Chromium, as root:")
         lines.append(f"  {command_line(*same, root=True)}")
     return lines

@@ -43,6 +43,40 @@ def test_a_mistake_in_it_is_a_reason_with_its_line_and_loses_no_other_metric(sim
     assert json.loads(table["missing"][0])["broken"].startswith("mine.py line 13: ColumnNotFoundError: ")
 
 
+def test_a_mistake_in_it_is_said_once_by_run_and_by_compare(
+    simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "broken has no value in 10 visits: mine.py line 13: ColumnNotFoundError: "
+    shutil.copytree(simulated, tmp_path / "r")
+    shutil.copy(simulated.parent / "mine.py", tmp_path / "r/mine.py")
+    capsys.readouterr()
+    assert invoke(["run", str(tmp_path / "r"), "--no-rehearse", "--trust"]) == 0
+    assert capsys.readouterr().err.count(said) == 1
+    assert invoke(["compare", str(simulated), "--metric", "broken,largest-object"]) == 0
+    assert " ".join(capsys.readouterr().out.split()).count(f"! {said}") == 1
+    assert invoke(["compare", str(simulated), "--metric", "largest-object"]) == 0
+    assert "mine.py" not in capsys.readouterr().out, "nobody asked for it"
+
+
+def test_beside_an_option_only_what_nobody_trusts_and_what_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("raise SystemExit('was executed')")
+    Path("e.toml").write_text(SIMULATED)
+    assert invoke(["run", "e.toml", "--cc", "./nosuch.c"]) == 2
+    assert capsys.readouterr().err == (
+        f"wirepaint: --cc: {tmp_path}/nosuch.c: found no such file or directory; "
+        "accepted: a C file that can be read\n"
+    )
+    assert invoke(["cc", "new", "given"]) == 0
+    capsys.readouterr()
+    assert invoke(["run", "e.toml", "--cc", "./given.c"]) == 2
+    said = capsys.readouterr().err
+    assert 'e.toml: metrics[0]: found "./mine.py"; accepted: files of metrics that you trust' in said
+    assert "given.c;" not in said and "C files" not in said
+
+
 def test_the_manifest_has_its_text_and_hash(simulated: Path) -> None:
     [entry] = Results.open(simulated).manifest["evaluation"]["metrics"]
     assert entry["file"] == "mine.py"

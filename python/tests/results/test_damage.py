@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sqlite3
 import sys
@@ -269,6 +270,7 @@ def refused(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[st
     before = there()
     code = cli.invoke([command, str(folder), *options])
     out, err = capsys.readouterr()
+    err = re.sub(r".* is missing; .* tells which\.\n", "", err)
     assert (code, err.count("\n"), err[:11]) == (2, 1, "wirepaint: "), err
     assert "a fault of wirepaint" not in err
     if command != "verify":

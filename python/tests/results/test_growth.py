@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from wirepaint.errors import PageFailed, PageTimeout, UsageError
 from wirepaint.evaluation.pages import PageRef
-from wirepaint.results import Results
+from wirepaint.results import Results, growth
 from wirepaint.results.verify import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -139,6 +140,42 @@ def test_an_edit_that_would_change_finished_runs_is_refused_by_its_key(begun: Pa
     assert grown(begun) == []
 
 
+def test_a_changed_c_file_or_page_is_named_in_words():
+    agent = {"name": "user", "page": "kit", "page_sha256": "1" * 64, "page_by_https_sha256": "2" * 64}
+    levels = dict.fromkeys(growth.IDENTITY, "x") | {"user_agent": "user", "page": "kit"}
+    levels |= {"congestion": "mine-gain-2", "network": "lte"}
+
+    def evaluation(c_file: str = "3", **page: str) -> dict[str, Any]:
+        control = {"name": "mine", "file": {"sha256": c_file * 64}}
+        return {
+            "networks": {"lte": {}},
+            "congestion": {"mine-gain-2": control},
+            "scenarios": {"x": levels},
+            "user_agents": [agent | page],
+        }
+
+    was = evaluation()
+    assert growth.renewed(was, evaluation(contents_sha256="4"), [levels]) == []
+    changed = evaluation("5", page_by_https_sha256="6")
+    assert growth.renewed(was, changed, [levels]) == [
+        "the C file of mine has changed since these runs",
+        "the page kit is another one than that of these runs",
+    ]
+    assert growth.renewed(was, changed, []) == [], "no run that ended depends on it"
+    known = evaluation(contents_sha256="4")
+    again = evaluation(contents_sha256="4", page_sha256="5")
+    said = "the rehearsal of the page kit is another one than that of these runs"
+    assert growth.renewed(known, again, [levels]) == [said]
+
+
+def test_another_page_of_the_same_name_asks_for_a_new_folder(begun: Path, monkeypatch):
+    monkeypatch.setattr(plans, "page", lambda name, base, _: PageRef(name=name, folder=base, sha256="1" * 64))
+    with pytest.raises(UsageError, match=r"found the page one is another one than that of these runs; ") as e:
+        grown(begun)
+    assert e.value.accepted.startswith("what it was, or a new folder (-o NEW); then ")
+    assert e.value.accepted.endswith(f"wirepaint compare {begun} NEW")
+
+
 def test_what_no_single_run_depends_on_may_change(begun: Path):
     asked = 'title = "Again"\norder = "sequential"\nprimary = ["speed-index"]'
     assert grown(begun, ('title = "Two controls"', asked)) == []
@@ -179,6 +216,7 @@ KILLED = {
 COMMAND = """
 import os, sys
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, os.environ["TESTS"])
 from runners.plans import Fake, carry_out
 from wirepaint.results import durable, journal, manifest

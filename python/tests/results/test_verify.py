@@ -13,6 +13,7 @@ import pytest
 from wirepaint import cli
 from wirepaint.results import Results
 from wirepaint.results.store import Store
+from wirepaint.results.verify import MOST_LINES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from runners import plans
@@ -67,6 +68,7 @@ def test_all_that_is_damaged_missing_or_foreign_is_named_and_what_to_do(folder: 
         ["foreign", "runs/other"],
     ]
     assert f"rm -r {folder}/runs/{KEY} {folder}/runs/{OTHER}" in lines[10]
+    assert lines[11].endswith(f"wirepaint run {folder}")
     assert err == (
         f"wirepaint: {folder}: found 2 damaged, 2 missing, 4 foreign; accepted: results as they were kept\n"
     )
@@ -82,6 +84,38 @@ def test_what_it_says_to_do_makes_the_results_whole_again(folder: Path, tmp_path
     carry_out(tmp_path, folder, again)
     assert again.asked == [(KEY, 2)]
     assert verify(folder) == 0
+
+
+def test_a_missing_run_has_one_line_and_nothing_is_to_be_removed(folder: Path, tmp_path: Path, capsys):
+    shutil.copytree(folder, tmp_path / "copy")
+    for run in (tmp_path / "copy/runs").iterdir():
+        if ".two." in run.name:
+            shutil.rmtree(run)
+    capsys.readouterr()
+    assert verify(tmp_path / "copy") == 2
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert KEYS // 2 < MOST_LINES
+    assert [line.split()[0] for line in lines[1:-2]] == ["missing"] * (KEYS // 2)
+    assert lines[-2] == "The missing runs are carried out again:"
+    assert lines[-1].endswith(f"wirepaint run {tmp_path / 'copy'}"), "the folder that was given"
+    assert f"found {KEYS // 2} missing; " in err
+
+
+def test_of_many_faults_some_are_printed_and_the_others_counted(folder: Path, capsys):
+    runs = sorted((folder / "runs").iterdir())
+    assert 2 * len(runs) > MOST_LINES > len(runs)
+    for run in runs:
+        (run / "bytes").unlink()
+        (run / "notes").touch()
+    capsys.readouterr()
+    assert verify(folder) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[MOST_LINES + 1] == f"  and {2 * len(runs) - MOST_LINES} more (--json has all)"
+    assert len(lines) == MOST_LINES + 5
+    shutil.rmtree(folder / "runs")
+    assert verify(folder) == 2
+    assert f"make {folder}/runs, an empty folder. Then:\n" in capsys.readouterr().out
 
 
 def test_several_folders_are_looked_at_and_one_that_is_not_whole_decides(

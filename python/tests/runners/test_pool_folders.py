@@ -71,6 +71,20 @@ def test_a_damaged_store_stops_with_a_sentence(tmp_path: Path, damage, message: 
     assert message in str(refused.value)
 
 
+def test_an_empty_folder_of_runs_says_that_all_are_made_anew(tmp_path: Path):
+    results = tmp_path / "r"
+    carry_out(tmp_path, results, Fake())
+    shutil.rmtree(results / "runs")
+    again = Fake()
+    with pytest.raises(
+        UsageError, match=rf"or an empty one to carry them out again \(mkdir {results}/runs\)"
+    ):
+        carry_out(tmp_path, results, again)
+    (results / "runs").mkdir()
+    carry_out(tmp_path, results, again)
+    assert len(again.asked) == KEYS
+
+
 def test_a_run_whose_folder_was_removed_is_carried_out_again_and_named(tmp_path: Path, capsys):
     results, key = tmp_path / "r", "fast-cubic-h2.user.one.v01"
     carry_out(tmp_path, results, Fake())

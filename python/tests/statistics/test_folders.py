@@ -94,6 +94,37 @@ def test_other_versions_and_changed_pages_are_said(base, results_folder):
     ]
 
 
+@pytest.mark.parametrize("contents", ["2", "3"])
+def test_a_page_that_was_rehearsed_again_is_told_from_another_and_its_rehearsals_are_doubted(
+    results_folder, contents
+):
+    def rehearsed(page, contents, error, others):
+        def change(manifest):
+            for agent in manifest["evaluation"]["user_agents"]:
+                if agent["page"] == "small":
+                    agent |= {"page_sha256": page * 64, "contents_sha256": contents * 64}
+                    agent["rehearsal"] = {"error": error, "others_cpu": others}
+
+        return change
+
+    was, now = (
+        Results.open(results_folder(stretched(1.0), name=name, backend="simulator"))
+        for name in ("last-week", "this-week")
+    )
+    was = rewritten(was, rehearsed("1", "2", 0.01, 0.05))
+    now = rewritten(now, rehearsed("4", contents, 0.031, 0.61))
+    _, pair = compare_folders(was, now, ["page-load-time"], margin=0.03)
+    changed = "Pages that changed: small."
+    assert pair.notes == [
+        changed if contents == "3" else "Pages with the same contents, rehearsed again: small.",
+        "Rehearsals of small: the simulator was 1.0 % off in the first, 3.1 % off in the second; others had "
+        "5.0 % of the CPU time in the first, 61.0 % in the second: a difference may come from the rehearsal.",
+    ]
+    now = rewritten(now, rehearsed("4", contents, 0.029, 0.2))
+    _, pair = compare_folders(was, now, ["page-load-time"], margin=0.03)
+    assert len(pair.notes) == 1, "neither is larger than the margin"
+
+
 def test_the_same_folder_twice_is_refused(base):
     with pytest.raises(UsageError, match="found the first results folder again"):
         compare_folders(base, Results.open(base.folder))

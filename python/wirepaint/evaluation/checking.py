@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from wirepaint import catalogue
+from wirepaint import catalogue, files
 from wirepaint.errors import Faults
 from wirepaint.evaluation import congestion, network, pages
 from wirepaint.evaluation.model import BACKENDS, EvaluationFile
-from wirepaint.reading import validate
+from wirepaint.reading import located, validate
 
 BackendName = Literal["testbed", "simulator"]
 
@@ -38,9 +38,16 @@ def read(
             network.load(name, base, f"{place}: scenarios.network[{index}]")
     named = catalogue.called("backend", str(data.get("backend") or ""), BACKENDS)
     for index, name in _names(scenarios, "congestion") if own_controls else ():
-        if not name.endswith(".c"):
-            with faults.kept():
-                congestion.find(name, f"{place}: scenarios.congestion[{index}]", backends(named))
+        where = f"{place}: scenarios.congestion[{index}]"
+        with faults.kept():
+            if name.endswith(".c"):
+                _there(name, base, where, congestion.C_FILE)
+            else:
+                congestion.find(name, where, backends(named))
+    for index, name in _names(data, "metrics"):
+        with faults.kept():
+            if name.endswith(".py"):
+                _there(name, base, f"{place}: metrics[{index}]", "a Python file that can be read")
     agents = data.get("user_agents")
     for number, agent in enumerate(agents if find_pages and isinstance(agents, list) else ()):
         for index, name in _names(agent, "pages"):
@@ -49,6 +56,12 @@ def read(
     faults.end()
     assert file is not None
     return file
+
+
+def _there(name: str, base: Path, place: str, accepted: str) -> None:
+    """Raises UsageError for a file that is not there, before somebody is asked to trust it."""
+    path = located(name, base, place)
+    files.opened(path, accepted, f"{place}: {path}").close()
 
 
 def backends(named: str | None) -> list[BackendName]:

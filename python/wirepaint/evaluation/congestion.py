@@ -47,6 +47,9 @@ class CongestionTable(Table):
     sysctls: kernel_settings.Sysctls = Field(default_factory=dict)
 
 
+C_FILE = "a C file that can be read"
+
+
 class UserFile(BaseModel):
     """A C file of the user's own. Runs use ``text``, whatever the file holds later."""
 
@@ -201,7 +204,7 @@ def _of_file(
     path: Path, table: CongestionTable, place: str, where: str, backends: Sequence[str]
 ) -> Congestion:
     """The congestion control of a C file, which is compiled to learn its parameters."""
-    text = files.text(path, _LARGEST_FILE, "a C file that can be read", f"{where}: {path}")
+    text = files.text(path, _LARGEST_FILE, C_FILE, f"{where}: {path}")
     try:
         entry = dataplane.call("cc", "list", str(path))[0]
     except RunFailed as error:

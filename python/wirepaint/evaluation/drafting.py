@@ -65,7 +65,7 @@ class Draft:
     @property
     def text(self) -> str:
         """The content of the file."""
-        return _text(self.data)
+        return text(self.data)
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ def draft(given: Sequence[str], settings: Sequence[Setting], beside: Path | None
     notes: list[str] = []
     named = [_reference(one, beside) for one in given]
     data = applied({"scenarios": {}, AGENTS: [{"pages": named}]}, settings)
-    scenarios = data["scenarios"] = {key: _plainly(key, value) for key, value in data["scenarios"].items()}
+    scenarios = data["scenarios"] = {key: plainly(key, value) for key, value in data["scenarios"].items()}
     if "network" not in scenarios:
         scenarios["network"] = [NETWORK]
         notes.append(f"No --network was given: {NETWORK}. `wirepaint network list` has more.")
@@ -93,7 +93,7 @@ def draft(given: Sequence[str], settings: Sequence[Setting], beside: Path | None
         notes.append("Nothing was given to compare: HTTP/1.1 and HTTP/2 are.")
     backend = data.get("backend") or checking.backends(None)[0]
     data["backend"] = catalogue.called("backend", backend, BACKENDS)
-    data.setdefault("title", _title(data))
+    data.setdefault("title", title(data))
     order = [*axes(), *(key for key in scenarios if key not in axes())]
     data["scenarios"] = {key: scenarios[key] for key in order if key in scenarios}
     return Draft(data, notes)
@@ -109,7 +109,7 @@ def _reference(given: str, beside: Path | None) -> str:
     return pages.shipped_name(found) or (path if "/" in path else f"./{path}")
 
 
-def _plainly(axis: str, values: Any) -> Any:
+def plainly(axis: str, values: Any) -> Any:
     """The values of an axis with the names that the catalogue has for them."""
     known = {
         "network": lambda: catalogue.names("network"),
@@ -126,8 +126,8 @@ def _varying(data: Mapping[str, Any]) -> list[str]:
     return [axis for axis in factors() if len(data["scenarios"].get(axis, ())) > 1]
 
 
-def _title(data: Mapping[str, Any]) -> str:
-    """Such as "photos: h1 or h2, on lte"."""
+def title(data: Mapping[str, Any]) -> str:
+    """The title of an evaluation that has none, such as "photos: h1 or h2, on lte"."""
     loaded = [pages.name_of(page) for page in data[AGENTS][0]["pages"]]
     asked = [
         _either([axes()[axis].tag(_level(each)) for each in data["scenarios"][axis]])
@@ -149,8 +149,9 @@ def _level(value: Any) -> str:
     return Path(str(name)).stem if "/" in str(name) else str(name)
 
 
-def _text(data: Mapping[str, Any]) -> str:
-    lines = ["# Each key: docs/guide/evaluation.md"]
+def text(data: Mapping[str, Any]) -> str:
+    """The content of an evaluation file."""
+    written = ["# Each key: docs/guide/evaluation.md"]
     tables = {"scenarios", AGENTS}
     order = [
         "title",
@@ -158,17 +159,18 @@ def _text(data: Mapping[str, Any]) -> str:
         "backend",
         *(key for key in data if key not in ("title", "summary", "backend")),
     ]
-    lines += _lines({key: data[key] for key in order if key in data and key not in tables}, ())
-    lines += _hints("", data)
-    lines += ["", f"# {_COMMENTS[('scenarios',)]}", "[scenarios]"]
-    lines += [*_lines(data["scenarios"], ("scenarios",)), *_hints("scenarios", data["scenarios"])]
-    for agent in data[AGENTS]:
-        lines += ["", f"# {_COMMENTS[(AGENTS,)]}", f"[[{AGENTS}]]"]
-        lines += [*_lines(agent, (AGENTS,)), *_hints(AGENTS, agent)]
-    return "\n".join(lines) + "\n"
+    written += lines({key: data[key] for key in order if key in data and key not in tables}, ())
+    written += _hints("", data)
+    written += ["", f"# {_COMMENTS[('scenarios',)]}", "[scenarios]"]
+    written += [*lines(data["scenarios"], ("scenarios",)), *_hints("scenarios", data["scenarios"])]
+    for agent in data.get(AGENTS, ()):
+        written += ["", f"# {_COMMENTS[(AGENTS,)]}", f"[[{AGENTS}]]"]
+        written += [*lines(agent, (AGENTS,)), *_hints(AGENTS, agent)]
+    return "\n".join(written) + "\n"
 
 
-def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
+def lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
+    """Statements of the keys of the table at a path."""
     for key, value in table.items():
         line = f"{_key(key)} = {_value(value)}"
         if isinstance(value, list) and len(line) > _WIDTH:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, create_model, model_validator
 
@@ -17,7 +18,7 @@ from wirepaint.evaluation.proxies import ProxyTable
 from wirepaint.evaluation.quantities import Share, Time, between
 from wirepaint.evaluation.sysctls import Sysctls
 from wirepaint.evaluation.visits import ENOUGH, Until
-from wirepaint.reading import ShortName, Table, Text, refused, show
+from wirepaint.reading import ShortName, Table, Text, refused, show, such_as
 
 MOST_VISITS = 10_000
 MOST_METRIC_FILES = 20
@@ -148,6 +149,10 @@ class ResultsTable(Table):
 class EvaluationFile(Table):
     """An evaluation: all that a result depends on."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {key: f"user_agents.{key}" for key in UserAgent.model_fields} | {
+        key: f"scenarios.{key}" for key in Scenarios.model_fields
+    }
+
     title: Text
     summary: str = ""
     backend: BackEnd | None = None
@@ -157,7 +162,7 @@ class EvaluationFile(Table):
     warmup: bool = True
     timeout: Annotated[Time, between("1 ms", "1440 min")] = 60_000_000_000
     packet_trace: bool = False
-    capture: CaptureTable | None = None
+    capture: Annotated[CaptureTable, such_as("[capture], which may be empty")] | None = None
     """Packet captures of testbed runs; None for none."""
     tls: Literal["1.2", "1.3"] = "1.3"
     sysctls: Sysctls = Field(default_factory=dict)

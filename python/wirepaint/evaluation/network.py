@@ -22,7 +22,7 @@ from wirepaint import catalogue, files
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation.quantities import Rate, Share, Size, Time, between, rate
 from wirepaint.pages.readers.source import Source
-from wirepaint.reading import Table, read_toml, refused, validate, within
+from wirepaint.reading import Table, read_toml, refused, such_as, validate, within
 
 IP_BYTES = 1500
 """The largest IP packet of a run."""
@@ -200,9 +200,21 @@ class Classes(Table):
         return self
 
 
-Jitter = Annotated[UniformJitter | ExponentialJitter | NormalJitter, Field(discriminator="kind")]
-Loss = Annotated[IndependentLoss | GilbertElliottLoss, Field(discriminator="kind")]
-Queue = Annotated[Droptail | Codel | FqCodel | Pie | Classes, Field(discriminator="kind")]
+Jitter = Annotated[
+    UniformJitter | ExponentialJitter | NormalJitter,
+    Field(discriminator="kind"),
+    such_as('{kind = "uniform", range = "3 ms"}'),
+]
+Loss = Annotated[
+    IndependentLoss | GilbertElliottLoss,
+    Field(discriminator="kind"),
+    such_as('{kind = "independent", probability = "1 %"}'),
+]
+Queue = Annotated[
+    Droptail | Codel | FqCodel | Pie | Classes,
+    Field(discriminator="kind"),
+    such_as('{kind = "droptail", bytes = "64 kB"}'),
+]
 
 
 class DropAction(Table):

@@ -114,7 +114,7 @@ def said(error: UsageError, settings: Iterable[Setting], place: str) -> UsageErr
         if parts[: len(setting.path)] == setting.path:
             where = f"{setting.option}: {file}" if file else setting.option
             below = [f"{setting.option}.{key}".replace("_", "-") for key in _table(setting.path)]
-            if error.accepted == "a table" and parts == setting.path and below:
+            if error.accepted.startswith("a table") and parts == setting.path and below:
                 return UsageError(where, error.found, f"its keys: {', '.join(below)}")
             return UsageError(where, error.found, error.accepted)
     return error

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wirepaint import catalogue, files
 from wirepaint.errors import UsageError
-from wirepaint.pages.model import DESKTOP, INDEX, parsed, read_index
+from wirepaint.pages.model import DESKTOP, INDEX, Page, parsed, read_index
 from wirepaint.reading import located, nearest, show
 
 _MOST_FILES, _MOST_BYTES = 50_000, 2**30
@@ -45,7 +45,10 @@ class PageRef(BaseModel):
     cannot_count: str | None = None
     """Why no visit of it can count, according to its rehearsals."""
     rehearsal: dict[str, Any] | None = None
-    """Verdict, browser, the simulator's error, the CPU time of others; None if it was never rehearsed."""
+    """Verdict, browser, the simulator's error, the CPU time of others, recorded requests; None if there is
+    none."""
+    contents: str | None = None
+    """SHA-256 of what its servers answer: the same, however often the page is rehearsed."""
 
 
 def of_folder(folder: Path) -> PageRef:
@@ -67,8 +70,23 @@ def of_folder(folder: Path) -> PageRef:
         hosts=tuple(sorted({(urlsplit(one.url).hostname or "").lower() for one in page.resources})),
         viewport=page.usual_viewport,
         cannot_count=why,
-        rehearsal=found.model_dump(include=kept) if found else None,
+        rehearsal=found.model_dump(include=kept) | {"requests": _recorded(page)} if found else None,
+        contents=_contents(page),
     )
+
+
+def _recorded(page: Page) -> int:
+    """Number of recorded requests: those of which ``left_out`` were asked for in no rehearsal."""
+    return sum(not resource.stand_in and resource.file is None for resource in page.resources)
+
+
+def _contents(page: Page) -> str:
+    digest = hashlib.sha256(page.url.encode())
+    answers = {"method", "url", "status", "headers", "body", "wire_bytes", "decoded_bytes"}
+    for resource in page.resources:
+        if not resource.stand_in:
+            digest.update(resource.model_dump_json(include=answers).encode())
+    return digest.hexdigest()
 
 
 def find(reference: str, base: Path, place: str) -> Path:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +55,7 @@ NOT_CAPTURED = (
     "Simulated runs have no captures. packet_trace = true keeps their packets; "
     "`export --to pcapng` makes files of them."
 )
+C_FILES = "C files that you trust: they are compiled and run with your rights, and in the kernel as root"
 TRUSTED_METRICS = "files of metrics that you trust: Python that runs with your rights"
 Trust = Callable[[Sequence[Path]], bool]
 """Whether these files of an evaluation, in C or Python, may be run."""
@@ -109,6 +110,7 @@ def plan(
     text: str | None = None,
     read_metrics: own_metrics.Read | None = None,
     check_primary: own_metrics.Check | None = None,
+    given: Collection[Path] = (),
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
@@ -116,7 +118,8 @@ def plan(
     the file's; ``until`` (``decided``) adds the table; errors name the options of the command line.
     ``rehearse`` gets every page that a run may load. ``trust`` decides whether C files named in the file are
     compiled and run; without its consent they are refused (NotTrusted). So are its files of metrics, which
-    ``read_metrics`` reads. ``check_primary`` checks each name of ``primary``. Both come before ``rehearse``.
+    ``read_metrics`` reads. ``given`` are files that the user named just now: ``trust`` is not asked for them.
+    ``check_primary`` checks each name of ``primary``. Both come before ``rehearse``.
     ``settings`` replace values of the file. ``text`` is the content of a file that is yet to be written to
     ``path``.
     """
@@ -134,7 +137,7 @@ def plan(
     file = checking.read(data, base, place, page_resolver is pages.resolve, own_controls=not congestion)
     backends = checking.backends(file.backend)
     of_metrics = own_metrics.paths(file.metrics, base, place)
-    _trusted(file, base, place, trust, of_metrics, c_files=not congestion)
+    _trusted(file, base, place, trust, of_metrics, given, c_files=not congestion)
     kept_metrics = own_metrics.resolve(of_metrics, read_metrics)
     own_metrics.check_primary(file.primary, place, check_primary)
     asked = _questions(file, congestion)
@@ -215,22 +218,23 @@ def _trusted(
     place: str,
     trust: Trust | None,
     of_metrics: Mapping[str, Path],
+    given: Collection[Path],
     *,
     c_files: bool,
 ) -> None:
     """Raises NotTrusted unless ``trust`` agrees to run the file's own C files and files of metrics."""
     controls = enumerate(file.scenarios.values("congestion") if c_files else ())
-    named = {
+    c_named = {
         f"{place}: scenarios.congestion[{i}]": name for i, c in controls if (name := congestions.own_file(c))
     }
-    paths = {where: located(name, base, where) for where, name in named.items()} | dict(of_metrics)
-    written = [*named.values(), *file.metrics]
+    paths = {where: located(name, base, where) for where, name in c_named.items()} | dict(of_metrics)
+    named = c_named | dict(zip(of_metrics, file.metrics, strict=True))
+    paths = {where: path for where, path in paths.items() if path not in given}
     if paths and not (trust and trust(list(dict.fromkeys(paths.values())))):
-        kinds = [
-            "C files that you trust: they are compiled and run with your rights, and in the kernel as root"
-        ]
-        kinds = [*(kinds if named else []), *([TRUSTED_METRICS] if of_metrics else [])]
-        raise NotTrusted(next(iter(paths)), ", ".join(map(show, dict.fromkeys(written))), "; ".join(kinds))
+        kinds = [C_FILES] if c_named.keys() & paths.keys() else []
+        kinds += [TRUSTED_METRICS] if of_metrics.keys() & paths.keys() else []
+        written = dict.fromkeys(named[where] for where in paths)
+        raise NotTrusted(next(iter(paths)), ", ".join(map(show, written)), "; ".join(kinds))
 
 
 def _check_count(file: EvaluationFile, backends: list[BackendName], asked: Sequence[str], place: str) -> None:
@@ -436,10 +440,14 @@ def _resolved(
         "user_agents": [
             member.agent.model_dump(exclude={"pages"})
             | {"name": member.name, "group": member.agent.group, "page": page.name}
-            | {"page_sha256": page.sha256, "rehearsal": page.rehearsal}
-            | ({"page_by_https_sha256": page.by_https.sha256} if page.by_https else {})
+            | {"page_sha256": page.sha256, "contents_sha256": page.contents, "rehearsal": page.rehearsal}
+            | (_by_https(page.by_https) if page.by_https else {})
             for visitor in visitors
             for member in visitor.members
             for page in member.pages
         ],
     }
+
+
+def _by_https(page: pages.PageRef) -> dict[str, Any]:
+    return {"page_by_https_sha256": page.sha256, "rehearsal_by_https": page.rehearsal}

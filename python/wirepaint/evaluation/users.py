@@ -251,7 +251,8 @@ def rehearsed(visitors: list[Visitor], rehearse: Rehearse) -> list[Visitor]:
     def of(member: Member, page: PageRef) -> PageRef:
         folder = found[page.folder, member.viewport(page)]
         by_https = of(member, page.by_https) if page.by_https else None
-        return pages.of_folder(folder).model_copy(update={"by_https": by_https})
+        of_source = {"by_https": by_https, "contents": page.contents}
+        return pages.of_folder(folder).model_copy(update=of_source)
 
     return _with_pages(visitors, of)
 

@@ -14,7 +14,7 @@ from wirepaint.errors import UsageError, show
 from wirepaint.export import har, openmetrics, packets
 from wirepaint.reading import nearest
 from wirepaint.results import captures, journal, names
-from wirepaint.results.reader import Results
+from wirepaint.results.reader import Results, examined
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 
 CONDITIONS = ("run_key", *journal.AXES, "visit")
@@ -45,7 +45,7 @@ def export(results_dir: Path, to: str, out: Path, only: Sequence[str] = ()) -> l
     for name in only:
         if name not in (known := (*tables(), EXPLAINED)):
             raise UsageError("--table", show(name), nearest(name, known))
-    results = Results.open(results_dir)
+    results = examined(results_dir)
     for key in results.runs("done")["run_key"]:
         results.check(key)
     if out.parent.absolute() == results_dir.absolute():

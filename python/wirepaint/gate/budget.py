@@ -11,6 +11,7 @@ from wirepaint.errors import Faults, UsageError, show
 from wirepaint.evaluation.quantities import Share
 from wirepaint.reading import Table, Text, read_toml, refused, validate
 
+_EXAMPLE = '[[rules]] metric = "page-load-time", at_most = 3000, each key on a line of its own'
 LIMITS = ("at_most", "at_least", "worse_by")
 
 
@@ -56,7 +57,10 @@ class Budget(Table):
 
 def load(path: Path) -> Budget:
     """Reads a budget; raises UsageError for every fault."""
-    budget = validate(Budget, read_toml(path), str(path), every=True)
+    data = read_toml(path)
+    if not data or data.get("rules") == []:
+        raise UsageError(f"{path}: rules", "nothing", f"at least one, such as {_EXAMPLE}")
+    budget = validate(Budget, data, str(path), every=True)
     faults = Faults()
     for place, rule in enumerate(budget.rules):
         key = f"{path}: rules[{place}].metric"

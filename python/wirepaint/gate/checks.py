@@ -112,12 +112,16 @@ def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Bu
 
     ``asked`` has the visits that were asked for (``losses.asked``). ``base`` is the name of the first of two
     folders (``folders.Pair``); absolute rules are for the candidate. Warm-up visits are left out. Raises
-    UsageError for a rule that applies to nothing.
+    UsageError for a rule that applies to nothing. Equal rules are one.
     """
     frame = frame.filter(~pl.col("warmup"))
     found: list[_Open | Check] = []
+    seen: set[Rule] = set()
     for place, rule in enumerate(budget.rules):
         rule = _meant(rule, f"rules[{place}]", frame, asked)
+        if rule in seen:  # such as one of the budget that --margin gives again
+            continue
+        seen.add(rule)
         own, own_asked = _scope(frame, rule), _scope(asked, rule)
         axes = _axes(own, own_asked)
         missing = list(_missing(own, own_asked, axes, rule, base))
@@ -258,8 +262,11 @@ def _sign(rule: Rule) -> int:
 
 
 def _meant(rule: Rule, place: str, *frames: pl.DataFrame) -> Rule:
-    """The rule with its page and network as the results call them; raises UsageError for those they lack."""
-    update = {}
+    """The rule with the usual name of its metric, and its page and network as the results call them.
+
+    Raises UsageError for those they lack.
+    """
+    update = {"metric": measured.get(rule.metric).name}
     for column in ("page", "network"):
         if (name := getattr(rule, column)) is None:
             continue

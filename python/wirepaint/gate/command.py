@@ -18,9 +18,9 @@ from wirepaint.gate import budget as budgets
 from wirepaint.gate import outputs
 from wirepaint.gate.checks import check
 from wirepaint.printing import print_json, say
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import folders, losses
-from wirepaint.statistics.compare import primary
+from wirepaint.statistics.compare import MARGIN, primary
 
 OnUndecided = Literal["pass", "fail", "more"]
 OnMissing = Literal["fail", "pass"]
@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Prints and writes what the gate found; raises Breach (exit code 99) or Incomplete."""
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    base = Results.open(results)
+    base = examined(results)
     measured.own(base)  # a budget may name them
     rules = [] if budget is None else budgets.load(budget).rules
     if margin is not None:
@@ -56,7 +56,8 @@ def command(
         )
     if not rules:
         raise UsageError("check", "no rule", "--budget FILE, or --margin 3% with a base and a candidate")
-    visits = read(base, candidate, [rule.metric for rule in rules], verdicts)
+    limits = [rule.worse_by for rule in rules if rule.worse_by is not None]
+    visits = read(base, candidate, [rule.metric for rule in rules], verdicts, min(limits, default=MARGIN))
     found = check(*visits, budgets.Budget(rules=rules))
     if junit is not None:
         junit.write_text(outputs.junit(found), "utf-8")
@@ -84,7 +85,11 @@ def command(
 
 
 def read(
-    base: Results, candidate: Path | None, metrics: Sequence[str], verdicts: Sequence[str]
+    base: Results,
+    candidate: Path | None,
+    metrics: Sequence[str],
+    verdicts: Sequence[str],
+    margin: float = MARGIN,
 ) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
     """The visits of one folder or two, those asked for, and the name of the base of two.
 
@@ -94,8 +99,8 @@ def read(
     if candidate is None:
         table = losses.with_timeouts(base, measured.table(base, verdicts, names))
         return table, losses.asked(base, verdicts), None
-    other = Results.open(candidate)
-    pair = folders.read(base, other, names, verdicts)
+    other = examined(candidate)
+    pair = folders.read(base, other, names, verdicts, margin)
     for note in pair.notes:
         say(note)
     asked = [

@@ -14,6 +14,7 @@ from wirepaint.metrics import _flow, _items, _kept
 from wirepaint.metrics._computing import why
 from wirepaint.metrics._metric import Frame, Metric
 from wirepaint.metrics._registry import enrol, get, shipped
+from wirepaint.printing import counted
 from wirepaint.results import Results, journal, manifest
 
 AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
@@ -22,6 +23,10 @@ AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
 IDENTITY = (
     *("run_key", "scenario", *AXES, "visit", "warmup", "host", "state", "verdict", "reasons", "cause"),
 )
+
+
+_SAID = 3
+"""Reasons of one metric that are said: a message may have a number of its visit in it."""
 
 
 def own(results: Results) -> list[str]:
@@ -77,6 +82,32 @@ def table(
     missing = [_missing(named, asked)] if reasons else []
     found = named.select(*runs.columns[1:], "valid", "of_flows", *(each.column for each in asked), *missing)
     return found if compact else _spelt(found)
+
+
+def mistakes(
+    results: Results, names: Sequence[str] | None = None, verdicts: Sequence[str] | None = None
+) -> list[str]:
+    """Why metrics of the evaluation's own files have no value, a sentence for each mistake.
+
+    ``names`` are the metrics to look at and ``verdicts`` those of the runs, all by default.
+    """
+    known = own(results)
+    whose = [get(name) for name in known if names is None or name in names]
+    if not whose:
+        return []
+    done = _ended(results, verdicts).filter(pl.col("state") == "done")["run_key"]
+    rows = _kept.read(results, done, whose, reasons=True)
+    found: list[str] = []
+    for metric in whose:
+        reasons = rows[why(metric)].drop_nulls()
+        counts = reasons.filter(reasons.str.starts_with(metric.file or "")).value_counts(sort=True)
+        said = [
+            f"{metric.name} has no value in {counted(n, 'visit')}: {reason}"
+            for reason, n in counts.iter_rows()
+        ]
+        more = [f"{metric.name}: and {len(said) - _SAID} more reasons"] if len(said) > _SAID else []
+        found += said[:_SAID] + more
+    return found
 
 
 def _spelt(frame: Frame) -> Frame:

@@ -12,7 +12,7 @@ from wirepaint.errors import UsageError, show
 from wirepaint.figures import Evidence
 from wirepaint.report import factors, words
 from wirepaint.report.gather import drawings, gather, of_metrics
-from wirepaint.results import Results, names
+from wirepaint.results import examined, names
 
 STYLES = ("report.css", "visits.css")
 SCRIPTS = (
@@ -68,7 +68,7 @@ def save_figures(
 
 def _evidence(results_dir: Path, factor: str | None, suspect: bool) -> Evidence:
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    evidence = Evidence(Results.open(results_dir), factor, verdicts)
+    evidence = Evidence(examined(results_dir), factor, verdicts)
     if factor is not None and factor not in evidence.varying:
         others = f", or --factor {' or '.join(evidence.varying)}" if evidence.varying else ""
         accepted = f"results with two levels or more{others}"

@@ -1,4 +1,5 @@
-"""Results: one folder per evaluation. Readers start at ``Results.open(folder)``.
+"""Results: one folder per evaluation. Readers start at ``Results.open(folder)``, commands at
+``examined``.
 
 ``store`` writes a folder (one command at a time: ``lock``), ``journal`` keeps the state of every
 run, ``manifest`` the evaluation, the machine and the versions, ``trace`` the tables of a run.
@@ -13,15 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wirepaint.results.reader import Results
+    from wirepaint.results.reader import Results, examined
 
-__all__ = ["Results"]
+__all__ = ["Results", "examined"]
 
 
 def __getattr__(name: str) -> Any:
     """Imports the reader, and with it Polars, only when it is used."""
-    if name == "Results":
-        from wirepaint.results.reader import Results
+    if name in __all__:
+        from wirepaint.results import reader
 
-        return Results
+        return getattr(reader, name)
     raise AttributeError(name)

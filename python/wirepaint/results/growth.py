@@ -22,6 +22,10 @@ IDENTITY = (*(axis for axis in AXES if axis != "scenario"), "visit")
 """Columns that tell runs apart. The name of a scenario does not: it depends on which axes vary."""
 _LEVELS = [axis for axis in IDENTITY if axis not in ("user_agent", "page", "visit")]
 
+_FOR_READERS = {"visits", "rehearsal", "rehearsal_by_https", "contents_sha256"}
+"""Keys of a user agent that no run depends on: the page's hash includes its rehearsal and its contents."""
+_DIGESTS = ("page_sha256", "page_by_https_sha256")
+
 Evaluation = Mapping[str, Any]
 """An evaluation as the manifest has it."""
 
@@ -49,6 +53,33 @@ def changes(was: Evaluation, now: Evaluation, finished: Iterable[Mapping[str, An
         yield from differences(before, after)
 
 
+def renewed(was: Evaluation, now: Evaluation, finished: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The C files and pages of finished runs that are other ones now, in words: digests tell nobody."""
+    before, after = _parts(was), _parts(now)
+    needed = {part for row in finished for part in _parts_of(row)}
+    found: list[str] = []
+    for name in before.keys() & after.keys() & needed:
+        old_ones, new_ones = (
+            of[name] if isinstance(of[name], list) else [of[name]] for of in (before, after)
+        )
+        for old, new in zip(old_ones, new_ones, strict=False):
+            if old.get("file") and new.get("file") and old["file"] != new["file"]:
+                found.append(f"the C file of {new['name']} has changed since these runs")
+            same_page = "page" in old and old["page"] == new["page"]
+            if same_page and any(old.get(key) != new.get(key) for key in _DIGESTS):
+                contents = [_contents(of, new["page"]) for of in (was, now)]
+                again = contents[0] is not None and contents[0] == contents[1]
+                what = f"the rehearsal of the page {new['page']}" if again else f"the page {new['page']}"
+                found.append(f"{what} is another one than that of these runs")
+    return sorted(set(found))
+
+
+def _contents(evaluation: Evaluation, page: str) -> str | None:
+    """SHA-256 of what the servers of a page answer; None in results of an earlier build."""
+    of_page = (agent for agent in evaluation["user_agents"] if agent["page"] == page)
+    return next((agent.get("contents_sha256") for agent in of_page), None)
+
+
 def is_within(was: Evaluation, now: Evaluation) -> bool:
     """Whether ``now`` has every network, level and page of ``was``."""
     return _parts(was).keys() <= _parts(now).keys()
@@ -61,8 +92,7 @@ def _parts(evaluation: Evaluation) -> dict[str, Any]:
     parts |= {_scenario(scenario): scenario for scenario in evaluation["scenarios"].values()}
     groups: dict[str, list[Any]] = {}
     for agent in evaluation["user_agents"]:
-        # The page's hash includes its rehearsal; the copy here is for readers, and gains keys with time.
-        of_run = {key: value for key, value in agent.items() if key not in ("visits", "rehearsal")}
+        of_run = {key: value for key, value in agent.items() if key not in _FOR_READERS}
         if agent.get("group") is None:
             parts[_visitor(agent["name"], agent["page"])] = of_run
         else:

@@ -547,6 +547,13 @@ def kind_of(failure: RunFailed) -> Kind:
     return "page" if isinstance(failure, PageFailed) else "crash"
 
 
+STANDINGS = (
+    *("valid", "suspect", "invalid", "timed out", "failed"),
+    *("cannot count", "planned", "running", "skipped"),
+)
+"""All that :func:`standing` gives."""
+
+
 def standing(state: str, verdict: str | None, cause: str | None, kind: str | None = None) -> str:
     """The standing of a run: the verdict of a done run, ``timed out``, ``cannot count``, else the state."""
     if state == "skipped" and (cause or "").startswith(CANNOT_COUNT):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from wirepaint import files
 from wirepaint.errors import UsageError, show
 from wirepaint.evaluation import axes
+from wirepaint.printing import command_line
 from wirepaint.reading import validate
 from wirepaint.results import durable, growth, names, provenance, sealed
 
@@ -38,7 +39,9 @@ class _Agent(_Read):
     page: str
     page_sha256: str
     page_by_https_sha256: str | None = None
+    contents_sha256: str | None = None
     rehearsal: dict[str, Any] | None = None
+    rehearsal_by_https: dict[str, Any] | None = None
 
 
 class _Flow(_Read):
@@ -205,6 +208,11 @@ def check_growth(
     """Raises UsageError if the plan would change one of the ``finished`` rows of the journal."""
     asked = _as_json(plan.resolved)
     for was in (manifest["evaluation"], *manifest["earlier"]):
+        if renewed := growth.renewed(was, asked, finished):
+            more = f"; and {len(renewed) - 2} more" if len(renewed) > 2 else ""
+            then = f"then {command_line('compare', str(folder), 'NEW')}"
+            accepted = f"what it was, or a new folder (-o NEW); {then}"
+            raise UsageError(str(plan.path), "; ".join(renewed[:2]) + more, accepted)
         if changed := sorted(growth.changes(was, asked, finished)):
             more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
             accepted = (

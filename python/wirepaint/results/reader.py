@@ -12,6 +12,7 @@ import polars as pl
 
 from wirepaint.errors import UsageError, show
 from wirepaint.pages.show import is_busy
+from wirepaint.printing import command_line, counted, say
 from wirepaint.results import calibration, journal, manifest, names, trace
 from wirepaint.results.contents import Contents
 
@@ -48,6 +49,16 @@ _COMPACT: dict[Any, Any] = {
     name: _FEW for name, of in _JOURNAL.items() if of == pl.String and name not in ("key", "files", "trace")
 }
 """Columns in which many runs have the same text: in memory each text is there once."""
+
+
+def examined(folder: Path) -> Results:
+    """As :meth:`Results.open`, for a command that reads: it says on stderr if folders of runs are missing."""
+    results = Results.open(folder)
+    if missing := results.without_folder:
+        verb = "is" if missing == 1 else "are"
+        then = f"{command_line('verify', str(folder))} tells which"
+        say(f"{folder}: {counted(missing, 'run folder')} {verb} missing; {then}.")
+    return results
 
 
 class Results:
@@ -111,6 +122,17 @@ class Results:
         others = self._journalled[1].slice(self._rows.height)
         return others.filter(pl.col("state").is_in(["done", "failed"])).height
 
+    @property
+    def without_folder(self) -> int:
+        """Number of done runs whose traces were kept and whose folders are gone.
+
+        What is kept of them in ``metrics/`` can be read all the same.
+        """
+        kept = self._rows.filter((pl.col("files") != journal.NO_FILES).fill_null(False))["key"]
+        folder = self.folder / "runs"
+        there = [each.name for each in folder.iterdir()] if kept.len() and folder.is_dir() else []
+        return kept.filter(~kept.is_in(there)).len()
+
     @cached_property
     def _all_runs(self) -> pl.DataFrame:
         rows = self._rows.rename({"key": "run_key"}).with_columns(pl.col("warmup").cast(pl.Boolean))
@@ -168,6 +190,26 @@ class Results:
         causes = first["cause"].str.strip_prefix(journal.CANNOT_COUNT)
         return dict(zip(first["page"], causes, strict=True))
 
+    def rehearsals(self) -> dict[str, dict[str, Any] | None]:
+        """The rehearsal of each page that runs load, by its name; None for a page that was never rehearsed.
+
+        The https version of a page of plain http has its own: "NAME by https".
+        """
+        found: dict[str, dict[str, Any] | None] = {}
+        for agent in self.manifest["evaluation"]["user_agents"]:
+            found[agent["page"]] = agent.get("rehearsal")
+            if "rehearsal_by_https" in agent:
+                found[f"{agent['page']} by https"] = agent["rehearsal_by_https"]
+        return found
+
+    def replay_in_part(self) -> list[str]:
+        """In words, the pages of which more than a tenth of the recorded requests is left out."""
+        return [
+            f"{of['requests'] - of['left_out']} of {of['requests']} requests of {page} replay"
+            for page, of in self.rehearsals().items()
+            if of and 10 * of["left_out"] > of.get("requests", 10 * of["left_out"])
+        ]
+
     def fidelity(self) -> str | None:
         """In words, the simulator's error on each page in its rehearsals, and which of these were disturbed.
 
@@ -175,12 +217,12 @@ class Results:
         """
         if self.manifest["backend"] == "testbed":
             return None
-        agents = self.manifest["evaluation"]["user_agents"]
-        found = {agent["page"]: agent.get("rehearsal") for agent in agents}
+        found = self.rehearsals()
         known = {page: of["error"] for page, of in found.items() if of and of["error"] is not None}
         said: list[str] = []
         if known:
-            errors = ", ".join(f"{page} {100 * error:.1f} %" for page, error in sorted(known.items()))
+            largest = sorted(known.items(), key=lambda one: (-one[1], one[0]))
+            errors = ", ".join(f"{page} {100 * error:.1f} %" for page, error in largest)
             said.append(f"Simulated page load times in rehearsals kept out of the fit were off by: {errors}.")
         silent = {page for page, of in found.items() if of and page not in known and of.get("judged")}
         if silent:

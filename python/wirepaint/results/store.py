@@ -3,7 +3,7 @@
 ```
 RESULTS/
 ├── manifest.json        what was asked, versions, machine, sessions; written last when a folder is begun
-├── evaluation.toml      the file as it was
+├── evaluation.toml      the file, with the options of the command line
 ├── journal.sqlite       the state of every run
 ├── metrics/             the metrics of the runs, computed once (``measured``)
 ├── parts/               the metrics of the runs whose traces are not kept (``parts``)
@@ -24,6 +24,7 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -448,7 +449,12 @@ class Store:
                 else:
                     gone[row.key] = "its folder is"
         if whole and folders is None:
-            raise UsageError(str(self._runs), "no folder", f"the folder of the {done} runs that are done")
+            # It may be moved or not mounted. An empty folder says that its runs are to be made anew.
+            accepted = (
+                f"the folder of the {done} runs that are done, or an empty one to carry them out again "
+                f"(mkdir {shlex.quote(str(self._runs))})"
+            )
+            raise UsageError(str(self._runs), "no folder", accepted)
         self._runs.mkdir(exist_ok=True)
         for key, what in gone.items():
             self._journal.forget(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shlex
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,14 @@ from typing import Any
 import polars as pl
 
 from wirepaint.errors import UsageError
-from wirepaint.printing import print_json
+from wirepaint.printing import command_line, print_json
 from wirepaint.results import calibration, journal, manifest, measured, parts
 from wirepaint.results.contents import Contents, Fault
 
 _AT_ONCE = 20_000
 """Rows of the journal in memory as Python has them."""
+MOST_LINES = 20
+"""Faults of a folder, and runs to remove, that are printed."""
 
 
 @dataclass
@@ -30,10 +33,10 @@ class Verified:
     planned: int = 0
     done: int = 0
     whole: int = 0
-    runs: list[Path] = field(default_factory=list)
-    """Folders of the runs that are not whole."""
-    resumed_by: str | None = None
-    """The command that resumes the folder."""
+    damaged: list[Path] = field(default_factory=list)
+    """Folders of the runs that are not whole, of those that are there."""
+    is_described: bool = False
+    """Whether its manifest is whole, so that `run` can go on with it."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -72,7 +75,7 @@ def verify(folder: Path) -> Verified:
     there = _entries(folder / "runs")
     try:
         described = manifest.read(folder)
-        found.resumed_by = described["sessions"][-1]["command"] if described["sessions"] else None
+        found.is_described = True
     except UsageError as error:
         found.faults.append(_fault(folder / manifest.NAME, error))
         described = None
@@ -159,7 +162,8 @@ def _check_run(found: Verified, folder: Path, files: dict[str, str]) -> None:
         faults = [_fault(folder, error)]
     if faults:
         found.faults += faults
-        found.runs.append(folder)
+        if os.path.lexists(folder):
+            found.damaged.append(folder)
     else:
         found.whole += 1
 
@@ -198,12 +202,23 @@ def _lines(found: Verified) -> Iterator[str]:
     yield f"{found.folder}: {found.whole} of {found.done} runs whole" + (
         f", {found.planned} planned" if found.planned > found.done else ""
     )
-    for fault in found.faults:
+    for fault in found.faults[:MOST_LINES]:
         yield f"  {fault.kind}  {_text(fault.path.relative_to(found.folder))}: {fault.found}"
-    if found.runs:
+    if (more := len(found.faults) - MOST_LINES) > 0:
+        yield f"  and {more} more (--json has all)"
+    if found.done == found.whole or not found.is_described:
+        return
+    runs = found.folder / "runs"
+    if not runs.is_dir():
+        yield f"To carry all runs out again, make {_text(runs)}, an empty folder. Then:"
+    elif found.damaged:
         yield "These runs are carried out again once their folders are gone:"
-        yield f"  rm -r {shlex.join(_text(folder) for folder in found.runs)}"
-        yield f"  {found.resumed_by or 'the command that made them'}"
+        yield f"  rm -r {shlex.join(_text(folder) for folder in found.damaged[:MOST_LINES])}"
+        if (more := len(found.damaged) - MOST_LINES) > 0:
+            yield f"  and {more} more, which verify names once these are gone"
+    else:
+        yield "The missing runs are carried out again:"
+    yield f"  {command_line('run', _text(found.folder))}"
 
 
 def _text(path: Path) -> str:

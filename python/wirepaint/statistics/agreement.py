@@ -28,7 +28,7 @@ from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
 from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import SIGNIFICANCE
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import losses, ranks
 from wirepaint.statistics.compare import headline, of_single_pages
 from wirepaint.statistics.intervals import CONFIDENCE
@@ -256,8 +256,8 @@ def command(
     json: bool = False,
 ) -> None:
     """``wirepaint agree``: prints a table, or with ``json`` one JSON document with every point."""
-    results = Results.open(folder)
-    again = Results.open(simulated) if simulated else None
+    results = examined(folder)
+    again = examined(simulated) if simulated else None
     verdicts = ("valid", "suspect") if suspect else ("valid",)
     if metric and "all" in metric:
         metric = [name for name, each in measured.registry().items() if not each.label]

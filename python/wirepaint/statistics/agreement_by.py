@@ -17,7 +17,7 @@ from wirepaint.errors import show as shown
 from wirepaint.evaluation import axes
 from wirepaint.printing import print_json
 from wirepaint.reading import nearest
-from wirepaint.results import Results
+from wirepaint.results import examined
 from wirepaint.statistics import losses
 from wirepaint.statistics.agreement import REAL, SIMULATED, Agreement, agree, directions, ended, read
 from wirepaint.statistics.compare import headline
@@ -64,9 +64,9 @@ def command(
     by = catalogue.called("key", by, axes.factors())
     if by not in axes.factors():
         raise UsageError("--by", shown(by), nearest(by, axes.factors()))
-    results = Results.open(folder)
+    results = examined(folder)
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    again = Results.open(simulated) if simulated else None
+    again = examined(simulated) if simulated else None
     names = list(metric or headline(results))
     if "all" in names:
         names = [name for name, each in measured.registry().items() if not each.label]

@@ -21,7 +21,7 @@ from wirepaint.evaluation.axes import axes
 from wirepaint.evaluation.visits import questions
 from wirepaint.printing import say
 from wirepaint.reading import nearest
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import folders, hosts, losses, ranks, shared
 from wirepaint.statistics.comparison import TOO_FEW, Comparison, Level
 from wirepaint.statistics.intervals import Interval, Sample, mean, median
@@ -483,7 +483,7 @@ def compare_folders(
     asked = list(metrics or dict.fromkeys((*first, *headline(base))))
     if "all" in asked:
         asked = [name for name, metric in measured.registry().items() if not metric.label]
-    pair = folders.read(base, candidate, asked, verdicts)
+    pair = folders.read(base, candidate, asked, verdicts, margin)
     rows = compare(
         pair.table,
         folders.FOLDER,
@@ -538,12 +538,12 @@ def command(
     """
     from wirepaint.statistics import terminal
 
-    results = Results.open(results_dir)
+    results = examined(results_dir)
     notes: list[str] = []
     others: list[str] = []
     if candidate is not None:
         rows, pair = compare_folders(
-            results, Results.open(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
+            results, examined(candidate), metric, margin=margin, by_page=by_page or json, suspect=suspect
         )
         factor, notes, ends = folders.FOLDER, pair.notes, pair.visits
         lost = losses.by_level(ends, factor, (pair.base, pair.candidate))
@@ -571,6 +571,7 @@ def command(
         for name in (name.replace("_", "-") for name in metric or headline(results))
         if name not in compared | {"all"}
     ]
+    notes += measured.mistakes(results, without, ("valid", "suspect") if suspect else ("valid",))
     if json:
         document = {
             "title": results.title,

@@ -10,7 +10,7 @@ import polars as pl
 from rich.table import Table
 
 from wirepaint import metrics as measured
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import by_scenario
 from wirepaint.statistics.by_scenario import cell
 from wirepaint.statistics.compare import OF_FLOWS, OF_LINK
@@ -64,7 +64,7 @@ def of_table(table: pl.DataFrame) -> list[FlowRow]:
 
 def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
     """``wirepaint flows``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
-    results = Results.open(results_dir)
+    results = examined(results_dir)
     verdicts = ("valid", "suspect") if suspect else ("valid",)
     by_scenario.show(results, "flows", rows(results, verdicts), OF_LINK, _table, verdicts, json=json)
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from wirepaint import metrics as measured
 from wirepaint.errors import UsageError
+from wirepaint.pages.show import is_busy
 from wirepaint.results import Results, growth
 from wirepaint.statistics import losses
 
@@ -40,9 +41,13 @@ class Pair:
 
 
 def read(
-    base: Results, candidate: Results, metrics: Sequence[str], verdicts: Sequence[str] = ("valid",)
+    base: Results,
+    candidate: Results,
+    metrics: Sequence[str],
+    verdicts: Sequence[str],
+    margin: float,
 ) -> Pair:
-    """Reads the ``metrics`` of two folders.
+    """Reads the ``metrics`` of two folders; ``margin`` is the share within which values count as the same.
 
     Raises UsageError if a network or a metric of the same name is another one, or if no page has runs that
     count under the same conditions in both.
@@ -57,7 +62,7 @@ def read(
     ]
     ends = [losses.visits(of, verdicts).with_columns(_from(name)) for of, name in folders]
     hosts = [set(each["host"].drop_nulls()) for each in tables]
-    notes = list(_notes(base, candidate, tables))
+    notes = list(_notes(base, candidate, tables, margin))
     if all(hosts) and not hosts[0] & hosts[1]:
         # No host is in both: visits of different hosts are compared, and the notes say so.
         tables = [each.with_columns(host=pl.lit(None, pl.String)) for each in tables]
@@ -126,28 +131,59 @@ def _conditions(table: pl.DataFrame) -> str:
     return ", ".join(shown) + more or "no run that counts"
 
 
-def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame]) -> Iterator[str]:
+def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame], margin: float) -> Iterator[str]:
     versions = [of.manifest["versions"] for of in (base, candidate)]
     for name in dict.fromkeys([*versions[0], *versions[1]]):
         was, now = (each.get(name, "not used") for each in versions)
         if was != now:
             yield f"{name} was {_short(was)} and is {_short(now)}: a difference may come from it."
-    pages = [_pages(of) for of in (base, candidate)]
+    pages = [_pages(of, "page_sha256", "page_by_https_sha256") for of in (base, candidate)]
     known = sorted(pages[0].keys() & pages[1].keys())
-    if changed := [name for name in known if pages[0][name] != pages[1][name]]:
-        yield f"Pages that changed: {', '.join(changed)}."
+    changed = [name for name in known if pages[0][name] != pages[1][name]]
+    contents = [_pages(of, "contents_sha256") for of in (base, candidate)]
+    again = [
+        name for name in changed if None not in contents[0][name] and contents[0][name] == contents[1][name]
+    ]
+    if others := [name for name in changed if name not in again]:
+        yield f"Pages that changed: {', '.join(others)}."
+    if again:
+        yield f"Pages with the same contents, rehearsed again: {', '.join(again)}."
+    for name in changed:
+        yield from _of_rehearsals(name, base, candidate, margin)
     for of, own, other in ((base, *tables), (candidate, *reversed(tables))):
         alone = _joined(own, other, "anti")
         if not alone.is_empty():
             yield f"Only in {of.folder}, left out: {_conditions(alone)}."
 
 
-def _pages(results: Results) -> dict[str, set[str | None]]:
-    """The digests of each page's content by its name."""
+def _of_rehearsals(page: str, base: Results, candidate: Results, margin: float) -> Iterator[str]:
+    """Warns of simulated visits of a page whose rehearsals differ, if one is off by more than the margin."""
+    if "testbed" in (base.manifest["backend"], candidate.manifest["backend"]):
+        return
+    for name in (page, f"{page} by https"):
+        was, now = (of.rehearsals().get(name) or {} for of in (base, candidate))
+        errors = [of.get("error") for of in (was, now)]
+        others = [of.get("others_cpu") for of in (was, now)]
+        said = []
+        if any(error is not None and error > margin for error in errors):
+            was_off, is_off = map(_share, errors)
+            said.append(f"the simulator was {was_off} off in the first, {is_off} off in the second")
+        if any(map(is_busy, others)):
+            had, have = map(_share, others)
+            said.append(f"others had {had} of the CPU time in the first, {have} in the second")
+        if said:
+            yield f"Rehearsals of {name}: {'; '.join(said)}: a difference may come from the rehearsal."
+
+
+def _share(value: float | None) -> str:
+    return "an unknown share" if value is None else f"{100 * value:.1f} %"
+
+
+def _pages(results: Results, *digests: str) -> dict[str, set[str | None]]:
+    """The digests of each page by its name."""
     found: dict[str, set[str | None]] = {}
     for agent in results.manifest["evaluation"]["user_agents"]:
-        contents = agent["page_sha256"], agent.get("page_by_https_sha256")
-        found.setdefault(agent["page"], set()).update(contents)
+        found.setdefault(agent["page"], set()).update(agent.get(digest) for digest in digests)
     return found
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from rich.table import Table
 
 from wirepaint import metrics as measured
-from wirepaint.results import Results
+from wirepaint.results import Results, examined
 from wirepaint.statistics import by_scenario
 from wirepaint.statistics.by_scenario import cell
 from wirepaint.statistics.intervals import Interval, median
@@ -127,7 +127,7 @@ def _taken(results: Results, key: str, user_agent: str) -> pl.DataFrame:
 
 def command(results_dir: Path, json: bool = False, *, suspect: bool = False) -> None:
     """``wirepaint users``: prints a table per scenario, or with ``json`` one JSON document, to stdout."""
-    results = Results.open(results_dir)
+    results = examined(results_dir)
     verdicts = ("valid", "suspect") if suspect else ("valid",)
     by_scenario.show(results, "users", rows(results, verdicts), OF_RUN, _table, verdicts, json=json)
 
