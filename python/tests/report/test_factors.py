@@ -212,9 +212,12 @@ class Row:
 @pytest.mark.parametrize(
     ("shift", "drawn"),
     [
-        (Interval(0.01, -0.02, 0.05), Bar(low=77.0, high=140.0, value=104.0, cut=0, band=18.0)),
-        (Interval(0.3, 0.05, 0.5), Bar(low=140.0, high=185.0, value=None, cut=1, band=18.0)),
-        (Interval(-0.09), Bar(low=14.0, high=14.0, value=14.0, cut=0, band=18.0)),
+        (
+            Interval(0.01, -0.02, 0.05),
+            Bar(low=77.0, high=140.0, value=104.0, goes_on=(False, False), band=18.0),
+        ),
+        (Interval(0.3, 0.05, 0.5), Bar(low=140.0, high=185.0, value=None, goes_on=(False, True), band=18.0)),
+        (Interval(-0.09), Bar(low=14.0, high=14.0, value=14.0, goes_on=(False, False), band=18.0)),
     ],
 )
 def test_an_interval_is_drawn_to_the_scale_of_its_section(shift: Interval, drawn: Bar) -> None:

@@ -170,7 +170,7 @@ def evidence(shift: Interval, unit: str) -> str:
 
 
 def _interval(shift: Interval, unit: str) -> str:
-    span = words.span(shift, unit, with_unit=True)
+    span = words.span(shift, unit, unit_too=True)
     return f"{span} for an interval" if shift.low is None else f"interval{words.NO_BREAK}{span}"
 
 

@@ -58,9 +58,9 @@ class Bar:
     low: float
     high: float
     value: float | None
-    """None outside the box: an arrow at its edge says so."""
-    cut: int
-    """-1 if the bar goes on beyond the left edge, 1 beyond the right one, else 0."""
+    """None outside the box."""
+    goes_on: tuple[bool, bool]
+    """Whether the bar goes on beyond the left and beyond the right edge."""
     band: float
 
     @classmethod
@@ -74,9 +74,9 @@ class Bar:
         def x(share: float) -> float:
             return round(95 + 90 * max(-1.0, min(1.0, share / reach)), 1)
 
-        cut = 1 if high > reach else -1 if low < -reach else 0
         band = round(90 * min(1.0, row.margin / reach), 1)
-        return cls(x(low), x(high), x(value) if abs(value) <= reach else None, cut, band)
+        seen = x(value) if abs(value) <= reach else None
+        return cls(x(low), x(high), seen, (low < -reach, high > reach), band)
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,16 @@ class Section:
 
     @property
     def reach(self) -> float:
-        """The share at the edge of each drawn interval: one scale for all tables, by the primary metric."""
-        first = [one.primary for side in self.sides for one in side.candidates if one.primary]
-        shifts = [row.shift_rel for table in first for row in table.conditions if row.shift_rel]
-        bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
-        return max([1.15 * x for x in bounds] + [2.5 * MARGIN])
+        """The share at the edge of each drawn interval: one scale for all tables of the section.
+
+        The intervals of the primary metric are seen as a whole, of the other main metrics the difference.
+        """
+        seen = [2 * MARGIN]
+        for table in (table for side in self.sides for one in side.candidates for table in one.main):
+            for shift in (row.shift_rel for row in table.conditions if row.shift_rel):
+                is_first = table.conditions[0].metric_is_primary
+                seen += [shift.value, *((shift.low, shift.high) if is_first else ())]
+        return 1.15 * max(abs(share) for share in seen if share is not None)
 
 
 def backends(evidence: Evidence) -> list[str]:

@@ -137,19 +137,24 @@ def quantity(value: float | None, unit: str) -> str:
     if unit == "bytes" and abs(value) >= 1000:
         scale, name = next((s, n) for s, n in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if abs(value) >= s)
         return f"{number(value / scale)}{THIN}{name}"
-    return f"{number(value)}{THIN}{unit}" if unit not in ("", "1") else number(value)
+    return with_unit(number(value), "" if unit == "1" else unit)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number with its unit; a word such as "segments" has a wider space before it."""
+    return f"{text}{THIN if len(unit) <= len('Mbit/s') else NO_BREAK}{unit}" if unit else text
 
 
 def change(interval: Interval, unit: str) -> str:
     """A signed difference with its unit; ``share`` is shown as percent."""
-    return f"{shifted(interval.value, unit)}{THIN}{shown(unit)}".rstrip(THIN)
+    return with_unit(shifted(interval.value, unit), shown(unit))
 
 
-def span(interval: Interval, unit: str, *, with_unit: bool = False) -> str:
+def span(interval: Interval, unit: str, *, unit_too: bool = False) -> str:
     """The interval from low to high, by itself without unit, or the reason for none."""
     if interval.low is None or interval.high is None:
         return "too few visits"
-    high = change(Interval(interval.high), unit) if with_unit else shifted(interval.high, unit)
+    high = change(Interval(interval.high), unit) if unit_too else shifted(interval.high, unit)
     return f"{shifted(interval.low, unit)}{ELLIPSIS}{high}"
 
 

@@ -40,7 +40,7 @@ function extent(values) {
   return [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
 }
 
-/** Extents by title, the same for panels that differ in the back end only, so that these can be compared. */
+/** Extents of the values of panels, the same for those that differ in the back end only. */
 function shared(panels) {
   const of = (parts) => parts.filter((part) => !BACKENDS.includes(part)).join(" ");
   const found = new Map();
@@ -179,16 +179,16 @@ function logTicks(low, high) {
   const steps = high - low < 2 ? [1, 2, 5] : [1];
   const powers = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, n) => Math.floor(low) + n);
   const all = powers.flatMap((power) => steps.map((step) => Number((step * 10 ** power).toPrecision(1))));
-  return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+  const inside = all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+  return inside.length > 1 || low === high ? inside : niceTicks(10 ** low, 10 ** high, 3);
 }
 
 /** Points over whole numbers with a logarithmic height, joined. */
-function bins(title, series) {
+function bins(title, series, reach, heights) {
   const height = PLOT.curve;
-  const all = series.flatMap((one) => one.points);
-  const across = scaled(extent(all.map(([x]) => x)), PLOT.share, PLOT.width - PLOT.right, 6);
+  const across = scaled(reach, PLOT.share, PLOT.width - PLOT.right, 6);
   across.ticks = across.ticks.filter(Number.isInteger);
-  const [low, high] = [0, 1].map((end) => Math.log10(quantile(all.map(([, y]) => y).sort((a, b) => a - b), end)));
+  const [low, high] = heights.map(Math.log10);
   const up = (value) => 6 + height * (1 - (Math.log10(value) - low) / (high - low || 1));
   const marks = grid(across, height + 6, String);
   for (const value of logTicks(low, high)) {
@@ -321,13 +321,14 @@ function startChart(figure) {
   const named = (curve) => ({ number: curve[0], name: data.series[curve[0]], points: curve[1] });
   const present = new Set(data.panels.flatMap((one) => one.curves.map(([number]) => number)));
   const panels = data.panels.map((one) => {
-    const series = one.curves.map(named);
-    return { ...one, parts: one.title.split(/ \/ |, /), series, values: series.flatMap(({ points }) => points.map(([x]) => x)) };
+    return { ...one, parts: one.title.split(/ \/ |, /), series: one.curves.map(named) };
   });
-  const reaches = shared(panels);
+  const [reaches, heights] = [0, 1].map((axis) =>
+    shared(panels.map(({ parts, series }) => ({ parts, values: series.flatMap(({ points }) => points.map((point) => point[axis])) }))),
+  );
   const shown = (value) => grouped(Number(value.toPrecision(3)));
   const drawn = () =>
-    panels.map((one, at) => (one.points ? bins(one.title, one.series) : curves(one.title, one.series, shown, reaches[at])));
+    panels.map((one, at) => (one.points ? bins(one.title, one.series, reaches[at], heights[at]) : curves(one.title, one.series, shown, reaches[at])));
   const root = figure.querySelector(".panels");
   root.append(
     html("p", { class: "note" }, data.axis),
