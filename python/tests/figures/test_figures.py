@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+import vl_convert
 from report.fixture import write_results
 
 from wirepaint import figures, metrics
 from wirepaint.cli import invoke
 from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
+from wirepaint.figures._style import Style, finish
 from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
 
@@ -128,6 +131,22 @@ def test_a_figure_of_two_names_each_where_it_is_drawn(
         "fld, simulator: 2 of 2 visits count.",
         "fld, testbed: 0 of 2 visits count; 2 suspect.",
     ]
+
+
+@pytest.mark.parametrize("name", ["box", "cdf", "cwnd", "connection-duration"])
+def test_plots_of_the_two_back_ends_have_one_scale(name: str, evidence: Evidence) -> None:
+    figure = figures.get(name)
+    drawing = figures.draw(evidence, name)
+    assert drawing is not None
+    value = "time" if name == "cwnd" else "value"
+    real = drawing.frame.with_columns(condition=pl.format("{} / testbed", "condition"))
+    far = drawing.frame.with_columns(pl.col(value) * 3, condition=pl.format("{} / simulator", "condition"))
+    frame = pl.concat([real, far])
+    style = Style(evidence.series, frame["condition"].unique(maintain_order=True).to_list(), evidence.pages)
+    svg = vl_convert.vegalite_to_svg(finish(figure.chart(frame, style)))
+    ends = re.findall(r'aria-label="X-axis[^"]* with values from ([^"]+)"', svg)
+    assert len(ends) >= 4
+    assert all(ends.count(each) % 2 == 0 for each in ends), ends
 
 
 def test_what_cannot_be_saved_is_refused_with_what_can(evidence: Evidence, tmp_path: Path) -> None:

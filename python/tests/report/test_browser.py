@@ -136,6 +136,31 @@ def test_dark_and_narrow_it_fits_the_window(browser: Any, page: Path, options: d
     assert shown.complaints == []
 
 
+def test_on_a_phone_verdict_and_difference_are_in_sight(browser: Any, page: Path) -> None:
+    shown = Shown(browser, page, viewport={"width": 390, "height": 844})
+    for table in ("#factor-congestion table.verdicts", "#overview table.map"):
+        box = shown.page.locator(table).first
+        assert box.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
+    for cell in (".verdict-cell", ".difference-cell"):
+        found = shown.page.locator(f"#factor-congestion {cell}").first.bounding_box()
+        assert found["x"] >= 0 and found["x"] + found["width"] <= 390
+    assert shown.page.locator("#factor-congestion tbody.pages").first.is_hidden(), "until unfolded"
+
+
+def test_plots_fill_the_width_of_the_page(browser: Any, page: Path) -> None:
+    shown = Shown(browser, page)
+    explorer = shown.page.locator("#explorer")
+    rights = explorer.locator(".panel svg").evaluate_all(
+        "all => all.map((e) => e.getBoundingClientRect().right)"
+    )
+    edge = explorer.evaluate("e => e.getBoundingClientRect().right")
+    assert max(rights) == pytest.approx(edge, abs=4)
+    for axis in ("network", "page"):
+        explorer.locator("label", has_text=re.compile(f"^{axis}")).locator("select").select_option(index=1)
+    [only] = explorer.locator(".panel svg").all()
+    assert only.bounding_box()["width"] > 1000
+
+
 def test_hostile_urls_are_shown_as_text_and_run_nothing(browser: Any, hostile_page: Path) -> None:
     shown = Shown(browser, hostile_page)
     shown.choose("page", "museum")

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from wirepaint import report
-from wirepaint.report import render
+from wirepaint.figures import Evidence
+from wirepaint.report import factors, render
+from wirepaint.report.factors import Bar
+from wirepaint.results import Results
 from wirepaint.results.outcome import Outcome
+from wirepaint.statistics import Interval
+from wirepaint.statistics.compare import compare_results
 
 FACTORS = """
 http = ["h1", "h2"]
@@ -160,6 +167,62 @@ def test_what_was_left_out_is_told_by_level(results_folder: Callable[..., Path],
     rows = [row for row in overview.tables[-1] if row[0] == "testbed"]
     assert ["testbed", "congestion control", "CUBIC", "24 of 24", "none"] in rows
     assert ["testbed", "congestion control", "FLD_TCP", "16 of 24", "4 failed, 4 invalid"] in rows
+
+
+def test_the_row_over_all_conditions_is_that_of_compare_and_of_run(
+    results_folder: Callable[..., Path],
+) -> None:
+    def stretch(run: SimpleNamespace) -> float:
+        return (0.97 if run.http == "h2" else 1.0) * (1 + 0.01 * ((run.visit * 7 + run.initial_window) % 5))
+
+    results = Results.open(results_folder(stretch, 6, more_axes=FACTORS))
+    compared = compare_results(results, "http", ["page-load-time"], by_page=False)
+    whole = next(row for row in compared if not row.conditions)
+    [candidate] = factors.section(Evidence(results, "http")).sides[0].candidates
+    assert candidate.primary is not None
+    shown = candidate.primary.conditions[-1]
+    assert not shown.conditions
+    assert (shown.interval, shown.p_holm, shown.verdict) == (whole.interval, whole.p_holm, whole.verdict)
+    assert shown.family == len(compared) == 9
+
+
+def test_of_one_network_its_row_is_the_one_over_all_conditions() -> None:
+    def row(network: str | None, family: int) -> Any:
+        conditions = {"network": network} if network else {}
+        level = SimpleNamespace(level="h2")
+        return Row("page-load-time", level, conditions, network, family)
+
+    [shown] = factors.as_compared([row("lte", 1)], [row(None, 5)])
+    assert (shown.family, shown.conditions, shown.network) == (5, {"network": "lte"}, "lte")
+    kept = factors.as_compared([row("lte", 1), row("3g", 1), row(None, 1)], [row(None, 5)])
+    assert [each.family for each in kept] == [1, 1, 5]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What ``as_compared`` reads of a comparison."""
+
+    metric: str
+    candidate: Any
+    conditions: dict[str, str]
+    network: str | None
+    family: int
+
+
+@pytest.mark.parametrize(
+    ("shift", "drawn"),
+    [
+        (
+            Interval(0.01, -0.02, 0.05),
+            Bar(low=77.0, high=140.0, value=104.0, goes_on=(False, False), band=18.0),
+        ),
+        (Interval(0.3, 0.05, 0.5), Bar(low=140.0, high=185.0, value=None, goes_on=(False, True), band=18.0)),
+        (Interval(-0.09), Bar(low=14.0, high=14.0, value=14.0, goes_on=(False, False), band=18.0)),
+    ],
+)
+def test_an_interval_is_drawn_to_the_scale_of_its_section(shift: Interval, drawn: Bar) -> None:
+    row: Any = SimpleNamespace(shift_rel=shift, margin=0.02)
+    assert Bar.of(row, 0.1) == drawn
 
 
 @pytest.mark.parametrize("name", ["flows", "users"])

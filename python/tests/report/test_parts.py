@@ -13,12 +13,13 @@ import polars as pl
 import pytest
 
 from wirepaint.report import svg, visits, words
-from wirepaint.report.answer import Clause, plain, sentence
+from wirepaint.report.answer import Clause, evidence, plain, sentence
+from wirepaint.report.render import unbroken
 from wirepaint.statistics import Interval
 
-FASTER = Clause("faster", "9 % faster", " on 3g", "−310 ms, 95 % interval −420 … −190")
-SAME = Clause("same", "no different", " on lte", "95 % interval within ±2 %")
-UNDECIDED = Clause("too few visits", "not told apart", " on sat", "+1 %, 95 % interval −4 … +6")
+FASTER = Clause("faster", "9 % faster", ("3g",), "−310 ms, 95 % interval −420 … −190")
+SAME = Clause("same", "no different", ("lte",), "95 % interval within ±2 %")
+UNDECIDED = Clause("too few visits", "not told apart", ("sat",), "+1 %, 95 % interval −4 … +6")
 
 
 def text(*said: Clause) -> str:
@@ -44,7 +45,7 @@ def test_visits_that_do_not_tell_are_said_so() -> None:
 
 
 def test_pages_that_disagree_are_said_so() -> None:
-    mixed = Clause("mixed", "not told apart", " on dsl", "+1 %, interval −9 … +9")
+    mixed = Clause("mixed", "not told apart", ("dsl",), "+1 %, interval −9 … +9")
     assert text(FASTER, mixed, UNDECIDED).endswith(
         f". The pages disagree on dsl ({mixed.evidence})."
         f" The visits do not tell on sat ({UNDECIDED.evidence})."
@@ -54,7 +55,7 @@ def test_pages_that_disagree_are_said_so() -> None:
 
 def test_a_series_alone_is_told_with_its_times() -> None:
     times = {"lte": Interval(824.0, 801.0, 850.0), "3g": Interval(3070.0)}
-    told = "".join(part.text for part in plain("cubic", times)).replace(words.THIN, " ")
+    told = " ".join("".join(part.text for part in plain("cubic", times)).split())
     assert told == "cubic loads these pages in 824 ms on lte (95 % interval 801 ms … 850 ms), 3.07 s on 3g."
 
 
@@ -63,12 +64,27 @@ def test_a_series_alone_is_told_with_its_times() -> None:
     [
         (Interval(-310.4, -420.2, -190.0), "ms", "−310 ms"),
         (Interval(-0.0912, -0.2, 0.1), "share", "−9.1 %"),
-        (Interval(0.0, -1.0, 1.0), "ms", "±0 ms"),
+        (Interval(0.0, -1.0, 1.0), "ms", "±0.0 ms"),
+        (Interval(0.03), "share", "+3.0 %"),
+        (Interval(-1600.4), "ms", "−1600 ms"),
+        (Interval(12_345.6), "ms", "+12 346 ms"),
         (Interval(0.25), "1", "+0.25"),
     ],
 )
 def test_a_change_has_sign_and_unit(interval: Interval, unit: str, expected: str) -> None:
     assert words.change(interval, unit).replace(words.THIN, " ") == expected
+
+
+def test_the_bounds_of_an_interval_have_one_unit_and_stay_on_one_line() -> None:
+    said = evidence(Interval(0.055, -0.015, 0.46), "share")
+    assert " ".join(said.split()) == "+5.5 %, interval −1.5 … +46 %"
+    assert said.count(" ") == 1, "a line may end after the difference only"
+
+
+def test_no_line_ends_within_a_name_or_between_a_number_and_its_unit() -> None:
+    told = unbroken("Off by: <b>-news 3.0 %, news-medium 12,345 ms.", ["news", "<b>-news", "news-medium"])
+    assert '<span class="name">news-medium</span> 12\u202f345\u00a0ms.' in told
+    assert '<span class="name">&lt;b&gt;-news</span> 3.0\u00a0%,' in told
 
 
 def test_an_interval_that_does_not_exist_is_not_invented() -> None:

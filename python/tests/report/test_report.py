@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from report.conftest import HOSTILE
@@ -15,6 +17,7 @@ from wirepaint import report
 from wirepaint.errors import UsageError
 from wirepaint.figures import Evidence
 from wirepaint.report.factors import measures
+from wirepaint.report.gather import replayed
 from wirepaint.results import Results
 from wirepaint.results.journal import CANNOT_COUNT
 from wirepaint.results.outcome import Outcome
@@ -112,7 +115,7 @@ def test_every_run_of_the_evaluation_is_listed_with_its_seed(results: Results, p
 
 
 def test_provenance_and_calibration_are_complete(results: Results, page: Path) -> None:
-    text = Elements(page).text
+    text = Elements(page).text.replace("\u202f", " ")
     evaluation = (results.folder / "evaluation.toml").read_text()
     assert evaluation.strip() in text
     for value in (*results.manifest["versions"].values(), results.manifest["sessions"][0]["command"]):
@@ -148,6 +151,21 @@ def test_visits_that_were_skipped_for_their_page_are_told_from_those_that_were_n
     assert '<li><a href="#runs">4 skipped</a></li>' in text
     assert text.count('<span class="verdict verdict-cannot-count">cannot count</span>') == 4
     assert "the page cannot count: objects: &lt;b&gt;/x&lt;/b&gt;." in text
+
+
+def test_a_page_of_which_a_part_replays_says_so_beside_the_verdict(results: Results, tmp_path: Path) -> None:
+    evidence = Evidence(results)
+    made = evidence.table.group_by("page").agg(pl.col("objects").median())
+    (first, asked), (second, few) = made.sort("page").rows()[:2]
+    left_out = {first: round(asked * 2), second: max(round(few / 20), 1)}
+    manifest = copy.deepcopy(results.manifest)
+    for agent in manifest["evaluation"]["user_agents"]:
+        agent["rehearsal"] = {"left_out": left_out.get(agent["page"], 0)}
+    evidence.results.manifest, kept = manifest, results.manifest
+    try:
+        assert replayed(evidence) == {first: f"{asked:.0f} of {asked * 3:.0f} requests replay"}
+    finally:
+        evidence.results.manifest = kept
 
 
 def test_results_without_a_finished_run_are_reported_as_such(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_errors_are_shares_of_the_testbeds_median():
         ("testbed", "cubic", "c", [400]), ("simulator", "cubic", "c", [480]),
     )  # fmt: skip
     (row,) = agreement.agree(table, ["page-load-time"])
-    assert (row.points, row.left_out, row.rho) == (3, 0, pytest.approx(1.0))
+    assert (row.points, row.left_out, row.rho) == (3, 0, None)
     assert row.median_error == pytest.approx(0.10) and row.bias == pytest.approx(0.10)
     assert row.p90_error == pytest.approx(0.18)
 
@@ -63,8 +63,10 @@ def test_by_an_axis_each_level_has_its_own_errors_and_its_differences_from_the_f
 
 
 def test_a_simulator_that_orders_the_pages_the_other_way_has_a_negative_correlation():
-    rows = [("testbed", "cubic", page, [value]) for page, value in zip("abcd", (1, 2, 3, 4), strict=True)]
-    rows += [("simulator", "cubic", page, [value]) for page, value in zip("abcd", (9, 7, 5, 3), strict=True)]
+    rows = [("testbed", "cubic", page, [value]) for page, value in zip("abcde", (1, 2, 3, 4, 5), strict=True)]
+    rows += [
+        ("simulator", "cubic", page, [value]) for page, value in zip("abcde", (9, 7, 5, 3, 2), strict=True)
+    ]
     table = frame(*rows)
     assert agreement.agree(table, ["page-load-time"])[0].rho == pytest.approx(-1.0)
 
@@ -75,6 +77,17 @@ def test_the_rank_correlation_is_spearmans_where_points_are_equal_too():
     rows = [(side, "cubic", page, [x]) for side, of in sides for page, x in zip("abcdef", of, strict=True)]
     (row,) = agreement.agree(frame(*rows), ["page-load-time"])
     assert row.rho == stats.spearmanr(testbed, simulator).statistic
+
+
+@pytest.mark.parametrize(
+    "testbed", [(100, 200, 300, 400), (100, 101, 102, 103, 104.9), (100, 100, 100, 100, 100)]
+)
+def test_few_points_and_points_that_chance_orders_have_no_rank_correlation(testbed):
+    rows = [("testbed", "cubic", page, [value]) for page, value in zip("abcde", testbed, strict=False)]
+    rows += [("simulator", "cubic", page, [value * 1.01]) for _, _, page, [value] in rows]
+    (row,) = agreement.agree(frame(*rows), ["page-load-time"])
+    assert row.rho is None and row.cells[1] == agreement.NOTHING
+    assert "Spearman" not in row.sentence
 
 
 def test_the_direction_is_asked_only_where_the_testbed_decided():
@@ -193,9 +206,8 @@ def test_the_report_shows_table_and_figure_and_names_both_back_ends(both, tmp_pa
     html = (tmp_path / "report.html").read_text()
     assert 'id="agreement"' in html and "testbed and simulator, each by itself" in html
     head, _, _ = html.partition("</header>")
-    assert agreement.agree(metrics.table(Results.open(both)), ["page-load-time"])[0].sentence in unescape(
-        head
-    )
+    (row,) = agreement.agree(metrics.table(Results.open(both)), ["page-load-time"])
+    assert row.sentence in unescape(head).replace("\N{NO-BREAK SPACE}", " ")
     assert "<li>testbed: 40 of 40 visits count.</li>" in head
     assert "<li>simulator: 40 of 40 visits count.</li>" in head
     assert "has no run that counts" not in html

@@ -185,7 +185,15 @@ def test_a_metric_with_zeros_has_an_absolute_shift_only():
 
 
 @pytest.mark.parametrize(
-    ("metric", "verdict"), [("link-utilisation", "better"), ("bytes-transferred", "higher")]
+    ("metric", "verdict"),
+    [
+        ("link-utilisation", "better"),
+        ("bytes-transferred", "higher"),
+        ("effective-concurrency", "higher"),
+        ("connection-duration", "longer"),
+        ("queueing-delay-p50", "worse"),
+        ("flow-completion-time", "slower"),
+    ],
 )
 def test_the_word_fits_the_metric(metric, verdict):
     column = metric.replace("-", "_")

@@ -247,14 +247,15 @@ def test_a_rank_correlation_takes_a_timeout_as_the_largest():
         "proxy": "none",
         "user_agent": "user",
     }
+    pages = [*((page, 100.0 * n, 100.0 * n) for n, page in enumerate("abcd", 1)), ("e", 500.0, None)]
     rows = [
         axes | {"backend": backend, "congestion": "cubic", "page": page, "warmup": False}
         | {"page_load_time": value, losses.LIMIT: None if value else LIMIT}
-        for page, *values in [("a", 100.0, 100.0), ("b", 200.0, 200.0), ("c", 300.0, None)]
+        for page, *values in pages
         for backend, value in zip(("testbed", "simulator"), values, strict=True)
     ]  # fmt: skip
     (row,) = agreement.agree(pl.DataFrame(rows), ["page-load-time"])
-    assert (row.points, row.timed_out, row.rho) == (2, 1, pytest.approx(1.0))
+    assert (row.points, row.timed_out, row.rho) == (4, 1, pytest.approx(1.0))
 
 
 def test_the_limit_is_that_of_the_evaluation(folder):

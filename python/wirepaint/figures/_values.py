@@ -11,6 +11,7 @@ import polars as pl
 
 from wirepaint.figures._style import Style
 from wirepaint.metrics import Metric
+from wirepaint.statistics.agreement import REAL, SIMULATED
 
 MOST_COLUMNS, LEAST_WIDTH = 4, 240
 """Conditions side by side, and the pixels that each needs."""
@@ -44,6 +45,22 @@ def cumulated(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
     start = ranked.group_by(by, maintain_order=True).first().with_columns(share=pl.lit(0.0))
     return pl.concat([start.select(ranked.columns), ranked]).sort(*by, "share", maintain_order=True)
+
+
+def spanned(frame: pl.DataFrame, value: str = "value", by: Sequence[str] = ()) -> pl.DataFrame:
+    """``frame`` with the ``low`` and ``high`` of ``value`` in each plot and that of the other back end.
+
+    ``by`` are the columns that tell plots apart, beside the condition.
+    """
+    of_either = pl.col("condition").cast(pl.String).str.replace_all(f"{REAL}|{SIMULATED}", "")
+    plots = [of_either, *by]
+    return frame.with_columns(low=pl.col(value).min().over(plots), high=pl.col(value).max().over(plots))
+
+
+def span(frame: pl.DataFrame, title: str) -> Any:
+    """An invisible layer from ``low`` to ``high``, so that the axis of a plot reaches so far."""
+    from_low, to_high = alt.X("min(low):Q", title=title), alt.X2("max(high):Q")
+    return alt.Chart(frame).mark_rule(opacity=0).encode(from_low, to_high)
 
 
 def width_of(frame: pl.DataFrame, style: Style) -> int:

@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint import metrics
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import MOST_PAGES, cumulated, scaled, share_axis, value_axis, width_of
+from wirepaint.figures._values import MOST_PAGES, cumulated, scaled, shares_by_value, span, spanned, width_of
 
 TITLE = "Cumulative distribution"
 SOURCE = "empirical distribution function"
@@ -29,10 +29,9 @@ def data(evidence: Evidence, metric: str = "page-load-time") -> pl.DataFrame:
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
+    frame = spanned(frame, by=["page"])
     return (
-        alt.Chart(frame)
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(x=value_axis(frame), y=share_axis(), color=style.colour(), strokeDash=style.dash())
+        alt.layer(shares_by_value(frame, style), span(frame, frame["axis"][0]))
         .properties(width=width_of(frame, style), height=96)
         .facet(row=style.rows(), column=style.page_columns(), spacing={"row": 18, "column": 22})
         .resolve_scale(x="independent")

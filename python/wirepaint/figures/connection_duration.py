@@ -12,7 +12,7 @@ from wirepaint import metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import by_condition, cumulated, in_shown_unit, shares_by_value
+from wirepaint.figures._values import by_condition, cumulated, in_shown_unit, shares_by_value, span, spanned
 
 TITLE = "Duration of connections"
 SOURCE = "FLD section 4, Figures 9 and 10"
@@ -35,7 +35,8 @@ def data(evidence: Evidence) -> pl.DataFrame:
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
     kinds = frame["kind"].unique(maintain_order=True)
-    plot = shares_by_value(frame, style)
+    frame = spanned(frame, by=["kind"])
+    plot = alt.layer(shares_by_value(frame, style), span(frame, frame["axis"][0]))
     if len(kinds) == 1:
         title = alt.Title(kinds[0], anchor="start", fontSize=12)
         plots = by_condition(plot, frame, style, height=120).properties(title=title)

@@ -11,7 +11,7 @@ import polars as pl
 from wirepaint.errors import UsageError, show
 from wirepaint.figures._evidence import Evidence
 from wirepaint.figures._style import Style
-from wirepaint.figures._values import by_condition
+from wirepaint.figures._values import by_condition, span, spanned
 from wirepaint.reading import nearest
 
 TITLE = "Congestion window over time"
@@ -58,13 +58,12 @@ def _samples(evidence: Evidence, run_key: str, host: str | None) -> pl.DataFrame
 
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
-    base = alt.Chart(frame).encode(
-        x=alt.X("time:Q", title=f"Time since navigation start of {frame['page'][0]}, s"),
-        color=style.colour(),
-    )
+    frame = spanned(frame, "time")
+    title = f"Time since navigation start of {frame['page'][0]}, s"
+    base = alt.Chart(frame).encode(x=alt.X("time:Q", title=title), color=style.colour())
     window = base.mark_line(interpolate="step-after", strokeWidth=2).encode(
         y=alt.Y("cwnd:Q", title="Segments"), strokeDash=style.dash()
     )
     threshold = base.mark_line(interpolate="step-after", strokeWidth=1, opacity=0.6).encode(y="ssthresh:Q")
-    plots = by_condition(alt.layer(window, threshold), frame, style, height=170)
+    plots = by_condition(alt.layer(window, threshold, span(frame, title)), frame, style, height=170)
     return plots.resolve_scale(x="independent")

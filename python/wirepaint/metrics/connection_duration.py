@@ -7,7 +7,6 @@ from wirepaint.metrics._page import NS_PER_MS, used, used_connections
 @metric(
     title="Connection duration",
     unit="ms",
-    better="lower",
     source="FLD section 4, Figures 9 and 10",
     needs=("connection",),
 )

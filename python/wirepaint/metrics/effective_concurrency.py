@@ -5,7 +5,6 @@ from wirepaint.metrics._receiving import Interval, busy, covered, receiving
 @metric(
     title="Effective concurrency",
     unit="1",
-    better="lower",
     source="FLD section 4, Figure 8",
     needs=("page", "object", "chunk"),
 )

@@ -7,8 +7,9 @@ each combination by itself stand beside them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import polars as pl
@@ -17,9 +18,19 @@ from wirepaint import metrics
 from wirepaint.evaluation import axes
 from wirepaint.figures import Evidence
 from wirepaint.report import words
-from wirepaint.report.answer import LOADS, SERVES, SHOWS_LOADS, SHOWS_SERVES, Part, clauses, sentence
+from wirepaint.report.answer import (
+    LOADS,
+    SERVES,
+    SHOWS_LOADS,
+    SHOWS_SERVES,
+    Deed,
+    Part,
+    clauses,
+    sentence,
+    with_metric,
+)
 from wirepaint.statistics import Comparison, compare, hosts, losses, shared
-from wirepaint.statistics.compare import MARGIN, OF_FLOWS, headline, looks, primary
+from wirepaint.statistics.compare import MARGIN, OF_FLOWS, PRIMARY, headline, looks, primary
 from wirepaint.statistics.comparison import MIXED, TOO_FEW
 from wirepaint.statistics.losses import Losses
 
@@ -44,26 +55,28 @@ MOST_ROWS = 240
 class Bar:
     """An interval for a row of a table of verdicts; lengths in pixels of a box 190 wide."""
 
-    low: float | None
-    value: float
-    high: float | None
+    low: float
+    high: float
+    value: float | None
+    """None outside the box."""
+    goes_on: tuple[bool, bool]
+    """Whether the bar goes on beyond the left and beyond the right edge."""
     band: float
 
     @classmethod
     def of(cls, row: Comparison, reach: float) -> Bar | None:
-        """``reach`` is the share at the edge of the box; longer bars are cut off."""
+        """``reach`` is the share at the edge of the box."""
         if row.shift_rel is None:
             return None
+        shares = [row.shift_rel.low, row.shift_rel.value, row.shift_rel.high]
+        low, value, high = (row.shift_rel.value if share is None else share for share in shares)
 
-        def x(share: float | None) -> float | None:
-            return None if share is None else round(95 + 90 * max(-1.04, min(1.04, share / reach)), 1)
+        def x(share: float) -> float:
+            return round(95 + 90 * max(-1.0, min(1.0, share / reach)), 1)
 
-        value = x(row.shift_rel.value)
-        assert value is not None
-        return cls(x(row.shift_rel.low), value, x(row.shift_rel.high), round(90 * row.margin / reach, 1))
-
-
-Drawn = tuple[Comparison, Bar | None]
+        band = round(90 * min(1.0, row.margin / reach), 1)
+        seen = x(value) if abs(value) <= reach else None
+        return cls(x(low), x(high), seen, (low < -reach, high > reach), band)
 
 
 @dataclass(frozen=True)
@@ -71,8 +84,8 @@ class Verdicts:
     """The rows of one metric and candidate: one per network, one over all, and ``pages``, one per stratum."""
 
     metric: metrics.Metric
-    conditions: list[Drawn]
-    pages: list[Drawn] = field(default_factory=list)
+    conditions: list[Comparison]
+    pages: list[Comparison] = field(default_factory=list)
     more_pages: int = 0
     """Rows of pages that the table leaves out."""
 
@@ -86,7 +99,7 @@ class Candidate:
     answer: list[Part]
     main: list[Verdicts]
     others: list[Verdicts]
-    each: list[Drawn]
+    each: list[Comparison]
     """The primary metric under each set of conditions; empty if only the network varies besides."""
     more_each: int
     shared: list[str]
@@ -113,10 +126,7 @@ class Side:
     def uneven(self) -> list[str]:
         """Levels that lost different shares of their visits, one sentence each."""
         rows = (
-            row
-            for one in self.candidates
-            for table in [*one.main, *one.others]
-            for row, _ in table.conditions
+            row for one in self.candidates for table in [*one.main, *one.others] for row in table.conditions
         )
         return list(dict.fromkeys(row.uneven for row in rows if row.uneven))
 
@@ -130,6 +140,19 @@ class Section:
     levels: list[str]
     pooled: list[str]
     sides: list[Side]
+
+    @property
+    def reach(self) -> float:
+        """The share at the edge of each drawn interval: one scale for all tables of the section.
+
+        The intervals of the primary metric are seen as a whole, of the other main metrics the difference.
+        """
+        seen = [2 * MARGIN]
+        for table in (table for side in self.sides for one in side.candidates for table in one.main):
+            for shift in (row.shift_rel for row in table.conditions if row.shift_rel):
+                is_first = table.conditions[0].metric_is_primary
+                seen += [shift.value, *((shift.low, shift.high) if is_first else ())]
+        return 1.15 * max(abs(share) for share in seen if share is not None)
 
 
 def backends(evidence: Evidence) -> list[str]:
@@ -194,14 +217,15 @@ def side(
         looks=looks(evidence.results),
     )
     rows = judged(pooled, metrics=names, by_page=False, visits=pooled_visits)
+    first = [name for name in names if name in primary(evidence.results)] or names[:1]
+    each = judged(known, metrics=first, by_page=False, visits=visits) if rest else []
+    rows = as_compared(rows, each)
     parted = hosts.parted(known, factor, counted[0])
     if not rows:
         why = " ".join(parted) or "No page has counted visits on both sides, so nothing can be compared."
         return Side(backend, lost, [], why)
-    first = [name for name in names if name in primary(evidence.results)] or names[:1]
     pages = [row for row in judged(pooled, metrics=first, visits=pooled_visits) if row.page]
-    each = judged(known, metrics=first[:1], by_page=False, visits=visits) if rest else []
-    each = [row for row in each if row.conditions]
+    each = [row for row in each if row.conditions and row.metric == first[0]]
     levels = dict.fromkeys(row.candidate.level for row in rows)
     sharing = shared.together(evidence.results)
     said = [
@@ -209,6 +233,25 @@ def side(
         for level in levels
     ]
     return Side(backend, lost, said, parted=parted)
+
+
+def as_compared(rows: Sequence[Comparison], each: Sequence[Comparison]) -> list[Comparison]:
+    """``rows`` with the row over all conditions as ``compare`` and the end of ``run`` have it.
+
+    It is the same test on the same strata. They correct it together with the rows of single conditions,
+    ``each``, for which the visits were planned. So verdict, interval and p are those.
+    """
+    whole = {(row.metric, row.candidate.level): row for row in each if not row.conditions}
+    number = Counter((row.metric, row.candidate.level) for row in rows)
+
+    def as_whole(row: Comparison) -> Comparison:
+        key = row.metric, row.candidate.level
+        # With one network its row is the only one.
+        if key in whole and (number[key] == 1 or not row.conditions):
+            return replace(whole[key], conditions=row.conditions, network=row.network)
+        return row
+
+    return [as_whole(row) for row in rows]
 
 
 def of_level(rows: Sequence[Comparison], level: str) -> list[Comparison]:
@@ -251,24 +294,28 @@ def candidate(
     for row in rows:
         by_metric.setdefault(row.metric, []).append(row)
     decides = rows[0].metric
-    shifts = [row.shift_rel for row in by_metric[decides] if row.shift_rel]
-    bounds = [abs(x) for shift in shifts for x in (shift.low, shift.value, shift.high) if x is not None]
-    reach = min(max([1.5 * x for x in bounds] + [2.5 * MARGIN]), 1.0)
     first = rows[0]
     levels = (first.candidate.level, first.baseline.level)
-    of_pages, of_flows = (SHOWS_LOADS, SHOWS_SERVES) if first.factor == "backend" else (LOADS, SERVES)
-    said = sentence(*levels, clauses(by_metric[decides]), of_flows if decides in OF_FLOWS else of_pages)
+    said = sentence(*levels, clauses(by_metric[decides]), deed(decides, first.factor))
     main, others = [], []
     for name, group in by_metric.items():
-        drawn = [(row, Bar.of(row, reach)) for row in group]
         by_page = [row for row in pages if row.metric == name]
-        shown = [(row, Bar.of(row, reach)) for row in by_page[:MOST_ROWS]]
+        shown = by_page[:MOST_ROWS]
         stands_first = name in MAIN or group[0].metric_is_primary
-        table = Verdicts(metrics.get(name), drawn, shown, len(by_page) - len(shown))
+        table = Verdicts(metrics.get(name), group, shown, len(by_page) - len(shown))
         (main if stands_first else others).append(table)
-    rows_each = [(row, Bar.of(row, reach)) for row in each[:MOST_ROWS]]
+    rows_each = each[:MOST_ROWS]
     told = [] if first.factor == "backend" else shared.sentences([*rows, *pages], sharing)
     return Candidate(*levels, said, main, others, rows_each, len(each) - len(rows_each), told)
+
+
+def deed(metric: str, factor: str) -> Deed:
+    """What a level of ``factor`` does, by the metric that decides."""
+    if metric in OF_FLOWS:
+        return SHOWS_SERVES if factor == "backend" else SERVES
+    if metric in PRIMARY:
+        return SHOWS_LOADS if factor == "backend" else LOADS
+    return with_metric(metrics.get(metric).title)
 
 
 # The overview
@@ -370,5 +417,5 @@ def overviews(evidence: Evidence, found: Sequence[Section]) -> list[Overview]:
 def _rows(one: Section, said: Side) -> Iterator[tuple[Row, str]]:
     for level in said.candidates:
         for table in level.main:
-            cells = {row.stratum: Cell.of(row) for row, _ in table.conditions if row.conditions}
+            cells = {row.stratum: Cell.of(row) for row in table.conditions if row.conditions}
             yield Row(one.factor, one.title, level.level, level.baseline, cells), table.metric.name

@@ -38,6 +38,8 @@ FIGURES = (
 DRAWN = ("goodput-over-time",)
 """Those that the report holds as drawings; the page draws the others from values."""
 AGREEMENT = "agreement"
+MOST_UNASKED = 0.1
+"""Share of a page's recorded requests. If the rehearsals lack more, the head of the report says so."""
 MOST_LISTED = 600
 """Runs in the table of runs; those that do not count come first."""
 
@@ -95,6 +97,8 @@ class Report:
     states: Counter[str]
     cannot_count: dict[str, str]
     """Why visits were skipped, by page."""
+    replayed: dict[str, str]
+    """How many requests replay, by page, of those that leave many out."""
     caveats: list[str]
     """What no user of the scenarios could have."""
     fidelity: str | None
@@ -179,6 +183,7 @@ def gather(evidence: Evidence) -> Report:
         with_suspect="suspect" in evidence.verdicts,
         states=Counter(dict(standings_of(runs).group_by("standing", maintain_order=True).len().iter_rows())),
         cannot_count=results.cannot_count(),
+        replayed=replayed(evidence),
         caveats=[*caveats(results)],
         fidelity=results.fidelity(),
         without_traces=0 < results.thin.height == results.compact("done").height,
@@ -370,6 +375,17 @@ def calibrations(evidence: Evidence) -> dict[str, dict[str, Any]]:
         for host in names
         if (name, host) in found
     }
+
+
+def replayed(evidence: Evidence) -> dict[str, str]:
+    """How many of the recorded requests the visits made, by page, where rehearsals left out many."""
+    found = {}
+    for agent in evidence.results.manifest["evaluation"]["user_agents"]:
+        page, left_out = agent["page"], (agent.get("rehearsal") or {}).get("left_out", 0)
+        made = evidence.table.filter(pl.col("page") == page)["objects"].median() if left_out else None
+        if isinstance(made, float) and left_out > MOST_UNASKED * (made + left_out):
+            found[page] = f"{words.grouped(made)} of {words.count(round(made) + left_out, 'request')} replay"
+    return found
 
 
 def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:

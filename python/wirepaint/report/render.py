@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from wirepaint.errors import UsageError, show
 from wirepaint.figures import Evidence
@@ -84,14 +86,24 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["lower_first"] = words.lower_first
+    environment.filters |= {"lower_first": words.lower_first, "unbroken": unbroken}
     environment.globals |= {
         "style": Markup("\n").join(_static(name) for name in STYLES),
         "scripts": [_static(name) for name in SCRIPTS],
         "words": words,
         "note": factors.note,
+        "bar_of": factors.Bar.of,
     }
     return environment
+
+
+def unbroken(text: str, names: Iterable[str]) -> Markup:
+    """A sentence that no line ends in within one of ``names``, or between a number and its unit."""
+    escaped = str(escape(re.sub(r"(?<=\d) (?=(%|ms|s|kB|MB)\b|%)", words.NO_BREAK, words.thinned(text))))
+    known = "|".join(re.escape(str(escape(name))) for name in sorted(names, key=len, reverse=True))
+    if known:
+        escaped = re.sub(rf"(?<![\w-])({known})(?![\w-])", r'<span class="name">\1</span>', escaped)
+    return Markup(escaped)
 
 
 def _static(name: str) -> Markup:

@@ -108,6 +108,8 @@ def inside(evidence: Evidence) -> list[Chart]:
         figure = figures.get(name)
         frame = figure.data(evidence)
         if not frame.is_empty():
+            of_file = pl.col("condition").cast(pl.String).cast(pl.Enum(evidence.conditions))
+            frame = frame.sort(of_file, maintain_order=True)
             panels = list(_panels(frame, evidence.series, POINTS.get(name)))
             axis = str(frame["axis"][0])
             found.append(
@@ -117,8 +119,12 @@ def inside(evidence: Evidence) -> list[Chart]:
 
 
 def _panels(frame: pl.DataFrame, series: Sequence[str], column: str | None) -> Any:
-    """One panel for each condition, and kind if there are several; its curves by number of their series."""
-    kinds = "kind" in frame.columns and frame["kind"].n_unique() > 1
+    """One panel for each condition, and kind if one has several; its curves by number of their series."""
+    # If each condition has one, the condition says it.
+    kinds = (
+        "kind" in frame.columns
+        and frame.select("condition", "kind").n_unique() > frame["condition"].n_unique()
+    )
     by = ["condition", "kind"] if kinds else ["condition"]
     for key, group in frame.group_by(by, maintain_order=True):
         curves = [

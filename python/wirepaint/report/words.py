@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 from wirepaint.results import Results
 from wirepaint.statistics import Interval
 from wirepaint.statistics.losses import Losses
-from wirepaint.statistics.wording import MINUS, number, signed
+from wirepaint.statistics.wording import MINUS
 
-THIN = "\N{THIN SPACE}"
+THIN = "\N{NARROW NO-BREAK SPACE}"
+"""Between a number and its unit, and between thousands; no line ends there."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
+ELLIPSIS = f"{NO_BREAK}…{NO_BREAK}"
+"""Between the bounds of an interval."""
 NOTHING = "\N{EN DASH}"
 """Text for a missing value."""
 
@@ -90,6 +95,8 @@ VERDICTS = {
     "slower": "larger, and by more than chance explains",
     "better": "better, and by more than chance explains",
     "worse": "worse, and by more than chance explains",
+    "shorter": "shorter, and by more than chance explains; neither direction is better",
+    "longer": "longer, and by more than chance explains; neither direction is better",
     "lower": "lower, and by more than chance explains; neither direction is better",
     "higher": "higher, and by more than chance explains; neither direction is better",
     "same": "the whole interval lies within the margin: no difference that matters",
@@ -110,6 +117,17 @@ RUN_VERDICTS = {
 }
 
 
+def grouped(value: float, digits: int = 0) -> str:
+    """A number with a thin space between thousands, from five digits on."""
+    text = f"{value:,.{digits}f}"
+    return text.replace(",", THIN if abs(round(value)) >= 10_000 else "")
+
+
+def number(value: float) -> str:
+    """Three significant digits, or whole from 100 on."""
+    return grouped(value) if abs(value) >= 100 else f"{value:.3g}"
+
+
 def quantity(value: float | None, unit: str) -> str:
     """A value in a suitable unit: ms or s, bytes or kB or MB."""
     if value is None:
@@ -119,19 +137,25 @@ def quantity(value: float | None, unit: str) -> str:
     if unit == "bytes" and abs(value) >= 1000:
         scale, name = next((s, n) for s, n in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if abs(value) >= s)
         return f"{number(value / scale)}{THIN}{name}"
-    return f"{number(value)}{THIN}{unit}" if unit not in ("", "1") else number(value)
+    return with_unit(number(value), "" if unit == "1" else unit)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number with its unit; a word such as "segments" has a wider space before it."""
+    return f"{text}{THIN if len(unit) <= len('Mbit/s') else NO_BREAK}{unit}" if unit else text
 
 
 def change(interval: Interval, unit: str) -> str:
     """A signed difference with its unit; ``share`` is shown as percent."""
-    return f"{shifted(interval.value, unit)}{THIN}{shown(unit)}".rstrip(THIN)
+    return with_unit(shifted(interval.value, unit), shown(unit))
 
 
-def span(interval: Interval, unit: str) -> str:
-    """The interval from low to high without unit, or the reason for none."""
+def span(interval: Interval, unit: str, *, unit_too: bool = False) -> str:
+    """The interval from low to high, by itself without unit, or the reason for none."""
     if interval.low is None or interval.high is None:
         return "too few visits"
-    return f"{shifted(interval.low, unit)} … {shifted(interval.high, unit)}"
+    high = change(Interval(interval.high), unit) if unit_too else shifted(interval.high, unit)
+    return f"{shifted(interval.low, unit)}{ELLIPSIS}{high}"
 
 
 def shown(unit: str) -> str:
@@ -141,10 +165,11 @@ def shown(unit: str) -> str:
 def shifted(value: float, unit: str) -> str:
     """A signed number: percent and ms with one decimal below 10, others with three digits."""
     if unit not in ("share", "ms"):
-        return signed(value)
+        return (MINUS if value < 0 else "+") + number(abs(value))
     value = 100 * value if unit == "share" else value
-    rounded = round(value, 1 if abs(value) < 9.95 else None)
-    return (MINUS if rounded < 0 else "+" if rounded > 0 else "±") + f"{abs(rounded):,g}"
+    digits = 1 if abs(value) < 9.95 else 0
+    rounded = round(value, digits)
+    return (MINUS if rounded < 0 else "+" if rounded > 0 else "±") + grouped(abs(rounded), digits)
 
 
 def probability(p: float) -> str:
@@ -162,7 +187,7 @@ def counted(level: Losses) -> str:
     """How many visits of a back end count, and what was left out."""
     if not level.lost:
         return f"All {count(level.counted, 'visit')} count."
-    return f"{level.counted:,} of {count(level.ended, 'visit')} count; left out: {level.causes}."
+    return f"{grouped(level.counted)} of {count(level.ended, 'visit')} count; left out: {level.causes}."
 
 
 def lower_first(text: str) -> str:
@@ -193,8 +218,13 @@ def listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def thinned(text: str) -> str:
+    """Sentences of others with our thousands: "12,345" has a thin space, "1,234" nothing."""
+    return re.sub(r"\d{1,3}(?:,\d{3})+", lambda found: grouped(int(found[0].replace(",", ""))), text)
+
+
 def count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    return f"{grouped(n)} {noun}" if n == 1 else f"{grouped(n)} {noun}s"
 
 
 def network(resolved: Mapping[str, Any]) -> str:
@@ -220,7 +250,7 @@ def path(direction: Mapping[str, Any]) -> str:
             settings = ", ".join(f"{k} {v}" for k, v in direction[name].items() if k != "kind")
             parts.append(f"{name} {direction[name]['kind']} ({settings})")
     limits = ", ".join(
-        f"{value:,} {key}" for key, value in queue.items() if key in ("packets", "bytes") and value
+        f"{grouped(value)} {key}" for key, value in queue.items() if key in ("packets", "bytes") and value
     )
     parts.append(f"{queue['kind']} queue" + (f" of {limits}" if limits else ""))
     if direction["changes"]:

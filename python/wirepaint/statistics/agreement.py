@@ -39,19 +39,22 @@ REAL, SIMULATED = "testbed", "simulator"
 NOTHING = "\N{EN DASH}"
 LARGE = 0.02
 """A difference is large from this share of the baseline on: the margin of compare."""
-FEWEST_POINTS = 3
-"""Fewer points have no meaningful rank correlation."""
+FEWEST_POINTS = 5
+"""Fewer points have no rank correlation: of four in random order, one in 24 has exactly the testbed's."""
+LEAST_RANGE = 0.05
+"""Share by which the testbed's largest value must exceed its smallest. Chance orders nearer points: two sets
+of visits on the testbed differ by 3.4 % in the 90th percentile (docs/guide/simulator.md)."""
 
 
 @dataclass(frozen=True)
 class Agreement:
     """One metric over all points. Errors are shares of the testbed's value.
 
-    ``rho`` is None with fewer than three points or if one side is constant. ``left_out`` counts
-    points without a relative error (testbed value 0), ``one_sided`` points with values of only one back end
-    (failed or invalid runs), ``timed_out`` points whose median timed out on a back end; only ``rho`` includes
-    these. ``decided`` and ``same_sign`` count differences between levels of compared axes,
-    ``large`` and ``large_same_sign`` those of 2 % or more.
+    ``rho`` is None with fewer than ``FEWEST_POINTS``, if the testbed's are nearer than ``LEAST_RANGE``, or
+    if the simulator's are constant. ``left_out`` counts points without a relative error (testbed value 0),
+    ``one_sided`` points with values of only one back end (failed or invalid runs), ``timed_out`` points whose
+    median timed out on a back end; only ``rho`` includes these. ``decided`` and ``same_sign`` count
+    differences between levels of compared axes, ``large`` and ``large_same_sign`` those of 2 % or more.
     """
 
     metric: str
@@ -205,9 +208,15 @@ def agree(frame: pl.DataFrame, metrics: Sequence[str]) -> list[Agreement]:
 
 
 def _rho(points: pl.DataFrame) -> float | None:
-    if points.height < FEWEST_POINTS or min(points[side].n_unique() for side in (REAL, SIMULATED)) < 2:
+    if points.height < FEWEST_POINTS or points[SIMULATED].n_unique() < 2:
+        return None
+    values = points[REAL].to_numpy()
+    # A visit that timed out is infinitely long.
+    if not np.isinf(values).any() and np.ptp(values) <= LEAST_RANGE * np.abs(values).min():
         return None
     real, simulated = (ranks.doubled_ranks(points[side].to_numpy()) for side in (REAL, SIMULATED))
+    if np.ptp(real) == 0:
+        return None
     return float(np.corrcoef(real, simulated)[1, 0])
 
 

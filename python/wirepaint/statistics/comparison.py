@@ -18,6 +18,8 @@ _RELATION = {
     "slower": "slower than",
     "better": "better than",
     "worse": "worse than",
+    "shorter": "shorter than",
+    "longer": "longer than",
     "lower": "lower than",
     "higher": "higher than",
     "same": "the same within the margin as",

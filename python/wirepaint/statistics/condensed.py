@@ -17,7 +17,19 @@ MOST_LINES = 4
 """Candidates of one factor, back end and metric that have a line of their own."""
 MOST_NAMES = 3
 """Conditions that are named for one verdict."""
-ORDER = ("faster", "slower", "better", "worse", "lower", "higher", "same", MIXED, TOO_FEW)
+ORDER = (
+    "faster",
+    "slower",
+    "better",
+    "worse",
+    "shorter",
+    "longer",
+    "lower",
+    "higher",
+    "same",
+    MIXED,
+    TOO_FEW,
+)
 _WORDS = {"same": "the same", TOO_FEW: "not told apart"}
 
 

@@ -27,6 +27,8 @@ from wirepaint.statistics.intervals import Interval
 
 POWER = 0.95
 """With the number of visits that is called needed, this share of evaluations is decided."""
+WAITS = "queueing-delay"
+"""So begin the names of metrics in ms of which "faster" is no word."""
 MOST_NEEDED = 10_000
 """Visits; a difference that needs more counts as one that no number decides."""
 
@@ -160,9 +162,15 @@ def _verdict(row: Comparison) -> tuple[str, tuple[str, ...]]:
         higher = [name for name, shift in row.by_stratum.items() if shift.outside(0) and shift.value > 0]
         return (MIXED, (*lower, *higher)) if lower and higher else (TOO_FEW, ())
     falls = whole.value < 0
-    better = measured.get(row.metric).better
-    words = ("lower", "higher")
-    if better:
-        words = ("faster", "slower") if row.unit == "ms" else ("better", "worse")
-    word = words[falls == (better == "higher")]
+    word = _direction(measured.get(row.metric), falls)
     return word, tuple(name for name in apart if (row.by_stratum[name].value < 0) != falls)
+
+
+def _direction(metric: measured.Metric, falls: bool) -> str:
+    """The word for a lower or a higher value."""
+    if metric.better is None:
+        less, more = ("shorter", "longer") if metric.unit == "ms" else ("lower", "higher")
+        return less if falls else more
+    is_speed = metric.unit == "ms" and not metric.name.startswith(WAITS)
+    good, bad = ("faster", "slower") if is_speed else ("better", "worse")
+    return good if falls == (metric.better == "lower") else bad

@@ -2,7 +2,8 @@
 // Draws distributions from values: of the counted visits (report/values.py), and curves inside the loads.
 
 const PLOT = { width: 300, left: 8, right: 12, row: 24, curve: 110, axis: 22, share: 40 };
-const MOST_PANELS = 60;
+const PANELS = { most: 60, columns: 4, least: 250, gap: 26 };
+const BACKENDS = ["testbed", "simulator"];
 const EACH = "each";
 const DASHES = ["none", "6 3", "2 2", "8 3 2 3", "4 4", "1 3"];
 
@@ -24,7 +25,7 @@ function mark(number, x, y, r = 3.2) {
 function amount(value, unit) {
   if (unit === "ms") return duration(value);
   if (unit === "bytes") return size(Math.round(value));
-  return `${Number(value.toPrecision(3)).toLocaleString("en")}${unit ? ` ${unit}` : ""}`;
+  return `${grouped(Number(value.toPrecision(3)))}${unit ? ` ${unit}` : ""}`;
 }
 
 /** The value below which a share of the ascending values lies, between two of them linearly. */
@@ -34,9 +35,48 @@ function quantile(values, share) {
   return values[low] + (at - low) * ((values[low + 1] ?? values[low]) - values[low]);
 }
 
-/** A scale from values to pixels with its ticks; a little room at both ends. */
-function scaled(values, from, to, count) {
-  let [low, high] = [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
+/** The smallest and the largest value. */
+function extent(values) {
+  return [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
+}
+
+/** Extents of the values of panels, the same for those that differ in the back end only. */
+function shared(panels) {
+  const of = (parts) => parts.filter((part) => !BACKENDS.includes(part)).join(" ");
+  const found = new Map();
+  for (const { parts, values } of panels) found.set(of(parts), extent([...values, ...(found.get(of(parts)) ?? [])]));
+  return panels.map(({ parts }) => found.get(of(parts)));
+}
+
+/** A grid of `count` panels that fills `root`: `draw` gives them for its width, now and when that changes. */
+function gridOfPanels(root, count, draw) {
+  const box = html("div", { class: "grid-of-panels" });
+  const fill = () => {
+    const whole = Math.max(root.clientWidth, PANELS.least);
+    const most = Math.min(PANELS.columns, Math.floor((whole + PANELS.gap) / (PANELS.least + PANELS.gap)));
+    const columns = Math.ceil(count / Math.ceil(count / most)) || 1;
+    PLOT.width = Math.floor((whole - (columns - 1) * PANELS.gap) / columns);
+    PLOT.curve = Math.round(Math.min(220, Math.max(110, PLOT.width * 0.3)));
+    PLOT.row = PLOT.width > 500 ? 30 : 24;
+    box.style.setProperty("--columns", columns);
+    box.replaceChildren(...draw());
+  };
+  fill();
+  let width = root.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (!box.isConnected) observer.disconnect();
+    else if (root.clientWidth !== width) {
+      width = root.clientWidth;
+      fill();
+    }
+  });
+  // Once the caller has put the box into the page.
+  requestAnimationFrame(() => observer.observe(root));
+  return box;
+}
+
+/** A scale from the extent of values to pixels with its ticks; a little room at both ends. */
+function scaled([low, high], from, to, count) {
   const room = (high - low) * 0.04 || Math.abs(high) * 0.02 || 1;
   [low, high] = [low - room, high + room];
   const at = (value) => from + ((value - low) / (high - low)) * (to - from);
@@ -55,10 +95,11 @@ function grid(scale, height, shown) {
 
 /** A plot with its title; `spots` are [x, y, text] of what the pointer may ask for. */
 function panel(title, told, height, marks, spots) {
-  const drawing = svg("svg", { viewBox: `0 0 ${PLOT.width} ${height}`, role: "img", "aria-label": `${title}: ${told}` }, ...marks);
+  const { width } = PLOT;
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${told}` }, ...marks);
   drawing.addEventListener("pointermove", (event) => {
     const box = drawing.getBoundingClientRect();
-    const zoom = PLOT.width / box.width;
+    const zoom = width / box.width;
     const [x, y] = [(event.clientX - box.left) * zoom, (event.clientY - box.top) * zoom];
     let nearest = null;
     let least = 14;
@@ -74,9 +115,9 @@ function panel(title, told, height, marks, spots) {
 }
 
 /** A box for each series: every value as a point, quartiles, median, smallest and largest. */
-function boxes(title, series, unit) {
+function boxes(title, series, unit, reach) {
   const height = series.length * PLOT.row + 4;
-  const scale = scaled(series.flatMap((one) => one.values), PLOT.left, PLOT.width - PLOT.right, 4);
+  const scale = scaled(reach, PLOT.left, PLOT.width - PLOT.right, Math.max(4, PLOT.width / 75));
   const marks = grid(scale, height, (tick) => amount(tick, unit));
   const spots = [];
   const told = [];
@@ -113,9 +154,9 @@ function line(number, d) {
 }
 
 /** The share of the values up to each value, for each series: `curves` of [value, share]. */
-function curves(title, series, shown) {
+function curves(title, series, shown, reach) {
   const height = PLOT.curve;
-  const scale = scaled(series.flatMap((one) => one.points.map(([x]) => x)), PLOT.share, PLOT.width - PLOT.right, 4);
+  const scale = scaled(reach, PLOT.share, PLOT.width - PLOT.right, Math.max(4, PLOT.width / 75));
   const marks = [...shares(height), ...grid(scale, height + 6, shown)];
   const spots = [];
   const told = [];
@@ -138,16 +179,16 @@ function logTicks(low, high) {
   const steps = high - low < 2 ? [1, 2, 5] : [1];
   const powers = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, n) => Math.floor(low) + n);
   const all = powers.flatMap((power) => steps.map((step) => Number((step * 10 ** power).toPrecision(1))));
-  return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+  const inside = all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+  return inside.length > 1 || low === high ? inside : niceTicks(10 ** low, 10 ** high, 3);
 }
 
 /** Points over whole numbers with a logarithmic height, joined. */
-function bins(title, series) {
+function bins(title, series, reach, heights) {
   const height = PLOT.curve;
-  const all = series.flatMap((one) => one.points);
-  const across = scaled(all.map(([x]) => x), PLOT.share, PLOT.width - PLOT.right, 6);
+  const across = scaled(reach, PLOT.share, PLOT.width - PLOT.right, 6);
   across.ticks = across.ticks.filter(Number.isInteger);
-  const [low, high] = [0, 1].map((end) => Math.log10(quantile(all.map(([, y]) => y).sort((a, b) => a - b), end)));
+  const [low, high] = heights.map(Math.log10);
   const up = (value) => 6 + height * (1 - (Math.log10(value) - low) / (high - low || 1));
   const marks = grid(across, height + 6, String);
   for (const value of logTicks(low, high)) {
@@ -190,9 +231,9 @@ class Explorer {
     this.panels = html("div", { class: "panels" });
     this.bar = html("div", { class: "controls" });
     root.append(this.bar, this.panels);
+    root.hidden = false;
     this.controls();
     this.draw();
-    root.hidden = false;
   }
 
   /** A labelled choice. Options are [value, text]. */
@@ -241,30 +282,35 @@ class Explorer {
     metric.values.forEach((value, n) => {
       if (value === null) return;
       if (held.some((axis) => chosen.at[axis.name] !== EACH && axis.rows[n] !== Number(chosen.at[axis.name]))) return;
-      const title = each.map((axis) => axis.levels[axis.rows[n]]).join(" · ") || (by.name === "page" ? "all visits" : "all pages");
-      const group = groups.get(title) ?? groups.set(title, new Map()).get(title);
+      const parts = each.map((axis) => axis.levels[axis.rows[n]]);
+      const title = parts.join(" · ") || (by.name === "page" ? "all visits" : "all pages");
+      const { group } = groups.get(title) ?? groups.set(title, { parts, group: new Map() }).get(title);
       const number = by.rows[n];
       const one = group.get(number) ?? group.set(number, { number, name: by.levels[number], values: [], visits: [] }).get(number);
       one.values.push(value);
       one.visits.push(this.visits[n]);
     });
-    const drawn = [...groups].slice(0, MOST_PANELS).map(([title, group]) => {
+    const panels = [...groups].slice(0, PANELS.most).map(([title, { parts, group }]) => {
       const series = [...group.values()].sort((a, b) => a.number - b.number);
-      if (chosen.shape === "boxes") return boxes(title, series, metric.unit);
+      return { title, parts, series, values: series.flatMap((one) => one.values) };
+    });
+    const reaches = shared(panels);
+    const drawn = () => panels.map(({ title, series }, at) => {
+      if (chosen.shape === "boxes") return boxes(title, series, metric.unit, reaches[at]);
       for (const one of series) {
         const sorted = [...one.values].sort((a, b) => a - b);
         one.points = sorted.map((value, n) => [value, (n + 1) / sorted.length]);
       }
-      return curves(title, series, (value) => amount(value, metric.unit));
+      return curves(title, series, (value) => amount(value, metric.unit), reaches[at]);
     });
     const better = metric.better ? `; ${metric.better} is better` : "";
-    const count = [...groups.values()].reduce((sum, group) => sum + [...group.values()].reduce((n, one) => n + one.values.length, 0), 0);
-    const left = groups.size > MOST_PANELS ? ` The first ${MOST_PANELS} of ${groups.size} plots are shown: choose a page or a network.` : "";
-    const counted = `${count.toLocaleString("en")} ${this.each > 1 ? `values, each for ${this.each} visits.` : "visits."}`;
+    const count = [...groups.values()].reduce((sum, { group }) => sum + [...group.values()].reduce((n, one) => n + one.values.length, 0), 0);
+    const left = groups.size > PANELS.most ? ` The first ${PANELS.most} of ${groups.size} plots are shown: choose a page or a network.` : "";
+    const counted = `${grouped(count)} ${this.each > 1 ? `values, each for ${this.each} visits.` : "visits."}`;
     this.panels.replaceChildren(
       legend(by.levels.map((level, n) => [level, n])),
       html("p", { class: "note", role: "status" }, `${metric.title}${better}. ${counted}${left}`),
-      html("div", { class: "grid-of-panels" }, ...drawn),
+      gridOfPanels(this.panels, panels.length, drawn),
     );
   }
 }
@@ -274,13 +320,19 @@ function startChart(figure) {
   const data = JSON.parse(document.getElementById(figure.dataset.chart).textContent);
   const named = (curve) => ({ number: curve[0], name: data.series[curve[0]], points: curve[1] });
   const present = new Set(data.panels.flatMap((one) => one.curves.map(([number]) => number)));
-  const drawn = data.panels.map((one) => {
-    const series = one.curves.map(named);
-    return one.points ? bins(one.title, series) : curves(one.title, series, (value) => String(Number(value.toPrecision(3))));
+  const panels = data.panels.map((one) => {
+    return { ...one, parts: one.title.split(/ \/ |, /), series: one.curves.map(named) };
   });
-  figure.querySelector(".panels").append(
+  const [reaches, heights] = [0, 1].map((axis) =>
+    shared(panels.map(({ parts, series }) => ({ parts, values: series.flatMap(({ points }) => points.map((point) => point[axis])) }))),
+  );
+  const shown = (value) => grouped(Number(value.toPrecision(3)));
+  const drawn = () =>
+    panels.map((one, at) => (one.points ? bins(one.title, one.series, reaches[at], heights[at]) : curves(one.title, one.series, shown, reaches[at])));
+  const root = figure.querySelector(".panels");
+  root.append(
     html("p", { class: "note" }, data.axis),
     legend([...present].sort((a, b) => a - b).map((number) => [data.series[number], number])),
-    html("div", { class: "grid-of-panels" }, ...drawn),
+    gridOfPanels(root, panels.length, drawn),
   );
 }

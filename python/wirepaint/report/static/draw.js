@@ -19,6 +19,13 @@ function html(name, attributes = {}, ...children) {
   return element;
 }
 
+const THIN = "\u202f";
+
+/** A number with a thin space between thousands, from five digits on. */
+function grouped(value) {
+  return Math.abs(value) < 1e4 ? String(value) : value.toLocaleString("en").replaceAll(",", THIN);
+}
+
 /** Milliseconds as text: "312 ms", "1.24 s". */
 function duration(ms) {
   if (ms === null || ms === undefined) return "–";
