@@ -219,7 +219,7 @@ def test_a_folder_with_pages_of_other_text_is_refused(
     assert invoke(command) == 0
     capsys.readouterr()
     assert invoke([*command, "--set", "httpae_text=20 kB"]) == 2
-    assert "were made with, or another folder" in capsys.readouterr().err
+    assert "is another one than that of these runs; accepted: " in capsys.readouterr().err
 
 
 def test_a_page_that_its_rehearsals_found_unfit_is_named_with_the_reason(
