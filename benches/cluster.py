@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "python/tests"))
 
 from dask_cluster import WIREPAINT, cluster  # noqa: E402
-from sweeps import command, written  # noqa: E402
+from sweeps import OF_A_VISIT, command, written  # noqa: E402
 
 BATCH_S = 3.0
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -110,7 +110,8 @@ from wirepaint import metrics
 from wirepaint.cluster import batch
 from wirepaint.evaluation import plan
 import distributed
-runs = plan(Path(sys.argv[1])).runs[: int(sys.argv[2])]
+every = plan(Path(sys.argv[1])).runs
+runs = [every[place] for place in sorted(range(int(sys.argv[2])), key=every.condition_of)]
 packer = batch.Packer()
 packed, needed = packer.pack(runs, traces=False)
 shared = {digest: packer.shared[digest] for digest in needed}
@@ -178,7 +179,10 @@ def main() -> None:
         file = place / "sweep.toml"
         pages = pages_of(options.visits_of)
         runs = written(file, options.runs, pages)
-        found["runs"], found["of a run"] = runs, parts(file, min(runs, max(200, 8 * len(pages))))
+        found["runs"], found["of a run"] = (
+            runs,
+            parts(file, min(runs, max(800, 10 * OF_A_VISIT * len(pages)))),
+        )
         of_run = ", ".join(f"{name} {ms:.1f} ms" for name, ms in found["of a run"].items())
         print(f"{runs} loads of {options.visits_of}; CPU of a run on a worker: {of_run}", flush=True)
         found["sweeps"] = []
