@@ -139,8 +139,6 @@ fn exponential_jitter_adds_its_mean_to_the_delay() {
     }
     let of_all = added.iter().sum::<f64>() / added.len() as f64;
     assert!((of_all / mean - 1.0).abs() < 0.03, "{of_all}");
-    // Departures are in order of time here, so an order statistic would need the packets: the range must do.
-    assert!(added.iter().all(|us| *us <= 10.0 * mean + 1.0));
 }
 
 #[test]
