@@ -202,3 +202,20 @@ def test_a_full_disk_under_the_simulator_is_told(tmp_path: Path):
         Incomplete, match=r"No space left on device\. Mend that and give the same command again"
     ):
         simulated(Full(), tmp_path)
+
+
+@pytest.mark.parametrize("together", [50, 1])
+def test_runs_of_a_condition_are_simulated_together_once_no_page_is_in_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+):
+    monkeypatch.setattr(plans.pool, "TOGETHER", together)
+    fake = Fake()
+    assert simulated(fake, tmp_path).counts == {"valid": KEYS}
+    asked = [key.rpartition(".v") for key, _ in fake.asked]
+    first = [condition for condition, _, visit in asked if visit in ("00", "01")]
+    rest = [condition for condition, _, visit in asked if visit not in ("00", "01")]
+    assert len(first) == 6 and sorted({*first}) == sorted({*rest})
+    if together == 50:
+        assert rest == [condition for condition in dict.fromkeys(rest) for _ in range(2)]
+    else:
+        assert rest[:4] == rest[4:] == list(dict.fromkeys(rest))

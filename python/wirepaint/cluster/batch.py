@@ -96,25 +96,23 @@ class Packer:
     """The evaluation's own files of metrics, as a manifest keeps them."""
     shared: dict[str, bytes] = field(default_factory=dict)
     _known: dict[int, tuple[object, str]] = field(default_factory=dict)
-    _of_visits: dict[int, tuple[object, str, Sequence[tuple[graphs.Asked, graphs.Graph]]]] = field(
+    _of_visits: dict[tuple[int, str], tuple[object, Sequence[tuple[graphs.Asked, graphs.Graph]]]] = field(
         default_factory=dict
     )
-    """Graphs by the identity of a run's visits, which stay, and the servers."""
+    """Load graphs by :func:`_loading`, with the visits, so that their id is not given again."""
     _graphs: dict[object, Sequence[tuple[graphs.Asked, graphs.Graph]]] = field(default_factory=dict)
 
     def graphs(self, run: ResolvedRun) -> Sequence[tuple[graphs.Asked, graphs.Graph]]:
         """The load graphs of a run; raises PageFailed for a page that cannot be read."""
-        # Most runs share their visits with others.
-        known = self._of_visits.get(id(run.visits))
-        if known is not None and known[1] == run.servers:
-            return known[2]
+        if (known := self._of_visits.get(_loading(run))) is not None:
+            return known[1]
         visited = tuple((visit.page_name, visit.page, visit.viewport) for visit in run.visits)
         if (visited, run.servers) not in self._graphs:
             self._graphs[visited, run.servers] = tuple(graphs.needed(run))
         found = self._graphs[visited, run.servers]
         if len(self._of_visits) == _MOST_VISITS:
             self._of_visits.clear()
-        self._of_visits[id(run.visits)] = run.visits, run.servers, found
+        self._of_visits[_loading(run)] = run.visits, found
         return found
 
     def pack(self, runs: Sequence[ResolvedRun], *, traces: bool) -> tuple[bytes, set[str]]:
@@ -138,10 +136,15 @@ class Packer:
         packed = io.BytesIO()
         pickler = pickle.Pickler(packed, protocol=5)
         pickler.persistent_id = name  # type: ignore[method-assign]
-        visited = {id(run.visits): run for run in runs}.values()
+        visited = {_loading(run): run for run in runs}.values()
         loaded = {key: graph for run in visited for key, graph in self.graphs(run)}
         pickler.dump((fingerprint(), self.metric_files, traces, *_apart(runs), loaded))
         return packed.getvalue(), needed
+
+
+def _loading(run: ResolvedRun) -> tuple[int, str]:
+    """What the load graphs of a run depend on, quickly: most runs share their visits with others."""
+    return id(run.visits), run.servers
 
 
 def _apart(runs: Sequence[ResolvedRun]) -> tuple[list[ResolvedRun], bytes, dict[int, dict[str, Any]]]:

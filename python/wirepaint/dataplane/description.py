@@ -294,8 +294,8 @@ class Run:
     """What the checks of a testbed run compare with."""
     format: int = FORMAT
     alike: object = field(default=None, metadata=_NOT_IN_DOCUMENT)
-    """Runs with the same object here differ in seed, segments, visits and flows at most, and in nothing if
-    there is none."""
+    """Runs with the same object here differ in seed, segments, visits and flows at most, and in folders,
+    which :meth:`line` does not need. A run without one is like no other."""
 
     def document(self) -> dict[str, Any]:
         """The document as plain data."""

@@ -53,6 +53,8 @@ from wirepaint.runners.signals import Signals
 
 RETRIES = 2
 """A run is carried out at most 1 + RETRIES times by one command."""
+TOGETHER = 50
+"""Visits of a condition that are carried out one after the other where runs are side by side."""
 _LEAST_FREE = 4 * 2**20
 """Bytes. If a run fails with less free space, the full disk is taken as the cause."""
 
@@ -251,11 +253,8 @@ class _Pool:
                 visits = rounds.pop(0)
                 conditions = (run for run in self._plan.runs.first_of_each() if run.backend == backend.name)
                 if not self._plan.stop and not any(map(self._bad_pages.undecided, conditions)):
-                    # Runs of a condition together: what they share is then made and handed over once.
                     rest = chain(visits, *rounds)
-                    visits = array(
-                        "I", sorted(rest, key=self._plan.runs.condition_of) if backend.many else rest
-                    )
+                    visits = array("I", sorted(rest, key=self._together) if backend.many else rest)
                     rounds = []
                 if backend.many:
                     visits = self._without_skipped(visits)
@@ -287,6 +286,14 @@ class _Pool:
             self._tally.seconds[backend.name] = (time.monotonic() - since) / ended
         elif ended and session.team is not None and (seconds := session.team.seconds_of_run):
             self._tally.seconds["worker" if backend.many else backend.name] = seconds
+
+    def _together(self, place: int) -> tuple[int, int]:
+        """The order of runs side by side.
+
+        Some of a condition together, so that what they share is made and handed over once. Not all of them,
+        so that batches, which are sized by the runs before, have pages of all sizes.
+        """
+        return self._plan.runs.visit(place) // TOGETHER, self._plan.runs.condition_of(place)
 
     def _rounds(self, runs: Sequence[int]) -> list[Sequence[int]]:
         """The runs by visit, in order."""
