@@ -54,6 +54,24 @@ def test_options_after_a_results_folder_are_kept_in_its_evaluation(capsys, monke
     assert "no longer asked for" not in capsys.readouterr().err
 
 
+def test_results_grow_from_any_folder_though_a_page_is_named_beside_the_evaluation(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    Path("questions").mkdir()
+    shutil.move("site", "questions/site")
+    Path("questions/ours.toml").write_text(
+        'title = "Ours"\nbackend = "simulator"\nscenarios = { network = ["lte"], http = ["h1", "h2"] }\n'
+        '[[user_agents]]\npages = ["./site"]\nvisits = 2\n'
+    )
+    assert cli.invoke(["run", "questions/ours.toml", "-o", "ours", "--no-rehearse"]) == 0
+    Path("elsewhere").mkdir()
+    shutil.move("ours", "elsewhere/ours")
+    monkeypatch.chdir("elsewhere")
+    assert cli.invoke(["run", "ours", "--visits", "3", "--no-rehearse"]) == 0
+    assert cli.invoke(["run", "ours", "--no-rehearse"]) == 0
+    runs = Results.open(Path("ours")).runs()
+    assert Counter(runs["visit"]) == {0: 2, 1: 2, 2: 2, 3: 2}
+
+
 def test_the_command_of_the_testbed_has_the_options_beside_a_file(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["wirepaint"])
     assert cli.invoke(["init", "site", "--http", "h2", "--backend", "simulator"]) == 0

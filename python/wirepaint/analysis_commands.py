@@ -106,13 +106,13 @@ def _chosen(results: Results, asked: Mapping[str, Sequence[str] | None]) -> pl.D
     import polars as pl
 
     from wirepaint.reading import nearest
-    from wirepaint.results import journal
+    from wirepaint.results import journal, journal_tables
 
     of_end = ["state", "verdict", "cause", "kind"]
     runs = results.compact()
     known = runs.select(of_end).unique(maintain_order=True)
     stands = pl.Series("stands", [journal.standing(*row) for row in known.iter_rows()], pl.Categorical())
-    needed = runs.select("run_key", *journal.AXES, "visit", "warmup", "host", *of_end)
+    needed = runs.select("run_key", *journal_tables.AXES, "visit", "warmup", "host", *of_end)
     runs = needed.join(
         known.with_columns(stands), on=of_end, how="left", nulls_equal=True, maintain_order="left"
     ).with_columns(verdict="stands")
@@ -135,7 +135,7 @@ def _with_metric(results: Results, runs: pl.DataFrame, metric: str) -> pl.DataFr
     import polars as pl
 
     from wirepaint import metrics
-    from wirepaint.results import journal
+    from wirepaint.results import journal_tables
 
     metrics.own(results)
     column = metrics.get(metric).column
@@ -144,7 +144,8 @@ def _with_metric(results: Results, runs: pl.DataFrame, metric: str) -> pl.DataFr
     named = runs.join(values, on="run_key", how="left", maintain_order="left_right").with_columns(
         user_agent=pl.coalesce("user_agent_of", "user_agent"), page=pl.coalesce("page_of", "page")
     )
-    return named.select("run_key", *journal.AXES, "visit", "warmup", "host", "verdict", "cause", column)
+    columns = (*journal_tables.AXES, "visit", "warmup", "host", "verdict", "cause", column)
+    return named.select("run_key", *columns)
 
 
 def _print_json_rows(rows: pl.DataFrame) -> None:

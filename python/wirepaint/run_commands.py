@@ -306,6 +306,8 @@ class _Order:
     file: Path
     folder: Path
     text: str | None = None
+    base: Path | None = None
+    """Folder from which the paths in the file start, if not its own."""
     notes: Sequence[str] = ()
     settings: Sequence[Setting] = ()
     trusted: frozenset[Path] = frozenset()
@@ -329,10 +331,13 @@ def _order(
     if (file := _evaluation(arguments)) is not None:
         began = (file.parent / manifest.NAME).is_file() and file.name == manifest.EVALUATION
         folder = file.parent if began else Path("results") / file.name.removesuffix(".toml")
+        base = manifest.base(file.parent) if began else None
         given_too = [*_texts(asked), *texts, *([("--until", until)] if until else [])]
         options_too = () if began else [part for each in given_too if each[0] != "--backend" for part in each]
         again = (str(file), *options_too)  # the file of a results folder has the options
-        return _Order(file, output or folder, settings=settings, trusted=own, until=until, again=again)
+        return _Order(
+            file, output or folder, base=base, settings=settings, trusted=own, until=until, again=again
+        )
     if not arguments:
         raise UsageError("run", "no page", "a page (a HAR, a site's folder, a name) or an evaluation file")
     of_until = [options.Setting("--until", ("until", "verdict"), until)] if until else []
@@ -340,7 +345,9 @@ def _order(
     settings.append(options.Setting("page", (options.AGENTS, "pages"), arguments))
     folder = output or Path("results") / drafted.name
     file = folder / manifest.EVALUATION
-    return _Order(file, folder, drafted.text, drafted.notes, settings, own, again=(str(file),))
+    return _Order(
+        file, folder, drafted.text, notes=drafted.notes, settings=settings, trusted=own, again=(str(file),)
+    )
 
 
 def _code(settings: Sequence[Setting]) -> frozenset[Path]:
@@ -368,7 +375,8 @@ def _planned(order: _Order, rehearse: bool, trust: bool, tell: Callable[[str], N
             rehearse=rehearsing,
             trust=trusted,
             given=order.trusted,
-            text=order.text or editing.edited(order.file, order.settings, order.until),
+            base=order.base,
+            text=order.text or editing.edited(order.file, order.settings, order.until, order.base),
             read_metrics=metric_commands.read,
             check_primary=metric_commands.check_primary,
         )

@@ -13,7 +13,7 @@ import pytest
 from wirepaint import metrics
 from wirepaint.errors import UsageError
 from wirepaint.export import export
-from wirepaint.results import Results, contents, journal
+from wirepaint.results import Results, contents, journal, journal_tables
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.trace import polars_schema, tables, write_table
 
@@ -60,7 +60,7 @@ def test_page_csv_has_axes_metrics_validity_and_reasons_of_every_run_that_ended(
     rows = {row["run_key"]: row for row in read(tmp_path / "out/page.csv")}
     assert len(rows) == 4 + 8
     good = rows["lte-cubic-h2.user.large.v01"]
-    assert {axis: good[axis] for axis in journal.AXES} == {
+    assert {axis: good[axis] for axis in journal_tables.AXES} == {
         "scenario": "lte-cubic-h2", "backend": "testbed", "network": "lte", "congestion": "cubic",
         "initial_window": "10", "background": "none",
         "http": "h2", "proxy": "none", "user_agent": "user", "page": "large",
@@ -84,7 +84,7 @@ def test_every_table_begins_with_the_conditions(folder, tmp_path):
     for name in set(tables()) - {"page"}:
         with (tmp_path / f"out/{name}.csv").open() as file:
             header = file.readline().strip().split(",")
-        first = ["run_key", *journal.AXES, "visit"]
+        first = ["run_key", *journal_tables.AXES, "visit"]
         assert header[: len(first)] == first
         assert set(header[len(first) :]) == set(polars_schema(name)) - set(first)
     assert len(read(tmp_path / "out/object.csv")) == 4 * 11

@@ -20,9 +20,12 @@ _Table = tuple[str, int] | None
 """A table by its name, and which of several it is; None for the keys before all tables."""
 
 
-def edited(path: Path, settings: Sequence[Setting], until: str | None = None) -> str:
+def edited(
+    path: Path, settings: Sequence[Setting], until: str | None = None, base: Path | None = None
+) -> str:
     """The text of the evaluation file at ``path`` with the settings; raises UsageError for every fault.
 
+    Paths in it start from ``base``, by default its folder.
     ``until`` (``decided``) adds the table where the file has none. A title that wirepaint made is made anew.
     Where the text cannot be edited line by line, such as a key within a table of its own, all of it is
     written anew, without the user's comments.
@@ -34,7 +37,7 @@ def edited(path: Path, settings: Sequence[Setting], until: str | None = None) ->
         wanted.setdefault("until", {"verdict": until})
     if wanted == data:
         return text
-    checking.read(wanted, path.absolute().parent, str(path))
+    checking.read(wanted, base or path.absolute().parent, str(path))
     if _has_title_of_ours(data):
         wanted["title"] = drafting.title(wanted)
     lines = text.splitlines()

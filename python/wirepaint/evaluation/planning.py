@@ -70,6 +70,8 @@ class Plan:
     """
 
     path: Path
+    base: Path
+    """Folder from which the paths in the file start."""
     text: bytes
     title: str
     runs: Runs
@@ -111,6 +113,7 @@ def plan(
     read_metrics: own_metrics.Read | None = None,
     check_primary: own_metrics.Check | None = None,
     given: Collection[Path] = (),
+    base: Path | None = None,
 ) -> Plan:
     """Reads an evaluation file and resolves it into runs; raises UsageError.
 
@@ -121,7 +124,7 @@ def plan(
     ``read_metrics`` reads. ``given`` are files that the user named just now: ``trust`` is not asked for them.
     ``check_primary`` checks each name of ``primary``. Both come before ``rehearse``.
     ``settings`` replace values of the file. ``text`` is the content of a file that is yet to be written to
-    ``path``.
+    ``path``. Paths in the file start from ``base``, by default its folder.
     """
     text = files.text(path, LARGEST_FILE, "a TOML file") if text is None else text
     data = applied(parsed(text, path), settings)
@@ -133,7 +136,7 @@ def plan(
         data["scenarios"].pop("congestion", None)
     if until is not None:
         data.setdefault("until", {"verdict": until})
-    base, place = path.absolute().parent, str(path)
+    base, place = base or path.absolute().parent, str(path)
     file = checking.read(data, base, place, page_resolver is pages.resolve, own_controls=not congestion)
     backends = checking.backends(file.backend)
     of_metrics = own_metrics.paths(file.metrics, base, place)
@@ -161,6 +164,7 @@ def plan(
         visitors = of_users.rehearsed(visitors, rehearse)
     return Plan(
         path=path,
+        base=base,
         text=text.encode(),
         title=file.title,
         runs=runs.planned(file, scenarios, visitors or [Alone(file.repeats or enough(asked))], flows),

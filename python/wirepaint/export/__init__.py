@@ -13,11 +13,11 @@ from wirepaint import metrics
 from wirepaint.errors import UsageError, show
 from wirepaint.export import har, openmetrics, packets
 from wirepaint.reading import nearest
-from wirepaint.results import captures, journal, names
+from wirepaint.results import captures, journal_tables, names
 from wirepaint.results.reader import Results, examined
 from wirepaint.results.trace import UNREADABLE, polars_schema, tables
 
-CONDITIONS = ("run_key", *journal.AXES, "visit")
+CONDITIONS = ("run_key", *journal_tables.AXES, "visit")
 _WHOSE = ("run_key", "user_agent", "page")
 """First columns of every exported table."""
 

@@ -15,12 +15,12 @@ from wirepaint.errors import UsageError, show
 from wirepaint.metrics import _own
 from wirepaint.metrics._metric import Metric, Reading, Trace, of_flows, of_visit
 from wirepaint.reading import hint
-from wirepaint.results import journal
+from wirepaint.results import journal_tables
 from wirepaint.results.trace import polars_schema
 
 _OF_RUNS = (
     "run_key",
-    *journal.AXES,
+    *journal_tables.AXES,
     "visit",
     "warmup",
     "state",

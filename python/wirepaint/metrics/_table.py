@@ -15,9 +15,9 @@ from wirepaint.metrics._computing import why
 from wirepaint.metrics._metric import Frame, Metric
 from wirepaint.metrics._registry import enrol, get, shipped
 from wirepaint.printing import counted
-from wirepaint.results import Results, journal, manifest
+from wirepaint.results import Results, journal_tables, manifest
 
-AXES = tuple(axis for axis in journal.AXES if axis != "scenario")
+AXES = tuple(axis for axis in journal_tables.AXES if axis != "scenario")
 """Columns with the conditions of a run; runs with equal conditions are repetitions."""
 
 IDENTITY = (

@@ -22,7 +22,7 @@ import polars as pl
 from wirepaint.evaluation.congestion import in_words
 from wirepaint.metrics import group_of, of_visit
 from wirepaint.report import recorded
-from wirepaint.results import journal
+from wirepaint.results import journal_tables
 from wirepaint.results.trace import main_link
 
 TICK = 10_000
@@ -67,7 +67,7 @@ class Choice:
 
     run_key: str
     levels: dict[str, str | int]
-    """By ``journal.AXES``."""
+    """By ``journal_tables.AXES``."""
     visit: int
     verdict: str
     role: str
@@ -76,9 +76,8 @@ class Choice:
     @classmethod
     def of(cls, row: dict[str, Any], role: str) -> Choice:
         """The visit of a row of :func:`wirepaint.metrics.table`."""
-        return cls(
-            row["run_key"], {axis: row[axis] for axis in journal.AXES}, row["visit"], row["verdict"], role
-        )
+        condition = {axis: row[axis] for axis in journal_tables.AXES}
+        return cls(row["run_key"], condition, row["visit"], row["verdict"], role)
 
     def entry(self) -> dict[str, Any]:
         """Its entry in the report's index of visits."""

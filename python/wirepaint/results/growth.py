@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from wirepaint.results.journal import AXES
+from wirepaint.results.journal_tables import AXES
 
 FREE = frozenset(
     {"title", "summary", "order", "warmup", "stop", "until", "repeats", "backend", "primary", "metrics"}

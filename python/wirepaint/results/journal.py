@@ -30,24 +30,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
 
 from wirepaint.errors import Incomplete, NetworkFailed, PageFailed, PageTimeout, RunFailed, UsageError
 from wirepaint.evaluation import axes
-from wirepaint.results import names, sealed
+from wirepaint.results import journal_tables, names, sealed
 from wirepaint.results.calibration import Place
+from wirepaint.results.journal_tables import COLUMNS, FORMAT, TABLES
 from wirepaint.results.outcome import Outcome
 
 if TYPE_CHECKING:
     from wirepaint.evaluation import ResolvedRun
 
-FORMAT = 7
-"""Version of the tables, stored in ``user_version``; other versions are refused."""
-NAME = "journal.sqlite"
 NO_FILES = "{}"
 """The cell ``files`` of a run whose trace was not kept."""
 State = Literal["planned", "running", "done", "failed", "skipped"]
@@ -58,69 +54,9 @@ or a part of the run broke."""
 CANNOT_COUNT = "the page cannot count: "
 """Begin of the cause of a run that was skipped for its page; other skipped runs were not needed."""
 
-AXES: dict[str, type[str] | type[int]] = {
-    "scenario": str,
-    "backend": str,
-    **{name: axis.column for name, axis in axes.axes().items()},
-    "user_agent": str,
-    "page": str,
-}
-"""Columns that identify the condition of a run, and their types."""
-
 _FROM_WORST = ("failed", "invalid", "suspect", "valid")
 """Ends of an attempt; attempts that were stopped or interrupted do not count."""
 
-_AXES_SQL = ", ".join(f"{name} {'INTEGER' if of is int else 'TEXT'} NOT NULL" for name, of in AXES.items())
-_TABLES = f"""
-CREATE TABLE run (
-  key TEXT PRIMARY KEY,
-  position INTEGER NOT NULL UNIQUE,
-  {_AXES_SQL},
-  visit INTEGER NOT NULL, warmup INTEGER NOT NULL, seed INTEGER NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('planned','running','done','failed','skipped')),
-  verdict TEXT CHECK (verdict IN ('valid','suspect','invalid')),
-  reasons TEXT NOT NULL,
-  cause TEXT,
-  kind TEXT CHECK (kind IN ('timeout','page','network','crash')),
-  attempts INTEGER NOT NULL,
-  duration_ns INTEGER,
-  host TEXT,
-  files TEXT,
-  trace TEXT,
-  seal TEXT NOT NULL,
-  CHECK ((state = 'done') = (verdict IS NOT NULL)),
-  CHECK ((state = 'done') = (files IS NOT NULL)),
-  CHECK ((trace IS NOT NULL) = coalesce(files = '{{}}', FALSE)),
-  CHECK ((state = 'failed') = (kind IS NOT NULL))
-) STRICT;
-CREATE TABLE plan (
-  id TEXT NOT NULL,
-  number INTEGER NOT NULL,
-  keys TEXT NOT NULL
-) STRICT;
-CREATE TABLE attempt (
-  key TEXT NOT NULL REFERENCES run (key),
-  number INTEGER NOT NULL,
-  began_unix_ns INTEGER NOT NULL,
-  ended_unix_ns INTEGER,
-  outcome TEXT,
-  detail TEXT,
-  PRIMARY KEY (key, number)
-) STRICT;
-CREATE TABLE calibration (
-  network TEXT NOT NULL,
-  host TEXT NOT NULL,
-  measured TEXT NOT NULL,
-  seal TEXT NOT NULL,
-  PRIMARY KEY (network, host)
-) STRICT;
-"""
-
-COLUMNS = (
-    *("key", "position", *AXES, "visit", "warmup", "seed", "state", "verdict", "reasons", "cause", "kind"),
-    *("attempts", "duration_ns", "host", "files", "trace"),
-)
-"""Columns of the table ``run``, in the order of its seal."""
 _NEW = dict.fromkeys(COLUMNS) | {"state": "planned", "reasons": "[]", "attempts": 0}
 _INSERT = f"INSERT INTO run ({', '.join(COLUMNS)}, seal) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
 _AT_ONCE = 500
@@ -128,8 +64,6 @@ _AT_ONCE = 500
 _OF_END = ("state", "verdict", "reasons", "cause", "kind", "attempts", "duration_ns", "files", "trace")
 _END = f"UPDATE run SET {', '.join(f'{name} = ?' for name in (*_OF_END, 'seal'))} WHERE key = ?"
 _RUN = f"SELECT {', '.join(COLUMNS)} FROM run WHERE key = ?"
-_RUNS = f"SELECT {', '.join(COLUMNS)}, seal FROM run ORDER BY position"
-_CALIBRATIONS = "SELECT network, host, measured, seal FROM calibration ORDER BY network, host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +95,18 @@ class Journal:
 
     def __init__(self, folder: Path, *, new: str | None = None) -> None:
         """``new``, an identifier, begins one."""
-        self.path = _path(folder)
+        self.path = journal_tables.path_of(folder)
         if not new and not self.path.is_file():
             raise UsageError(str(self.path), "no such file", "the journal of a results folder")
         with self._guarded():
             self._db = sqlite3.connect(self.path, isolation_level=None)
             if not new:
-                _check_format(self._db, self.path)
+                journal_tables.check_format(self._db, self.path)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             if new:
-                self._db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {FORMAT};COMMIT;")
-                self._db.execute("INSERT INTO plan VALUES (?, 0, ?)", (new, keys_digest(())))
+                self._db.executescript(f"BEGIN;{TABLES}PRAGMA user_version = {FORMAT};COMMIT;")
+                self._db.execute("INSERT INTO plan VALUES (?, 0, ?)", (new, journal_tables.keys_digest(())))
             self._db.execute("PRAGMA foreign_keys = ON")
         self._file = self.path.stat()
 
@@ -202,7 +136,7 @@ class Journal:
             def new() -> Iterator[list[Any]]:
                 nonlocal position
                 for position, run in enumerate(runs):
-                    digest.update(_of_key(run.key))
+                    digest.update(journal_tables.of_key(run.key))
                     if run.key not in known:
                         yield _planned(run, position, conditions)
                         continue
@@ -223,7 +157,7 @@ class Journal:
     def conditions(self) -> Iterator[dict[str, Any]]:
         """All runs in order, as the columns of the table ``run``."""
         with self._guarded():
-            yield from runs(self._db, self.path)
+            yield from journal_tables.runs(self._db, self.path)
 
     def rows(self) -> Iterator[Row]:
         """All runs in order."""
@@ -241,10 +175,10 @@ class Journal:
                 trace=row["trace"],
             )
 
-    def planned(self) -> Planned:
+    def planned(self) -> journal_tables.Planned:
         """Which runs are those of the evaluation."""
         with self._guarded():
-            return planned(self._db, self.path)
+            return journal_tables.planned(self._db, self.path)
 
     def keys(self, number: int) -> Iterator[str]:
         """Keys of the first runs."""
@@ -372,7 +306,7 @@ class Journal:
     def calibrations(self) -> dict[Place, str]:
         """The texts of the files in calibration/."""
         with self._guarded():
-            return calibrations(self._db, self.path)
+            return journal_tables.calibrations(self._db, self.path)
 
     def _end(self, db: sqlite3.Connection, key: str, number: int, outcome: str, detail: str) -> None:
         db.execute(
@@ -413,10 +347,10 @@ class Journal:
             yield
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_ERROR:
-                raise damaged(self.path, error) from None
+                raise journal_tables.damaged(self.path, error) from None
             raise Incomplete(f"{self.path}: {error}. Mend that and give the same command again.") from None
         except sqlite3.DatabaseError as error:
-            raise damaged(self.path, error) from None
+            raise journal_tables.damaged(self.path, error) from None
 
 
 def _planned(run: ResolvedRun, position: int, conditions: dict[Any, dict[str, Any]]) -> list[Any]:
@@ -445,97 +379,6 @@ def _change(db: sqlite3.Connection, key: str, **cells: Any) -> None:
     cells["seal"] = sealed.digest([*row.values()])
     columns = ", ".join(f"{name} = ?" for name in cells)
     db.execute(f"UPDATE run SET {columns} WHERE key = ?", [*cells.values(), key])
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The row of ``plan``."""
-
-    id: str
-    number: int
-    keys: str
-
-
-def planned(db: sqlite3.Connection, path: Path) -> Planned:
-    """The row of ``plan``; raises UsageError if there is not one."""
-    match db.execute("SELECT id, number, keys FROM plan").fetchall():
-        case [row]:
-            return Planned(*row)
-    raise UsageError(f"{path}: plan", "a damaged table", "what wirepaint wrote there")
-
-
-def keys_digest(keys: Iterable[str]) -> str:
-    """The SHA-256 of keys in their order."""
-    digest = hashlib.sha256()
-    for key in keys:
-        digest.update(_of_key(key))
-    return digest.hexdigest()
-
-
-def _of_key(key: str) -> bytes:
-    return f"{key}\n".encode()
-
-
-def check_plan(planned: Planned, id: str, keys: Iterable[str], path: Path) -> None:
-    """Raises UsageError unless the journal is that of the manifest with ``id``, and has its runs.
-
-    ``keys`` are those of the runs that are the evaluation's.
-    """
-    if planned.id != id or keys_digest(keys) != planned.keys:
-        found = "other runs than those of the manifest"
-        raise UsageError(str(path), found, "the journal of this results folder, as it was")
-
-
-def runs(db: sqlite3.Connection, path: Path) -> Iterator[dict[str, Any]]:
-    """All rows of the table ``run`` in order, with ``reasons`` and ``files`` parsed.
-
-    Raises UsageError for a damaged row.
-    """
-    for cells in checked(db, path):
-        row = dict(zip(COLUMNS, cells, strict=True))
-        place = f"{path}: run {row['key']}"
-        if row["files"] is not None:
-            row["files"] = parsed(row["files"], dict, place)
-        row["reasons"] = parsed(row["reasons"], list, place)
-        yield row
-
-
-def checked(db: sqlite3.Connection, path: Path) -> Iterator[list[Any]]:
-    """All rows of the table ``run`` in order, as ``COLUMNS``; raises UsageError for a damaged row."""
-    file = str(path)
-    for *cells, seal in db.execute(_RUNS):
-        _check_seal(seal, cells, f"{file}: run {names.run_key(cells[0], file)}")
-        yield cells
-
-
-def calibrations(db: sqlite3.Connection, path: Path) -> dict[Place, str]:
-    """The texts of the files in calibration/.
-
-    Raises UsageError for a damaged row.
-    """
-    found = {}
-    for network, host, measured, seal in db.execute(_CALIBRATIONS):
-        where = f"{path}: network {names.network(network, str(path))}"
-        _check_seal(seal, (network, names.host(host, str(path)), measured), where)
-        parsed(measured, dict, where)
-        found[Place(network, host)] = measured
-    return found
-
-
-def _check_seal(seal: Any, cells: Any, place: str) -> None:
-    if seal != sealed.digest(cells):
-        raise UsageError(place, "a damaged row", "what wirepaint wrote there")
-
-
-def parsed(text: Any, kind: type, place: str) -> Any:
-    """The JSON value in a cell; raises UsageError if it is of another kind."""
-    try:
-        value = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        value = None
-    if not isinstance(value, kind):
-        raise UsageError(place, "a damaged row", "what wirepaint wrote there")
-    return value
 
 
 def kind_of(failure: RunFailed) -> Kind:
@@ -567,64 +410,3 @@ def condition(run: ResolvedRun) -> dict[str, str | int]:
     return asked | axes.levels(run) | {"user_agent": run.user_agent, "page": run.page_name}
 
 
-@contextmanager
-def reading(folder: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """The journal and its path, read-only, also in a folder of another user.
-
-    In the body, errors of the file become UsageErrors.
-    """
-    path = _path(folder)
-    # Without a WAL file there is no writer, so no lock is needed. SQLite could not take one in a folder
-    # that this user may not write.
-    more = "" if path.with_name(f"{NAME}-wal").exists() else "&immutable=1"
-    if not path.is_file():
-        raise UsageError(str(path), "no such file", "the journal of a results folder")
-    try:
-        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro{more}", uri=True)
-        try:
-            _check_format(db, path)
-            db.execute("BEGIN")  # all of it as it is now
-            yield db, path
-        finally:
-            db.close()
-    except sqlite3.Error as error:
-        raise damaged(path, error) from None
-
-
-def damaged(path: Path, error: Exception) -> UsageError:
-    """The error for a file that is no journal, or a damaged one."""
-    found = f"a journal that cannot be read ({error})"
-    return UsageError(str(path), found, "the journal of a results folder")
-
-
-def _path(folder: Path) -> Path:
-    for suffix in ("-wal", "-shm", "-journal"):
-        names.inside(folder, NAME + suffix)
-    return names.inside(folder, NAME)
-
-
-def _check_format(db: sqlite3.Connection, path: Path) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != FORMAT:
-        raise UsageError(
-            str(path), f"format {version}", f"format {FORMAT}; start a new results folder with this wirepaint"
-        )
-    if _schema(db) != _own_schema():
-        raise UsageError(
-            str(path), f"other tables than those of format {FORMAT}", "the journal as it was made"
-        )
-
-
-def _schema(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    query = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
-    return db.execute(query).fetchall()
-
-
-@cache
-def _own_schema() -> list[tuple[Any, ...]]:
-    db = sqlite3.connect(":memory:")
-    try:
-        db.executescript(_TABLES)
-        return _schema(db)
-    finally:
-        db.close()

@@ -123,6 +123,8 @@ class _Manifest(_Read):
     seed: int
     evaluation: _Evaluation
     evaluation_sha256: str
+    base: str | None = None
+    """Folder from which the paths in the evaluation file start; None for the results folder."""
     earlier: list[_Evaluation] = []
     """Earlier versions of the evaluation, without those that the present one includes."""
     journal: str
@@ -142,6 +144,7 @@ def create(folder: Path, plan: Plan, versions: dict[str, str], journal: str) -> 
         "seed": plan.resolved["seed"],
         "evaluation": plan.resolved,
         "evaluation_sha256": hashlib.sha256(plan.text).hexdigest(),
+        "base": _base(folder, plan),
         "earlier": [],
         "journal": journal,
         "versions": provenance.versions() | versions,
@@ -176,6 +179,16 @@ def pages(folder: Path) -> frozenset[str]:
     return frozenset(
         agent[key] for agent in agents for key in ("page_sha256", "page_by_https_sha256") if agent.get(key)
     )
+
+
+def base(folder: Path) -> Path:
+    """The folder from which the paths in a results folder's evaluation file start."""
+    return folder.absolute() / (read(folder).get("base") or "")
+
+
+def _base(folder: Path, plan: Plan) -> str | None:
+    """For the manifest. None goes with a results folder that is moved."""
+    return None if plan.base == folder.absolute() else str(plan.base)
 
 
 def evaluation(folder: Path, manifest: dict[str, Any]) -> str:
@@ -236,6 +249,7 @@ def continue_session(folder: Path, plan: Plan, versions: dict[str, str]) -> None
         "seed": plan.resolved["seed"],
         "evaluation": asked,
         "evaluation_sha256": digest,
+        "base": _base(folder, plan),
         "earlier": earlier,
         "versions": manifest["versions"] | versions,
     }

@@ -13,13 +13,13 @@ import polars as pl
 from wirepaint.errors import UsageError, show
 from wirepaint.pages.show import is_busy
 from wirepaint.printing import command_line, counted, say
-from wirepaint.results import calibration, journal, manifest, names, trace
+from wirepaint.results import calibration, journal, journal_tables, manifest, names, trace
 from wirepaint.results.contents import Contents
 
 _RUNS_SCHEMA = {
     "run_key": pl.String,
     "position": pl.Int64,
-    **{axis: pl.Int64 if of is int else pl.String for axis, of in journal.AXES.items()},
+    **{axis: pl.Int64 if of is int else pl.String for axis, of in journal_tables.AXES.items()},
     "visit": pl.Int64,
     "warmup": pl.Boolean,
     "seed": pl.Int64,
@@ -41,7 +41,7 @@ _JOURNAL = {
     "files": pl.String,
     "trace": pl.String,
 }
-_JOURNAL = {name: _JOURNAL[name] for name in journal.COLUMNS}
+_JOURNAL = {name: _JOURNAL[name] for name in journal_tables.COLUMNS}
 _AT_ONCE = 20_000
 """Rows of the journal in memory as Python has them."""
 _FEW = pl.Categorical()
@@ -89,8 +89,8 @@ class Results:
         """The journal's rows of the evaluation's runs, in order; raises UsageError if one is missing."""
         planned, journalled = self._journalled
         rows = journalled.head(planned.number)
-        path = self.folder / journal.NAME
-        journal.check_plan(planned, self.manifest["journal"], rows["key"], path)
+        path = self.folder / journal_tables.NAME
+        journal_tables.check_plan(planned, self.manifest["journal"], rows["key"], path)
         if odd := set(rows["scenario"].unique()) - self.manifest["evaluation"]["scenarios"].keys():
             found = f"runs of {min(odd)}, which the manifest does not name"
             accepted = (
@@ -100,20 +100,20 @@ class Results:
         return rows
 
     @cached_property
-    def _journalled(self) -> tuple[journal.Planned, pl.DataFrame]:
+    def _journalled(self) -> tuple[journal_tables.Planned, pl.DataFrame]:
         """Which runs are the evaluation's, and all rows of the journal in order."""
         columns = [pl.DataFrame(schema=_JOURNAL).cast(_COMPACT)]
-        with journal.reading(self.folder) as (db, path):
-            planned, cells = journal.planned(db, path), journal.checked(db, path)
+        with journal_tables.reading(self.folder) as (db, path):
+            planned, cells = journal_tables.planned(db, path), journal_tables.checked(db, path)
             try:
                 while some := list(itertools.islice(cells, _AT_ONCE)):
                     by_column = dict(zip(_JOURNAL, zip(*some, strict=True), strict=True))
                     columns.append(pl.DataFrame(by_column, schema=_JOURNAL).cast(_COMPACT))
             except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-                raise journal.damaged(path, error) from None
+                raise journal_tables.damaged(path, error) from None
         rows = pl.concat(columns)
         for key, reasons in rows.select("key", "reasons").unique("reasons", keep="first").iter_rows():
-            journal.parsed(reasons, list, f"{path}: run {key}")
+            journal_tables.parsed(reasons, list, f"{path}: run {key}")
         return planned, rows
 
     @property
@@ -158,8 +158,8 @@ class Results:
 
     def _digests(self, run_key: str) -> dict[str, str]:
         text = self._files[run_key]
-        place = f"{self.folder / journal.NAME}: run {run_key}"
-        return {} if text is None else journal.parsed(text, dict, place)
+        place = f"{self.folder / journal_tables.NAME}: run {run_key}"
+        return {} if text is None else journal_tables.parsed(text, dict, place)
 
     def has_trace(self, run_key: str) -> bool:
         """Whether the trace of a run was kept; False, too, for a run that is not done."""
@@ -176,7 +176,7 @@ class Results:
     def runs(self, *states: str) -> pl.DataFrame:
         """One row per run in the order in which they were planned.
 
-        Columns: run_key, position, the axes (``journal.AXES``), visit, warmup, seed, state (planned,
+        Columns: run_key, position, the axes (``journal_tables.AXES``), visit, warmup, seed, state (planned,
         running, done, failed, skipped), verdict (of a done run), reasons (JSON list), cause (of a
         failed or skipped run), kind (of a failed run: ``journal.Kind``), attempts, duration_ns, host (whose
         testbed carried it out; null for a simulated run). ``states`` selects rows by state.
@@ -256,7 +256,7 @@ class Results:
     def attempts(self) -> pl.DataFrame:
         """One row per attempt: run_key, number, began_unix_ns, ended_unix_ns, outcome, detail."""
         query = "SELECT key AS run_key, number, began_unix_ns, ended_unix_ns, outcome, detail FROM attempt"
-        with journal.reading(self.folder) as (db, path):
+        with journal_tables.reading(self.folder) as (db, path):
             cursor = db.execute(f"{query} ORDER BY began_unix_ns")
             columns, rows = [column[0] for column in cursor.description], cursor.fetchall()
         text = {"run_key", "outcome", "detail"}
@@ -264,7 +264,7 @@ class Results:
         try:
             return pl.DataFrame(rows, schema=schema, orient="row")
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-            raise journal.damaged(path, error) from None
+            raise journal_tables.damaged(path, error) from None
 
     def path(self, run_key: str) -> Path:
         """Folder of a done run."""
@@ -331,7 +331,7 @@ class Results:
         if chosen.height and not kept.height:
             accepted = "results with traces (results.keep), or wirepaint.open(...).metrics()"
             raise UsageError(str(self.folder), f"no trace of {chosen.height} runs", accepted)
-        conditions = ["run_key", *journal.AXES, "visit"]
+        conditions = ["run_key", *journal_tables.AXES, "visit"]
         frames = []
         for run in kept.select(conditions).iter_rows(named=True):
             frame = self.trace(run["run_key"], table)
@@ -344,8 +344,8 @@ class Results:
 
     def calibrations(self) -> dict[calibration.Place, dict[str, Any]]:
         """The calibration of each network on each host before its first run there."""
-        with journal.reading(self.folder) as (db, path):
-            texts = journal.calibrations(db, path)
+        with journal_tables.reading(self.folder) as (db, path):
+            texts = journal_tables.calibrations(db, path)
         for place, text in texts.items():
             if fault := calibration.fault(self.folder, place, text):
                 raise fault.error()

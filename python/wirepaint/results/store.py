@@ -40,6 +40,7 @@ from wirepaint.results import (
     durable,
     growth,
     journal,
+    journal_tables,
     manifest,
     measured,
     names,
@@ -47,8 +48,8 @@ from wirepaint.results import (
     trace,
 )
 from wirepaint.results.contents import Contents
-from wirepaint.results.journal import NAME as JOURNAL
 from wirepaint.results.journal import Journal, Row
+from wirepaint.results.journal_tables import NAME as JOURNAL
 from wirepaint.results.lock import Lock
 from wirepaint.results.outcome import Outcome
 
@@ -386,7 +387,7 @@ class Store:
         """Repairs the folder, and takes over what is new in the plan (``growth``)."""
         described, planned = manifest.read(self.folder), self._journal.planned()
         path = self._journal.path
-        journal.check_plan(planned, described["journal"], self._journal.keys(planned.number), path)
+        journal_tables.check_plan(planned, described["journal"], self._journal.keys(planned.number), path)
         manifest.check_versions(self.folder, described, versions)
         is_edited = not manifest.is_of(described, plan)
         has_other_runs = is_edited or not _are(planned, plan)
@@ -504,9 +505,9 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def _are(planned: journal.Planned, plan: Plan) -> bool:
+def _are(planned: journal_tables.Planned, plan: Plan) -> bool:
     """Whether the runs of a journal are those of the plan."""
-    return journal.keys_digest(run.key for run in plan.runs) == planned.keys
+    return journal_tables.keys_digest(run.key for run in plan.runs) == planned.keys
 
 
 def _disk_error(error: OSError, path: Path) -> Incomplete:

@@ -15,7 +15,7 @@ import polars as pl
 
 from wirepaint.errors import UsageError
 from wirepaint.printing import command_line, print_json
-from wirepaint.results import calibration, journal, manifest, measured, parts
+from wirepaint.results import calibration, journal_tables, manifest, measured, parts
 from wirepaint.results.contents import Contents, Fault
 
 _AT_ONCE = 20_000
@@ -85,19 +85,20 @@ def verify(folder: Path) -> Verified:
         except UsageError as error:
             found.faults.append(_fault(folder / manifest.EVALUATION, error))
     try:
-        with journal.reading(folder) as (db, path):
+        with journal_tables.reading(folder) as (db, path):
             for (said,) in db.execute("PRAGMA integrity_check(1)"):
                 if said != "ok":
                     found.faults.append(Fault(path, "damaged", f"a damaged file ({said})"))
-            planned = journal.planned(db, path)
-            rows, calibrations = _rows(db, path), journal.calibrations(db, path)
+            planned = journal_tables.planned(db, path)
+            rows, calibrations = _rows(db, path), journal_tables.calibrations(db, path)
     except UsageError as error:
-        found.faults.append(_fault(folder / journal.NAME, error))
+        found.faults.append(_fault(folder / journal_tables.NAME, error))
         return found
     found.planned = planned.number
     if described is not None:
         try:
-            journal.check_plan(planned, described["journal"], rows.every["key"].head(planned.number), path)
+            keys = rows.every["key"].head(planned.number)
+            journal_tables.check_plan(planned, described["journal"], keys, path)
         except UsageError as error:
             found.faults.append(_fault(path, error))
     found.faults += _of_calibration(folder, calibrations)
@@ -140,7 +141,7 @@ def _rows(db: sqlite3.Connection, path: Path) -> _Rows:
     running: set[str] = set()
 
     def cells() -> Iterator[tuple[str, str | None]]:
-        for row in journal.runs(db, path):
+        for row in journal_tables.runs(db, path):
             if row["trace"] is None and row["state"] == "done":
                 kept[row["key"]] = row["files"]
             elif row["trace"] is None and row["state"] == "running":
