@@ -55,6 +55,10 @@ pub struct Document {
     elements: u64,
     /// Cost of style, layout and paint per element, if the page states it.
     pub layout_ns_per_element: Option<Duration>,
+    /// That of style alone, if the page states it.
+    pub style_ns_per_element: Option<Duration>,
+    /// Time that the first style waits.
+    pub style_wait_ns: Duration,
     /// Time that the first layout waits for fonts, if the page states it.
     pub layout_wait_ns: Option<Duration>,
     /// Its style rules name font families.
@@ -141,6 +145,8 @@ impl Document {
             end: last,
             elements: known.elements,
             layout_ns_per_element: known.layout_ns_per_element,
+            style_ns_per_element: known.style_ns_per_element,
+            style_wait_ns: known.style_wait_ns,
             layout_wait_ns: known.layout_wait_ns,
             names_fonts: known.names_fonts,
             driver: known.driver,

@@ -210,6 +210,12 @@ pub struct Document {
     /// What style, layout and paint cost the main thread for each of them; null for what is usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_ns_per_element: Option<Duration>,
+    /// What style alone costs of that; null for the usual share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub style_ns_per_element: Option<Duration>,
+    /// What its first style takes beyond that, waiting for a CPU.
+    #[serde(default)]
+    pub style_wait_ns: Duration,
     /// What its first layout takes beyond that, waiting for the browser's own process, which looks for fonts;
     /// null for what is usual where style rules name font families.
     #[serde(default, skip_serializing_if = "Option::is_none")]

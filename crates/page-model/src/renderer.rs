@@ -3,14 +3,15 @@
 //! A model of Blink's loading. One main thread does one task after another:
 //!
 //! - The preload scanner sees all text that has arrived, even while the parser waits, and requests what the
-//!   elements name. It does not see frames, nor what scripts and stylesheets name.
+//!   elements name. It does not see frames, stylesheets whose media query does not hold, nor what scripts
+//!   and stylesheets name.
 //! - The parser stops at a script until that has run. A script runs once the stylesheets before it have
 //!   arrived. Asynchronous scripts run when they arrive, deferred ones after the parser's end, before
 //!   DOMContentLoaded.
 //! - Until the body begins, requests below high priority wait while others are under way ([`Document::admit`]).
 //! - Style and layout wait for the body and all stylesheets met so far. They cost time for each element that
-//!   is new or that a new stylesheet affects. Style requests images of style rules; fonts are requested after
-//!   the layout. Layout raises images in the view port; the first paint follows.
+//!   is new or that a new stylesheet affects. Style requests images of style rules. It discovers fonts, whose
+//!   requests leave after the layout. Layout raises images in the view port; the first paint follows.
 //! - The load event waits for every resource, unless the page says otherwise ([`Holds`]): for fetches of
 //!   scripts until they are requested, for all others until they have arrived.
 //!
@@ -345,13 +346,16 @@ impl Renderer {
             },
             Task::Make(_) => finish_ns,
             Task::Load => finish_ns + self.base().map_or(Duration::ZERO, |document| document.load_ns),
-            Task::Style(number) => Duration(self.layout_cost(number).0 / self.browser.style_share),
+            Task::Style(number) => {
+                let Document { laid_out, style_wait_ns, .. } = self.documents[number];
+                let waits = if laid_out.is_none() { style_wait_ns } else { Duration::ZERO };
+                self.style_cost(number) + waits
+            }
             Task::Layout(number) => {
                 let Document { names_fonts, laid_out, layout_wait_ns, .. } = self.documents[number];
                 let usual = if names_fonts { self.browser.compute.fonts_ns } else { Duration::ZERO };
                 let fonts = if laid_out.is_none() { layout_wait_ns.unwrap_or(usual) } else { Duration::ZERO };
-                let all = self.layout_cost(number);
-                Duration(all.0 - all.0 / self.browser.style_share) + fonts
+                Duration(self.layout_cost(number).0.saturating_sub(self.style_cost(number).0)) + fonts
             }
         }
     }
@@ -446,6 +450,7 @@ impl Renderer {
             self.documents[number].scanned += 1;
             if let Item::Element(resource, element) = item
                 && !matches!(element, Element::Frame | Element::Lazy)
+                && !(element == Element::Other && self.page.resources[resource as usize].kind == Kind::Css)
             {
                 self.discover(now, resource);
             }

@@ -104,27 +104,41 @@ fn what_may_be_an_image_of_unknown_place_has_no_time() {
 }
 
 #[test]
-fn style_asks_for_images_and_the_end_of_a_layout_for_fonts() {
+fn style_asks_for_images_and_discovers_fonts_whose_requests_leave_after_the_layout() {
     // Cores for all threads and no noise: durations equal the costs.
     let compute = Compute { cores: 16, ..chromium().compute };
     let browser = Browser { compute: compute.clone(), compute_noise_percent: 0, ..chromium() };
     let sheet = Cause::Markup { by: 0, at: 50, element: Element::Stylesheet };
     let styled = |kind| resource(kind, 5_000, Some(Cause::Style { by: 1 }));
-    let after_sheet = |elements, names_fonts| {
-        let document = Document { body_at: 100, elements, names_fonts, ..Document::default() };
+    // Since the stylesheet: the image and the font discovered, both requests.
+    let after_sheet = |document| {
         let sheet = resource(Kind::Css, 20_000, Some(sheet));
         let carried = load_on(&browser, document, vec![sheet, styled(Kind::Image), styled(Kind::Font)]);
-        let asked = |resource| {
-            let object = carried.rows.objects.iter().find(|object| object.resource == resource).unwrap();
-            object.discovered.since(last_byte(&carried, 1))
-        };
-        [asked(2), asked(3)].map(|asked| asked.0)
+        let object = |resource| carried.rows.objects.iter().find(|object| object.resource == resource).unwrap();
+        let (image, font) = (object(2), object(3));
+        [image.discovered, font.discovered, image.queued.unwrap(), font.queued.unwrap()]
+            .map(|time| time.since(last_byte(&carried, 1)).0)
     };
-    let [few, many, named] = [after_sheet(0, false), after_sheet(1000, false), after_sheet(0, true)];
+    let document = |elements| Document { body_at: 100, elements, ..Document::default() };
+    let few = after_sheet(document(0));
+    assert_eq!(few[0], few[1]);
+    assert_eq!(few[3] - few[2], compute.layout_ns.0 * 3 / 4 + compute.ask_ns.0);
+    let later = |document| {
+        let times = after_sheet(document);
+        [0, 1, 2, 3].map(|at| times[at] - few[at])
+    };
     let all = 1000 * compute.layout_ns_per_element.0;
-    assert_eq!([many[0] - few[0], many[1] - few[1]], [all / 4, all]);
-    assert_eq!(few[1] - few[0], compute.ask_ns.0 + compute.layout_ns.0 * 3 / 4);
-    assert_eq!([named[0] - few[0], named[1] - few[1]], [0, compute.fonts_ns.0]);
+    assert_eq!(later(document(1000)), [all / 4, all / 4, all / 4, all]);
+    let named = Document { names_fonts: true, ..document(1000) };
+    assert_eq!(later(named.clone()), [all / 4, all / 4, all / 4, all + compute.fonts_ns.0]);
+    let said = Document {
+        style_ns_per_element: Some(Duration(30_000)),
+        style_wait_ns: Duration::from_millis(8),
+        layout_wait_ns: Some(Duration::from_millis(70)),
+        ..named
+    };
+    let style = 1000 * 30_000 + 8_000_000 - compute.layout_ns.0 / 4;
+    assert_eq!(later(said), [style, style, style, all + 78_000_000]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from wirepaint.rehearsal.causes import Causes
@@ -31,6 +32,7 @@ def test_a_request_follows_the_script_that_asks_for_it():
     assert found is not None
     assert (found.by, found.after, round(found.after_ms)) == ((3,), "resources", 20)
     assert found.spread < 0.01
+    assert Causes(takes, [], {}).held_out(6) < 0.01
 
 
 def test_a_request_that_waits_for_two_follows_the_later_one():
@@ -91,15 +93,18 @@ def test_chance_does_not_make_a_cause():
             ]
         ),
     )
-    found = Causes(takes, [], {}).fit(6)
+    causes = Causes(takes, [], {})
+    found = causes.fit(6)
     assert found is not None
     assert len(found.by) <= 2 and found.spread > 20
+    assert causes.held_out(6) > found.spread
 
 
 def test_the_navigation_and_what_was_asked_for_once_have_no_fitted_cause():
     takes = [take([request(0, 0, 10), request(1, 12, 40)]), take([request(0, 0, 10)])]
     assert Causes(takes, [], {}).fit(0) is None
     assert Causes(takes, [], {}).fit(1) is None
+    assert Causes(takes, [], {}).held_out(1) == math.inf
 
 
 def test_a_request_can_follow_the_first_of_several_scripts():

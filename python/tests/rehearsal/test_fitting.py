@@ -11,6 +11,7 @@ import pytest
 from wirepaint.pages import PreparedPage
 from wirepaint.pages.model import Page, Rehearsed
 from wirepaint.rehearsal import fitting
+from wirepaint.rehearsal.causes import Fitted
 from wirepaint.rehearsal.fitting import Part, fit
 from wirepaint.rehearsal.prediction import Predicted
 from wirepaint.rehearsal.takes import Take
@@ -75,3 +76,28 @@ def test_a_set_that_spoils_the_page_load_time_is_not_taken(
     fit(part, [seen(end) for end in ENDS])
     expected = Rehearsed(asked=1, by=[0, 1], after_ms=10.0) if taken else Rehearsed(asked=1)
     assert image.rehearsed == expected
+
+
+@pytest.mark.parametrize(
+    ("errors", "taken"),
+    [
+        ({(): 0.05, (1,): 0.2, (2,): 0.2, (1, 2): 0.01}, {1, 2}),
+        ({(): 0.05, (1,): 0.01, (2,): 0.2, (1, 2): 0.2}, {1}),
+        ({(): 0.05, (1,): 0.2, (2,): 0.2, (1, 2): 0.2}, set()),
+    ],
+)
+def test_causes_of_a_chain_are_taken_together_where_one_alone_spoils_the_page_load_time(
+    tmp_path: Path, errors: dict[tuple[int, ...], float], taken: set[int]
+) -> None:
+    part = a_part(tmp_path)
+
+    def has_it(number: int) -> bool:
+        rehearsed = part.resources[number].rehearsed
+        return rehearsed is not None and rehearsed.by == [0]
+
+    def missed() -> float:
+        return errors[tuple(number for number in (1, 2) if has_it(number))]
+
+    better = {number: Fitted((0,), "resources", 5.0, 1.0) for number in (1, 2)}
+    assert fitting._taken(part, better, errors[()], missed) == taken
+    assert {number for number in (1, 2) if has_it(number)} == taken

@@ -48,8 +48,10 @@ def described(tmp_path: Path) -> list[Rehearsed]:
         event("RunMicrotasks", 82.5, 15.0, microtask_count=3),
         # Microtasks long after a script belong to no script.
         event("RunMicrotasks", 110, 30.0, microtask_count=1),
+        event("UpdateLayoutTree", 140.5, 1.0),
         event("Layout", 142, 4.0),
         event("Paint", 147, 2.0),
+        event("Layout", 149.1, 0.8),
         event("EventDispatch", 150, 6.0, data={"type": "DOMContentLoaded"}),
         mark("MarkDOMContent", 156),
         event("EventDispatch", 158, 1.0, data={"type": "load"}),  # an image's
@@ -97,7 +99,9 @@ def test_a_module_that_runs_without_a_name_is_that_of_the_document(described: li
 
 
 def test_a_layout_has_its_cpu_time_and_its_waits_apart(described: list[Rehearsed]) -> None:
-    assert (described[0].compute_ms, described[0].layout_wait_ms) == (3.0, 3.0)
+    assert (described[0].compute_ms, described[0].layout_wait_ms) == (3.5, 3.0)
+    assert (described[0].style_ms, described[0].style_wait_ms) == (0.5, 0.5)
+    assert described[0].later_layouts_ms == 0.8
 
 
 def test_handlers_are_those_that_end_with_the_event(described: list[Rehearsed]) -> None:

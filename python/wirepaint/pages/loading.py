@@ -187,15 +187,23 @@ class _Graph:
         if rehearsed is not None:
             known = known | {
                 "inline_ns": [round(each * 1e6) for each in rehearsed.inline_ms],
-                "content_loaded_ns": round((rehearsed.content_loaded_ms or 0.0) * 1e6),
+                # The later layouts, too: most of them follow from what scripts did before.
+                "content_loaded_ns": round(
+                    ((rehearsed.content_loaded_ms or 0.0) + rehearsed.later_layouts_ms) * 1e6
+                ),
                 "load_ns": round((rehearsed.load_event_ms or 0.0) * 1e6),
             }
+            if rehearsed.style_wait_ms:
+                known["style_wait_ns"] = round(rehearsed.style_wait_ms * 1e6)
             if rehearsed.layout_wait_ms is not None:
                 known["layout_wait_ns"] = round(rehearsed.layout_wait_ms * 1e6)
         if not known["elements"] or laid_out is None:
             return known
-        each = laid_out * 1e6 / known["elements"]
-        return known | {"layout_ns_per_element": round(min(each, _MOST_LAYOUT_NS))}
+        each = min(laid_out * 1e6 / known["elements"], _MOST_LAYOUT_NS)
+        known |= {"layout_ns_per_element": round(each)}
+        if rehearsed is not None and rehearsed.style_ms is not None and rehearsed.compute_ms:
+            known["style_ns_per_element"] = round(each * rehearsed.style_ms / rehearsed.compute_ms)
+        return known
 
     # Causes.
 

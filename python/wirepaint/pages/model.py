@@ -155,11 +155,18 @@ class Rehearsed(_Strict):
     priority: _Words | None = None
     """The browser's priority for it when it asked, in DevTools' words."""
     compute_ms: _Milliseconds | None = None
-    """Main thread time for a script before its effects, or for a style sheet; null if unknown. For a
-    document: style, layout and paint until the load event."""
+    """Main thread time for a script before its effects, or for a style sheet; null if unknown. For the page's
+    own document: style, layout and paint until the first paint."""
+    style_ms: _Milliseconds | None = None
+    """For the page's own document: what of that were styles; null if unknown. Then ``compute_ms`` and
+    ``layout_wait_ms`` are those until the load event."""
+    style_wait_ms: _Milliseconds | None = None
+    """For the page's own document: further time of these styles, waiting for a CPU."""
     layout_wait_ms: _Milliseconds | None = None
-    """For the page's own document: further time of layouts, waiting for the browser process, which
-    looks up fonts."""
+    """For the page's own document: further time of these layouts and paints, waiting for the browser process,
+    which looks up fonts."""
+    later_layouts_ms: _Milliseconds = 0.0
+    """For the page's own document: styles, layouts and paints after the first paint, until the load event."""
     inline_ms: list[_Milliseconds] = Field(default=[], max_length=2_000)
     """For a document: main thread time of each script in its text."""
     content_loaded_ms: _Milliseconds | None = None

@@ -159,7 +159,8 @@ class _Shape:
         sheets = (
             r.rehearsed.compute_ms or 0.0 for r in self._page.resources if r.type == "css" and r.rehearsed
         )
-        return round((document.rehearsed.compute_ms or 0.0) + sum(sheets), 3)
+        layouts = (document.rehearsed.compute_ms or 0.0) + document.rehearsed.later_layouts_ms
+        return round(layouts + sum(sheets), 3)
 
 
 def _is_wanted(resource: Resource) -> bool:

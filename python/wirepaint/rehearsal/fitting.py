@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -148,6 +148,10 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
         else:
             settled.add(number)
             _take(part, number, causes.fit(number))
+
+    def missed_at_load() -> float:
+        return _load_missed(predict(part.graph(), delays(part, takes), http), takes)
+
     for _ in range(ROUNDS):
         graph = part.graph()
         predicted = predict(graph, delays(part, takes), http)
@@ -157,8 +161,10 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
         bad = {number for number, each in apart.items() if _is_bad(each)}
         parents = _parents(part, graph, known)
         moved: set[int] = set()
+        better: dict[int, Fitted] = {}
         for number in sorted(apart, key=lambda number: _start(part, number)):
-            waits = any(by in moved or (by in bad and by not in settled) for by in parents[number])
+            changes = moved | better.keys()
+            waits = any(by in changes or (by in bad and by not in settled) for by in parents[number])
             if number in settled or waits:
                 continue
             missed, is_long = _wait_for_run(part, number, apart[number], moved)
@@ -166,19 +172,38 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
                 continue
             settled.add(number)
             found = causes.fit(number)
-            if not found or found.by == (0,) or found.spread >= _GAIN * _missed(missed):
+            most = _missed(missed)
+            if not found or found.by == (0,) or found.spread >= _GAIN * most:
                 continue
-            before = copy(part.resources[number].rehearsed)
-            _take(part, number, found)
-            with_it = _load_missed(predict(part.graph(), delays(part, takes), http), takes)
-            if with_it > at_load + WORSE:
-                part.resources[number].rehearsed = before
-            else:
-                at_load = with_it
-                moved.add(number)
+            if is_long or causes.held_out(number) < most:
+                better[number] = found
+        moved |= _taken(part, better, at_load, missed_at_load)
         if not moved:
             break
     _fit_paints(part, causes, takes, http)
+
+
+def _taken(part: Part, better: Mapping[int, Fitted], at_load: float, missed: Callable[[], float]) -> set[int]:
+    """Gives resources better causes; returns those that have them now.
+
+    ``missed`` gives the error of the page load time, ``at_load`` is that before. The causes may not make it
+    worse: all together, since in a chain of requests one alone may, else one by one.
+    """
+    taken: set[int] = set()
+    for some in ([*better], *([number] for number in better)):
+        if not some or taken.issuperset(better):
+            break
+        before = {number: copy(part.resources[number].rehearsed) for number in some}
+        for number in some:
+            _take(part, number, better[number])
+        now = missed()
+        if now <= at_load + WORSE:
+            at_load = now
+            taken.update(some)
+        else:
+            for number, rehearsed in before.items():
+                part.resources[number].rehearsed = rehearsed
+    return taken
 
 
 def _load_missed(predicted: Sequence[Predicted], takes: Sequence[Take]) -> float:

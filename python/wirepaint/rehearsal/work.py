@@ -1,7 +1,7 @@
 """Computing times of the page's scripts, styles and layouts, from Chromium's trace of a rehearsal.
 
-They are the times that the main thread took, with its waits for a CPU: a visit waits for one, too. Of layouts
-the waits are apart, since those of the first one are for the browser's own process.
+They are the times that the main thread took, with its waits for a CPU: a visit waits for one, too. Of the
+first style and layout the waits are apart, since layouts wait for the browser's own process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from wirepaint.rehearsal.takes import Take
 
 CATEGORIES = ("devtools.timeline", "v8", "v8.execute")
 _RUNS = ("EvaluateScript", "v8.compile", "v8.compileModule", "v8.evaluateModule")
-_LAYOUT = ("UpdateLayoutTree", "Layout", "PrePaint", "Paint", "Layerize", "Commit", "HitTest")
+_STYLE = "UpdateLayoutTree"
+_LAYOUT = ("Layout", "PrePaint", "Paint", "Layerize", "Commit", "HitTest")
 _SHEET, _CALL, _COMPILED, _MODULE = (
     "ParseAuthorStyleSheet",
     "FunctionCall",
@@ -26,6 +27,8 @@ _SHEET, _CALL, _COMPILED, _MODULE = (
     "v8.evaluateModule",
 )
 _PROMISED = "RunMicrotasks"
+_LAYOUT_US = 1000
+"""Layouts that are shorter are those of an empty page."""
 _SOON_US = 2000
 """Microtasks (promises) belong to a script that ended at most this long before."""
 
@@ -36,9 +39,10 @@ def describe(part: Part, quiet: Take) -> None:
     scripts = _by_address(_named(events, part.module_roots()), (*_RUNS, _PROMISED))
     used = {"js": scripts, "css": _by_address(events, (_SHEET,))}
     callbacks = sum(event.get("dur", 0) for event in events if event["name"] == _CALL) / 1000
-    layouts = [event for event in events if event["name"] in _LAYOUT]
-    laid_out = sum(event.get("tdur", 0) for event in layouts) / 1000
-    waited = sum(event.get("dur", 0) - event.get("tdur", 0) for event in layouts) / 1000
+    first = _until_first_paint(events)
+    styled, style_waited = _used_and_waited(first, (_STYLE,))
+    laid_out, layout_waited = _used_and_waited(first, _LAYOUT)
+    later = sum(_used_and_waited(events[len(first) :], (_STYLE, *_LAYOUT)))
     handlers = _handlers(quiet.trace)
     base = own_document(part.resources).id
     for number, resource in enumerate(part.resources):
@@ -50,8 +54,11 @@ def describe(part: Part, quiet: Take) -> None:
         if number == base:
             resource.rehearsed.content_loaded_ms, resource.rehearsed.load_event_ms = handlers
         if number == base and laid_out:
-            resource.rehearsed.compute_ms = round(laid_out, 3)
-            resource.rehearsed.layout_wait_ms = round(max(waited, 0.0), 3)
+            resource.rehearsed.compute_ms = round(styled + laid_out, 3)
+            resource.rehearsed.style_ms = round(styled, 3)
+            resource.rehearsed.style_wait_ms = round(style_waited, 3)
+            resource.rehearsed.layout_wait_ms = round(layout_waited, 3)
+            resource.rehearsed.later_layouts_ms = round(later, 3)
             resource.rehearsed.callbacks_ms = round(callbacks, 3)
         elif request.url in used.get(resource.type, {}):
             resource.rehearsed.compute_ms = round(used[resource.type][request.url], 3)
@@ -132,7 +139,7 @@ def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     thread, end = (main[-1]["pid"], main[-1]["tid"]), main[-1]["ts"]
     spans = (event for event in events if event.get("ph") == "X" and event["ts"] < end)
-    known = {*_RUNS, *_LAYOUT, _SHEET, _CALL, _PROMISED}
+    known = {*_RUNS, _STYLE, *_LAYOUT, _SHEET, _CALL, _PROMISED}
     own = (e for e in spans if (e["pid"], e["tid"]) == thread and e["name"] in known)
     outermost: list[dict[str, Any]] = []
     until = 0.0
@@ -141,6 +148,23 @@ def _main_thread(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             until = event["ts"] + event.get("dur", 0)
             outermost.append(event)
     return outermost
+
+
+def _until_first_paint(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events up to the end of the first layout and its paint."""
+    laid_out = False
+    for place, event in enumerate(events):
+        laid_out = laid_out or (event["name"] == "Layout" and event.get("dur", 0) > _LAYOUT_US)
+        if laid_out and event["name"] == "Paint":
+            return events[: place + 1]
+    return events
+
+
+def _used_and_waited(events: list[dict[str, Any]], names: tuple[str, ...]) -> tuple[float, float]:
+    """CPU time in ms of the events with these names, and the rest of their time."""
+    some = [event for event in events if event["name"] in names]
+    used = sum(event.get("tdur", 0) for event in some) / 1000
+    return used, max(sum(event.get("dur", 0) for event in some) / 1000 - used, 0.0)
 
 
 def _by_address(events: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, float]:

@@ -408,5 +408,3 @@ def condition(run: ResolvedRun) -> dict[str, str | int]:
     """The columns ``AXES`` of a run."""
     asked = {"scenario": run.scenario, "backend": run.backend}
     return asked | axes.levels(run) | {"user_agent": run.user_agent, "page": run.page_name}
-
-

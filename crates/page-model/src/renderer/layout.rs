@@ -20,7 +20,17 @@ impl Renderer {
         Duration(self.browser.compute.layout_ns.0 + each.0 * elements)
     }
 
-    /// Requests images of style rules at once; no task runs between style and layout.
+    /// What style alone costs of that.
+    pub(super) fn style_cost(&self, number: usize) -> Duration {
+        let document = &self.documents[number];
+        let all = self.layout_cost(number);
+        match document.style_ns_per_element {
+            Some(each) => Duration(each.0 * (document.made_elements() - document.laid_elements)).min(all),
+            None => Duration(all.0 / self.browser.style_share),
+        }
+    }
+
+    /// Requests images of style rules, and discovers fonts; no task runs between style and layout.
     pub(super) fn style(&mut self, now: Time, number: usize) {
         let document = &mut self.documents[number];
         let mut styled = std::mem::take(&mut document.styled);
@@ -37,10 +47,11 @@ impl Renderer {
         }
         let is_font = |&styled: &u32| self.page.resources[styled as usize].kind == Kind::Font;
         let (fonts, images): (Vec<_>, Vec<_>) = styled.into_iter().partition(is_font);
-        self.documents[number].styled = fonts;
         for image in images {
             self.discover(now, image);
         }
+        let met = fonts.into_iter().filter(|&font| self.meet(now, font)).collect();
+        self.documents[number].styled = met;
         self.tasks.push_front(Task::Layout(number));
     }
 
@@ -49,8 +60,8 @@ impl Renderer {
         document.layout_queued = false;
         document.laid_elements = document.made_elements();
         document.laid_out.get_or_insert(now);
-        for resource in std::mem::take(&mut document.styled) {
-            self.discover(now, resource);
+        for font in std::mem::take(&mut document.styled) {
+            self.ask(font);
         }
         for at in 0..self.states.len() {
             if self.states[at].owner == Some(number) {

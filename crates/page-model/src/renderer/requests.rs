@@ -5,14 +5,21 @@ use crate::page::{Cause, Holds, Kind};
 use wirepaint_units::{Duration, Time};
 
 impl Renderer {
-    /// The page discovers a resource.
+    /// The page discovers a resource, and requests it.
     pub(super) fn discover(&mut self, now: Time, resource: u32) {
+        if self.meet(now, resource) {
+            self.ask(resource);
+        }
+    }
+
+    /// The page discovers a resource; false if it has before.
+    pub(super) fn meet(&mut self, now: Time, resource: u32) -> bool {
         let page = self.page.clone();
         let this = &page.resources[resource as usize];
         let State { discovered, owner, .. } = self.states[resource as usize];
         let root = self.links[resource].root;
         if discovered.is_some() {
-            return;
+            return false;
         }
         let priority = match owner {
             None => self.browser.priorities.html,
@@ -35,14 +42,23 @@ impl Renderer {
         if state.holds_load == Hold::Discovered {
             self.let_go();
         }
+        if let Some(owner) = owner
+            && self.links[resource].imported
+            && root == resource
+        {
+            // Whatever waits for the importing stylesheet waits for this one too.
+            self.documents[owner].sheets += 1;
+        }
+        true
+    }
+
+    /// The page requests a resource that it has discovered.
+    pub(super) fn ask(&mut self, resource: u32) {
+        let State { owner, priority, .. } = self.states[resource as usize];
         let Some(owner) = owner else {
             self.wishes.push_back(Wish::Ask(resource, priority));
             return;
         };
-        if self.links[resource].imported && root == resource {
-            // Whatever waits for the importing stylesheet waits for this one too.
-            self.documents[owner].sheets += 1;
-        }
         self.documents[owner].held.push(resource);
         self.release(owner);
         if self.documents[owner].laid_out.is_some() {
