@@ -114,7 +114,8 @@ fn style_asks_for_images_and_discovers_fonts_whose_requests_leave_after_the_layo
     let after_sheet = |document| {
         let sheet = resource(Kind::Css, 20_000, Some(sheet));
         let carried = load_on(&browser, document, vec![sheet, styled(Kind::Image), styled(Kind::Font)]);
-        let object = |resource| carried.rows.objects.iter().find(|object| object.resource == resource).unwrap();
+        let object =
+            |resource| carried.rows.objects.iter().find(|object| object.resource == resource).unwrap();
         let (image, font) = (object(2), object(3));
         [image.discovered, font.discovered, image.queued.unwrap(), font.queued.unwrap()]
             .map(|time| time.since(last_byte(&carried, 1)).0)
