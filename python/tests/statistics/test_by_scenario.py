@@ -63,3 +63,29 @@ def test_results_without_a_run_that_counts_say_why(
     folder = results_folder(lambda run: 1.0, 1, lambda run: Outcome("suspect"))
     assert invoke(["users", str(folder)]) == 2
     assert "found no run with users that counts; testbed: 8 suspect; accepted" in capsys.readouterr().err
+
+
+def test_groups_that_share_no_run_have_tables_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["wirepaint"])
+    agents = "".join(
+        f'[[user_agents]]\nname = "{name}"\npages = ["photos"]\nvisits = 1\ntogether = "{group}"\n'
+        for name, group in (("a", "two"), ("b", "two"), ("c", "one"))
+    )
+    file = tmp_path / "groups.toml"
+    file.write_text(
+        f'title = "Groups"\nbackend = "simulator"\nwarmup = false\n[scenarios]\nnetwork = ["lte"]\n{agents}'
+    )
+    results = tmp_path / "results"
+    assert invoke(["run", str(file), "-o", str(results), "--no-rehearse", "--quiet"]) == 0
+    capsys.readouterr()
+    assert invoke(["users", str(results)]) == 0
+    tables = capsys.readouterr().out.split("\n\n")
+    found = {table.partition(",")[2].partition(",")[0].strip(): table.splitlines() for table in tables[:2]}
+    rows = {
+        group: [line[0] for line in lines if line[:2] in ("a ", "b ", "c ")] for group, lines in found.items()
+    }
+    assert rows == {"two": ["a", "b"], "one": ["c"]}
+    of_run = {group: [line for line in lines if "Jain's index" in line] for group, lines in found.items()}
+    assert len(of_run["one"]) == len(of_run["two"]) == 1 and of_run["one"] != of_run["two"]

@@ -1,4 +1,4 @@
-"""Tables on the terminal, one for each scenario: of flows, of users."""
+"""Tables on the terminal, one for each scenario and group of users: of flows, of users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from wirepaint.statistics.wording import number
 
 
 class Row(Protocol):
-    """A row: a dataclass with the medians over the runs of a scenario, by metric."""
+    """A row: a dataclass with the medians over the runs of a scenario, by metric. Rows of one ``group`` share
+    runs."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -30,6 +31,8 @@ class Row(Protocol):
     def backend(self) -> str: ...
     @property
     def scenario(self) -> str: ...
+    @property
+    def group(self) -> str: ...
     @property
     def runs(self) -> int: ...
     @property
@@ -49,7 +52,7 @@ def show(
     *,
     json: bool,
 ) -> None:
-    """Prints the ``table`` of each scenario's rows, with the metrics ``of_run`` below, or one JSON document.
+    """Prints tables of the rows that share runs, with the metrics ``of_run`` below, or one JSON document.
 
     Both also say how the visits of each back end ended, and those of each scenario (JSON), or of each that
     lost some (text): runs with other ``verdicts`` are in no row. Raises UsageError if there is no row of
@@ -65,13 +68,15 @@ def show(
         print(to_json({"title": results.title, what: [asdict(row) for row in rows], **said}, indent=1))
         return
     console = Console(width=WIDTH, highlight=False)
-    for scenario in dict.fromkeys(row.scenario for row in rows):
-        of_scenario = [row for row in rows if row.scenario == scenario]
-        first = of_scenario[0]
+    groups = {row.group for row in rows}
+    for scenario, group in dict.fromkeys((row.scenario, row.group) for row in rows):
+        of_runs = [row for row in rows if (row.scenario, row.group) == (scenario, group)]
+        first = of_runs[0]
         told = f"{first.backend}: {scenario.removesuffix(f'-{first.backend}')}"
+        told += f", {group}" if len(groups) > 1 else ""
         console.print(f"[bold]{told}[/bold], median of {counted(first.runs, 'run')}")
-        console.print(table(of_scenario))
-        link = of_scenario[0].values
+        console.print(table(of_runs))
+        link = first.values
         said = [f"{measured.get(name).title} {cell(link[name], name)}" for name in of_run if name in link]
         console.print("; ".join(said) + "\n", style="dim")
     for each in (*backends, *(scenario for scenario in scenarios if scenario.lost)):

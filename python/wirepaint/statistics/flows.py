@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 from rich.table import Table
@@ -39,6 +40,8 @@ class FlowRow:
     flow: str
     runs: int
     values: dict[str, Interval]
+    group: ClassVar[str] = ""
+    """Flows share all runs of their scenario."""
 
 
 def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[FlowRow]:

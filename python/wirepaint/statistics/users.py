@@ -38,6 +38,8 @@ class UserRow:
 
     backend: str
     scenario: str
+    group: str
+    """Whom it shares its runs with; its own name if it is alone."""
     user_agent: str
     users: int
     runs: int
@@ -69,7 +71,9 @@ def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[UserRow
 def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
     """The same from :func:`wirepaint.metrics.table`."""
     found = []
-    asked = {agent["name"]: agent["count"] for agent in results.manifest["evaluation"]["user_agents"]}
+    agents = results.manifest["evaluation"]["user_agents"]
+    asked = {agent["name"]: agent["count"] for agent in agents}
+    groups = {agent["name"]: agent["group"] for agent in agents}
     counted = table.filter(~pl.col("warmup") & ~pl.col("of_flows") & (pl.col("state") == "done"))
     for (backend, scenario, user_agent), group in counted.group_by(
         "backend", "scenario", "user_agent", maintain_order=True
@@ -90,6 +94,7 @@ def of_table(results: Results, table: pl.DataFrame) -> list[UserRow]:
             UserRow(
                 backend=str(backend),
                 scenario=str(scenario),
+                group=groups.get(user_agent) or str(user_agent),
                 user_agent=str(user_agent),
                 users=users,
                 runs=len(keys),
