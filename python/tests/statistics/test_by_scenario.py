@@ -87,5 +87,5 @@ def test_groups_that_share_no_run_have_tables_of_their_own(
         group: [line[0] for line in lines if line[:2] in ("a ", "b ", "c ")] for group, lines in found.items()
     }
     assert rows == {"two": ["a", "b"], "one": ["c"]}
-    of_run = {group: [line for line in lines if "Jain's index" in line] for group, lines in found.items()}
+    of_run = {group: [line for line in lines if "Link utilisation" in line] for group, lines in found.items()}
     assert len(of_run["one"]) == len(of_run["two"]) == 1 and of_run["one"] != of_run["two"]
