@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import polars as pl
 from rich.table import Table
@@ -40,8 +39,11 @@ class FlowRow:
     flow: str
     runs: int
     values: dict[str, Interval]
-    group: ClassVar[str] = ""
-    """Flows share all runs of their scenario."""
+
+    @property
+    def group(self) -> str:
+        """Flows share all runs of their scenario."""
+        return ""
 
 
 def rows(results: Results, verdicts: Sequence[str] = ("valid",)) -> list[FlowRow]:
