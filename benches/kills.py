@@ -1,11 +1,12 @@
 """kill -9 of any part of a run, at any moment: what is left a second later?
 
-    sudo .venv/bin/python benches/kills.py [--kills N] [--seed N]
+    sudo .venv/bin/python benches/kills.py [--kills N] [--seed N] [--users]
 
-Each time an evaluation (fld and cubic, lte) is begun, one of its processes is killed at a random moment,
-and the command itself a moment later if it still runs. Counts processes of the command and BPF programs of
-congestion controls that are there one second after that, and ends with 1 if there is any. The first half of
-the kills begins with an empty cache, and so with the rehearsal of the page; the second half with its visits.
+Each time an evaluation is begun (fld and cubic on lte; with ``--users`` four browsers behind squid), one of
+its processes is killed at a random moment, and the command itself a moment later if it still runs. Counts
+processes of the command and BPF programs of congestion controls that are there one second after that, and
+ends with 1 if there is any. The first half of the kills begins with an empty cache, and so with the rehearsal
+of the page; the second half with its visits.
 """
 
 from __future__ import annotations
@@ -40,6 +41,24 @@ http = ["h2"]
 pages = ["kit"]
 visits = 4
 """
+USERS = """
+title = "Kills of users"
+warmup = false
+[scenarios]
+network = ["lte"]
+http = ["h1"]
+proxy = ["edge"]
+[[proxies]]
+name = "edge"
+cache = "memory"
+tls = "terminate"
+[[user_agents]]
+pages = ["kit"]
+visits = 4
+together = true
+count = 4
+spread = "3 s"
+"""
 LATEST_S = 9.0
 
 
@@ -49,13 +68,14 @@ def main() -> int:
     )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--users", action="store_true", help="four browsers behind squid")
     options = parser.parse_args()
     drawn = random.Random(options.seed)
     victims: Counter[str] = Counter()
     left = 0
     with tempfile.TemporaryDirectory(prefix="wirepaint-kills-") as name:
         folder = Path(name)
-        (folder / "kills.toml").write_text(EVALUATION)
+        (folder / "kills.toml").write_text(USERS if options.users else EVALUATION)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         for number in range(options.kills):
             if number == options.kills // 2:

@@ -40,6 +40,18 @@ fn the_first_stylesheet_takes_the_network_process_longer() {
 }
 
 #[test]
+fn the_preload_scanner_passes_over_a_stylesheet_whose_media_query_does_not_hold() {
+    let comes_first = |element| {
+        let sheet = resource(Kind::Css, 0, 5_000, markup(50, element));
+        let image = resource(Kind::Image, 0, 5_000, markup(200, Element::Image));
+        let carried = load(page(1, 100, vec![sheet, image]), browser(HttpVersion::H2), lte());
+        of(&carried, 1).discovered <= of(&carried, 2).discovered
+    };
+    assert!(comes_first(Element::Stylesheet));
+    assert!(!comes_first(Element::Other));
+}
+
+#[test]
 fn requests_that_are_asked_for_together_are_written_together() {
     let images = (0..12).map(|i| resource(Kind::Image, 0, 2_000 + i, markup(500 + i, Element::Image)));
     let browser = Browser { compute_noise_percent: 0, ..browser(HttpVersion::H2) };

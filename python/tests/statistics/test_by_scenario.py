@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,8 +71,8 @@ def test_groups_that_share_no_run_have_tables_of_their_own(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["wirepaint"])
     agents = "".join(
-        f'[[user_agents]]\nname = "{name}"\npages = ["photos"]\nvisits = 1\ntogether = "{group}"\n'
-        for name, group in (("a", "two"), ("b", "two"), ("c", "one"))
+        f'[[user_agents]]\nname = "{name}"\npages = ["{page}"]\nvisits = 1\ntogether = "{group}"\n'
+        for name, page, group in (("a", "photos", "two"), ("b", "agency", "two"), ("c", "photos", "one"))
     )
     file = tmp_path / "groups.toml"
     file.write_text(
@@ -87,5 +88,7 @@ def test_groups_that_share_no_run_have_tables_of_their_own(
         group: [line[0] for line in lines if line[:2] in ("a ", "b ", "c ")] for group, lines in found.items()
     }
     assert rows == {"two": ["a", "b"], "one": ["c"]}
-    of_run = {group: [line for line in lines if "Link utilisation" in line] for group, lines in found.items()}
-    assert len(of_run["one"]) == len(of_run["two"]) == 1 and of_run["one"] != of_run["two"]
+    below = {group: " ".join(lines) for group, lines in found.items()}
+    assert re.search(r"Link utilisation [\d.]+ %; ", below["one"])
+    assert re.search(r"Link utilisation while a loads [\d.]+ %, b +loads [\d.]+ %; ", below["two"])
+    assert "Jain's index of the users 0." in below["two"] and "Jain" not in below["one"]

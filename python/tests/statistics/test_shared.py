@@ -27,11 +27,16 @@ def frame() -> pl.DataFrame:
 
 def test_users_of_one_path_are_told_together(frame: pl.DataFrame) -> None:
     rows = compare(frame, "congestion", ["page-load-time"])
-    [told] = shared.sentences(rows, {"ann", "bob"})
+    [told] = shared.sentences(rows, {"ann": "home", "bob": "home"})
     assert told == (
         "fld in place of cubic on lte: ann load time +0.0 % (same); bob load time +10.0 % (slower)."
     )
 
 
 def test_users_with_a_path_each_pay_for_nobody(frame: pl.DataFrame) -> None:
-    assert shared.sentences(compare(frame, "congestion", ["page-load-time"]), ()) == []
+    assert shared.sentences(compare(frame, "congestion", ["page-load-time"]), {}) == []
+
+
+def test_users_of_two_groups_share_no_path(frame: pl.DataFrame) -> None:
+    rows = compare(frame, "congestion", ["page-load-time"])
+    assert shared.sentences(rows, {"ann": "home", "bob": "office"}) == []

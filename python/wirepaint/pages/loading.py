@@ -187,7 +187,7 @@ class _Graph:
         if rehearsed is not None:
             known = known | {
                 "inline_ns": [round(each * 1e6) for each in rehearsed.inline_ms],
-                # The later layouts, too: most of them follow from what scripts did before.
+                # DEVIATION: later layouts come all at once, here, after what scripts did; not one by one.
                 "content_loaded_ns": round(
                     ((rehearsed.content_loaded_ms or 0.0) + rehearsed.later_layouts_ms) * 1e6
                 ),

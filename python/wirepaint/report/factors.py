@@ -8,7 +8,7 @@ each combination by itself stand beside them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -284,11 +284,11 @@ def nothing_counted(evidence: Evidence, backend: str = "both") -> str:
 
 
 def candidate(
-    rows: list[Comparison], pages: list[Comparison], each: list[Comparison], sharing: Collection[str]
+    rows: list[Comparison], pages: list[Comparison], each: list[Comparison], sharing: Mapping[str, str]
 ) -> Candidate:
     """One level: ``rows`` over all pages, ``pages`` of the primary metric, ``each`` set of conditions.
 
-    ``sharing`` are the users that share a path.
+    ``sharing`` has the groups of the users that share a path.
     """
     by_metric: dict[str, list[Comparison]] = {}
     for row in rows:

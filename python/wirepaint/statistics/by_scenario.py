@@ -34,6 +34,8 @@ class Row(Protocol):
     @property
     def group(self) -> str: ...
     @property
+    def name(self) -> str: ...
+    @property
     def runs(self) -> int: ...
     @property
     def values(self) -> dict[str, Interval]: ...
@@ -53,6 +55,8 @@ def show(
     json: bool,
 ) -> None:
     """Prints tables of the rows that share runs, with the metrics ``of_run`` below, or one JSON document.
+
+    A metric that is of each row by itself names the rows.
 
     Both also say how the visits of each back end ended, and those of each scenario (JSON), or of each that
     lost some (text): runs with other ``verdicts`` are in no row. Raises UsageError if there is no row of
@@ -76,11 +80,19 @@ def show(
         told += f", {group}" if len(groups) > 1 else ""
         console.print(f"[bold]{told}[/bold], median of {counted(first.runs, 'run')}")
         console.print(table(of_runs))
-        link = first.values
-        said = [f"{measured.get(name).title} {cell(link[name], name)}" for name in of_run if name in link]
+        said = [_below(name, of_runs) for name in of_run if any(name in row.values for row in of_runs)]
         console.print("; ".join(said) + "\n", style="dim")
     for each in (*backends, *(scenario for scenario in scenarios if scenario.lost)):
         console.print(each.sentence, markup=False)
+
+
+def _below(metric: str, rows: Sequence[Row]) -> str:
+    """A metric with its value; with those of all rows if it is over a visit."""
+    known = measured.get(metric)
+    told = {row.name: cell(row.values[metric], metric) for row in rows if metric in row.values}
+    if known.over == "run" or len(set(told.values())) == 1:
+        return f"{known.title} {next(iter(told.values()))}"
+    return f"{known.title} while {', '.join(f'{name} loads {value}' for name, value in told.items())}"
 
 
 def _ends(results: Results, verdicts: Sequence[str]) -> tuple[list[Losses], list[Losses]]:

@@ -41,6 +41,10 @@ class FlowRow:
     values: dict[str, Interval]
 
     @property
+    def name(self) -> str:
+        return self.flow
+
+    @property
     def group(self) -> str:
         """Flows share all runs of their scenario."""
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from wirepaint.results import Results
 from wirepaint.statistics.comparison import Comparison
@@ -12,16 +12,17 @@ OF_USERS, OF_FLOWS = "page-load-time", "goodput"
 """What a change is told of: of users, and of the flows beside them."""
 
 
-def together(results: Results) -> frozenset[str]:
-    """Names of the users that share runs, and so a path."""
+def together(results: Results) -> dict[str, str]:
+    """The group of each user that shares runs, and so a path, by name."""
     agents = results.manifest["evaluation"]["user_agents"]
-    return frozenset(agent["name"] for agent in agents if agent["group"] is not None)
+    return {agent["name"]: agent["group"] for agent in agents if agent["group"] is not None}
 
 
-def sentences(rows: Sequence[Comparison], together: Collection[str]) -> list[str]:
+def sentences(rows: Sequence[Comparison], together: Mapping[str, str]) -> list[str]:
     """One sentence for each candidate and condition in which several users, or users and flows, share a path.
 
-    ``together`` are the users that do; others have their runs to themselves and the flows in them.
+    ``together`` has the groups of the users that do; others have their runs to themselves and the flows in
+    them.
     Such as "fld in place of cubic on lte: ann load time -3.1 % (faster); bob load time +0.4 % (same)."
     """
     shared: dict[tuple[str, ...], list[Comparison]] = {}
@@ -30,20 +31,23 @@ def sentences(rows: Sequence[Comparison], together: Collection[str]) -> list[str
             others = [value for axis, value in row.conditions.items() if axis != "user_agent"]
             shared.setdefault((row.candidate.level, row.baseline.level, " / ".join(others)), []).append(row)
     said = []
-    for (candidate, baseline, where), group in shared.items():
-        parts = [*_users(group, together), *_flows(group)]
-        if len(parts) > 1:
-            place = f" on {where}" if where else ""
-            said.append(f"{candidate} in place of {baseline}{place}: {'; '.join(parts)}.")
+    for (candidate, baseline, where), some in shared.items():
+        flows = list(_flows(some))
+        for users in _groups(some, together) or [[]]:
+            if len(parts := [*users, *flows]) > 1:
+                place = f" on {where}" if where else ""
+                said.append(f"{candidate} in place of {baseline}{place}: {'; '.join(parts)}.")
     return said
 
 
-def _users(rows: Sequence[Comparison], together: Collection[str]) -> Iterator[str]:
-    beside_flows = any(row.metric == OF_FLOWS for row in rows)
+def _groups(rows: Sequence[Comparison], together: Mapping[str, str]) -> list[list[str]]:
+    """What is told of users, by those that share runs."""
+    groups: dict[str, list[str]] = {}
     for row in rows:
-        name = row.conditions.get("user_agent", "the user")
-        if row.metric == OF_USERS and row.page is None and (beside_flows or name in together):
-            yield _part(name, "load time", row)
+        if row.metric == OF_USERS and row.page is None:
+            name = row.conditions.get("user_agent", "the user")
+            groups.setdefault(together.get(name, name), []).append(_part(name, "load time", row))
+    return list(groups.values())
 
 
 def _flows(rows: Sequence[Comparison]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TextIO
 
@@ -27,7 +27,7 @@ def show(
     fidelity: str | None = None,
     lost: Sequence[Losses] = (),
     notes: Sequence[str] = (),
-    together: Collection[str] = (),
+    together: Mapping[str, str] | None = None,
     shared_by: str = "the same page",
     file: TextIO | None = None,
 ) -> None:
@@ -78,7 +78,7 @@ def show(
             console.print(level.sentence, markup=False)
     for line in notes:
         console.print(f"! {line}", markup=False)
-    for line in shared.sentences(comparisons, together):
+    for line in shared.sentences(comparisons, together or {}):
         console.print(line, markup=False)
     if without:
         console.print(f"No values at two levels of {shared_by}: {', '.join(without)}.", markup=False)

@@ -56,6 +56,10 @@ class UserRow:
     """Received IP bytes that are not the browser's, as a share of all."""
 
     @property
+    def name(self) -> str:
+        return self.user_agent
+
+    @property
     def packets(self) -> float | None:
         """Both ways."""
         if self.received_packets is None or self.sent_packets is None:
