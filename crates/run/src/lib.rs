@@ -112,6 +112,10 @@ pub struct Run {
     /// Period of the rows of the table `flow`.
     #[serde(default = "default_flow_interval")]
     pub flow_interval_ns: Duration,
+    /// Cells of the table `run` by column (simulator only); without them there is no such table. The simulator adds
+    /// what it found: `started_unix`, `duration`, `server_congestion`, `server_initial_window` and what a PEP sent ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<BTreeMap<String, serde_json::Value>>,
     /// Packet captures of the run (testbed only). The data plane does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
-use wirepaint_run::Run;
-use wirepaint_trace::{Rows, Streams, TraceError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use wirepaint_run::{Proxy, Run};
+use wirepaint_trace::schema::{self, ColumnType};
+use wirepaint_trace::{Row, Rows, Streams, TableWriter, TraceError, Value};
 
 /// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, Unread>> + Send + 'a>;
@@ -164,10 +166,67 @@ fn simulate(job: &Job, collected: Option<&Mutex<Streams>>) -> Result<String, Err
     } else {
         std::fs::create_dir_all(&run.trace_dir)
             .map_err(|source| TraceError::Io { path: run.trace_dir.clone(), source })?;
-        (None, engine.write_tables(&run.trace_dir)?)
+        let trace = engine.write_tables(&run.trace_dir)?;
+        if let Some(asked) = &run.row {
+            TableWriter::save(&run.trace_dir, [row_of_run(asked, &run, &summary, &job.place)?])?;
+        }
+        (None, trace)
     };
     let line = Line { run: &job.place, summary, rows, trace };
     Ok(serde_json::to_string(&line).expect("a summary is plain data"))
+}
+
+/// The row of the table `run`: what was `asked`, and what the simulator found.
+fn row_of_run(
+    asked: &BTreeMap<String, serde_json::Value>,
+    run: &Run,
+    summary: &Summary,
+    place: &Path,
+) -> Result<schema::Run, Error> {
+    let refused = |key: &str, found: &str, accepted: &str| {
+        Error::value(place, format!("row.{key}"), found.to_owned(), accepted.to_owned())
+    };
+    let columns = schema::Run::TABLE.columns;
+    if let Some(name) = asked.keys().find(|name| columns.iter().all(|column| column.name != *name)) {
+        return Err(refused(name, "no column of the table run", "one of schema/trace.json"));
+    }
+    // Beside a PEP the browsers' connections do not cross the scenario's link.
+    let has_pep = run.proxies.iter().any(|proxy| matches!(proxy, Proxy::Pep(_)));
+    let sender = summary.connections.iter().find(|each| !has_pep || each.protocol == Some("pep"));
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut failure = None;
+    let row = schema::Run::from_cells(|column| match column.name {
+        "started_unix" => Value::Int(i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)),
+        "duration" => summary.duration.into(),
+        "server_congestion" => sender.map(|sender| sender.congestion).into(),
+        "server_initial_window" => sender.and_then(|sender| sender.initial_window).into(),
+        "ahead_bytes" => summary.ahead.as_ref().map(|ahead| ahead.bytes).into(),
+        "ahead_unused_bytes" => summary.ahead.as_ref().map(|ahead| ahead.unused_bytes).into(),
+        name => asked.get(name).map_or(Value::Null, |cell| {
+            cell_of(cell, column.column_type).unwrap_or_else(|accepted| {
+                failure.get_or_insert_with(|| refused(name, &cell.to_string(), accepted));
+                Value::Null
+            })
+        }),
+    });
+    failure.map_or(Ok(row), Err)
+}
+
+/// A value of a description as a cell; what is accepted if it is of another type.
+fn cell_of(value: &serde_json::Value, of: ColumnType) -> Result<Value, &'static str> {
+    match of {
+        _ if value.is_null() => Some(Value::Null),
+        ColumnType::Int64 => value.as_i64().map(Value::Int),
+        ColumnType::Float64 => value.as_f64().map(Value::Float),
+        ColumnType::Utf8 => value.as_str().map(Value::from),
+        ColumnType::Boolean => value.as_bool().map(Value::Bool),
+    }
+    .ok_or(match of {
+        ColumnType::Int64 => "an integer",
+        ColumnType::Float64 => "a number",
+        ColumnType::Utf8 => "a text",
+        ColumnType::Boolean => "true or false",
+    })
 }
 
 /// The line of a run that was carried out.

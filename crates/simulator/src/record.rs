@@ -21,7 +21,7 @@ use wirepaint_tcp_model::{BOOT_NS, Event, Sample, Segment, flags};
 use wirepaint_trace::{Collected, Row, RowsDigest, TableWriter, TraceError, Value, row, schema};
 use wirepaint_units::{BitRate, Duration, Time};
 
-/// Tables that a simulated run can have. The caller writes the table `run`.
+/// Tables that a simulated run can have. The table `run` is written by itself.
 const TABLES: [&str; 12] = [
     "page",
     "object",

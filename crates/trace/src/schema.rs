@@ -94,6 +94,9 @@ pub trait Row: Default {
 
     /// The cells in the order of the table's columns.
     fn cells(&self) -> impl Iterator<Item = &Value>;
+
+    /// A row with what `cell` gives for each column.
+    fn from_cells(cell: impl FnMut(&'static Column) -> Value) -> Self;
 }
 
 macro_rules! column_name {
@@ -132,6 +135,11 @@ macro_rules! tables {
 
                 fn cells(&self) -> impl Iterator<Item = &Value> {
                     [$(&self.$column),*].into_iter()
+                }
+
+                fn from_cells(mut cell: impl FnMut(&'static Column) -> Value) -> Self {
+                    let mut columns = Self::TABLE.columns.iter();
+                    $row { $($column: cell(columns.next().expect("each field has its column"))),* }
                 }
             }
         )*

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from polars.testing import assert_frame_equal
 from waiting import holds_within
 
 from wirepaint import cli, dataplane, pages
+from wirepaint.dataplane import simulate
 from wirepaint.errors import Refused, RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.metrics import table
@@ -163,7 +165,25 @@ def test_a_line_for_the_simulator_says_what_the_file_would(tmp_path: Path):
         described = describer.describe(run, tmp_path)
         name, text, pages = described.line(f"run {number}", "some pages").split("\t")
         assert (name, pages) == (f"run {number}", "some pages")
-        assert without_nulls(json.loads(text)) | {"pages": described.pages} == json.loads(described.text())
+        said = without_nulls(json.loads(described.text()))
+        assert without_nulls(json.loads(text)) | {"pages": without_nulls(described.pages)} == said
+        assert said == without_nulls(json.loads(replace(described, alike=None).text()))
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"visit": "first"}, 'row.visit: found "first", accepted: an integer'),
+        ({"visits": 1}, "row.visits: found no column of the table run"),
+    ],
+)
+def test_cells_of_the_table_run_must_fit_it(tmp_path: Path, cells: dict[str, Any], said: str):
+    file = tmp_path / "evaluation.toml"
+    file.write_text(FLOWS)
+    run = simulator.describe(plan(file).runs[0], tmp_path)
+    with pytest.raises(RunFailed, match=said):
+        simulate.one(replace(run, row=cells))
+    assert not (tmp_path / "run.parquet").exists()
 
 
 def test_flows_that_begin_at_once_begin_one_after_another(tmp_path: Path):

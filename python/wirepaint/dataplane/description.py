@@ -288,14 +288,16 @@ class Run:
     tables: Sequence[str] = ()
     packet_links: Sequence[str] = ()
     flow_interval_ns: int = 100_000_000
+    row: Mapping[str, Any] | None = None
+    """Cells of the table ``run`` (simulator only), which is not written without them."""
     capture: Capture | None = None
     """Testbed only."""
     checks: Mapping[str, Any] | None = None
     """What the checks of a testbed run compare with."""
     format: int = FORMAT
     alike: object = field(default=None, metadata=_NOT_IN_DOCUMENT)
-    """Runs with the same object here differ in seed, segments, visits and flows at most, and in folders,
-    which :meth:`line` does not need. A run without one is like no other."""
+    """Runs with the same object here differ in folders, seed, segments, visits, flows and row at most. A run
+    without one is like no other."""
 
     def document(self) -> dict[str, Any]:
         """The document as plain data."""
@@ -316,9 +318,12 @@ class Run:
 
         The simulator knows it by its name; its pages are there as ``pages``.
         """
-        # Pydantic's encoder takes a third of the time and says null where the file has nothing.
-        own = to_json({name: getattr(self, name) for name in _OWN}).decode()
-        return f"{name}\t{own[:-1]}, {_alike(Alike(self))[1:]}\t{pages}"
+        return f"{name}\t{self._own()}, {_alike(Alike(self))[1:]}\t{pages}"
+
+    def _own(self) -> str:
+        """The beginning of the JSON, with what runs of one condition do not share."""
+        # Pydantic's encoder takes a third of the time, and says null for what has no value.
+        return to_json({name: getattr(self, name) for name in _OWN}).decode()[:-1]
 
     def pages_text(self) -> str:
         """Its pages as JSON. Load graphs are most of it; one that runs share is converted once."""
@@ -327,9 +332,12 @@ class Run:
 
     def text(self) -> str:
         """The document as JSON."""
+        pages = f'"pages": {self.pages_text()}}}'
+        if self.alike is not None:
+            return f"{self._own()}, {_alike(Alike(self))[1:-1]}, {pages}"
         document = _held(self)
         del document["pages"]
-        return f'{_encoded(document)[:-1]}, "pages": {self.pages_text()}}}'
+        return f"{_encoded(document)[:-1]}, {pages}"
 
 
 def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dict[str, Any]:
@@ -343,7 +351,7 @@ def one_path(down: Direction, up: Direction, *, client: str, server: str) -> dic
     }
 
 
-_OWN = ("seed", "segments", "visits", "flows")
+_OWN = ("trace_dir", "work_dir", "seed", "segments", "visits", "flows", "row")
 """Parts that runs of one condition do not share."""
 
 

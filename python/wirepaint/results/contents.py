@@ -29,19 +29,20 @@ class Fault:
         return UsageError(str(self.path), self.found, _ACCEPTED)
 
 
-def digest(path: Path) -> str:
+def digest(path: Path | str) -> str:
     """Size in bytes and SHA-256 of a file; raises OSError, also if it is no regular file."""
-    mode = path.lstat().st_mode
+    mode = os.lstat(path).st_mode
     if not S_ISREG(mode):
         raise OSError(errno.EINVAL, "a symbolic link" if S_ISLNK(mode) else "no regular file", str(path))
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0) as file:
         return f"{os.fstat(file.fileno()).st_size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def record(folder: Path) -> dict[str, str]:
     """Digests of all files below a folder by their relative paths."""
-    found = sorted(_listed(folder))
-    return {name: digest(folder / name) for name in found if S_ISREG((folder / name).lstat().st_mode)}
+    # Names are joined as text: a Path for each file took as long as its digest.
+    found = {name: f"{folder}/{name}" for name in sorted(_listed(folder))}
+    return {name: digest(path) for name, path in found.items() if S_ISREG(os.lstat(path).st_mode)}
 
 
 class Contents:
@@ -127,6 +128,7 @@ class Contents:
 def _listed(folder: Path) -> Iterator[str]:
     """Relative paths of all entries that are not folders, including symbolic links."""
     for parent, folders, files in os.walk(folder):
+        below = "" if parent == str(folder) else f"{Path(parent).relative_to(folder).as_posix()}/"
         links = [name for name in folders if Path(parent, name).is_symlink()]
         for name in (*files, *links):
-            yield Path(parent, name).relative_to(folder).as_posix()
+            yield f"{below}{name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,6 @@ from typing import Any
 import polars as pl
 
 from wirepaint.errors import UsageError
-from wirepaint.results import durable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """Exceptions of Polars for a file that is no table."""
@@ -63,10 +63,11 @@ def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     schema = polars_schema(name)
     if frame.schema != schema:
         frame = frame.select(pl.col(column).cast(dtype) for column, dtype in schema.items())
-    try:
-        frame.write_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise durable.of_system(str(error), path) or error from None
+    content = (
+        io.BytesIO()
+    )  # Polars writes to a file by threads of its own, which costs more than a small table
+    frame.write_parquet(content)
+    path.write_bytes(content.getbuffer())
     return path
 
 

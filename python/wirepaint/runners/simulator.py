@@ -167,12 +167,12 @@ class Session:
         end = _outcome(job.run, said)
         if isinstance(end, RunFailed):
             return end
-        if job.whole or said.get("ahead"):  # of the table, metrics read what was sent ahead only
-            row = _row(job.run, said, end)
-            if self._collected is not None:
-                self._collected.put(job.run.key, trace.table("run", [row]))
-            else:
-                trace.write_table(job.folder, "run", [row])
+        if self._collected is None:
+            if end.reasons:
+                # In place of the simulator's, of a run without any.
+                trace.write_table(job.folder, "run", [_row(job.run, said, end)])
+        elif said.get("ahead"):  # of the table, metrics read what was sent ahead only
+            self._collected.put(job.run.key, trace.table("run", [_row(job.run, said, end)]))
         return end
 
 
@@ -243,23 +243,24 @@ class Describer:
     def describe(self, run: ResolvedRun, folder: Path) -> Run:
         """The description of a run whose files are in ``folder``."""
         alike = tuple(id(value) for name, value in vars(run).items() if name not in _OF_VISIT)
+        row = None if self._share_files else _asked(run)  # without files of its own it has no tables either
         if alike in self._known:
-            return _described(run, folder, self._known[alike][1])
+            return _described(run, folder, self._known[alike][1], row)
         common = _Common.of(run, folder, self._load)
         if self._share_files or not common.has_files:
             if len(self._known) == _CONDITIONS:
                 self._known.clear()
             # The run stays, so that nothing else gets the ids of its parts.
             self._known[alike] = run, common
-        return _described(run, folder, common)
+        return _described(run, folder, common, row)
 
 
 def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
     """The description of one run; ``load`` gives load graphs where the pages are elsewhere."""
-    return _described(run, folder, _Common.of(run, folder, load))
+    return _described(run, folder, _Common.of(run, folder, load), _asked(run))
 
 
-def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
+def _described(run: ResolvedRun, folder: Path, common: _Common, row: Mapping[str, Any] | None) -> Run:
     # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
     drawn = random.Random(run.seed)
     main, *others = [(segment.down, segment.up) for segment in common.segments]
@@ -300,6 +301,7 @@ def _described(run: ResolvedRun, folder: Path, common: _Common) -> Run:
         visits=visits,
         flows=_one_by_one(common.flows, opens_ns),
         until_ns=common.until_ns,
+        row=row,
         alike=common,
     )
 
@@ -392,21 +394,29 @@ def _outcome(run: ResolvedRun, said: Mapping[str, Any]) -> Outcome | RunFailed:
     return Outcome(verdict, reasons, said["duration"], trace=said["trace"])
 
 
+def _asked(run: ResolvedRun) -> dict[str, Any]:
+    """The row of the table ``run`` as it is before a run that ends without a fault."""
+    return identity(run) | {
+        "verdict": "valid",
+        "reasons": "[]",
+        "wirepaint": __version__,
+        "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
+        "client_congestion": client_congestion(run),
+    }
+
+
 def _row(run: ResolvedRun, said: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
-    """The row of the table ``run``."""
+    """The row of the table ``run``, as the simulator writes it, with the verdict and its reasons."""
     ahead = said.get("ahead")
     # Beside a PEP the browsers' connections do not cross the scenario's link.
     sends = (each for each in said["connections"] if not run.proxy.has_pep or each["protocol"] == "pep")
     first = next(sends, None)
-    return identity(run) | {
+    return _asked(run) | {
         "started_unix": time.time_ns(),
         "duration": said["duration"],
         "verdict": outcome.verdict,
         "reasons": json.dumps(outcome.reasons),
-        "wirepaint": __version__,
-        "sysctls": json.dumps(BASELINE_SYSCTLS | run.sysctls),
         "server_congestion": first["congestion"] if first else None,
-        "client_congestion": client_congestion(run),
         "server_initial_window": first["initial_window"] if first else None,
         "ahead_bytes": ahead["bytes"] if ahead else None,
         "ahead_unused_bytes": ahead["unused_bytes"] if ahead else None,
