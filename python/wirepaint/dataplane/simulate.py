@@ -17,6 +17,8 @@ from wirepaint.dataplane.description import Run, Same
 from wirepaint.errors import RunFailed
 
 Job = TypeVar("Job")
+_ROOM = 16
+"""Runs per core that a process has at a time."""
 _PAGES = 32
 """Pages of runs that a process holds; each takes some 100 kB."""
 
@@ -47,14 +49,15 @@ def ends(
 
     It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
     of its ``run.json``, or with a description for which there is no file. The next one is taken when
-    there is room: few runs are in the process at a time, so that few are lost with it. Raises ``Died`` with
+    there is room: some runs are in the process at a time, so that few are lost with it. Raises ``Died`` with
     these when the process ends early. ``interruptible`` surrounds each wait.
 
     With ``collect``, a folder and tables, no run has a trace of its own: each of the tables is one Arrow
     stream, ``TABLE.arrows``, with the rows of all runs.
     """
     workers = cores or len(os.sched_getaffinity(0))
-    room = workers if cores else 2 * workers  # more would need another core for what is done meanwhile
+    # It has work while this process computes the metrics of many runs at once; on one core nothing is gained.
+    room = workers if cores else _ROOM * workers
     # The program itself asks to die with this process. With a function of ours between fork and exec, the
     # kernel would first copy the page tables of this process.
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "--parent", str(os.getpid()), "-"]
