@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 from wirepaint.rehearsal.causes import Causes
 from wirepaint.rehearsal.takes import Take
@@ -49,6 +50,34 @@ def test_a_request_that_waits_for_two_follows_the_later_one():
     found = Causes(takes, [], {}).fit(6)
     assert found is not None
     assert (set(found.by), round(found.after_ms)) == ({2, 4}, 7)
+
+
+def after_2(end_of_3: Callable[[float], float]) -> list[Take]:
+    """Scripts 2 and 3 are asked for together by script 1. 9 ms after the end of 2 script 4 is asked for."""
+    return rehearsed(
+        6,
+        lambda ends: take(
+            [
+                request(0, 0, 10),
+                request(1, 12, 40),
+                request(2, 42, ends[2], initiator=f"{URL}1"),
+                request(3, 45, end_of_3(ends[3]), initiator=f"{URL}1"),
+                request(4, ends[2] + 9, 900, initiator=f"{URL}1"),
+            ]
+        ),
+    )
+
+
+def test_what_follows_a_loader_waits_for_all_that_it_asked_for_together():
+    found = Causes(after_2(lambda _: 49), [], {}).fit(4)
+    assert found is not None
+    assert (set(found.by), round(found.after_ms)) == ({1, 2, 3}, 9)
+
+
+def test_what_follows_one_script_does_not_wait_for_one_that_came_later():
+    found = Causes(after_2(lambda end: end), [], {}).fit(4)
+    assert found is not None
+    assert (set(found.by), round(found.after_ms)) == ({1, 2}, 9)
 
 
 def test_an_inline_script_follows_what_the_parser_waits_for_before_it():

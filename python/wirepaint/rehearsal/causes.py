@@ -38,6 +38,11 @@ _MOST_ANY = 80
 the spread to this share; at most N scripts are tried."""
 
 
+_TOGETHER_MS, _SAME_MS = 5.0, 1.0
+"""Requests that a script makes within this time are made together; a rule with all of them may fit so much
+worse."""
+
+
 @dataclass(frozen=True)
 class Fitted:
     """The request begins ``after_ms`` after the latest or the first of ``by``, or an event of the page."""
@@ -111,7 +116,26 @@ class Causes:
             first = _first_of(number, starts, takes)
             if first and first.spread < _ANY_GAIN * best.spread:
                 best = first
+        if best is not None and best.after == "resources":
+            best = self._with_siblings(best, takes, starts, ends)
         return best
+
+    def _with_siblings(
+        self, found: Fitted, takes: Sequence[Take], starts: Sequence[float], ends: dict[int, list[float]]
+    ) -> Fitted:
+        """The rule with all scripts that one script asked for together with one of its causes, if it fits.
+
+        A loader waits for all of them. In a few rehearsals one of them may never be the latest; on a slow
+        path it is, if it is large.
+        """
+        others = [other for other in ends if other not in found.by]
+        added = [o for o in others if any(_asked_together(by, o, takes) for by in found.by)]
+        if not added:
+            return found
+        by = (*found.by, *added)
+        latest = [max(ends[other][take] for other in by) for take in range(len(starts))]
+        after_ms, spread = _constant(starts, latest)
+        return Fitted(by, "resources", after_ms, spread) if spread <= found.spread + _SAME_MS else found
 
     def _of_event(self, after: After, starts: Sequence[float], takes: Sequence[Take]) -> Fitted | None:
         times = [take.load if after == "load" else take.content_loaded for take in takes]
@@ -165,6 +189,18 @@ class Causes:
     def _most_common(self, number: int, what: Callable[[Take, Request], T]) -> T | None:
         seen = Counter(what(take, take.first[number]) for take in self._takes if number in take.first)
         return seen.most_common(1)[0][0] if seen else None
+
+
+def _asked_together(one: int, other: int, takes: Sequence[Take]) -> bool:
+    """True if in all takes the same script asked for both, which are scripts, at about the same time."""
+    for take in takes:
+        first, second = take.first.get(one), take.first.get(other)
+        if first is None or second is None or not first.type == second.type == "js":
+            return False
+        by = _at(take, first.initiator) if first.initiator == second.initiator else None
+        if by is None or take.first[by].type != "js" or abs(first.start - second.start) > _TOGETHER_MS:
+            return False
+    return True
 
 
 def _at(take: Take, url: str | None) -> int | None:
