@@ -31,7 +31,7 @@ network = [
   {{ title = "lte", down = {{ rate = "25 Mbit/s" }}, up = {{ rate = "25 Mbit/s" }} }},
   {{ title = "3g", down = {{ rate = "7 Mbit/s" }}, up = {{ rate = "7 Mbit/s" }} }},
 ]
-congestion = ["cubic", "fld"]
+congestion = {controls}
 [[user_agents]]
 pages = {pages}
 visits = {visits}
@@ -146,9 +146,10 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         backend: str = "testbed",
         more_axes: str = "",
         pages: Sequence[str] = ("small", "large"),
+        controls: Sequence[str] = ("cubic", "fld"),
     ) -> Path:
         file = tmp_path / f"{name}.toml"
-        text = EVALUATION.format(visits=visits, pages=json.dumps(pages))
+        text = EVALUATION.format(visits=visits, pages=json.dumps(pages), controls=json.dumps(list(controls)))
         file.write_text(text.replace("[[user_agents]]", f"{more_axes}\n[[user_agents]]"))
         evaluation = plan(
             file,

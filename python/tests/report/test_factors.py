@@ -98,6 +98,15 @@ def test_the_overview_has_a_row_for_each_change_and_a_cell_for_each_network(seve
     )
 
 
+def test_where_only_networks_differ_the_overview_says_so(
+    results_folder: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = results_folder(lambda run: 2.0 if run.network == "3g" else 1.0, 6, controls=["cubic"])
+    made = Tables(report.build(folder, tmp_path / "report.html").read_text("utf-8"))
+    assert "Only the networks differ" in made.sections["overview"].text
+    assert "factor-network" in made.sections
+
+
 def test_main_metrics_stand_first_and_each_has_its_map(several: Tables) -> None:
     titles = [caption.split(" · ")[0] for caption in several.sections["overview"].captions]
     assert titles[:3] == ["Page load time", "Fully loaded", "First contentful paint"]
