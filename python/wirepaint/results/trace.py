@@ -63,9 +63,7 @@ def write_frame(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     schema = polars_schema(name)
     if frame.schema != schema:
         frame = frame.select(pl.col(column).cast(dtype) for column, dtype in schema.items())
-    content = (
-        io.BytesIO()
-    )  # Polars writes to a file by threads of its own, which costs more than a small table
+    content = io.BytesIO()  # into a file, Polars writes by threads that it has to wake
     frame.write_parquet(content)
     path.write_bytes(content.getbuffer())
     return path

@@ -1,10 +1,9 @@
 """The simulator: page visits under a virtual clock, many at once, without root or browser.
 
 One process of the data plane carries out all runs on all cores. It reads paths of run
-descriptions and prints a line when a run is over. This module makes an ``Outcome`` and the
-table ``run`` from the line. The description stays in the run's folder as ``run.json``, so that
-``wirepaint-dataplane simulate run.json`` repeats it. Where nobody keeps traces (``Collected``), no run has a
-file of its own.
+descriptions and prints a line when a run is over. This module makes an ``Outcome`` from the line. The
+description stays in the run's folder as ``run.json``, so that ``wirepaint-dataplane simulate run.json``
+repeats it. Where nobody keeps traces (``Collected``), no run has a file of its own.
 
 If the process dies, the runs that it had are started again one at a time, and the rest in a new process.
 Only a run that kills its own process fails.
@@ -16,12 +15,13 @@ import itertools
 import json
 import math
 import random
-import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from wirepaint import __version__
 from wirepaint.dataplane import simulate
@@ -169,10 +169,10 @@ class Session:
             return end
         if self._collected is None:
             if end.reasons:
-                # In place of the simulator's, of a run without any.
-                trace.write_table(job.folder, "run", [_row(job.run, said, end)])
-        elif said.get("ahead"):  # of the table, metrics read what was sent ahead only
-            self._collected.put(job.run.key, trace.table("run", [_row(job.run, said, end)]))
+                _say_reasons(job.folder, end)
+        elif ahead := said.get("ahead"):  # of the table, metrics read what was sent ahead only
+            row = {"ahead_bytes": ahead["bytes"], "ahead_unused_bytes": ahead["unused_bytes"]}
+            self._collected.put(job.run.key, trace.table("run", [row]))
         return end
 
 
@@ -405,22 +405,11 @@ def _asked(run: ResolvedRun) -> dict[str, Any]:
     }
 
 
-def _row(run: ResolvedRun, said: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
-    """The row of the table ``run``, as the simulator writes it, with the verdict and its reasons."""
-    ahead = said.get("ahead")
-    # Beside a PEP the browsers' connections do not cross the scenario's link.
-    sends = (each for each in said["connections"] if not run.proxy.has_pep or each["protocol"] == "pep")
-    first = next(sends, None)
-    return _asked(run) | {
-        "started_unix": time.time_ns(),
-        "duration": said["duration"],
-        "verdict": outcome.verdict,
-        "reasons": json.dumps(outcome.reasons),
-        "server_congestion": first["congestion"] if first else None,
-        "server_initial_window": first["initial_window"] if first else None,
-        "ahead_bytes": ahead["bytes"] if ahead else None,
-        "ahead_unused_bytes": ahead["unused_bytes"] if ahead else None,
-    }
+def _say_reasons(folder: Path, outcome: Outcome) -> None:
+    """Puts the verdict and its reasons into the table ``run``, which the simulator writes for a valid run."""
+    row = trace.read_table(folder, "run")
+    verdict, reasons = pl.lit(outcome.verdict), pl.lit(json.dumps(outcome.reasons))
+    trace.write_frame(folder, "run", row.with_columns(verdict=verdict, reasons=reasons))
 
 
 def _differing(run: ResolvedRun, connections: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
