@@ -151,7 +151,8 @@ def _serve(connection: Connection) -> None:
     linux.die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    with suppress(EOFError):
+    # The process that asks may be gone, also in the moment in which an answer is sent to it.
+    with suppress(EOFError, ConnectionError):
         while True:
             packed, shared = connection.recv()
             try:
