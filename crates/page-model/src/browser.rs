@@ -137,7 +137,12 @@ impl Browser {
             let accepted = format!("{least} to {most}");
             return Err(Refused { key: key.to_owned(), found: found.to_string(), accepted });
         }
-        let times = self.compute.times().map(|(key, time)| (format!("compute.{key}"), time));
+        let mut compute = self.compute.clone();
+        if compute.processor_ns == Duration::ZERO {
+            let accepted = "at least 1 ns".to_owned();
+            return Err(Refused { key: "compute.processor_ns".to_owned(), found: "0".to_owned(), accepted });
+        }
+        let times = compute.times().map(|(key, time)| (format!("compute.{key}"), *time));
         let others = [("dns_ns", self.dns_ns), ("backup_connect_ns", self.backup_connect_ns)];
         let mut times = others.into_iter().map(|(key, time)| (key.to_owned(), time)).chain(times);
         if let Some((key, time)) = times.find(|(_, time)| *time > MOST_TIME) {
@@ -148,7 +153,7 @@ impl Browser {
     }
 }
 
-/// What a page load costs the machine. Scaling the times scales the machine.
+/// What a page load costs a machine: [`Compute::on`] gives the times of a machine of another speed.
 ///
 /// Times are CPU time of the thread that does the work; threads share `cores`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -156,6 +161,8 @@ impl Browser {
 pub struct Compute {
     /// Cores that browser, servers and what carries packets share, at least 1.
     pub cores: u8,
+    /// Time of a fixed piece of work on the machine of these times (`wirepaint.rehearsal.speed`), at least 1.
+    pub processor_ns: Duration,
     /// Navigation start to the first request in the network process; not CPU time.
     pub launch_ns: Duration,
     /// A message's way between the page's process and the network process; not CPU time.
@@ -229,39 +236,51 @@ fn cache_read() -> Duration {
 }
 
 impl Compute {
+    /// The times on a machine where the fixed piece of work takes `processor`.
+    pub fn on(&self, processor: Duration) -> Compute {
+        let mut there = self.clone();
+        let own = u128::from(self.processor_ns.0);
+        for (_, time) in there.times() {
+            let scaled = u128::from(time.0) * u128::from(processor.0) / own;
+            *time = Duration(scaled.min(MOST_TIME.0.into()) as u64);
+        }
+        there
+    }
+
     /// Every time, by key.
-    fn times(&self) -> [(&'static str, Duration); 30] {
+    fn times(&mut self) -> [(&'static str, &mut Duration); 31] {
         [
-            ("launch_ns", self.launch_ns),
-            ("pass_ns", self.pass_ns),
-            ("tls_ns", self.tls_ns),
-            ("request_ns", self.request_ns),
-            ("first_code_ns", self.first_code_ns),
-            ("respond_ns", self.respond_ns),
-            ("cache_ns", self.cache_ns),
-            ("receive_ns_per_kib", self.receive_ns_per_kib),
-            ("commit_ns", self.commit_ns),
-            ("frame_commit_ns", self.frame_commit_ns),
-            ("ask_ns", self.ask_ns),
-            ("finish_ns", self.finish_ns),
-            ("html_ns_per_kib", self.html_ns_per_kib),
-            ("html_ns_per_element", self.html_ns_per_element),
-            ("driver_ns", self.driver_ns),
-            ("css_ns_per_kib", self.css_ns_per_kib),
-            ("js_ns", self.js_ns),
-            ("js_ns_per_kib", self.js_ns_per_kib),
-            ("layout_ns", self.layout_ns),
-            ("layout_ns_per_element", self.layout_ns_per_element),
-            ("fonts_ns", self.fonts_ns),
-            ("paint_ns", self.paint_ns),
-            ("answer_ns", self.answer_ns),
-            ("server_tls_ns", self.server_tls_ns),
-            ("serve_ns_per_kib", self.serve_ns_per_kib),
-            ("aside_visit_ns", self.aside_visit_ns),
-            ("aside_connection_ns", self.aside_connection_ns),
-            ("aside_request_ns", self.aside_request_ns),
-            ("aside_ns_per_kib", self.aside_ns_per_kib),
-            ("aside_js_ns_per_kib", self.aside_js_ns_per_kib),
+            ("processor_ns", &mut self.processor_ns),
+            ("launch_ns", &mut self.launch_ns),
+            ("pass_ns", &mut self.pass_ns),
+            ("tls_ns", &mut self.tls_ns),
+            ("request_ns", &mut self.request_ns),
+            ("first_code_ns", &mut self.first_code_ns),
+            ("respond_ns", &mut self.respond_ns),
+            ("cache_ns", &mut self.cache_ns),
+            ("receive_ns_per_kib", &mut self.receive_ns_per_kib),
+            ("commit_ns", &mut self.commit_ns),
+            ("frame_commit_ns", &mut self.frame_commit_ns),
+            ("ask_ns", &mut self.ask_ns),
+            ("finish_ns", &mut self.finish_ns),
+            ("html_ns_per_kib", &mut self.html_ns_per_kib),
+            ("html_ns_per_element", &mut self.html_ns_per_element),
+            ("driver_ns", &mut self.driver_ns),
+            ("css_ns_per_kib", &mut self.css_ns_per_kib),
+            ("js_ns", &mut self.js_ns),
+            ("js_ns_per_kib", &mut self.js_ns_per_kib),
+            ("layout_ns", &mut self.layout_ns),
+            ("layout_ns_per_element", &mut self.layout_ns_per_element),
+            ("fonts_ns", &mut self.fonts_ns),
+            ("paint_ns", &mut self.paint_ns),
+            ("answer_ns", &mut self.answer_ns),
+            ("server_tls_ns", &mut self.server_tls_ns),
+            ("serve_ns_per_kib", &mut self.serve_ns_per_kib),
+            ("aside_visit_ns", &mut self.aside_visit_ns),
+            ("aside_connection_ns", &mut self.aside_connection_ns),
+            ("aside_request_ns", &mut self.aside_request_ns),
+            ("aside_ns_per_kib", &mut self.aside_ns_per_kib),
+            ("aside_js_ns_per_kib", &mut self.aside_js_ns_per_kib),
         ]
     }
 }
@@ -274,7 +293,7 @@ mod tests {
     #[test]
     fn numbers_that_hang_or_do_nothing_are_refused_with_what_is_accepted() {
         type Change = fn(&mut Browser);
-        let cases: [(Change, &str); 12] = [
+        let cases: [(Change, &str); 13] = [
             (|s| s.record_bytes = 0, "record_bytes: found 0, accepted: 1 to 16384"),
             (|s| s.record_bytes = 16_385, "record_bytes: found 16385, accepted: 1 to 16384"),
             (|s| s.connections_per_origin = 0, "connections_per_origin: found 0, accepted: 1 to 255"),
@@ -282,6 +301,7 @@ mod tests {
             (|s| s.compute_noise_percent = 101, "compute_noise_percent: found 101, accepted: 0 to 100"),
             (|s| s.compute.cores = 0, "compute.cores: found 0, accepted: 1 to 255"),
             (|s| s.compute.aside_threads = 0, "compute.aside_threads: found 0, accepted: 1 to 255"),
+            (|s| s.compute.processor_ns.0 = 0, "compute.processor_ns: found 0, accepted: at least 1 ns"),
             (|s| s.read_bytes = 0, "read_bytes: found 0, accepted: 1 to 4294967295"),
             (|s| s.style_share = 0, "style_share: found 0, accepted: 1 to 4294967295"),
             (|s| s.dns_ns.0 = u64::MAX, "dns_ns: found 18446744073709551615, accepted: 0 to 60000000000 ns"),
@@ -307,10 +327,22 @@ mod tests {
         let json = serde_json::to_value(chromium().compute).unwrap();
         let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         keys.retain(|key| key.contains("_ns"));
-        let compute = chromium().compute;
+        let mut compute = chromium().compute;
         let mut known: Vec<&str> = compute.times().iter().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         known.sort_unstable();
         assert_eq!(known, keys);
+    }
+
+    #[test]
+    fn a_machine_that_takes_twice_as_long_for_the_fixed_work_takes_so_for_all() {
+        let own = chromium().compute;
+        assert_eq!(own.on(own.processor_ns), own);
+        let twice = own.on(Duration(2 * own.processor_ns.0));
+        assert_eq!((twice.cores, twice.aside_threads), (own.cores, own.aside_threads));
+        assert_eq!(twice.request_ns, Duration(2 * own.request_ns.0));
+        assert_eq!(twice.on(own.processor_ns), own);
+        let browser = Browser { compute: own.on(Duration(u64::MAX)), ..chromium() };
+        assert_eq!(browser.check(), Ok(()), "no time grows beyond what is accepted");
     }
 }

@@ -18,6 +18,10 @@ pub struct Page {
     /// Paints of which rehearsals of the page tell more than the model.
     #[serde(default)]
     pub paints: Paints,
+    /// Time of a fixed piece of work on the machine that rehearsed the page: the browser is of that machine, as
+    /// the page's own times are. Without it the browser's times stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_ns: Option<Duration>,
 }
 
 /// What paints of a page follow, where it is known.

@@ -108,8 +108,11 @@ pub struct Visit {
 impl Visit {
     /// A visit that has not begun, with numbers that [`Browser::check`] accepts. The same seed, page,
     /// browser and arrivals give the same visit.
-    pub fn new(prepared: &Prepared, browser: Browser, seed: u64) -> Visit {
+    pub fn new(prepared: &Prepared, mut browser: Browser, seed: u64) -> Visit {
         let Prepared { page, heads, links } = prepared.clone();
+        if let Some(processor) = page.processor_ns {
+            browser.compute = browser.compute.on(processor);
+        }
         let browser = Arc::new(browser);
         let noise = |stream| Noise::new(seed, stream, browser.compute_noise_percent);
         Visit {

@@ -182,6 +182,24 @@ fn without_a_limit_the_cores_are_what_a_load_waits_for() {
 }
 
 #[test]
+fn the_browser_is_as_fast_as_the_machine_that_rehearsed_the_page() {
+    let images = (0..40).map(|i| resource(Kind::Image, 0, 5_000 + i, markup(500 + i, Element::Image)));
+    let page = page(1, 400, images.collect());
+    let own = chromium().compute.processor_ns.0;
+    let time = |processor_ns, compute| {
+        let page = Page { processor_ns, ..page.clone() };
+        let path = Path { down: BitRate(0), up: BitRate(0), delay: Duration::ZERO };
+        load(page, Browser { compute, ..browser(HttpVersion::H2) }, path).rows.page.load_event.unwrap().0
+    };
+    let usual = time(None, chromium().compute);
+    assert_eq!(time(Some(Duration(own)), chromium().compute), usual);
+    let slow = Duration(own * 3 / 2);
+    let slower = time(Some(slow), chromium().compute);
+    assert_eq!(slower, time(None, chromium().compute.on(slow)));
+    assert!((14..16).contains(&(slower * 10 / usual)), "{slower} {usual}");
+}
+
+#[test]
 fn http1_opens_six_connections_to_a_host_and_http2_uses_one() {
     let images = || (0..20).map(|i| resource(Kind::Image, 0, 5_000 + i, markup(500 + i, Element::Image)));
     let h1 = load(page(1, 400, images().collect()), browser(HttpVersion::H1), lte());

@@ -54,7 +54,7 @@ fn load_painting(browser: &Browser, document: Document, resources: Vec<Resource>
     let origin =
         Origin { host: "host.test".to_owned(), address: [10, 65, 0, 1].into(), port: 443, encrypted: true };
     let resources = std::iter::once(base).chain(resources).collect();
-    let page = Page { origins: vec![origin], resources, paints };
+    let page = Page { origins: vec![origin], resources, paints, processor_ns: None };
     page.check().unwrap();
     let path = Path { down: BitRate(5_000_000), up: BitRate(5_000_000), delay: Duration::from_millis(20) };
     let carried = carry(&Prepared::new(page), browser, path, 1, UNTIL);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 import trustme
 from dask_cluster import WIREPAINT, Cluster, cluster
 from simulated_runs import OWN_METRIC
+from sweeps import Sweep
 from waiting import holds_within
 
 import wirepaint
@@ -149,6 +152,23 @@ def test_a_worker_of_another_version_is_refused_before_the_first_run(
     assert f"accepted: {differs} {batch.versions()[differs]}, as here" in said
     assert said.count(f"{differs} ") == 2
     assert not (tmp_path / "r").exists()
+
+
+def test_a_worker_of_another_version_that_comes_later_is_told_and_gets_no_run(tmp_path: Path) -> None:
+    sweep = Sweep(tmp_path, 8 * 600)
+    with cluster(tmp_path) as started:
+        first = started.start_worker(1)
+        run = sweep.start(started.address)
+        assert sweep.goes_on(run, 0) and run.poll() is None, sweep.said()
+        os.killpg(first.pid, signal.SIGKILL)
+        assert holds_within(30, lambda: "All workers are lost" in sweep.said()), sweep.said()
+        started.start_worker(1, **other_program(tmp_path))
+        wrong = f"accepted: data plane {batch.versions()['data plane']}, as here. It gets no run."
+        assert holds_within(30, lambda: wrong in sweep.said()), sweep.said()
+        started.start_worker(1)
+        assert run.wait(120) == 0, sweep.said()
+    assert sweep.said().count("It gets no run.") == 1
+    assert Results.open(sweep.results).runs("done").height == sweep.runs
 
 
 def test_an_encrypted_scheduler_needs_the_certificates(

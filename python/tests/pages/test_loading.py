@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from unrehearsed import unrehearsed
 
-from wirepaint.pages import PreparedPage, prepare, shipped
+from wirepaint.pages import PreparedPage, model, prepare, shipped
 from wirepaint.pages.loading import load_graph
 
 VIEWPORT = (1280, 800)
@@ -186,6 +186,14 @@ def test_the_largest_element_of_a_recorded_page_is_chromiums(
     assert largest["url"].endswith(image)
     assert largest["area"] == pytest.approx(area, rel=0.2)
     assert built[0]["document"]["text_area"] == pytest.approx(text_area, rel=0.2)
+
+
+def test_the_graph_says_how_fast_the_machine_was_that_rehearsed_the_page(tmp_path: Path) -> None:
+    rehearsal = model.load(shipped()["kit"]).rehearsal
+    assert rehearsal is not None and rehearsal.processor_ms is not None
+    built = load_graph(prepare(shipped()["kit"], tmp_path), VIEWPORT)
+    assert built["processor_ns"] == rehearsal.processor_ms * 1e6
+    assert "processor_ns" not in load_graph(prepare(unrehearsed("kit", tmp_path), tmp_path), VIEWPORT)
 
 
 def test_a_background_that_fills_the_view_port_is_no_candidate(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Session(Workers, Batches["Future"]):
         return self.connection.submit("batch", batch.carry_out, packed, shared, resource=offer("simulator"))
 
     def _next(self) -> tuple[Future, batch.Returned | RunFailed] | None:
-        future = self.connection.next(self._look)
+        future = self.connection.next(self.kind, self._look)
         if future is None or future not in self._sent:
             return None
         return future, self.connection.result(future)

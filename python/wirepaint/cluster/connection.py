@@ -61,6 +61,7 @@ class Connection:
             ) from None
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._looked = 0.0
+        self._others: set[str] = set()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,10 +83,11 @@ class Connection:
             name = f"{OFFER}-shared-{digest}"
             return self.client.submit(bytes, content, key=name, resources={resource: 0})
 
-    def next(self, look: Callable[[Offers], None]) -> Future | None:
+    def next(self, kind: str, look: Callable[[Offers], None]) -> Future | None:
         """Waits some seconds for a future that ended; None if none did.
 
-        ``look`` gets the workers now and then. Raises Incomplete if the scheduler is lost.
+        ``look`` gets the workers now and then. Those of the kind that came with other versions are told once.
+        Raises Incomplete if the scheduler is lost.
         """
         with self.interruptible():
             try:
@@ -93,7 +95,12 @@ class Connection:
             except queue.Empty:
                 future = None
         if time.monotonic() > self._looked + LOOK_S:
-            look(self.offers())
+            offers = self.offers()
+            look(offers)
+            for address in _of_other_versions(kind, offers):
+                if address not in self._others:
+                    self._others.add(address)
+                    say(f"{self._differs(address)}. It gets no run.")
         return future
 
     def offers(self) -> Offers:
@@ -110,7 +117,8 @@ class Connection:
         said = False
         while True:
             offers = self.offers()
-            self._refuse_others(kind, offers)
+            if others := _of_other_versions(kind, offers):
+                raise self._differs(others[0])
             if found(offers):
                 return
             if not said and not self.quiet:
@@ -119,11 +127,8 @@ class Connection:
             with self.interruptible():
                 time.sleep(LOOK_S / 4)
 
-    def _refuse_others(self, kind: str, offers: Offers) -> None:
-        for address, names in offers.items():
-            of_kind = [name for name in names if name.startswith(f"{OFFER}-{kind}-")]
-            if of_kind and not any(name.startswith(offer(kind)) for name in of_kind):
-                raise differ(address, self.ask(address, batch.versions), batch.versions(), "as here")
+    def _differs(self, address: str) -> UsageError:
+        return differ(address, self.ask(address, batch.versions), batch.versions(), "as here")
 
     def ask(self, address: str, function: Callable[[], dict[str, str]]) -> dict[str, str]:
         """The answer of a worker to a question; empty if it has none."""
@@ -201,6 +206,16 @@ class Workers(Timed, ABC):
     @abstractmethod
     def _found(self, offers: Offers) -> bool:
         """Takes the first workers; False if there is none."""
+
+
+def _of_other_versions(kind: str, offers: Offers) -> list[str]:
+    """The workers that offer themselves for runs of the kind, none of them in this version."""
+    found: list[str] = []
+    for address, names in offers.items():
+        of_kind = [name for name in names if name.startswith(f"{OFFER}-{kind}-")]
+        if of_kind and not any(name.startswith(offer(kind)) for name in of_kind):
+            found.append(address)
+    return found
 
 
 def _failure(error: Exception) -> RunFailed:

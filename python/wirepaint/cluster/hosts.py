@@ -142,7 +142,7 @@ class Session(Workers):
                 yield from self._deal(jobs)
                 if self._nothing_left(jobs):
                     return
-                future = self.connection.next(self._look)
+                future = self.connection.next(self.kind, self._look)
                 for host in self._hosts.values():
                     if future is not None and host.task is not None and host.task.future.key == future.key:
                         yield from self._ended(host, host.task)

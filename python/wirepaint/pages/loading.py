@@ -100,7 +100,7 @@ class _Graph:
         self._read_modules()
         self._lay_out()
         resources, place = self._asked([self._resource(resource) for resource in self.page.resources])
-        return {
+        built: dict[str, Any] = {
             "origins": [
                 {
                     "host": host,
@@ -113,6 +113,9 @@ class _Graph:
             "resources": resources,
             "paints": {name: _follows(paint, place) for name, paint in self._paints.items() if paint},
         }
+        if self._prepared.processor_ms is not None:
+            built["processor_ns"] = round(self._prepared.processor_ms * 1e6)
+        return built
 
     def _asked(self, built: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, int]]:
         """Resources that most rehearsals asked for; without rehearsals, all but files that nothing names."""

@@ -52,6 +52,8 @@ class PreparedPage:
     rehearsed: bool = False
     paints: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     """Causes of the first and the largest contentful paint, if the rehearsals found them."""
+    processor_ms: float | None = None
+    """Speed of the machine that rehearsed it (``rehearsal.speed``)."""
 
     @property
     def answering(self) -> list[int]:
@@ -86,7 +88,7 @@ def _prepared(index: bytes, page: Callable[[], Page], page_dir: Path, cache_fold
         if response["body"] is not None:
             response["body"] = str((folder if own else bodies) / response["body"])
     origins = [(scheme, host, port) for scheme, host, port in data["origins"]]
-    more = {key: data[key] for key in ("clock_ms", "seed", "mobile", "rehearsed", "paints")}
+    more = {key: data[key] for key in ("clock_ms", "seed", "mobile", "rehearsed", "paints", "processor_ms")}
     return PreparedPage(data["name"], data["url"], origins, data["responses"], data["resources"], **more)
 
 
@@ -176,6 +178,7 @@ def _described(page: Page, served: _Served, folder: Path) -> dict[str, Any]:
         "mobile": page.mobile,
         "rehearsed": page.rehearsal is not None,
         "paints": _paints(page),
+        "processor_ms": page.rehearsal.processor_ms if page.rehearsal else None,
     }
     origins: dict[tuple[str, str, int], None] = {}
     for number, (resource, own) in enumerate(zip(served.resources, served.own, strict=True)):

@@ -50,6 +50,8 @@ class Part:
     origins: list[tuple[str, str, int]]
     viewport: tuple[int, int]
     paints: dict[str, Follows | None] = field(default_factory=dict)
+    processor_ms: float | None = None
+    """Speed of the machine that rehearses it (``rehearsal.speed``)."""
 
     def graph(self) -> dict[str, Any]:
         """The load graph for the page model, as described so far."""
@@ -65,6 +67,7 @@ class Part:
             responses=[*known, *({"body": None} for _ in self.resources[len(known) :])],
             resources=dumped,
             paints=paints,
+            processor_ms=self.processor_ms,
         )
         return load_graph(prepared, self.viewport)
 

@@ -48,6 +48,7 @@ pub fn page(origins: u32, body_at: u64, resources: Vec<Resource>) -> Page {
         origins: origins.collect(),
         resources: std::iter::once(document).chain(resources).collect(),
         paints: Default::default(),
+        processor_ns: None,
     }
 }
 
