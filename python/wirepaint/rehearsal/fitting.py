@@ -15,6 +15,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wirepaint import browsers
 from wirepaint.pages.loading import DocumentReader, body_text, load_graph
 from wirepaint.pages.model import Cause, Follows, Rehearsed, Resource, own_document
 from wirepaint.pages.prepare import PreparedPage
@@ -31,8 +32,8 @@ _GAIN = 0.6
 """A fitted set replaces the page's own causes if it leaves at most this share of the differences. These
 three are chosen by outcome: on the shipped pages and those of docs/decisions/0010."""
 PAINT_MS = 200.0
-"""The longest time from the last cause of a paint to the paint: a layout with its fonts. A longer one
-is a timer. Chosen by outcome, as the three above."""
+"""The longest time from the last cause of a paint to the paint: a layout with its fonts, an image's decoding.
+A longer one is a timer. Chosen by outcome, as the three above."""
 WORSE = 0.003
 """A fitted set may leave the page load time so much further off, as a share of it. Chosen by outcome on pages
 of docs/decisions/0010."""
@@ -297,8 +298,13 @@ def _differences(predicted: Sequence[Predicted], attribute: str, seen: Sequence[
 
 
 def image_painted(takes: Sequence[Take]) -> Follows | None:
-    """The cause of the largest paint if it was the same image in all takes: the end of that image."""
+    """The cause of the largest paint if it was the same image in all takes: the end of that image.
+
+    Its wait is the median of the takes where it came after the first paint: an earlier image waits for that.
+    If it never came later, the wait is that of the usual browser for a paint, or a shorter one that was seen.
+    """
     waits: list[float] = []
+    late: list[float] = []
     shown: set[int] = set()
     for take in takes:
         image = next((n for n, request in take.first.items() if request.url == take.largest_url), None)
@@ -307,13 +313,13 @@ def image_painted(takes: Sequence[Take]) -> Follows | None:
         if image is None or first is None or largest is None or end is None:
             return None
         shown.add(image)
-        waits.append(largest - max(end, first))
+        waits.append(largest - end)
+        if end >= first:
+            late.append(largest - end)
     if len(shown) != 1:
         return None
-    wait = statistics.median(waits)
-    spread = statistics.fmean(abs(each - wait) for each in waits)
-    if spread > SPREAD_MS or wait > PAINT_MS:
-        return None
+    usual = browsers.numbers(browsers.USUAL)["compute"]["paint_ns"] / 1e6
+    wait = min(statistics.median(late), PAINT_MS) if late else min(*waits, usual)
     return Follows(by=sorted(shown), after_ms=round(max(wait, 0.0), 3))
 
 

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,7 @@ DRAFT_QUIET_S = 2.0
 SILENT_S = 0.2
 """The same for later loads, where the draft asked for nothing after its load event."""
 _TIMES = 3
-"""Measurements of the machine's speed after each load: it may change within a rehearsal."""
+"""Measurements of the machine's speed after each load. The fastest counts: a browser that ends slows it."""
 UNSTABLE_SHARE = 0.25
 """A page becomes a shape if only some rehearsals ask for at least this share of its bytes. None of fifty
 recordings reached it."""
@@ -174,17 +174,24 @@ class _Rehearsals:
         self._speeds: list[float] = []
 
     def carry_out(self) -> tuple[_Found | None, str]:
+        return self.found(*self.observed())
+
+    def observed(self) -> tuple[Take, list[Take]]:
+        """A take without delays, and those with delays."""
         began = time.monotonic()
         quiet = self._drafts()
         takes: list[Take] = []
-        surprises = 0
         for number in range(FITTED + JUDGED):
             if number >= FEWEST and time.monotonic() - began > BUDGET_S:
                 break
             drawn = f"{self._page.seed} {self._page.url}"
             delays = {n: delay(drawn, n, number) for n in range(len(self._cast.resources))}
             takes.append(self._load(delays, quiet_s=quiet_s(quiet)))
-            surprises += self._cast.learn(takes[-1])
+            self._cast.learn(takes[-1])
+        return quiet, takes
+
+    def found(self, quiet: Take, takes: Sequence[Take]) -> tuple[_Found | None, str]:
+        """What the takes tell of the page; None and the reason if it does not replay."""
         everyone = [quiet, *takes]
         unstable, share = self._unstable(everyone)
         if share > UNSTABLE_SHARE:
@@ -267,7 +274,7 @@ class _Rehearsals:
             self._cast.resources,
             self._cast.origins,
             self._viewport,
-            processor_ms=statistics.median(self._speeds),
+            processor_ms=min(self._speeds),
         )
 
 
