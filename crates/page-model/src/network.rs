@@ -25,11 +25,13 @@ use crate::pipe::{Piece, Pipe};
 use crate::priority::Priority;
 use crate::rows::{ChunkRow, ConnectionRow};
 use crate::server::{Backlog, Down, Server};
+use chain::Chain;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirepaint_http_model::{Coding, Heads, Protocol};
 use wirepaint_units::{Duration, Time};
 
+mod chain;
 mod connections;
 mod real;
 mod serving;
@@ -74,6 +76,8 @@ struct Connection {
     opened_session: bool,
     /// Multiplexed: requests that are written together.
     outbox: Vec<u32>,
+    /// Multiplexed: requests under way.
+    chain: Chain,
     /// Otherwise: requests under way.
     busy: u8,
     /// Time of its last use; zero for never.
@@ -280,8 +284,10 @@ impl NetworkProcess {
         match (transfer.stage, transfer.connection) {
             (Progress::Delayed, _) => self.start_delayed(now),
             (Progress::OnWire, Some(number)) => {
-                let change = self.connections[number as usize].protocol.priority_change();
-                if change > 0 {
+                let connection = &mut self.connections[number as usize];
+                let change = connection.protocol.priority_change();
+                // DEVIATION: the frame that tells of the next stream in the chain is left out.
+                if change > 0 && connection.chain.change(request, priority) {
                     self.client_frame(number as usize, Message::Raise(request, priority.urgency()), change);
                 }
             }
@@ -425,7 +431,9 @@ impl NetworkProcess {
         let head = connection.coding.request(&self.heads, request);
         let body = resource.post_bytes + connection.protocol.framing(resource.post_bytes);
         let bytes = connection.up.write(&[(message, head + body, 0)]);
-        if !connection.protocol.is_multiplexed() {
+        if connection.protocol.is_multiplexed() {
+            connection.chain.add(request, self.transfers[request as usize].priority);
+        } else {
             connection.busy += 1;
             connection.used = now;
         }
@@ -489,7 +497,9 @@ impl NetworkProcess {
         }
         self.rows[at].last_byte = Some(now);
         self.complete(now, request);
-        if !self.connections[at].protocol.is_multiplexed() {
+        if self.connections[at].protocol.is_multiplexed() {
+            self.connections[at].chain.remove(request);
+        } else {
             self.connections[at].busy -= 1;
             self.connections[at].used = now;
             self.dispatch(now, self.connections[at].group);

@@ -178,13 +178,16 @@ fn the_view_port_is_complete_when_its_last_image_element_is_painted() {
 
 #[test]
 fn the_server_is_told_of_an_image_that_a_later_layout_shows() {
-    let sent = |area| {
+    let sent = |first, area| {
         let sheet = Some(Cause::Markup { by: 0, at: 50, element: Element::Stylesheet });
-        let resources = vec![resource(Kind::Css, 20_000, sheet), placed(100, 400_000, area)];
+        let resources =
+            vec![resource(Kind::Css, 20_000, sheet), placed(90, 400_000, first), placed(100, 400_000, area)];
         let carried = load(Document { body_at: 80, ..Document::default() }, resources);
         carried.bytes.iter().flat_map(|[client, _]| &client.0).sum::<u64>()
     };
-    assert!(sent(900_000) > sent(0));
+    assert!(sent(0, 900_000) > sent(0, 0));
+    assert_eq!(sent(900_000, 0), sent(0, 0), "it is the first already");
+    assert_eq!(sent(900_000, 900_000), sent(0, 900_000), "one of two is told of");
 }
 
 #[test]

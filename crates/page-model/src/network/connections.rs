@@ -1,6 +1,6 @@
 //! Connections of the browser: opening, becoming ready, giving up.
 
-use super::{Connection, Event, Group, Message, NetworkProcess, Stage};
+use super::{Chain, Connection, Event, Group, Message, NetworkProcess, Stage};
 use crate::action::Action;
 use crate::pipe::Pipe;
 use crate::rows::ConnectionRow;
@@ -87,6 +87,7 @@ impl NetworkProcess {
             coding: protocol.coding(&self.heads, self.browser.heads),
             opened_session: false,
             outbox: Vec::new(),
+            chain: Chain::default(),
             busy: 0,
             used: Time::ZERO,
         });
