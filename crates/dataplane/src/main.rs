@@ -4,6 +4,8 @@
 //! `{"ready": true, ...}` when it serves, stops on SIGTERM or SIGINT, and prints one JSON line
 //! with its summary at the end. Errors go to stderr in one line; exit 2 is bad input, 1 a failure.
 
+mod speed;
+
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,6 +107,11 @@ enum Verb {
         /// The run description.
         run: PathBuf,
     },
+    /// Print the CPU time in nanoseconds of a fixed piece of work, the shortest of several times.
+    Speed {
+        /// How often to do the work.
+        times: u32,
+    },
     /// Congestion controls: what exists, loading them into the kernel, acknowledgement scripts.
     #[command(subcommand)]
     Cc(Cc),
@@ -188,6 +195,10 @@ fn main() -> ExitCode {
             wirepaint_light_client::command(&run, &options)
         }
         Verb::ProbeTcp { run } => wirepaint_tcp_probe::command(&run),
+        Verb::Speed { times } => {
+            println!("{}", speed::shortest(times));
+            ExitCode::SUCCESS
+        }
         Verb::Cc(Cc::List { files }) => wirepaint_congestion_native::command::list(&files),
         Verb::Cc(Cc::Source { name }) => wirepaint_congestion_native::command::source(&name),
         Verb::Cc(Cc::Scripts) => wirepaint_congestion_native::command::shipped_scripts(),

@@ -42,7 +42,9 @@ mod tests {
 
     fn chain(requests: &[(u32, Priority)]) -> Chain {
         let mut chain = Chain::default();
-        requests.iter().for_each(|&(request, priority)| drop(chain.add(request, priority)));
+        for &(request, priority) in requests {
+            chain.add(request, priority);
+        }
         chain
     }
 
