@@ -116,7 +116,7 @@ pub struct Priorities {
 }
 
 /// Longest time that is accepted: of each KiB of 100 MB, in 1024ths of a nanosecond, it fits 64 bits.
-const MOST_TIME: Duration = Duration::from_secs(60);
+pub(crate) const MOST_TIME: Duration = Duration::from_secs(60);
 
 impl Browser {
     /// Refuses values that no visit can be carried out with.
@@ -161,7 +161,7 @@ impl Browser {
 pub struct Compute {
     /// Cores that browser, servers and what carries packets share, at least 1.
     pub cores: u8,
-    /// Time of a fixed piece of work on the machine of these times (`wirepaint.rehearsal.speed`), at least 1.
+    /// Time of a fixed piece of work on the machine of these times (`wirepaint-dataplane speed`), at least 1.
     pub processor_ns: Duration,
     /// Navigation start to the first request in the network process; not CPU time.
     pub launch_ns: Duration,

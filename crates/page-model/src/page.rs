@@ -1,5 +1,6 @@
 //! A page as a browser meets it: its resources, and what makes the browser ask for each.
 
+use crate::browser::MOST_TIME;
 use crate::priority::Priority;
 use crate::refused::Refused;
 use schemars::JsonSchema;
@@ -456,6 +457,10 @@ impl Page {
                 let accepted = format!("resources, below {}", self.resources.len());
                 return refuse(format!("paints.{key}.by"), by.to_string(), accepted);
             }
+        }
+        if let Some(processor) = self.processor_ns.filter(|time| !(1..=MOST_TIME.0).contains(&time.0)) {
+            let accepted = format!("1 to {} ns", MOST_TIME.0);
+            return refuse("processor_ns".to_owned(), processor.0.to_string(), accepted);
         }
         let document = self.tail(0);
         if self.resources[document as usize].kind != Kind::Html {

@@ -197,6 +197,9 @@ fn the_browser_is_as_fast_as_the_machine_that_rehearsed_the_page() {
     let slower = time(Some(slow), chromium().compute);
     assert_eq!(slower, time(None, chromium().compute.on(slow)));
     assert!((14..16).contains(&(slower * 10 / usual)), "{slower} {usual}");
+    let none = Page { processor_ns: Some(Duration::ZERO), ..page.clone() };
+    let refusal = "processor_ns: found 0, accepted: 1 to 60000000000 ns";
+    assert_eq!(none.check().unwrap_err().to_string(), refusal);
 }
 
 #[test]

@@ -7,8 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -21,6 +24,7 @@ import wirepaint
 from wirepaint import dataplane, metrics
 from wirepaint.cli import invoke
 from wirepaint.cluster import batch
+from wirepaint.cluster.connection import Connection, Offers, offer
 from wirepaint.results import Results
 from wirepaint.results.verify import verify
 
@@ -155,7 +159,7 @@ def test_a_worker_of_another_version_is_refused_before_the_first_run(
 
 
 def test_a_worker_of_another_version_that_comes_later_is_told_and_gets_no_run(tmp_path: Path) -> None:
-    sweep = Sweep(tmp_path, 8 * 600)
+    sweep = Sweep(tmp_path, 8 * 200)
     with cluster(tmp_path) as started:
         first = started.start_worker(1)
         run = sweep.start(started.address)
@@ -169,6 +173,34 @@ def test_a_worker_of_another_version_that_comes_later_is_told_and_gets_no_run(tm
         assert run.wait(120) == 0, sweep.said()
     assert sweep.said().count("It gets no run.") == 1
     assert Results.open(sweep.results).runs("done").height == sweep.runs
+
+
+def test_what_is_lost_with_its_worker_before_it_came_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch, lost = Connection._fetch, []
+
+    def fetch_too_late(connection: Connection, future: Any) -> None:
+        if not lost:
+            lost.append(os.killpg(first.pid, signal.SIGKILL))
+            assert holds_within(30, lambda: not connection.offers())
+        fetch(connection, future)
+
+    monkeypatch.setattr(Connection, "_fetch", fetch_too_late)
+    seen: list[Offers] = []
+    with cluster(tmp_path) as started:
+        first = started.start_worker(1)
+        with Connection(started.address.replace("dask", "tcp"), None, nullcontext) as connection:
+            connection.submit("versions", batch.versions, resource=offer("simulator"))
+            # A look takes place while there is nothing, so that the user can be told.
+            assert holds_within(30, lambda: not connection.next("simulator", seen.append) and {} in seen)
+            started.start_worker(1)
+            ended = None
+            end = time.monotonic() + 30
+            while ended is None and time.monotonic() < end:
+                ended = connection.next("simulator", seen.append)
+            assert ended is not None
+            assert connection.result(ended) == batch.versions()
 
 
 def test_an_encrypted_scheduler_needs_the_certificates(

@@ -70,10 +70,10 @@ class Session(Workers, Batches["Future"]):
         return self.connection.submit("batch", batch.carry_out, packed, shared, resource=offer("simulator"))
 
     def _next(self) -> tuple[Future, batch.Returned | RunFailed] | None:
-        future = self.connection.next(self.kind, self._look)
-        if future is None or future not in self._sent:
+        ended = self.connection.next(self.kind, self._look)
+        if ended is None or ended.future not in self._sent:
             return None
-        return future, self.connection.result(future)
+        return ended.future, self.connection.result(ended)
 
     def _give_up(self) -> None:
         for future in self._sent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import uuid4
 
 from wirepaint.cluster import batch
@@ -20,6 +21,8 @@ from wirepaint.printing import counted, say
 from wirepaint.runners.contract import Interruptible
 
 if TYPE_CHECKING:
+    from concurrent import futures
+
     from distributed import Client, Future
 
 LOOK_S = 2.0
@@ -34,6 +37,13 @@ Offers = Mapping[str, Mapping[str, float]]
 def offer(kind: str) -> str:
     """Name of the resource of a worker of this version that carries out runs of a back end."""
     return f"{OFFER}-{kind}-{batch.fingerprint()}"
+
+
+class Ended(NamedTuple):
+    """A task that has ended, and what it returned or raised, which is here."""
+
+    future: Future
+    outcome: futures.Future[Any]
 
 
 @dataclass
@@ -59,7 +69,7 @@ class Connection:
             raise UsageError(
                 "--on", f"no scheduler at {self.address} ({found})", "a scheduler that runs"
             ) from None
-        self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
         self._looked = 0.0
         self._others: set[str] = set()
         return self
@@ -68,13 +78,22 @@ class Connection:
         self.client.close(timeout=1)
 
     def submit(self, what: str, function: Callable[..., Any], *given: Any, resource: str) -> Future:
-        """Has a worker with the resource call the function; :meth:`next` gives the future when it ended."""
+        """Has a worker with the resource call the function; :meth:`next` gives the future and its outcome."""
         with self._asking():
             future = self.client.submit(
                 function, *given, key=f"{OFFER}-{what}-{uuid4().hex}", pure=False, resources={resource: 1}
             )
-        future.add_done_callback(self._ended.put)
+        future.add_done_callback(self._fetch)
         return future
+
+    def _fetch(self, future: Future) -> None:
+        """Fetches what a task returned. If its worker was lost meanwhile, another does the task first."""
+        if future.cancelled():
+            return
+        fetched = asyncio.run_coroutine_threadsafe(
+            self.client.gather(future, asynchronous=True), self.client.loop.asyncio_loop
+        )
+        fetched.add_done_callback(lambda outcome: self._ended.put(Ended(future, outcome)))
 
     def share(self, digest: str, content: bytes, *, resource: str) -> Future:
         """Content that workers with the resource get with the tasks that are given this future."""
@@ -83,17 +102,17 @@ class Connection:
             name = f"{OFFER}-shared-{digest}"
             return self.client.submit(bytes, content, key=name, resources={resource: 0})
 
-    def next(self, kind: str, look: Callable[[Offers], None]) -> Future | None:
-        """Waits some seconds for a future that ended; None if none did.
+    def next(self, kind: str, look: Callable[[Offers], None]) -> Ended | None:
+        """Waits some seconds for a task to end and its outcome to come; None if none did.
 
         ``look`` gets the workers now and then. Those of the kind that came with other versions are told once.
         Raises Incomplete if the scheduler is lost.
         """
         with self.interruptible():
             try:
-                future = self._ended.get(timeout=LOOK_S)
+                ended = self._ended.get(timeout=LOOK_S)
             except queue.Empty:
-                future = None
+                ended = None
         if time.monotonic() > self._looked + LOOK_S:
             offers = self.offers()
             look(offers)
@@ -101,7 +120,7 @@ class Connection:
                 if address not in self._others:
                     self._others.add(address)
                     say(f"{self._differs(address)}. It gets no run.")
-        return future
+        return ended
 
     def offers(self) -> Offers:
         """What the workers offer; raises Incomplete if the scheduler is lost."""
@@ -137,20 +156,18 @@ class Connection:
         found = answers.get(address) if isinstance(answers, dict) else None
         return found if isinstance(found, dict) else {}
 
-    def result(self, future: Future) -> Any:
+    def result(self, ended: Ended) -> Any:
         """What the function returned, or why it failed: a RunFailed.
 
-        Raises ``Refused`` for what is no run's fault, ``Incomplete`` if the scheduler is lost: until the
-        result is here, that takes it from a future that has ended.
+        Raises ``Refused`` for what is no run's fault, ``Incomplete`` if the scheduler was lost meanwhile.
         """
-        with self._asking(), self.interruptible():
-            raised = future.status == "error"
+        with self._asking():
             try:
-                return future.result()
+                return ended.outcome.result()
             except CancelledError:
                 raise
             except Exception as error:
-                if not raised:
+                if ended.future.status != "error":
                     raise
                 return _failure(error)
 

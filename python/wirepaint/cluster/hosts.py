@@ -142,10 +142,10 @@ class Session(Workers):
                 yield from self._deal(jobs)
                 if self._nothing_left(jobs):
                     return
-                future = self.connection.next(self.kind, self._look)
+                ended = self.connection.next(self.kind, self._look)
                 for host in self._hosts.values():
-                    if future is not None and host.task is not None and host.task.future.key == future.key:
-                        yield from self._ended(host, host.task)
+                    if ended and host.task and host.task.future.key == ended.future.key:
+                        yield from self._ended(host, host.task, self.connection.result(ended))
         finally:
             for host in self._hosts.values():
                 if host.task is not None:
@@ -206,9 +206,10 @@ class Session(Workers):
         future = self.connection.submit("run", testbed.carry_out, asked, given, resource=host.resource)
         host.task = _Task(job, future, copy)
 
-    def _ended(self, host: _Host, task: _Task) -> Iterator[tuple[ResolvedRun, End]]:
+    def _ended(
+        self, host: _Host, task: _Task, ended: testbed.Lacks | testbed.Ended | RunFailed
+    ) -> Iterator[tuple[ResolvedRun, End]]:
         host.task = None
-        ended: testbed.Lacks | testbed.Ended | RunFailed = self.connection.result(task.future)
         if isinstance(ended, RunFailed):
             ended.host = host.name
             if task.copy:

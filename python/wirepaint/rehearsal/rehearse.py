@@ -45,7 +45,7 @@ DRAFT_QUIET_S = 2.0
 """Drafts last until the network has been silent for this long, so that they include late requests."""
 SILENT_S = 0.2
 """The same for later loads, where the draft asked for nothing after its load event."""
-_TIMES = 3
+_TIMES = 6
 """Measurements of the machine's speed after each load. The fastest counts: a browser that ends slows it."""
 UNSTABLE_SHARE = 0.25
 """A page becomes a shape if only some rehearsals ask for at least this share of its bytes. None of fifty
