@@ -1,6 +1,6 @@
 //! A browser in numbers. They stand in the catalogue (`catalog/browsers`), each with its source.
 
-use crate::page::Kind;
+use crate::page::{Kind, MOST_TIME};
 use crate::priority::Priority;
 use crate::refused::Refused;
 use crate::tls::Hello;
@@ -114,9 +114,6 @@ pub struct Priorities {
     /// Kinds whose answers take turns (RFC 9218, `i`).
     pub incremental: Vec<Kind>,
 }
-
-/// Longest time that is accepted: of each KiB of 100 MB, in 1024ths of a nanosecond, it fits 64 bits.
-pub(crate) const MOST_TIME: Duration = Duration::from_secs(60);
 
 impl Browser {
     /// Refuses values that no visit can be carried out with.

@@ -1,12 +1,14 @@
 //! A page as a browser meets it: its resources, and what makes the browser ask for each.
 
-use crate::browser::MOST_TIME;
 use crate::priority::Priority;
 use crate::refused::Refused;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use wirepaint_units::Duration;
+
+/// Longest time that is accepted: of each KiB of 100 MB, in 1024ths of a nanosecond, it fits 64 bits.
+pub(crate) const MOST_TIME: Duration = Duration::from_secs(60);
 
 /// A page. `resources[0]` is the navigation; a cause comes before its effects.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -90,9 +90,9 @@ class Connection:
         """Fetches what a task returned. If its worker was lost meanwhile, another does the task first."""
         if future.cancelled():
             return
-        fetched = asyncio.run_coroutine_threadsafe(
-            self.client.gather(future, asynchronous=True), self.client.loop.asyncio_loop
-        )
+        gathered: Any = self.client.gather(future, asynchronous=True)
+        loop: Any = self.client.loop
+        fetched = asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
         fetched.add_done_callback(lambda outcome: self._ended.put(Ended(future, outcome)))
 
     def share(self, digest: str, content: bytes, *, resource: str) -> Future:
