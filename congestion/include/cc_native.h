@@ -281,7 +281,8 @@ static inline void cc_set_clamp(struct sock *sk, u32 clamp)
 #define CC_PARAM_SIMULATED(...) CC_PARAM_N(__COUNTER__, true, __VA_ARGS__)
 #define CC_PARAM_N(n, ...) CC_PARAM_(n, __VA_ARGS__)
 #define CC_PARAM_(n, psim, pname, pdflt, pmin, pmax, pdoc)			\
-	_Static_assert((u64)(pdflt) >= (pmin) && (u64)(pdflt) <= (pmax), #pname); \
+	_Static_assert((u64)(pdflt) >= (pmin) && (u64)(pdflt) <= (pmax),		\
+		       #pname ": its default is not within its range");		\
 	enum { cc_index_##pname = n };						\
 	static const struct cc_parameter cc_parameter_##n = {			\
 		#pname, pdflt, pmin, pmax, pdoc, psim };

@@ -65,7 +65,8 @@ pub fn shared_library(asked: &Compilation) -> Result<(), String> {
         .or_else(clang)
         .ok_or("a C compiler is missing; it compiles the file for the simulator and the scripts. Debian: apt-get install gcc")?;
     let mut command = Command::new(compiler);
-    command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-Wall", "-Werror"]);
+    // Without start files, whose variables cannot be told from the file's own.
+    command.args(["-shared", "-nostartfiles", "-fPIC", "-O2", "-std=gnu11", "-Wall", "-Werror"]);
     run(command, asked)
 }
 
@@ -88,7 +89,21 @@ fn first_error(messages: &str, source: &Path) -> String {
     let last = || messages.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("the compiler failed");
     let line = error.unwrap_or_else(last).trim();
     let source = source.display().to_string();
-    if line.contains(&source) { line.to_owned() } else { format!("{source}: {line}") }
+    if line.contains("Cannot select") && (line.contains(" sdiv ") || line.contains(" srem ")) {
+        let function = messages.lines().find_map(|line| line.trim().strip_prefix("In function: "));
+        let function = function.map_or_else(String::new, |name| format!(" in {name}"));
+        return format!("{source}: error: signed division{function}; accepted: unsigned, such as (u32)a / b");
+    }
+    if line.contains(&source) {
+        return line.to_owned();
+    }
+    // A fault in a macro of a header: where the file uses it.
+    let used =
+        messages.lines().find(|line| line.starts_with(&source) && line.contains("in expansion of macro"));
+    match (used.and_then(|line| line.split_once(": note: ")), line.split_once("error: ")) {
+        (Some((place, _)), Some((_, what))) => format!("{place}: error: {what}"),
+        _ => format!("{source}: {line}"),
+    }
 }
 
 fn runs(name: &str) -> bool {
@@ -143,6 +158,19 @@ mod tests {
         let messages =
             "In file included from mine.c:2:\nmine.c:12:9: error: no member\nmine.c:13:1: error: x\n";
         assert_eq!(first_error(messages, Path::new("mine.c")), "mine.c:12:9: error: no member");
+        let macro_ = "In file included from mine.c:1:\n/t/cc_native.h:9:2: error: static assertion failed: \"x\"\n\
+            /t/cc_native.h:5:2: note: in expansion of macro 'CC_PARAM_'\n\
+            mine.c:7:1: note: in expansion of macro 'CC_PARAM'\n";
+        assert_eq!(
+            first_error(macro_, Path::new("mine.c")),
+            "mine.c:7:1: error: static assertion failed: \"x\""
+        );
+        let division = "fatal error: error in backend: Cannot select: 0x1: i32 = sdiv 0x2, 0x3\n  \
+            0x2: i32 = and\nIn function: mine_cong_avoid\n";
+        assert_eq!(
+            first_error(division, Path::new("mine.c")),
+            "mine.c: error: signed division in mine_cong_avoid; accepted: unsigned, such as (u32)a / b"
+        );
         assert_eq!(first_error("ld: cannot find -lx\n", Path::new("mine.c")), "mine.c: ld: cannot find -lx");
     }
 }

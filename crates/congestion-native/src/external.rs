@@ -4,7 +4,7 @@
 //! It includes `cc.h`. Only a C compiler must be installed: the headers are embedded here. The file's name is
 //! the algorithm's name, as in congestion/algorithms.
 
-use crate::{Algorithm, Refusal, floats};
+use crate::{Algorithm, Refusal, dialect, floats};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -68,6 +68,11 @@ pub(crate) fn load(path: &Path) -> Result<&'static Algorithm, Refusal> {
         let place = format!("{}:{line}:{column}", path.display());
         return Err(refuse(format!("{place}: error: floating point, {word}; accepted: {accepted}")));
     }
+    if let Some((line, header)) = dialect::foreign_header(&key.1) {
+        let accepted = "\"cc.h\", or \"cc_group.h\": the kernel has no other";
+        let place = format!("{}:{line}", path.display());
+        return Err(refuse(format!("{place}: error: it includes {header:?}; accepted: {accepted}")));
+    }
     let folder = Unpacked::new().map_err(refuse)?;
     let library = folder.path.join("library.so");
     let asked = Compilation {
@@ -77,6 +82,15 @@ pub(crate) fn load(path: &Path) -> Result<&'static Algorithm, Refusal> {
         output: &library,
     };
     shared_library(&asked).map_err(refuse)?;
+    let compiled = fs::read(&library).map_err(explain)?;
+    let mutable = dialect::mutable_variable(&compiled).map_err(|error| refuse(error.to_string()))?;
+    if let Some(variable) = mutable {
+        let (line, column) = dialect::place(&key.1, &variable).unwrap_or((1, 1));
+        let place = format!("{}:{line}:{column}", path.display());
+        let accepted =
+            "the connection's state (inet_csk_ca), constants and CC_PARAM: connections share no variable";
+        return Err(refuse(format!("{place}: error: a global variable, {variable}; accepted: {accepted}")));
+    }
     let algorithm = open(&library, name).map_err(|why| refuse(format!("{}: {why}", path.display())))?;
     loaded.insert(key, (fs::canonicalize(path).map_err(explain)?, algorithm));
     Ok(algorithm)

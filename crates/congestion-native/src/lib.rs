@@ -13,6 +13,7 @@
 //! [`TcpSock`] and calls the hooks in the kernel's order.
 
 pub mod command;
+mod dialect;
 pub mod external;
 mod floats;
 pub mod groups;

@@ -90,6 +90,62 @@ def test_floating_point_is_refused_with_its_place_before_any_run(
     assert "floating point" in capsys.readouterr().err and not (tmp_path / "r").exists()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('#include "cc.h"', '#include "cc.h"\n#include <stdio.h>', ':{line}: error: it includes "stdio.h"'),
+        (
+            "\tif (tcp_in_slow_start(tp)) {",
+            "\tstatic u32 calls;\n\n\tacked += calls++ & 1;\n\tif (tcp_in_slow_start(tp)) {",
+            ":{line}:13: error: a global variable, calls",
+        ),
+        (
+            "CC_STATE(struct mine);",
+            'CC_STATE(struct mine);\nCC_PARAM(mine_wide, 7, 1, 5, "1")',
+            ':{line}:1: error: static assertion failed: "mine_wide: its default is not within its range"',
+        ),
+    ],
+)
+def test_what_the_kernel_has_not_is_refused_with_its_place(
+    mine: Path, before: str, after: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = mine.read_text()
+    assert text.count(before) == 1
+    mine.write_text(text.replace(before, after))
+    added = next(word for word in ("#include <", "static u32 calls", "CC_PARAM(mine_wide") if word in after)
+    line = text.replace(before, after).partition(added)[0].count("\n") + 1
+    assert invoke(["cc", "test", str(mine), "--arm", "native"]) == 2
+    said = f"{mine}{said.format(line=line)}"
+    found = capsys.readouterr().err
+    assert said in found and found.count("accepted: ") == 1
+
+
+def dividing(mine: Path, divisor: str) -> None:
+    """Has a hook divide; with a script that calls it."""
+    text = mine.read_text()
+    before = "\tif (tcp_in_slow_start(tp)) {"
+    mine.write_text(text.replace(before, f"\ttp->snd_cwnd_cnt = 100 / ({divisor});\n{before}"))
+    mine.with_name("mine-1.ack").write_text(SCRIPT.format(pct=150, acks="round => cwnd 25"))
+
+
+def test_a_division_by_zero_is_told_from_a_wrong_pointer(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dividing(mine, "mine->losses")
+    assert invoke(["cc", "test", str(mine), "--arm", "native"]) == 1
+    assert "killed by SIGFPE: does a hook divide by zero?" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.testbed
+def test_a_signed_division_is_refused_by_name_for_the_kernel(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dividing(mine, "(s32)acked")
+    assert invoke(["cc", "test", str(mine)]) != 0
+    assert "error: signed division in mine_cong_avoid" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.testbed
 def test_the_native_arm_works_while_another_command_has_the_testbed(

@@ -53,7 +53,7 @@ def find(name: str) -> Entry:
     if done.returncode != 0:
         found, _, accepted = done.stderr.strip().partition("; accepted: ")
         as_said = "a C file as docs/guide/write-a-congestion-control.md says"
-        raise UsageError(name, found, accepted or as_said)
+        raise UsageError(name, found.removeprefix(f"{name}: "), accepted or as_said)
     return json.loads(done.stdout)[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -102,7 +103,11 @@ def play(script: str) -> tuple[dict[str, Any], Outcome]:
 def _died(code: int) -> str:
     """Why the program ended without a word, with its return code."""
     how = linux.ended(code)
-    return f"{how}: does a hook follow a pointer that is null or leads nowhere?" if code < 0 else how
+    causes = {
+        -signal.SIGFPE: "does a hook divide by zero?",
+        -signal.SIGSEGV: "does a hook follow a pointer that is null or leads nowhere?",
+    }
+    return f"{how}: {causes[code]}" if code in causes else how
 
 
 def arms_here(asked: Literal["native", "kernel", "both"]) -> tuple[list[Arm], str | None]:

@@ -208,7 +208,8 @@ def _of_file(
     try:
         entry = dataplane.call("cc", "list", str(path))[0]
     except RunFailed as error:
-        raise UsageError(where, str(error), f"a C file as {_GUIDE} says") from None
+        found, _, accepted = str(error).partition("; accepted: ")
+        raise UsageError(where, found, accepted or f"a C file as {_GUIDE} says") from None
     name, parameters = entry["name"], dict(table.__pydantic_extra__ or {})
     _check_parameters(name, parameters, {p["name"]: p for p in entry["parameters"]}, place, backends)
     kernel_settings.check(entry["sysctls"], f"{path}: CC_SYSCTL", backends)

@@ -112,7 +112,8 @@ def said(error: UsageError, settings: Iterable[Setting], place: str) -> UsageErr
     parts = tuple(part.partition("[")[0] for part in key.split("."))
     for setting in settings:
         if parts[: len(setting.path)] == setting.path:
-            where = f"{setting.option}: {file}" if file else setting.option
+            below_it = ".".join(parts[len(setting.path) :])
+            where = ": ".join(part for part in (setting.option, below_it, file) if part)
             below = [f"{setting.option}.{key}".replace("_", "-") for key in _table(setting.path)]
             if error.accepted.startswith("a table") and parts == setting.path and below:
                 return UsageError(where, error.found, f"its keys: {', '.join(below)}")
