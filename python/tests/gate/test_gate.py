@@ -228,8 +228,11 @@ def test_a_page_that_the_candidate_leaves_out_is_missing_and_a_new_one_is_not(ma
         ("small", f"{network} / {congestion}") for network in ("lte", "3g") for congestion in ("cubic", "fld")
     }
     missing = [one for one in checked(wide, narrow, metric="page-load-time", worse_by="3 %") if one.lost]
-    assert {one.lost for one in missing} == {"the candidate: no visit that ended"}
+    assert {one.lost for one in missing} == {"the candidate: it does not have this page and network"}
     assert [one.conditions for one in missing] == ["3g / cubic", "3g / fld", "lte / cubic", "lte / fld"]
+    for rule in ({}, {"page": "small"}, {"network": "lte"}):
+        found = outcomes(checked(wide, narrow, metric="page-load-time", at_most=450, **rule))
+        assert {page for (page, _), outcome in found.items() if outcome == "missing"} == {"small"}, rule
     found = checked(narrow, wide, metric="page-load-time", worse_by="3 %")
     assert {(one.page, one.outcome) for one in found} == {("large", "pass")}
     found = checked(narrow, wide, metric="page-load-time", at_most=450)

@@ -435,7 +435,10 @@ def test_too_few_visits_say_how_many_are_needed_and_with_these_it_is_decided():
     typical = needed[len(needed) // 2]
     assert 40 < typical < 400
     assert sum(row(typical, seed).is_decided for seed in range(20)) >= 18
-    assert "visits of each page are needed" in next(one for one in few if not one.is_decided).sentence
+    assert "; about " in next(one for one in few if not one.is_decided).sentence
+    assert "; at least 2 visits of each page are needed" in row(1, 0).sentence, (
+        "nothing is known of the spread"
+    )
 
 
 def test_without_an_interval_the_fewest_visits_are_needed_that_have_one():

@@ -1,6 +1,7 @@
 """Comparing two results folders."""
 
 import json
+import sqlite3
 
 import polars as pl
 import pytest
@@ -123,6 +124,38 @@ def test_a_page_that_was_rehearsed_again_is_told_from_another_and_its_rehearsals
     now = rewritten(now, rehearsed("4", contents, 0.029, 0.2))
     _, pair = compare_folders(was, now, ["page-load-time"], margin=0.03)
     assert len(pair.notes) == 1, "neither is larger than the margin"
+
+
+def test_a_page_that_only_one_folder_rehearsed_is_not_called_rehearsed_again(results_folder):
+    def rehearsed(page, rehearsal):
+        def change(manifest):
+            for agent in manifest["evaluation"]["user_agents"]:
+                if agent["page"] == "small":
+                    agent |= {"page_sha256": page * 64, "contents_sha256": "2" * 64, "rehearsal": rehearsal}
+
+        return change
+
+    was, now = (
+        Results.open(results_folder(stretched(1.0), name=name, backend="simulator")) for name in ("a", "b")
+    )
+    found = {"error": 0.01, "others_cpu": 0.05}
+    for of_was, of_now, notes in (
+        (None, None, []),
+        (found, None, ["Pages with the same contents, rehearsed in one of the two folders only: small."]),
+    ):
+        was, now = rewritten(was, rehearsed("1", of_was)), rewritten(now, rehearsed("4", of_now))
+        assert compare_folders(was, now, ["page-load-time"], margin=0.03)[1].notes == notes
+
+
+@pytest.mark.parametrize("state", ["planned", "running"])
+def test_an_unfinished_folder_is_named(base, results_folder, state):
+    cut = Results.open(results_folder(stretched(1.0), name="cut"))
+    with sqlite3.connect(cut.folder / "journal.sqlite") as book:
+        left = book.execute("UPDATE run SET state = ?, verdict = NULL WHERE rowid % 4 = 0", [state]).rowcount
+    cut = Results.open(cut.folder)
+    _, pair = compare_folders(base, cut, ["page-load-time"])
+    of_all = f"{left} of {cut.runs().height} runs are not done"
+    assert pair.notes == [f"{cut.folder} is unfinished, {of_all}: wirepaint run {cut.folder}"]
 
 
 def test_the_same_folder_twice_is_refused(base):

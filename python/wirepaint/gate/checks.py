@@ -101,7 +101,8 @@ class Check:
             return ""
         if self.visits_needed is None:
             return "; it lies on its limit"
-        return f"; about {self.visits_needed} visits are needed"
+        how = "at least" if self.found is None or self.found.low is None else "about"
+        return f"; {how} {self.visits_needed} visits are needed"
 
     def _said(self, value: float) -> str:
         return f"{percent(value)} %" if self.is_relative else f"{number(value)} {self.unit}".strip()
@@ -135,7 +136,8 @@ def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Bu
             )
             if one.check.place not in places
         ]
-        if not of_rule and (not missing or (own_asked["end"] == "counted").all()):
+        nowhere = _valued(own, measured.get(rule.metric)).is_empty() and (own_asked["end"] == "counted").all()
+        if not of_rule and (not missing or nowhere):
             scope = ", ".join(filter(None, (rule.metric, rule.page, rule.network)))
             pages = ", ".join(frame["page"].unique(maintain_order=True).to_list()) or "no visit that counts"
             raise UsageError(f"rules[{place}]", scope, f"a metric, page and network with visits ({pages})")
@@ -223,7 +225,8 @@ def _missing(
         sides = [("the candidate: ", values.filter(of_candidate), asked.filter(of_candidate))]
         if rule.is_relative:  # a page that only the candidate asks for has nothing to be worse than
             sides.append(("the base: ", values.filter(of_base), asked.filter(of_base)))
-    needed = sides[-1][2].select(axes).unique().sort(axes)
+    # What only the base has must not vanish from a candidate unseen.
+    needed = (sides[-1][2] if rule.is_relative else asked).select(axes).unique().sort(axes)
     for levels in needed.iter_rows():
         at = [pl.col(name) == level for name, level in zip(axes, levels, strict=True)]
         for side, own, visits in sides:
@@ -234,6 +237,8 @@ def _missing(
                 lost = f"{side}{number} of {count(ended.ended, 'visit')} with a value{causes}"
                 if not ended.ended:
                     lost = f"{side}no visit that ended"
+                if visits.filter(*at).is_empty():
+                    lost = f"{side}it does not have this page and network"
                 made = _open_check(metric, dict(zip(axes, map(str, levels), strict=True)), rule, number)
                 yield replace(made, outcome="missing", lost=lost)
                 break

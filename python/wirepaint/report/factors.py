@@ -31,7 +31,7 @@ from wirepaint.report.answer import (
 )
 from wirepaint.statistics import Comparison, compare, hosts, losses, shared
 from wirepaint.statistics.compare import MARGIN, OF_FLOWS, PRIMARY, headline, looks, primary
-from wirepaint.statistics.comparison import MIXED, TOO_FEW
+from wirepaint.statistics.comparison import MIXED, TOO_FEW, about
 from wirepaint.statistics.losses import Losses
 
 MAIN = (
@@ -344,7 +344,9 @@ class Cell:
 def note(row: Comparison) -> str:
     """What else a reader must know of a verdict: pages that contradict it, or visits that it needs."""
     if row.verdict == TOO_FEW:
-        return f"needs about {row.visits_needed} visits" if row.visits_needed else "as large as the margin"
+        if not row.visits_needed:
+            return "as large as the margin"
+        return f"needs {about(row)} {row.visits_needed} visits"
     if not row.dissent:
         return ""
     share = f"{len(row.dissent)} of {len(row.by_stratum)}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from wirepaint.evaluation.axes import axes
-from wirepaint.statistics.comparison import MIXED, TOO_FEW, Comparison, difference, said, shown_shift
+from wirepaint.statistics.comparison import MIXED, TOO_FEW, Comparison, about, difference, said, shown_shift
 from wirepaint.statistics.wording import count
 
 MOST_LINES = 4
@@ -73,8 +73,10 @@ def _line(group: Sequence[Comparison]) -> str:
     ]
     if against:
         parts.append(f"against it: {_some(against)}")
-    if needed := [row.visits_needed for row in group if row.visits_needed is not None]:
-        parts.append(f"about {max(needed)} visits of each page tell all apart")
+    if needed := [row for row in group if row.visits_needed is not None]:
+        how = "at least" if "at least" in map(about, needed) else "about"
+        most = max(row.visits_needed or 0 for row in needed)
+        parts.append(f"{how} {most} visits of each page tell all apart")
     late = sum(side.timed_out for row in _parts(group) for side in (row.baseline, row.candidate))
     if late:
         parts.append(f"{count(late, 'visit')} timed out, taken as longer than the limit")

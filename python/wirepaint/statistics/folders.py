@@ -146,8 +146,16 @@ def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame], ma
     ]
     if others := [name for name in changed if name not in again]:
         yield f"Pages that changed: {', '.join(others)}."
-    if again:
-        yield f"Pages with the same contents, rehearsed again: {', '.join(again)}."
+    rehearsed = [{name for name in again if of.rehearsals().get(name)} for of in (base, candidate)]
+    if both := [name for name in again if name in rehearsed[0] & rehearsed[1]]:
+        yield f"Pages with the same contents, rehearsed again: {', '.join(both)}."
+    if one := [name for name in again if name in rehearsed[0] ^ rehearsed[1]]:
+        yield f"Pages with the same contents, rehearsed in one of the two folders only: {', '.join(one)}."
+    for of in (base, candidate):
+        ends = of.runs()["state"]
+        if left := ends.is_in(["planned", "running"]).sum():
+            of_all = f"{left} of {ends.len()} runs are not done"
+            yield f"{of.folder} is unfinished, {of_all}: wirepaint run {of.folder}"
     for name in changed:
         yield from _of_rehearsals(name, base, candidate, margin)
     for of, own, other in ((base, *tables), (candidate, *reversed(tables))):
