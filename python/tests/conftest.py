@@ -130,8 +130,8 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
     """Makes a results folder of synthetic visits: {lte, 3g} x {cubic, fld} x {small, large}.
 
     ``stretch`` gives the time scale of a run from its axes and visit (attributes), ``outcome`` its
-    verdict, None for a run that fails, "planned" for one not begun, or why one is skipped; ``backend`` may be ``both``,
-    ``more_axes`` are further lines of ``[scenarios]``.
+    verdict, None for one that fails, "planned" for one not begun, or why it is skipped; ``backend`` may be
+    ``both``, ``more_axes`` are further lines of ``[scenarios]``.
     Filled through the same store as real results; the names of the congestion controls are given, so
     that neither the kernel nor the data plane is asked.
     """
