@@ -110,11 +110,14 @@ def test_a_path_is_one_of_the_working_directory(tmp_path: Path, monkeypatch):
 
 
 def test_an_error_of_a_key_names_the_option_that_set_it():
-    settings = options.read([("--http", "h3"), ("--visits", "0")])
+    settings = options.read(
+        [("--http", "h3"), ("--visits", "0"), ("--congestion", "{name = 'own', own_step = 0}")]
+    )
     errors = UsageErrors(
         [
             UsageError("e.toml: scenarios.http[0]", '"h3"', "h1 or h2"),
             UsageError("e.toml: user_agents[1].visits", "0", "at least 1"),
+            UsageError("e.toml: scenarios.congestion[0].own_step", "0", "1 to 9"),
             UsageError("e.toml: seed", "x", "a number"),
             UsageError("own.toml: down.rate", "x", "a rate"),
         ]
@@ -122,7 +125,7 @@ def test_an_error_of_a_key_names_the_option_that_set_it():
     said = options.said(errors, settings, "e.toml")
     assert isinstance(said, UsageErrors)
     assert [each.place for each in said.errors] == [
-        "--http", "--visits", "e.toml: seed", "own.toml: down.rate"
+        "--http", "--visits", "--congestion: own_step", "e.toml: seed", "own.toml: down.rate"
     ]  # fmt: skip
 
 

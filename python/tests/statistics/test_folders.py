@@ -61,7 +61,7 @@ def test_conditions_of_one_folder_only_are_left_out_and_named(base, results_fold
     rows, pair = compare_folders(base, Results.open(lossy), ["page-load-time"], by_page=False)
     assert ("3g", "fld") not in {tuple(row.conditions.values()) for row in rows}
     (note,) = pair.notes
-    assert note.startswith("Only in ") and "last-week, left out: testbed / 3g / fld" in note
+    assert note.startswith("Only in ") and "last-week, not compared: testbed / 3g / fld" in note
     lost = pair.visits.filter((pl.col("network") == "3g") & (pl.col("congestion") == "fld"))
     assert set(lost.filter(pl.col(folders.FOLDER) == "this-week")["end"]) == {"failed"}
 

@@ -29,7 +29,7 @@ from wirepaint.evaluation.visits import SIGNIFICANCE
 from wirepaint.gate.budget import Budget, Rule
 from wirepaint.statistics import losses, verdicts
 from wirepaint.statistics.compare import drafts
-from wirepaint.statistics.comparison import said
+from wirepaint.statistics.comparison import about, said
 from wirepaint.statistics.folders import FOLDER
 from wirepaint.statistics.intervals import FEWEST, Interval, median
 from wirepaint.statistics.wording import count, number, percent
@@ -97,12 +97,11 @@ class Check:
 
     @property
     def _needed(self) -> str:
-        if self.outcome != "undecided":
+        if self.outcome != "undecided" or self.found is None:
             return ""
         if self.visits_needed is None:
             return "; it lies on its limit"
-        how = "at least" if self.found is None or self.found.low is None else "about"
-        return f"; {how} {self.visits_needed} visits are needed"
+        return f"; {about(self.found)} {self.visits_needed} visits are needed"
 
     def _said(self, value: float) -> str:
         return f"{percent(value)} %" if self.is_relative else f"{number(value)} {self.unit}".strip()
@@ -231,13 +230,14 @@ def _missing(
         at = [pl.col(name) == level for name, level in zip(axes, levels, strict=True)]
         for side, own, visits in sides:
             number = own.filter(*at).height
-            ended = losses.of(side, Counter(visits.filter(*at)["end"]))
+            ends = visits.filter(*at)["end"]
+            ended = losses.of(side, Counter(ends))
             if number == 0 or 2 * number < ended.ended:
                 causes = f" ({ended.causes})" if ended.causes else ""
                 lost = f"{side}{number} of {count(ended.ended, 'visit')} with a value{causes}"
                 if not ended.ended:
                     lost = f"{side}no visit that ended"
-                if visits.filter(*at).is_empty():
+                if ends.is_empty():
                     lost = f"{side}it does not have this page and network"
                 made = _open_check(metric, dict(zip(axes, map(str, levels), strict=True)), rule, number)
                 yield replace(made, outcome="missing", lost=lost)

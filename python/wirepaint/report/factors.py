@@ -346,7 +346,7 @@ def note(row: Comparison) -> str:
     if row.verdict == TOO_FEW:
         if not row.visits_needed:
             return "as large as the margin"
-        return f"needs {about(row)} {row.visits_needed} visits"
+        return f"needs {about(row.interval)} {row.visits_needed} visits"
     if not row.dissent:
         return ""
     share = f"{len(row.dissent)} of {len(row.by_stratum)}"

@@ -199,12 +199,12 @@ def needed(row: Comparison) -> str:
     """How many visits decide a comparison that has too few."""
     if row.visits_needed is None:
         return "no reasonable number of visits decides it: the difference is as large as the margin"
-    return f"{about(row)} {row.visits_needed} visits of each page are needed"
+    return f"{about(row.interval)} {row.visits_needed} visits of each page are needed"
 
 
-def about(row: Comparison) -> str:
-    """ "at least" where so few visits were made that nothing is known of their spread, else "about"."""
-    return "at least" if row.interval.low is None else "about"
+def about(found: Interval) -> str:
+    """How sure a number of visits that are needed is: too few visits have no interval, so no known spread."""
+    return "at least" if found.low is None else "about"
 
 
 def shown_shift(row: Comparison, shift: float) -> str:

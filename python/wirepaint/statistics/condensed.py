@@ -74,7 +74,7 @@ def _line(group: Sequence[Comparison]) -> str:
     if against:
         parts.append(f"against it: {_some(against)}")
     if needed := [row for row in group if row.visits_needed is not None]:
-        how = "at least" if "at least" in map(about, needed) else "about"
+        how = "at least" if any(about(row.interval) == "at least" for row in needed) else "about"
         most = max(row.visits_needed or 0 for row in needed)
         parts.append(f"{how} {most} visits of each page tell all apart")
     late = sum(side.timed_out for row in _parts(group) for side in (row.baseline, row.candidate))

@@ -161,7 +161,7 @@ def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame], ma
     for of, own, other in ((base, *tables), (candidate, *reversed(tables))):
         alone = _joined(own, other, "anti")
         if not alone.is_empty():
-            yield f"Only in {of.folder}, left out: {_conditions(alone)}."
+            yield f"Only in {of.folder}, not compared: {_conditions(alone)}."
 
 
 def _of_rehearsals(page: str, base: Results, candidate: Results, margin: float) -> Iterator[str]:
