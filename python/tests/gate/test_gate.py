@@ -322,3 +322,8 @@ def test_the_summary_of_a_job_keeps_what_is_there_and_another_file_does_not(made
         assert [invoke([*arguments, str(file)]) for _ in range(2)] == [0, 0]
         assert file.read_text().count("**wirepaint check**") == times
         assert file.read_text().startswith("# Before") is (file == job)
+
+
+def test_a_metric_that_no_visit_has_is_refused_though_all_of_them_count(made):
+    with pytest.raises(UsageError, match="found speed-index, of which no visit has a value; accepted: "):
+        checked(made("base"), metric="speed-index", at_most=1)

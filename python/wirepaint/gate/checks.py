@@ -138,6 +138,7 @@ def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Bu
         nowhere = _valued(own, measured.get(rule.metric)).is_empty() and (own_asked["end"] == "counted").all()
         if not of_rule and (not missing or nowhere):
             scope = ", ".join(filter(None, (rule.metric, rule.page, rule.network)))
+            scope += ", of which no visit has a value" if missing else ""
             pages = ", ".join(frame["page"].unique(maintain_order=True).to_list()) or "no visit that counts"
             raise UsageError(f"rules[{place}]", scope, f"a metric, page and network with visits ({pages})")
         found += [*of_rule, *missing]
