@@ -12,7 +12,7 @@ import polars as pl
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.trace import read_table
-from wirepaint.runners import testbed
+from wirepaint.runners import calibrating, testbed
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -25,6 +25,8 @@ DISTURBED = {
     "emulator_pause",
     "unseen_acks",
     "server_pause",
+    # Measured once for all visits, perhaps while others used the machine; it has tests of its own.
+    "calibration",
 }
 
 
@@ -95,6 +97,8 @@ class Lab:
         file.write_text((evaluation or self._evaluation).format(http=http, proxy=proxy, page=page))
         run: ResolvedRun
         [run] = plan(file).runs
-        self._calibration = self._calibration or calibrate(run.network, short=True, cells=self._cells)
+        self._calibration = self._calibration or calibrating.measured(
+            run.network, lambda network: calibrate(network, short=True, cells=self._cells), print
+        )
         outcome = testbed.run_once(run, folder, session=self._cells, calibration=self._calibration, **more)
         return Visit(outcome, folder)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wirepaint.evaluation import network
+from wirepaint.runners import calibrating
 from wirepaint.runners.testbed import calibrate
 from wirepaint.runners.testbed.calibrate import Calibration
 
 pytestmark = pytest.mark.usefixtures("root")
 
 
-def calibration(name: str, tmp_path: Path | None = None) -> Calibration:
-    return Calibration(**calibrate.calibrate(network.load(name), short=True))
+def calibration(name: str, short: bool = True) -> Calibration:
+    """As a run measures it: again when it is off."""
+
+    def once(asked: network.Network) -> dict[str, Any]:
+        return calibrate.calibrate(asked, short=short)
+
+    return Calibration(**calibrating.measured(network.load(name), once, print))
 
 
 def by_name(result: Calibration) -> dict[str, calibrate.Quantity]:
@@ -105,7 +112,7 @@ rate = "20 Mbit/s"
 delay = "20 ms"
 """
     )
-    result = Calibration(**calibrate.calibrate(network.load(str(file))))
+    result = calibration(str(file), short=False)
     quantities = by_name(result)
     asked = [quantities[f"share down of class {number}"].asked for number in (1, 2, 3)]
     assert asked == pytest.approx([56.25, 33.75, 10])

@@ -98,6 +98,16 @@ def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path:
     assert fake.calibration == off
 
 
+def test_of_calibrations_that_are_all_off_the_least_off_counts(tmp_path: Path):
+    def off(*names: str):
+        quantities = [{"name": name, "verdict": "off"} for name in names]
+        return {"verdict": "off", "quantities": quantities, "machine": HERE}
+
+    ends = [off("rate down", "rate up"), off("rate down"), off("rate up", "queue up")]
+    fake, _ = calibrated(tmp_path, lambda network: ends.pop(0))
+    assert fake.calibration == off("rate down") and ends == []
+
+
 def test_a_calibration_that_a_crash_kept_from_its_file_is_written_by_the_next_command(tmp_path: Path):
     calibrated(tmp_path, lambda network: GOOD)
     file = tmp_path / "r/calibration/here/fast.json"
