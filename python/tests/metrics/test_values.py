@@ -273,20 +273,24 @@ def test_during_an_outage_what_is_queued_waits_for_its_end(visit):
     assert (values > 0).sum() == 6
 
 
+def items(name, trace):
+    metric = metrics.get(name)
+    return pl.DataFrame(metric.by_item(trace), schema=metric.of_item, orient="row")
+
+
 def test_the_distributions_hold_every_item(trace):
-    registry = metrics.registry()
-    durations = registry["connection-duration"].by_item(trace)
+    durations = items("connection-duration", trace)
     assert durations.sort("connection").rows() == [(1, True, "h2", 160.0), (2, False, "http/1.1", 108.0)]
-    sizes = registry["bytes-per-connection"].by_item(trace)
+    sizes = items("bytes-per-connection", trace)
     assert sorted(sizes["value"]) == [90_000, 600_000]
-    bins = registry["object-size-per-rtt-bin"].by_item(trace).sort("bin")
+    bins = items("object-size-per-rtt-bin", trace).sort("bin")
     assert bins.select("bin", "value").rows() == [(2, 30_000), (4, 600_000)]
 
 
 def test_a_whole_number_of_round_trips_is_not_rounded_up(visit):
     rows = visit()
     rows["object"][0]["last_byte"] = rows["object"][0]["sent"] + 26 * MS
-    bins = metrics.registry()["object-size-per-rtt-bin"].by_item(trace_of(rows))
+    bins = items("object-size-per-rtt-bin", trace_of(rows))
     assert 1 in bins["bin"]
 
 

@@ -100,7 +100,7 @@ def test_a_flipped_bit_of_a_table_is_named_and_gives_no_number(results: Results)
 def test_a_file_is_hashed_once_by_a_reader(results: Results, monkeypatch: pytest.MonkeyPatch):
     hashed: list[str] = []
     real = contents.digest
-    monkeypatch.setattr(contents, "digest", lambda path: hashed.append(path.name) or real(path))
+    monkeypatch.setattr(contents, "digest", lambda path: hashed.append(Path(path).name) or real(path))
     key = results.runs("done")["run_key"][0]
     for _ in range(3):
         assert results.trace(key, "page").height == 1

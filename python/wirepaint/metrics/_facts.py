@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -16,12 +16,11 @@ _OF = {"run": ("started_unix", "sysctls"), "host": ("lateness_p99", "cpu_foreign
 _SCHEMA = {column: trace.polars_schema(table)[column] for table, columns in _OF.items() for column in columns}
 
 
-def facts(results: Results) -> Frame:
-    """One row per done run: ``run_key``, ``started_unix`` and ``lateness_p99`` in ns, ``cpu_foreign`` and
-    ``cpu_total`` in s, ``sysctls`` as JSON. Null where the run's trace does not tell."""
-    done = results.runs("done")["run_key"]
+def facts(results: Results, keys: Iterable[str]) -> Frame:
+    """One row for each of the done runs ``keys``: ``run_key``, ``started_unix`` and ``lateness_p99`` in ns,
+    ``cpu_foreign`` and ``cpu_total`` in s, ``sysctls`` as JSON. Null where the run's trace does not tell."""
     table = _kept.Table(_kept.named("facts"), _computed)
-    return _kept.rows(results, done, table).drop("trace")
+    return _kept.rows(results, keys, table).drop("trace")
 
 
 def _computed(runs: Sequence[Run]) -> Frame:

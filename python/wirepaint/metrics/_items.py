@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from wirepaint.results import Results
 
 WHOSE = ("run_key", "trace", "user", "visited", "item")
 """First columns. ``item`` is the number of the item in its visit; null in a row for a run without any."""
+_OF_WHOSE = dict.fromkeys(WHOSE, pl.String) | {"item": pl.UInt32}
 _METRIC = "metric"
 
 
@@ -34,11 +36,10 @@ def read(results: Results, keys: Iterable[str], metric: Metric) -> Frame:
 
 def _computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> Frame:
     """The rows of runs, with a column of structures for each metric. Whose they are is put beside all items
-    at once: an expression of Polars for each visit costs more than its items."""
+    at once: a frame for each visit costs more than its items."""
     tables = {"page"}.union(*(metric.needs for metric in metrics))
     columns = READ if all(metric.file is None for metric in metrics) else {}
-    found: dict[str, list[Frame]] = {metric.name: [] for metric in metrics}
-    whose: dict[str, list[tuple[str | None, ...]]] = {metric.name: [] for metric in metrics}
+    found: dict[str, list[tuple[Any, ...]]] = {metric.name: [] for metric in metrics}
     without = []
     for run, trace in zip(runs, traces(runs, tables, columns), strict=True):
         without.append((run.key, run.digest))
@@ -50,18 +51,12 @@ def _computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> Frame:
                     items = metric.by_item(part)
                 except Missing:
                     continue
-                found[metric.name].append(items.with_row_index("item"))
-                whose[metric.name] += [(run.key, run.digest, user, page)] * items.height
-    rows = pl.DataFrame(without, schema=dict.fromkeys(WHOSE[:2], pl.String), orient="row")
-    null = pl.lit(None)
-    texts = (null.cast(pl.String).alias(name) for name in ("user", "visited", _METRIC))
-    parts = [
-        rows.with_columns(*texts, null.cast(pl.UInt32).alias("item"), *(null.alias(name) for name in found))
-    ]
-    for name, frames in found.items():
-        if frames:
-            items = pl.concat(frames, how="diagonal")
-            of_items = pl.DataFrame(whose[name], schema=dict.fromkeys(WHOSE[:-1], pl.String), orient="row")
-            named = pl.lit(name).alias(_METRIC)
-            parts.append(of_items.with_columns(named, items["item"], items.drop("item").to_struct(name)))
-    return pl.concat(parts, how="diagonal_relaxed").select(*WHOSE, _METRIC, *found)
+                whose = (run.key, run.digest, user, page)
+                found[metric.name] += [(*whose, number, *item) for number, item in enumerate(items)]
+    parts = [pl.DataFrame(without, schema=dict.fromkeys(WHOSE[:2], pl.String), orient="row")]
+    for metric in metrics:
+        schema = _OF_WHOSE | metric.of_item
+        rows = pl.DataFrame(found[metric.name], schema=schema, orient="row")
+        item = pl.struct(*metric.of_item).alias(metric.name)
+        parts.append(rows.select(*WHOSE, pl.lit(metric.name).alias(_METRIC), item))
+    return pl.concat(parts, how="diagonal").select(*WHOSE, _METRIC, *found)

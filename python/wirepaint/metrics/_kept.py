@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -41,6 +42,8 @@ from wirepaint.results import Results, measured, parts, trace
 from wirepaint.results.parts import OF_RUN as _OF_RUN
 
 _TABLE = ".parquet"
+_digests: WeakKeyDictionary[Results, dict[str, str]] = WeakKeyDictionary()
+"""The digests of the whole traces of runs that were asked for, by results as they were opened."""
 NOT_KEPT = "neither this number nor the run's trace was kept"
 """Why a metric is null that was not known when a run without trace ended."""
 Thinned = tuple[dict[str, str], Frame]
@@ -226,7 +229,11 @@ def rows(results: Results, keys: Iterable[str], table: Table, columns: Sequence[
     """
     every = pl.DataFrame({"run_key": pl.Series(keys, dtype=pl.String)})
     having = results.with_trace(every)["run_key"]
-    digests = [(key, of_trace(results.digests(key))) for key in having if results.has_trace(key)]
+    known = _digests.setdefault(results, {})
+    for key in having:
+        if key not in known and results.has_trace(key):
+            known[key] = of_trace(results.digests(key))
+    digests = [(key, known[key]) for key in having if key in known]
     asked = pl.DataFrame(digests, schema=dict.fromkeys(_OF_RUN, pl.String), orient="row")
     found: list[Frame] = []
     for _, part in _parts(results.folder, table.definition, columns):

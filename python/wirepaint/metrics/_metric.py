@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -84,6 +84,7 @@ class Missing(Exception):
 
 
 Read = TypeVar("Read")
+Items = TypeVar("Items", bound=Callable[[Trace], Sequence[tuple[Any, ...]]])
 
 
 def shared(reading: Callable[[Trace], Read]) -> Callable[[Trace], Read]:
@@ -122,8 +123,8 @@ class Metric:
     A metric over a visit is given the trace of one visit (:func:`of_visit`), one over flows that of
     equal flows (:func:`of_flows`), one over a run the run's, which may hold several. ``function`` raises
     :class:`Missing` if the trace does not determine the value.
-    ``by_item`` gives the distribution inside one run: a frame with the column ``value`` and columns that
-    split it.
+    ``by_item`` gives the distribution inside one visit: a row for each item, with the columns ``of_item``.
+    The last of them is ``value``; the others split it.
     """
 
     name: str
@@ -136,7 +137,9 @@ class Metric:
     label: bool
     over: Over
     function: Callable[[Trace], float | str]
-    by_item: Callable[[Trace], Frame] | None = None
+    by_item: Callable[[Trace], Sequence[tuple[Any, ...]]] | None = None
+    of_item: Mapping[str, Any] = field(default_factory=dict)
+    """Names and types of Polars of an item's columns."""
     file: str | None = None
     """Name of the user's file that declares it; None for a metric of wirepaint."""
     sha256: str | None = None
@@ -163,10 +166,15 @@ class Metric:
         except Missing as missing:
             return Reading(None, str(missing))
 
-    def distribution(self, function: Callable[[Trace], Frame]) -> Callable[[Trace], Frame]:
-        """Decorator: ``function`` gives the values inside one run that the metric summarises."""
-        self.by_item = function
-        return function
+    def distribution(self, **columns: Any) -> Callable[[Items], Items]:
+        """Decorator: the function gives the values inside one visit that the metric summarises, as rows of
+        these columns."""
+
+        def declare(function: Items) -> Items:
+            self.by_item, self.of_item = function, columns
+            return function
+
+        return declare
 
 
 def metric(

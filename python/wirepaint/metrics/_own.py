@@ -27,7 +27,9 @@ LARGEST = 2**18
 """Bytes of a file of metrics."""
 GUIDE = "docs/guide/metrics.md"
 DECLARED = tuple(
-    field.name for field in fields(Metric) if field.name not in ("function", "by_item", "file", "sha256")
+    field.name
+    for field in fields(Metric)
+    if field.name not in ("function", "by_item", "of_item", "file", "sha256")
 )
 """What a manifest keeps of a metric."""
 

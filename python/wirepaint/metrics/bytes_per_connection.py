@@ -2,8 +2,8 @@ import statistics
 
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric, rows, shared
-from wirepaint.metrics._page import used, used_connections
+from wirepaint.metrics._metric import Missing, Trace, metric, rows, shared
+from wirepaint.metrics._page import used
 
 
 @metric(
@@ -29,11 +29,13 @@ def sizes(trace: Trace) -> list[int]:
     return [carried.get(connection, 0) for (connection,) in used(trace, "connection")]
 
 
-@bytes_per_connection.distribution
-def every(trace: Trace) -> Frame:
-    """One row per connection: ``encrypted``, ``protocol``, ``value`` in bytes."""
-    values = pl.Series("value", sizes(trace), pl.Int64)
-    return used_connections(trace).select("connection", "encrypted", "protocol", values)
+@bytes_per_connection.distribution(
+    connection=pl.Int64, encrypted=pl.Boolean, protocol=pl.String, value=pl.Int64
+)
+def every(trace: Trace) -> list[tuple[int, bool | None, str | None, int]]:
+    """One row per connection; ``value`` in bytes."""
+    connections = used(trace, "connection", "encrypted", "protocol")
+    return [(*each, size) for each, size in zip(connections, sizes(trace), strict=True)]
 
 
 def share_below(trace: Trace, limit: int) -> float:

@@ -1,7 +1,9 @@
+import statistics
+
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric
-from wirepaint.metrics._page import NS_PER_MS, used, used_connections
+from wirepaint.metrics._metric import Missing, Trace, metric
+from wirepaint.metrics._page import NS_PER_MS, used
 
 
 @metric(
@@ -12,17 +14,20 @@ from wirepaint.metrics._page import NS_PER_MS, used, used_connections
 )
 def connection_duration(trace: Trace) -> float:
     """SYN sent to the last response byte received; the median over the connections with a request."""
-    times = used(trace, "opened", "last_byte")
-    if any(None in each for each in times):
+    every = durations(trace)
+    values = [value for *_, value in every if value is not None]
+    if len(values) < len(every):
         raise Missing("the last byte of a connection is not known")
-    # By a column of one value, as in `durations`: Polars divides by a number in other digits.
-    values = pl.Series([last - opened for opened, last in times]) / pl.Series([NS_PER_MS])
-    return float(values.median())  # type: ignore[arg-type]
+    return statistics.median(values)
 
 
-@connection_duration.distribution
-def durations(trace: Trace) -> Frame:
-    """One row per connection: ``encrypted``, ``protocol``, ``value`` in ms."""
-    return used_connections(trace).select(
-        "connection", "encrypted", "protocol", value=(pl.col("last_byte") - pl.col("opened")) / NS_PER_MS
-    )
+@connection_duration.distribution(
+    connection=pl.Int64, encrypted=pl.Boolean, protocol=pl.String, value=pl.Float64
+)
+def durations(trace: Trace) -> list[tuple[int, bool | None, str | None, float | None]]:
+    """One row per connection; ``value`` in ms."""
+    columns = ("connection", "encrypted", "protocol", "opened", "last_byte")
+    return [
+        (*whose, None if None in (opened, last) else (last - opened) / NS_PER_MS)
+        for *whose, opened, last in used(trace, *columns)
+    ]

@@ -2,7 +2,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from wirepaint.metrics._metric import Frame, Missing, Trace, metric, rows, shared
+from wirepaint.metrics._metric import Missing, Trace, metric, rows, shared
 
 
 @metric(
@@ -55,9 +55,6 @@ def first_objects(trace: Trace) -> list[FirstObject]:
     return found
 
 
-@object_size_per_rtt_bin.distribution
-def every(trace: Trace) -> Frame:
-    """One row per first object: ``bin``, ``url``, ``value`` in bytes as transferred."""
-    types = (pl.Int64, pl.Boolean, pl.String, pl.Int64, pl.String, pl.Int64)
-    schema = dict(zip(FirstObject._fields, types, strict=True))
-    return pl.DataFrame(first_objects(trace), schema=schema, orient="row")
+object_size_per_rtt_bin.distribution(
+    connection=pl.Int64, encrypted=pl.Boolean, protocol=pl.String, bin=pl.Int64, url=pl.String, value=pl.Int64
+)(first_objects)

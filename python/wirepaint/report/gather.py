@@ -397,7 +397,8 @@ def run_rows(results: Results, evidence: Evidence) -> Iterator[Run]:
     of_visits = evidence.every_run.filter(~pl.col("of_flows") & shown)
     middle = of_visits.group_by("run_key").agg(pl.col("page_load_time", "first_contentful_paint").median())
     medians = {row["run_key"]: row for row in middle.iter_rows(named=True)}
-    facts = {row["run_key"]: row for row in metrics.facts(results).filter(shown).iter_rows(named=True)}
+    done = flagged_first.filter(pl.col("state") == "done")["run_key"]
+    facts = {row["run_key"]: row for row in metrics.facts(results, done).iter_rows(named=True)}
     for row in flagged_first.iter_rows(named=True):
         key = row["run_key"]
         value = medians.get(key, {})
@@ -433,7 +434,10 @@ def standings_of(runs: pl.DataFrame) -> pl.DataFrame:
 def sysctls(results: Results) -> list[tuple[str, dict[str, str]]]:
     """Kernel settings with their runs: "all runs", or the number of runs and an example."""
     groups: dict[str, list[str]] = {}
-    for key, text in metrics.facts(results).select("run_key", "sysctls").drop_nulls().iter_rows():
+    # Simulated runs have no kernel.
+    of_kernels = results.compact("done").filter(pl.col("backend") == "testbed")["run_key"]
+    facts = metrics.facts(results, of_kernels)
+    for key, text in facts.select("run_key", "sysctls").drop_nulls().iter_rows():
         groups.setdefault(text, []).append(key)
     shown = []
     for text, keys in groups.items():
