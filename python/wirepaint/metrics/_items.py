@@ -17,7 +17,7 @@ from wirepaint.results import Results
 
 WHOSE = ("run_key", "trace", "user", "visited", "item")
 """First columns. ``item`` is the number of the item in its visit; null in a row for a run without any."""
-_OF_WHOSE = dict.fromkeys(WHOSE, pl.String) | {"item": pl.UInt32}
+_OF_WHOSE: dict[str, Any] = dict.fromkeys(WHOSE, pl.String) | {"item": pl.UInt32}
 _METRIC = "metric"
 
 
@@ -55,7 +55,7 @@ def _computed(runs: Sequence[Run], metrics: Sequence[Metric]) -> Frame:
                 found[metric.name] += [(*whose, number, *item) for number, item in enumerate(items)]
     parts = [pl.DataFrame(without, schema=dict.fromkeys(WHOSE[:2], pl.String), orient="row")]
     for metric in metrics:
-        schema = _OF_WHOSE | metric.of_item
+        schema = _OF_WHOSE | dict(metric.of_item)
         rows = pl.DataFrame(found[metric.name], schema=schema, orient="row")
         item = pl.struct(*metric.of_item).alias(metric.name)
         parts.append(rows.select(*WHOSE, pl.lit(metric.name).alias(_METRIC), item))
