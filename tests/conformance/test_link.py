@@ -11,6 +11,7 @@ from arms import Link
 from wirepaint.runners.testbed.cells import Cells
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("link", link_alone.LINKS, ids=lambda link: link.name)
 def test_the_emulators_link_does_with_real_arrivals_what_the_simulators_does(
     cells: Cells, link: Link, tmp_path: Path

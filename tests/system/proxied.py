@@ -17,17 +17,6 @@ from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
 OBJECTS = 8
-DISTURBED = {
-    "steal",
-    "foreign_cpu",
-    "lateness",
-    "lateness_max",
-    "emulator_pause",
-    "unseen_acks",
-    "server_pause",
-    # Measured once for all visits, perhaps while others used the machine; it has tests of its own.
-    "calibration",
-}
 
 
 def recorded(folder: Path, scheme: str) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from disturbed import OF_THE_MACHINE
 from proc import alive, descendants, program
 
 from wirepaint.results import Results
@@ -20,6 +21,8 @@ from wirepaint.results.trace import read_table, tables
 
 pytestmark = pytest.mark.usefixtures("root")
 WIREPAINT = [sys.executable, "-c", "import sys; from wirepaint.cli import main; sys.exit(main())"]
+NONE_VALID = 1
+"""Exit code of `run` where all visits are suspect, perhaps since others used the machine."""
 
 EVALUATION = """
 title = "CUBIC or FLD, quickly"
@@ -51,7 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     file = folder / "evaluation.toml"
     file.write_text(EVALUATION.format(visits=2))
     done = wirepaint("run", file, "-o", folder / "results")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, NONE_VALID), done.stderr
     return Results.open(folder / "results")
 
 
@@ -59,12 +62,13 @@ def run_keys(results: Results) -> list[str]:
     return results.runs()["run_key"].to_list()
 
 
+@pytest.mark.timed
 def test_nothing_but_the_machine_is_held_against_a_run(results: Results) -> None:
     runs = results.runs()
     assert runs.height == 4
     for row in runs.iter_rows(named=True):
         severe = {reason["check"] for reason in json.loads(row["reasons"]) if reason["severity"] != "note"}
-        assert severe <= {"steal", "foreign_cpu", "lateness", "unseen_acks"}, row
+        assert severe <= OF_THE_MACHINE, row
 
 
 def test_each_run_has_every_table_but_those_of_flows_groups_and_packets(results: Results) -> None:
@@ -146,7 +150,7 @@ def test_a_run_repeats_from_its_run_json(results: Results, congestion: str, tmp_
     said = json.loads(again.stdout)
     assert said["backend"] == "testbed"
     severe = {reason["check"] for reason in said["reasons"] if reason["severity"] != "note"}
-    assert severe <= {"steal", "foreign_cpu", "lateness", "lateness_max", "unseen_acks"}, said
+    assert severe <= OF_THE_MACHINE, said
     assert 0.5 < said["load_ms"] / said["before_ms"] < 2
     first, second = results.trace(key, "object"), read_table(tmp_path / "again", "object")
     assert sorted(first["url"]) == sorted(second["url"])
@@ -160,7 +164,7 @@ def test_captures_are_sealed_with_their_run_and_exported(tmp_path: Path) -> None
         EVALUATION.format(visits=1).replace(', "fld"', "").replace("[scenarios]", "[capture]\n[scenarios]")
     )
     done = wirepaint("run", file, "-o", folder)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, NONE_VALID), done.stderr
     key = "lte-cubic-h2.user.blog-small.v01"
     exported = wirepaint("export", folder, "--to", "pcapng", "-o", tmp_path / "out")
     assert exported.returncode == 0, exported.stderr

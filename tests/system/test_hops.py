@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from proxied import DISTURBED, OBJECTS, Lab
+from disturbed import OF_THE_MACHINE
+from proxied import OBJECTS, Lab
 
 from wirepaint.runners.testbed.cells import Cells
 
@@ -75,7 +76,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.mark.parametrize(("http", "protocol"), [("h1", "http/1.1"), ("h2", "h2")])
 def test_a_split_proxy_ends_tcp_and_passes_tls_and_http_on(lab: Lab, http: str, protocol: str) -> None:
     visit = lab.visit('["split"]', "https", http)
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     assert visit.served() == {"origin": OBJECTS}
     used = visit.table("connection").filter(reason="request")
     # The browser sees the servers' addresses; the proxy sends over the link.
@@ -88,7 +89,7 @@ def test_a_split_proxy_ends_tcp_and_passes_tls_and_http_on(lab: Lab, http: str, 
 
 def test_the_hop_behind_a_proxy_has_a_network_of_its_own(lab: Lab) -> None:
     visit = lab.visit('["gateway"]', "https", "h2")
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     told = json.loads((visit.folder / "run.json").read_text())
     assert told["path"] == ["access", "split", "behind-split"]
     assert [(host["name"], host["initial_window"]) for host in told["hosts"][1:]] == [
@@ -113,7 +114,7 @@ def test_the_hop_behind_a_proxy_has_a_network_of_its_own(lab: Lab) -> None:
 )
 def test_a_pep_sends_ahead_over_its_own_connections(lab: Lab, http: str, proxy: str, path: list[str]) -> None:
     visit = lab.visit(proxy, "https", http)
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     assert json.loads((visit.folder / "run.json").read_text())["path"] == path
     connections = visit.table("connection")
     own = connections.filter(protocol="pep")
@@ -133,7 +134,7 @@ def test_a_pep_sends_ahead_over_its_own_connections(lab: Lab, http: str, proxy: 
 
 def test_flows_and_a_warm_cache_go_with_a_pep(lab: Lab) -> None:
     visit = lab.visit('["pep"]', "https", "h2", BESIDE)
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     assert visit.served() == {"ahead": 1, "browser cache": OBJECTS - 2, "pep": 1}
     flow = visit.table("connection").filter(pl.col("bytes_received") == 200_000)
     # The flow is a client's own connection with the far end of the link.
@@ -144,7 +145,7 @@ def test_a_network_behind_a_proxy_changes_when_the_visit_begins(lab: Lab, tmp_pa
     (tmp_path / "tiring.toml").write_text(TIRING)
     evaluation = EVALUATION.replace('network = "3g"', f'network = "{tmp_path / "tiring.toml"}"')
     visit = lab.visit('["gateway"]', "https", "h2", evaluation)
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     used = visit.table("connection").filter(reason="request")
     # TLS crosses the second network, which has become 3g by then.
     assert (used["tls_done"] - used["connected"]).min() > LTE_RTT_NS + G3_RTT_NS  # type: ignore[operator]

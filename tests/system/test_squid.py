@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from planted import PROXY_FAULTS
-from proxied import DISTURBED, OBJECTS, Lab
+from disturbed import OF_THE_MACHINE
+from proxied import OBJECTS, Lab
 
 from wirepaint.runners.testbed import squid
 from wirepaint.runners.testbed.cells import Cells
@@ -69,7 +70,7 @@ def test_a_plain_page_is_served_from_the_cache_as_its_headers_allow(
     lab: Lab, proxy: str, served: dict[str, int]
 ) -> None:
     visit = lab.visit(proxy)
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     assert visit.served() == served
     used = visit.table("connection").filter(reason="request")
     assert set(used.select("server_address", "server_port").iter_rows()) == {("10.64.0.1", 3128)}
@@ -83,7 +84,7 @@ def test_a_plain_page_is_served_from_the_cache_as_its_headers_allow(
 @pytest.mark.parametrize("http", ["h1", "h2"])
 def test_https_goes_through_a_tunnel_with_the_servers_own_http_version(lab: Lab, http: str) -> None:
     visit = lab.visit("squid", "https", http)
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     assert visit.served() == {"origin": OBJECTS}
     used = visit.table("connection").filter(reason="request")
     assert set(used["protocol"]) == {{"h1": "http/1.1", "h2": "h2"}[http]}
@@ -93,7 +94,7 @@ def test_https_goes_through_a_tunnel_with_the_servers_own_http_version(lab: Lab,
 
 def test_a_proxy_that_ends_tls_caches_https_and_sends_on_both_sides_as_asked(lab: Lab) -> None:
     visit = lab.visit("ends", "https")
-    assert visit.severe() <= DISTURBED, visit.outcome.reasons
+    assert visit.severe() <= OF_THE_MACHINE, visit.outcome.reasons
     assert visit.served() == {"cache hit": 6, "cache miss": 2}
     used = visit.table("connection").filter(reason="request")
     assert used["encrypted"].all() and set(used["congestion"]) == {"cubic"}
