@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from planted import PROXY_FAULTS
 from disturbed import OF_THE_MACHINE
+from planted import PROXY_FAULTS
 from proxied import OBJECTS, Lab
 
 from wirepaint.runners.testbed import squid
