@@ -5,7 +5,8 @@
 Each proxy has the first CPU to itself, the two sides of the pep share it; origin and client have the others.
 Throughput is one answer of many bytes over one connection. Latency is the median time of a small exchange on
 a persistent connection, less the median without a proxy. To reach on a quiet machine: 2 Gbit/s, 0.2 ms.
-Compare ratios: absolute figures belong to this machine at this moment.
+Compare ratios: absolute figures belong to this machine at this moment. `relay` stands for the machine: a
+process that waits, receives and sends, and nothing else. What it adds is the time to wake it twice.
 
 The crowd is 500 flows at once (crowd.py): every byte that an end-to-end path would deliver is compared with
 what the origin sent, and the most memory of each side is told.
@@ -17,6 +18,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import select
 import shutil
 import socket
 import statistics
@@ -25,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ from wirepaint.runners.testbed import process, squid
 ORIGIN = "127.0.77.1"
 EXCHANGES = 2000
 MIB = 2**20
-BUFFER = bytearray(MIB)
+BUFFER = memoryview(bytearray(MIB))
 STARTS = {
     "split": [("split", "--host", "near")],
     "pep": [("pep", "--side", "ground"), ("pep", "--side", "remote")],
@@ -60,18 +62,39 @@ def serve(listener: socket.socket, body: Path) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with connection, connection.makefile("rb") as lines, body.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            while request := lines.readline():
-                while lines.readline().strip():
-                    pass
-                if b"/big" in request:
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-                    connection.sendfile(file, 0)
-                else:
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + bytes(100))
+            with suppress(ConnectionResetError):  # a proxy that ends has answers under way
+                while request := lines.readline():
+                    while lines.readline().strip():
+                        pass
+                    if b"/big" in request:
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+                        connection.sendfile(file, 0)
+                    else:
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + bytes(100))
 
     while True:
         connection, _ = listener.accept()
         threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+
+def relay(listener: socket.socket, target: tuple[str, int]) -> None:
+    """What comes from a client goes on to the target, and back; on the first CPU, as the proxies."""
+    os.sched_setaffinity(0, {0})
+    while True:
+        client, _ = listener.accept()
+        with client, socket.create_connection(target) as server:
+            other = {client: server, server: client}
+            for end in other:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            poll = select.epoll()
+            ends = {end.fileno(): end for end in other}
+            for number in ends:
+                poll.register(number, select.EPOLLIN)
+            while all(
+                (taken := ends[number].recv_into(BUFFER)) and not other[ends[number]].sendall(BUFFER[:taken])
+                for number, _ in poll.poll()
+            ):
+                pass
 
 
 def exchange(connection: socket.socket, request: bytes) -> int:
@@ -211,6 +234,9 @@ def rows(program: Path, folder: Path, mib: int) -> Iterator[Row]:
             for start in starts:
                 parts.enter_context(running(program, run, *start))
             yield measured(kind, (ORIGIN, port), plain)
+    between = socket.create_server((ORIGIN, 0))
+    multiprocessing.Process(target=relay, args=(between, direct), daemon=True).start()
+    yield measured("relay", between.getsockname(), plain)
     if shutil.which(squid.PROGRAM):
         port = free_port()
         absolute = f"http://a.test:{direct[1]}"
@@ -251,17 +277,19 @@ def main() -> None:
     direct = found[0]["median_ms"]
     for row in found[1:]:
         row["added_ms"] = row["median_ms"] - direct
+    bare = next(row for row in found if row["name"] == "relay")
     peer = next((row for row in found if row["name"] == "squid"), None)
     if arguments.json:
         return print(json.dumps({"alone": found, "crowd": crowded}, indent=2))
-    print("proxy   Gbit/s  added ms  rate/squid  added/squid")
+    print("proxy   Gbit/s  added ms  added/relay  rate/squid  added/squid")
     for row in found[1:]:
         beside = (
-            f"{row['gbit_per_s'] / peer['gbit_per_s']:11.2f}  {row['added_ms'] / peer['added_ms']:11.2f}"
+            f"{row['gbit_per_s'] / peer['gbit_per_s']:10.2f}  {row['added_ms'] / peer['added_ms']:11.2f}"
             if peer
             else ""
         )
-        print(f"{row['name']:6}  {row['gbit_per_s']:6.2f}  {row['added_ms']:8.3f}  {beside}")
+        ratio = row["added_ms"] / bare["added_ms"]
+        print(f"{row['name']:6}  {row['gbit_per_s']:6.2f}  {row['added_ms']:8.3f}  {ratio:11.2f}  {beside}")
     print(f"without a proxy: {found[0]['gbit_per_s']:.2f} Gbit/s, {direct:.3f} ms")
     for row in crowded:
         peaks = " and ".join(f"{peak:.1f} MB" for peak in row["peak_mb"])

@@ -131,7 +131,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
     ``stretch`` gives the time scale of a run from its axes and visit (attributes), ``outcome`` its
     verdict, None for one that fails, "planned" for one not begun, or why it is skipped; ``backend`` may be
-    ``both``, ``more_axes`` are further lines of ``[scenarios]``.
+    ``both``, ``more_axes`` are further lines of ``[scenarios]``, ``retouch`` changes the tables of each run.
     Filled through the same store as real results; the names of the congestion controls are given, so
     that neither the kernel nor the data plane is asked.
     """
@@ -147,6 +147,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         more_axes: str = "",
         pages: Sequence[str] = ("small", "large"),
         controls: Sequence[str] = ("cubic", "fld"),
+        retouch: Callable[[dict[str, list[dict[str, Any]]]], None] = lambda tables: None,
     ) -> Path:
         file = tmp_path / f"{name}.toml"
         text = EVALUATION.format(visits=visits, pages=json.dumps(pages), controls=json.dumps(list(controls)))
@@ -172,6 +173,7 @@ def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
                 tables = visit_rows(stretch(place))
                 axes = {name: value for name, value in journal.condition(run).items() if name != "proxy"}
                 tables["page"][0]["page"] = axes["page"]
+                retouch(tables)
                 tables["run"] = [axes | {
                     "run_key": run.key, "seed": run.seed, "visit": run.visit,
                     "warmup": run.warmup, "attempt": 1, "started_unix": 1_760_000_000_000_000_000,

@@ -67,6 +67,24 @@ def test_a_difference_that_may_lie_on_either_side_is_undecided_and_says_how_many
     assert f"about {needed} visits of each page decide" in outputs.summary(few)
 
 
+def test_a_share_of_nothing_is_nothing(made):
+    """Where some visit has 0, the difference is in the metric's unit, and so is the limit."""
+
+    def lost(segments):
+        def retouch(tables):
+            for row in tables["connection"]:
+                row["retransmitted_segments"] = segments
+
+        return retouch
+
+    whole, lossy = made("whole", retouch=lost(0)), made("lossy", retouch=lost(3))
+    asked = {"metric": "retransmission-share", "worse_by": "10 %"}
+    assert set(outcomes(checked(whole, made("again", retouch=lost(0)), **asked)).values()) == {"pass"}
+    worse = checked(whole, lossy, **asked)
+    assert {one.outcome for one in worse} == {"breach"}
+    assert worse[0].rule == "at most 0 % worse" and "limit +0 %, 8 visits: breach" in worse[0].sentence
+
+
 def test_a_limit_is_for_the_median_of_a_page(made):
     base = made("base", lambda run: 2.0 if run.page == "large" else 1.0)
     found = outcomes(checked(base, metric="page-load-time", at_most=450))

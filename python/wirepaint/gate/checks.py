@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from wirepaint import catalogue
@@ -32,7 +33,7 @@ from wirepaint.statistics.compare import drafts
 from wirepaint.statistics.comparison import about, said
 from wirepaint.statistics.folders import FOLDER
 from wirepaint.statistics.intervals import FEWEST, Interval, median
-from wirepaint.statistics.wording import count, number, percent
+from wirepaint.statistics.wording import count, number, percent, signed
 
 Outcome = Literal["pass", "breach", "missing", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = ("breach", "missing", "undecided", "pass")
@@ -44,9 +45,10 @@ class Check:
     """One rule on one page in one set of conditions.
 
     ``key`` is the key of the rule's limit: ``at_most``, ``at_least`` or ``worse_by``. ``found`` and ``limit``
-    are shares for a relative rule (positive: larger than the base), else in ``unit``. ``visits`` counts those
-    of the side that is judged, ``visits_needed`` about how many decide an undecided check; None if no number
-    does. ``confidence`` is that of the interval. A missing check has nothing ``found``; ``lost`` says why.
+    are shares of the base if ``relative`` (positive: larger than it), else in ``unit``. ``visits`` counts
+    those of the side that is judged, ``visits_needed`` about how many decide an undecided check; None if no
+    number does. ``confidence`` is that of the interval. A missing check has nothing ``found``; ``lost`` says
+    why.
     """
 
     metric: str
@@ -63,6 +65,7 @@ class Check:
     outcome: Outcome
     visits_needed: int | None
     lost: str = ""
+    relative: bool = False
 
     @property
     def name(self) -> str:
@@ -75,14 +78,12 @@ class Check:
         return self.backend, self.page, self.conditions
 
     @property
-    def is_relative(self) -> bool:
-        return self.key == "worse_by"
-
-    @property
     def rule(self) -> str:
         """The rule in words: "at most 1,200 ms", "at most 3 % worse"."""
-        if self.is_relative:
+        if self.relative:
             return f"at most {100 * abs(self.limit):g} % worse"
+        if self.key == "worse_by":
+            return f"at most {number(abs(self.limit))} {self.unit}".rstrip() + " worse"
         return f"{self.key.replace('_', ' ')} {self._said(self.limit)}"
 
     @property
@@ -104,7 +105,9 @@ class Check:
         return f"; {about(self.found)} {self.visits_needed} visits are needed"
 
     def _said(self, value: float) -> str:
-        return f"{percent(value)} %" if self.is_relative else f"{number(value)} {self.unit}".strip()
+        if self.relative:
+            return f"{percent(value)} %"
+        return f"{(signed if self.key == 'worse_by' else number)(value)} {self.unit}".strip()
 
 
 def check(frame: pl.DataFrame, asked: pl.DataFrame, base: str | None, budget: Budget) -> list[Check]:
@@ -191,14 +194,15 @@ def _relative(
     for draft in drafts(frame, FOLDER, [rule.metric], base, visits=asked):
         row = draft.row
         if len(row.pages) == 1 and row.conditions:
-            if not draft.relative:
-                raise UsageError(
-                    f"rules[{place}].metric", rule.metric, "worse_by of a metric that is positive"
-                )
             page = row.page or row.pages[0]
             visits = row.candidate.n + row.candidate.timed_out
             levels = {"backend": only, "page": page} | row.conditions
-            yield _Open(_open_check(metric, levels, rule, visits), sign, [], draft)
+            check = _open_check(metric, levels, rule, visits)
+            if not draft.relative:  # some visit has 0, so the difference is in the metric's unit
+                values = [before for blocks in draft.strata.values() for before, _ in blocks]
+                usual = float(np.median(np.concatenate(values)))
+                check = replace(check, relative=False, limit=sign * rule.worse_by * usual)
+            yield _Open(check, sign, [], draft)
 
 
 def _absolute(frame: pl.DataFrame, axes: Sequence[str], rule: Rule, base: str | None) -> Iterator[_Open]:
@@ -311,4 +315,5 @@ def _open_check(metric: measured.Metric, levels: Mapping[str, str], rule: Rule, 
         visits=visits,
         outcome="undecided",
         visits_needed=None,
+        relative=rule.is_relative,
     )

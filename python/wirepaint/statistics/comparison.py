@@ -208,10 +208,14 @@ def about(found: Interval) -> str:
 
 
 def shown_shift(row: Comparison, shift: float) -> str:
-    """A shift of the row's metric with its unit, relative if the row's interval is."""
+    """A shift of the row's metric with its unit, relative if the row's interval is.
+
+    Two shares of 5 and 8 % differ by 3 points, not by 3 %.
+    """
     if row.shift_rel is not None:
         return f"{percent(shift)} %"
-    return f"{signed(shift)} {row.unit.removeprefix('1')}".rstrip()
+    unit = "points" if row.unit == "%" else row.unit.removeprefix("1")
+    return f"{signed(shift)} {unit}".rstrip()
 
 
 def difference(row: Comparison) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TextIO
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from wirepaint.statistics import shared
@@ -16,6 +17,8 @@ from wirepaint.statistics.losses import Losses
 from wirepaint.statistics.wording import count, number
 
 WIDTH = 100
+_WIDEST = 1000
+_PAGE_WIDTH = 20
 NOTHING = "\N{EN DASH}"
 COLOURS = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
@@ -52,7 +55,8 @@ def show(
             exploring = True
             console.print("Exploratory: corrected among themselves, no answer by themselves.", style="dim")
         console.print(f"[bold]{title}[/bold]{f' ({unit})' if unit not in ('', '1') else ''}")
-        console.print(_block(rows))
+        block = _block(rows, _PAGE_WIDTH if console.is_terminal else None)
+        console.print(block, width=_width(console, block))
     if comparisons:
         console.print()
     for row in comparisons:
@@ -90,11 +94,20 @@ def show(
         console.print(_legend(comparisons), style="dim")
 
 
-def _block(rows: list[Comparison]) -> Table:
+def _width(console: Console, table: Table) -> int:
+    """That of the terminal; where nobody looks at one, a table is as wide as it needs to be."""
+    if console.is_terminal:
+        return console.width
+    return max(
+        console.width, Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+    )
+
+
+def _block(rows: list[Comparison], page_width: int | None) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     first = rows[0]
     table.add_column("network" if list(first.conditions) == ["network"] else "conditions")
-    table.add_column("page", max_width=20, no_wrap=True, overflow="ellipsis")
+    table.add_column("page", max_width=page_width, no_wrap=True, overflow="ellipsis")
     table.add_column(said(first.factor, first.baseline.level), justify="right", no_wrap=True)
     table.add_column(said(first.factor, first.candidate.level), justify="right", no_wrap=True)
     table.add_column("difference, interval", justify="right", no_wrap=True)
