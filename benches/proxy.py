@@ -78,23 +78,20 @@ def serve(listener: socket.socket, body: Path) -> None:
 
 
 def relay(listener: socket.socket, target: tuple[str, int]) -> None:
-    """What comes from a client goes on to the target, and back; on the first CPU, as the proxies."""
+    """What comes from one client goes on to the target, and back; on the first CPU, as the proxies."""
     os.sched_setaffinity(0, {0})
-    while True:
-        client, _ = listener.accept()
-        with client, socket.create_connection(target) as server:
-            other = {client: server, server: client}
-            for end in other:
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            poll = select.epoll()
-            ends = {end.fileno(): end for end in other}
-            for number in ends:
-                poll.register(number, select.EPOLLIN)
-            while all(
-                (taken := ends[number].recv_into(BUFFER)) and not other[ends[number]].sendall(BUFFER[:taken])
-                for number, _ in poll.poll()
-            ):
-                pass
+    client, _ = listener.accept()
+    with client, socket.create_connection(target) as server, select.epoll() as poll:
+        ways = {client.fileno(): (client, server), server.fileno(): (server, client)}
+        for number, (source, _) in ways.items():
+            source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            poll.register(number, select.EPOLLIN)
+        while True:
+            for number, _ in poll.poll():
+                source, sink = ways[number]
+                if not (taken := source.recv_into(BUFFER)):
+                    return
+                sink.sendall(BUFFER[:taken])
 
 
 def exchange(connection: socket.socket, request: bytes) -> int:

@@ -68,7 +68,7 @@ def test_nothing_but_the_machine_is_held_against_a_run(results: Results) -> None
     assert runs.height == 4
     for row in runs.iter_rows(named=True):
         severe = {reason["check"] for reason in json.loads(row["reasons"]) if reason["severity"] != "note"}
-        assert severe <= OF_THE_MACHINE, row
+        assert severe <= {"steal", "foreign_cpu", "lateness", "unseen_acks"}, row
 
 
 def test_each_run_has_every_table_but_those_of_flows_groups_and_packets(results: Results) -> None:
@@ -140,6 +140,7 @@ def test_compare_report_and_export_speak_of_the_same_runs(results: Results, tmp_
     assert page["run_key"].sort().to_list() == sorted(run_keys(results))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("congestion", ["cubic", "fld"])
 def test_a_run_repeats_from_its_run_json(results: Results, congestion: str, tmp_path: Path) -> None:
     [key, *_] = [key for key in run_keys(results) if f"-{congestion}-" in key]
@@ -150,7 +151,7 @@ def test_a_run_repeats_from_its_run_json(results: Results, congestion: str, tmp_
     said = json.loads(again.stdout)
     assert said["backend"] == "testbed"
     severe = {reason["check"] for reason in said["reasons"] if reason["severity"] != "note"}
-    assert severe <= OF_THE_MACHINE, said
+    assert severe <= {"steal", "foreign_cpu", "lateness", "lateness_max", "unseen_acks"}, said
     assert 0.5 < said["load_ms"] / said["before_ms"] < 2
     first, second = results.trace(key, "object"), read_table(tmp_path / "again", "object")
     assert sorted(first["url"]) == sorted(second["url"])
@@ -165,6 +166,9 @@ def test_captures_are_sealed_with_their_run_and_exported(tmp_path: Path) -> None
     )
     done = wirepaint("run", file, "-o", folder)
     assert done.returncode in (0, NONE_VALID), done.stderr
+    [reasons] = Results.open(folder).runs()["reasons"]
+    severe = {reason["check"] for reason in json.loads(reasons) if reason["severity"] != "note"}
+    assert severe <= OF_THE_MACHINE, done.stderr
     key = "lte-cubic-h2.user.blog-small.v01"
     exported = wirepaint("export", folder, "--to", "pcapng", "-o", tmp_path / "out")
     assert exported.returncode == 0, exported.stderr

@@ -1,5 +1,6 @@
 """The gate: rules, outcomes with their evidence, exit codes, and what CI systems read."""
 
+import itertools
 import json
 from xml.etree import ElementTree
 from zlib import crc32
@@ -80,6 +81,14 @@ def test_a_share_of_nothing_is_nothing(made):
     whole, lossy = made("whole", retouch=lost(0)), made("lossy", retouch=lost(3))
     asked = {"metric": "retransmission-share", "worse_by": "10 %"}
     assert set(outcomes(checked(whole, made("again", retouch=lost(0)), **asked)).values()) == {"pass"}
+    some = itertools.cycle([0, 10, 10, 10])
+
+    def now_and_then(tables):
+        lost(next(some))(tables)
+
+    mixed = made("mixed", retouch=now_and_then)
+    limits = [checked(mixed, lossy, **(asked | {"worse_by": share}))[0].limit for share in ("10 %", "20 %")]
+    assert limits[1] == pytest.approx(2 * limits[0]) and limits[0] > 0
     worse = checked(whole, lossy, **asked)
     assert {one.outcome for one in worse} == {"breach"}
     assert worse[0].rule == "at most 0 % worse" and "limit +0 %, 8 visits: breach" in worse[0].sentence

@@ -99,13 +99,17 @@ def test_a_calibration_that_was_off_counts_though_the_next_one_crashed(tmp_path:
 
 
 def test_of_calibrations_that_are_all_off_the_least_off_counts(tmp_path: Path):
-    def off(*names: str):
-        quantities = [{"name": name, "verdict": "off"} for name in names]
+    def off(**errors: float | None):
+        quantities = [
+            {"name": name, "verdict": "off", "error": error, "tolerance": 0.001}
+            for name, error in errors.items()
+        ]
         return {"verdict": "off", "quantities": quantities, "machine": HERE}
 
-    ends = [off("rate down", "rate up"), off("rate down"), off("rate up", "queue up")]
+    slight = off(down=-0.002, up=0.0015)
+    ends = [off(down=-0.02), slight, off(up=None)]
     fake, _ = calibrated(tmp_path, lambda network: ends.pop(0))
-    assert fake.calibration == off("rate down") and ends == []
+    assert fake.calibration == slight and ends == []
 
 
 def test_a_calibration_that_a_crash_kept_from_its_file_is_written_by_the_next_command(tmp_path: Path):

@@ -279,6 +279,26 @@ def test_the_table_says_the_verdict_within_100_columns(folder, capsys):
     assert "\x1b" not in "".join(lines)
 
 
+def test_a_piped_table_has_the_whole_name_of_a_page(capsys):
+    long = "a-page-whose-name-is-longer-than-a-column-of-a-terminal-" + "x" * 60
+    terminal.show(
+        compare(
+            evaluation(lambda *_: 0.1).with_columns(page=pl.lit(long)),
+            "congestion", ["page-load-time"], by_page=True,
+        )
+    )  # fmt: skip
+    lines = [line for line in capsys.readouterr().out.splitlines() if long in line]
+    assert lines and all(" (" in line and " %" in line for line in lines), "a row is one line"
+
+
+def test_two_shares_differ_by_points():
+    """Some visits have 0 %, so the difference is no share of the base."""
+    frame = evaluation(lambda *_: 0.0)
+    share = pl.when(pl.col("congestion") == "fld").then(8.0).otherwise(5.0 * (pl.col("visit") % 2))
+    rows = compare(frame.with_columns(retransmission_share=share), "congestion", ["retransmission-share"])
+    assert all(" points (" in row.sentence for row in rows) and rows
+
+
 def test_json_holds_every_comparison_with_its_numbers(folder, capsys):
     command(folder, json=True)
     document = json.loads(capsys.readouterr().out)

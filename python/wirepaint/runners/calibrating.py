@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from wirepaint.errors import NetworkFailed, RunFailed
@@ -17,8 +18,8 @@ def measured(
     """The calibration of a network; raises ``NetworkFailed`` if no try gave one.
 
     A network that is off or fails is measured again: a disturbance of the machine passes, a fault stays.
-    Of tries that are all off, the one with the fewest quantities off counts. ``failed`` is told why a try
-    failed.
+    Of tries that are all off, the one with the least error beside what is allowed counts. ``failed`` is told
+    why a try failed.
     """
     tries: list[Calibration] = []
     cause = ""
@@ -34,7 +35,20 @@ def measured(
         tries.append(found)
     if not tries:
         raise NetworkFailed(f"the network {network.name} could not be measured: {cause}")
-    return min(tries, key=lambda found: len(off(found)))
+    return min(tries, key=lambda found: (_largest(found), len(off(found))))
+
+
+def _largest(calibration: Calibration) -> float:
+    """The largest error of a calibration, as a multiple of what is allowed; infinite with a fault."""
+    if calibration.get("faults"):
+        return math.inf
+    return max(
+        abs(error) / allowed
+        if (error := entry.get("error")) is not None and (allowed := entry["tolerance"])
+        else math.inf
+        for entry in calibration["quantities"]
+        if entry["verdict"] == "off"
+    )
 
 
 def off(calibration: Calibration) -> list[str]:

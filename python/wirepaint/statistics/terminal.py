@@ -56,7 +56,7 @@ def show(
             console.print("Exploratory: corrected among themselves, no answer by themselves.", style="dim")
         console.print(f"[bold]{title}[/bold]{f' ({unit})' if unit not in ('', '1') else ''}")
         block = _block(rows, _PAGE_WIDTH if console.is_terminal else None)
-        console.print(block, width=_width(console, block))
+        _wide(console, block).print(block)
     if comparisons:
         console.print()
     for row in comparisons:
@@ -94,13 +94,12 @@ def show(
         console.print(_legend(comparisons), style="dim")
 
 
-def _width(console: Console, table: Table) -> int:
-    """That of the terminal; where nobody looks at one, a table is as wide as it needs to be."""
+def _wide(console: Console, table: Table) -> Console:
+    """The terminal; where nobody looks at one, a console as wide as the table needs it."""
     if console.is_terminal:
-        return console.width
-    return max(
-        console.width, Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
-    )
+        return console
+    needed = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+    return Console(file=console.file, width=max(console.width, needed), highlight=False)
 
 
 def _block(rows: list[Comparison], page_width: int | None) -> Table:
