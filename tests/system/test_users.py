@@ -121,12 +121,12 @@ def test_the_emulator_counts_the_packets_of_each_client_and_serves_its_class(
     assert clients["received_packets"].sum() == delivered["down"]
     offered = dict(link.select("direction", "offered_packets").iter_rows())
     assert clients["sent_packets"].sum() == offered["up"]
-    # Four of five parts are gold's while it loads, of 20 Mbit/s that a download fills.
-    page = trace.read_table(folder, "page").filter(pl.col("visit") == 0).row(0, named=True)
-    span = pl.col("time").is_between(page["navigation_start"], page["load_event"])
-    chunks = trace.read_table(folder, "chunk").filter((pl.col("visit") == 0) & span)
-    flow = trace.read_table(folder, "flow").filter(span)["received_bytes"].sum()
-    assert 2.5 < chunks["bytes"].sum() / flow < 5
+    # Four of five parts of 20 Mbit/s, which a download fills, are gold's while its packets wait. That is
+    # not always: a slow machine leaves gaps. The busiest 300 ms are free of them.
+    chunks = trace.read_table(folder, "chunk").filter(pl.col("visit") == 0).sort("time")
+    busiest = chunks.rolling("time", period="300000000i").agg(pl.col("bytes").sum())["bytes"].max()
+    payload = 1448 / 1514
+    assert busiest == pytest.approx(4 / 5 * 20e6 / 8 * payload * 0.3, rel=0.08)
 
 
 def test_another_congestion_control_of_a_users_uplink_is_found(tmp_path: Path) -> None:
