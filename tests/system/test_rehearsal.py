@@ -14,7 +14,9 @@ from PIL import Image
 
 from wirepaint import pages, rehearsal
 from wirepaint.pages.loading import load_graph
+from wirepaint.pages.secure import secured
 from wirepaint.rehearsal import ensure, rehearse, stage
+from wirepaint.rehearsal.rehearse import TRUE
 
 HOST = "https://site.test"
 RECORDED = "2019-03-05T10:00:00.000Z"
@@ -130,6 +132,46 @@ def test_a_page_is_rehearsed_once_and_the_recording_stays_as_it_was(
     assert (a_live_page / "page.json").read_bytes() == before
     (again,) = ensure([(a_live_page, (1280, 800))], said.append)
     assert again == first and sum(line.endswith(": rehearsing") for line in said) == 1
+
+
+def test_the_https_version_of_a_plain_page_is_judged_by_loads_of_its_own_and_fitted_by_those_of_the_plain_one(
+    tmp_path: Path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # It leads to https by a redirect, which its https version lacks, and asks for something late.
+    entries = [
+        an_entry("http://site.test/", "", "text/html"),
+        an_entry(f"{HOST}/", DOCUMENT.replace("/app.js", "http://site.test/app.js"), "text/html"),
+        an_entry(
+            "http://site.test/app.js",
+            "onload = () => setTimeout(() => fetch('/late'), 300)",
+            "text/javascript",
+        ),
+        an_entry(f"{HOST}/late", "late", "text/plain"),
+    ]
+    entries[0]["response"] |= {  # type: ignore[operator]
+        "status": 301,
+        "headers": [{"name": "location", "value": f"{HOST}/"}],
+        "redirectURL": f"{HOST}/",
+    }
+    entries[1]["response"]["headers"].append(  # type: ignore[index]
+        {"name": "content-security-policy", "value": "upgrade-insecure-requests"}
+    )
+    plain = a_page(tmp_path, entries)
+    said: list[str] = []
+    viewport = 1280, 800
+    first, second = ensure([(plain, viewport), (secured(plain), viewport)], said.append)
+    found = [pages.load(folder) for folder in (first, second)]
+    loads = [page.rehearsal.loads for page in found if page.rehearsal]
+    errors = [page.rehearsal.error or 0.0 for page in found if page.rehearsal]
+    # A busy machine makes the simulator less true to one of them.
+    assert loads == [7, 3] or max(errors) > TRUE, said
+    resources = found[1].resources
+    assert [(each.url.removeprefix(HOST), each.rehearsed and each.rehearsed.asked) for each in resources] == [
+        ("/", 1.0),
+        ("/app.js", 1.0),
+        ("/late", 1.0),
+    ]
 
 
 @pytest.mark.slow

@@ -43,11 +43,11 @@ def test_the_second_rehearsal_of_a_plain_page_says_why_it_is(
     def failing(*_: object) -> Page:
         raise PageFailed("it does not load")
 
-    monkeypatch.setattr(rehearsal, "rehearse", failing)
+    monkeypatch.setattr(rehearsal, "rehearse_version", failing)
     folder = tmp_path / "page"
     (folder / "bodies").mkdir(parents=True)
     model.save_index(page, folder)
-    assert rehearsal._make_quietly(tmp_path / "cache" / "made", (folder, VIEWPORT)) == lines
+    assert rehearsal._make_quietly([(tmp_path / "cache" / "made", (folder, VIEWPORT))]) == lines
 
 
 def test_the_verdict_names_the_https_version() -> None:

@@ -9,7 +9,7 @@ import pytest
 from wirepaint.pages import PreparedPage
 from wirepaint.pages.model import Page, own_document
 from wirepaint.rehearsal.fitting import Part, describe, image_painted, paint_missed
-from wirepaint.rehearsal.rehearse import DELAY_MS, FITTED, JUDGED, SILENT_S, delay, middle_error, quiet_s
+from wirepaint.rehearsal.rehearse import DELAY_MS, FITTED, JUDGED, delay, middle_error
 
 from .takes import URL, request, take
 
@@ -65,11 +65,6 @@ def test_over_all_loads_a_resource_takes_each_part_of_the_range_of_delays():
         drawn = [delay(f"1 {URL}", resource, load) for load in range(loads)]
         assert sorted(int(late * loads / DELAY_MS) for late in drawn) == list(range(loads))
         assert drawn != [delay("2 other", resource, load) for load in range(loads)]
-
-
-def test_loads_end_sooner_where_the_draft_asked_for_nothing_late():
-    assert quiet_s(take([request(0, 0, 10), request(1, 290, 340)], load=300)) == SILENT_S
-    assert quiet_s(take([request(0, 0, 10), request(1, 310, 340)], load=300)) is None, "the usual time"
 
 
 @pytest.mark.parametrize(

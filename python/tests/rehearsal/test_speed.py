@@ -55,7 +55,7 @@ def test_an_evaluation_goes_on_with_its_pages_on_a_machine_that_has_become_slowe
     monkeypatch.setattr(rehearsal, "current_browser", lambda: page.rehearsal.browser)
     made: list[Path] = []
 
-    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say) -> None:
+    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say, plain: object) -> None:
         made.append(target)
 
     monkeypatch.setattr(rehearsal, "_make", make)
@@ -81,7 +81,7 @@ def test_a_recording_whose_rehearsal_was_disturbed_is_rehearsed_again_on_a_calm_
     monkeypatch.setattr(speed, "processor_ms", lambda: 10.0)
     shares = iter([0.8, 0.1])
 
-    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say) -> None:
+    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say, plain: object) -> None:
         shutil.copytree(folder, target)
         update = {"others_cpu": next(shares), "processor_ms": 10.0, "maker": rehearsal.MAKER}
         found = done.rehearsal.model_copy(update=update)

@@ -25,8 +25,7 @@ def is_plain(page: Page) -> bool:
 
 def secured(folder: Path) -> Path:
     """Folder in the cache with the https version of the page in ``folder``; made once."""
-    digest = hashlib.sha256(read_index(folder) + NOTE.encode()).hexdigest()[:32]
-    target = cache.cache_dir().parent / "secured" / digest
+    target = place(folder)
     if not (target / INDEX).is_file():
         cache.make_folder(target.parent)
         scratch = Path(tempfile.mkdtemp(prefix=".securing.", dir=target.parent))
@@ -41,17 +40,23 @@ def secured(folder: Path) -> Path:
     return target
 
 
+def place(folder: Path) -> Path:
+    """Where the https version of the page in ``folder`` is, or will be."""
+    digest = hashlib.sha256(read_index(folder) + NOTE.encode()).hexdigest()[:32]
+    return cache.cache_dir().parent / "secured" / digest
+
+
 def by_https(page: Page) -> Page:
     """The page with https addresses, each once; redirects from http to the same https address are removed."""
     kept: dict[tuple[str, str], Resource] = {}
     names: dict[int, tuple[str, str]] = {}
     for resource in page.resources:
-        name = resource.method, _secure(resource.url)
+        name = resource.method, https_address(resource.url)
         known = kept.get(name)
         if known is None or (300 <= known.status < 400 and resource.cause.by == known.id):
             cause = resource.cause if known is None else known.cause
             headers = [
-                (key, _secure(value) if key.lower() == "location" else value)
+                (key, https_address(value) if key.lower() == "location" else value)
                 for key, value in resource.headers
             ]
             if "html" in (resource.header("content-type") or "") and not 300 <= resource.status < 400:
@@ -82,7 +87,8 @@ def by_https(page: Page) -> Page:
     )
 
 
-def _secure(url: str) -> str:
+def https_address(url: str) -> str:
+    """The address by https, on its default port if it had that of http."""
     if not url.startswith("http:"):
         return url
     scheme, _, rest = url.partition("://")

@@ -23,7 +23,7 @@ from wirepaint.pages import cache, model, secure, show
 from wirepaint.pages.model import INDEX
 from wirepaint.printing import counted
 from wirepaint.rehearsal import speed
-from wirepaint.rehearsal.rehearse import MAKER, STILL_SERVE, copy, rehearse
+from wirepaint.rehearsal.rehearse import MAKER, STILL_SERVE, Plain, copy, rehearse, rehearse_version
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
 
@@ -54,15 +54,16 @@ def ensure(wanted: Sequence[Wanted], say: Say, *, begun_with: Collection[str] = 
     missing = {
         target: of for target, of in zip(targets, wanted, strict=True) if not (target / INDEX).is_file()
     }
-    workers = min(len(missing), (os.cpu_count() or 1) // 2)
+    parts = _together(missing)
+    workers = min(len(parts), (os.cpu_count() or 1) // 2)
     if workers > 1:
         with ProcessPoolExecutor(workers, initializer=_mortal) as pool:
-            for lines in pool.map(_make_quietly, *zip(*missing.items(), strict=True)):
+            for lines in pool.map(_make_quietly, parts):
                 for line in lines:
                     say(line)
     else:
-        for target, of in missing.items():
-            _make(target, of, say)
+        for part in parts:
+            _make_all(part, say)
     # A damaged page stays as it is: its runs report the fault.
     return [
         target if (target / INDEX).is_file() else folder
@@ -138,7 +139,27 @@ def _is_calm() -> bool:
     return not show.is_busy((counters.foreign + counters.steal) / counters.total)
 
 
-def _make(target: Path, of: Wanted, say: Say) -> None:
+_Job = tuple[Path, Wanted]
+"""A place in the cache, and the page to rehearse for it."""
+
+
+def _together(missing: dict[Path, Wanted]) -> list[list[_Job]]:
+    """The jobs, a page of plain http before its https version, which uses the same takes."""
+    versions = {(secure.place(folder), viewport): (folder, viewport) for folder, viewport in missing.values()}
+    parts: dict[Wanted, list[_Job]] = {}
+    for target, of in sorted(missing.items(), key=lambda job: job[1] in versions):
+        parts.setdefault(versions.get(of, of), []).append((target, of))
+    return list(parts.values())
+
+
+def _make_all(part: Sequence[_Job], say: Say) -> None:
+    told: Plain | None = None
+    for target, of in part:
+        told = _make(target, of, say, told)
+
+
+def _make(target: Path, of: Wanted, say: Say, plain: Plain | None = None) -> Plain | None:
+    """Rehearses a page; returns what is to be told of it, None if that failed."""
     folder, viewport = of
     page = model.load(folder)
     why = _TWICE if secure.NOTE in page.notes else ""
@@ -147,21 +168,22 @@ def _make(target: Path, of: Wanted, say: Say) -> None:
     try:
         try:
             copy(folder, scratch)
-            page = rehearse(scratch, say, viewport)
+            page, told = rehearse_version(scratch, say, viewport, plain)
         except (UsageError, PageFailed) as error:
             say(f"{_called(page)}: not rehearsed: {error}")
-            return
+            return None
         cache.hand_over(scratch)
         shutil.rmtree(target, ignore_errors=True)
         scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     say(in_words(page))
+    return told
 
 
-def _make_quietly(target: Path, of: Wanted) -> list[str]:
+def _make_quietly(part: Sequence[_Job]) -> list[str]:
     lines: list[str] = []
-    _make(target, of, lines.append)
+    _make_all(part, lines.append)
     return lines
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from wirepaint import ordinary
 from wirepaint.errors import RunFailed
@@ -24,7 +25,7 @@ from wirepaint.pages import bodies, cache, model
 from wirepaint.pages.import_folder import without_unasked
 from wirepaint.pages.model import BODIES, INDEX, Page, Rehearsal, Resource, keeping
 from wirepaint.pages.prepare import PreparedPage, prepare_as
-from wirepaint.rehearsal import fitting, pools, speed, work
+from wirepaint.rehearsal import fitting, pools, speed, transfer, work
 from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
@@ -43,8 +44,14 @@ BUDGET_S, FEWEST = 25.0, 5
 DELAY_MS = 250.0
 DRAFT_QUIET_S = 2.0
 """Drafts last until the network has been silent for this long, so that they include late requests."""
+DRAFT_SURE_S = 1.0
+"""The same once all recorded requests have come."""
 SILENT_S = 0.2
-"""The same for later loads, where the draft asked for nothing after its load event."""
+"""The same for later loads, once all requests of the draft have come, or if none was late."""
+TRUE = 0.08
+"""The takes of a page of plain http serve its https version if the simulator's error on that is at most this
+share of the page load time, or the error on the plain page. Else that version is rehearsed by itself. The
+error of one rehearsal moves by 0.02."""
 _TIMES = 6
 """Measurements of the machine's speed after each load. The fastest counts: a browser that ends slows it."""
 UNSTABLE_SHARE = 0.25
@@ -52,10 +59,21 @@ UNSTABLE_SHARE = 0.25
 recordings reached it."""
 
 
+@dataclass(frozen=True)
+class Plain:
+    """What the rehearsal of a page of plain http tells of its https version."""
+
+    takes: transfer.Told
+    """The draft and the takes that fitted it."""
+    error: float | None
+    """The simulator's error on the page."""
+
+
 @dataclass
 class _Found:
     resources: list[Resource]
     rehearsal: Rehearsal
+    takes: transfer.Told
 
 
 def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) -> Page:
@@ -65,21 +83,33 @@ def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) ->
     If the recorded bodies do not replay, the page becomes a shape: its bodies are dropped, and the
     recorded sizes and causes are used. Raises ``MachineLacks`` without Chromium.
     """
+    return rehearse_version(folder, say, viewport)[0]
+
+
+def rehearse_version(
+    folder: Path, say: Say, viewport: tuple[int, int] | None = None, plain: Plain | None = None
+) -> tuple[Page, Plain]:
+    """:func:`rehearse`; ``plain`` tells of the same page by plain http, whose rehearsal saves most loads of
+    its https version. Returns the page, and what is to be told of it."""
     page = model.load(folder)
-    work = partial(_rehearsed, page, folder.absolute(), viewport or page.usual_viewport)
-    with ordinary.done(work, str(folder), say, fresh=True, browser=True) as (_, index):
+    work = partial(_rehearsed, page, folder.absolute(), viewport or page.usual_viewport, plain)
+    with ordinary.done(work, str(folder), say, fresh=True, browser=True) as (_, made):
+        index, takes = made
         done = model.parsed(index.encode(), folder / INDEX)
     model.save_index(done, folder)
     _drop_unused(done, folder)
-    return done
+    return done, Plain(takes, done.rehearsal.error if done.rehearsal else None)
 
 
-def _rehearsed(page: Page, folder: Path, viewport: tuple[int, int], scratch: Path, say: Say) -> str:
-    """The index of the rehearsed page, as JSON."""
+def _rehearsed(
+    page: Page, folder: Path, viewport: tuple[int, int], plain: Plain | None, scratch: Path, say: Say
+) -> tuple[str, transfer.Told]:
+    """The index of the rehearsed page, as JSON, and the takes that fitted it; none of a shape."""
     began = time.monotonic()
     if any(resource.stand_in for resource in page.resources):
         page = _as_imported(page)
-    found, why = _attempt(page, folder, scratch, say, viewport)
+    found, why = _attempt(page, folder, scratch, say, viewport, plain)
+    takes = found.takes if found else []
     has_bodies = any(resource.body for resource in page.resources)
     if found is None and has_bodies:
         say(f"{page.name}: {why}; rehearsing it as a shape")
@@ -99,20 +129,25 @@ def _rehearsed(page: Page, folder: Path, viewport: tuple[int, int], scratch: Pat
             verdict="does not",
             reason=why,
         )
-        found = _Found(page.resources, rehearsal)
+        found = _Found(page.resources, rehearsal, [])
     found.rehearsal.seconds = round(time.monotonic() - began, 1)
     done = page.model_copy(update={"resources": found.resources, "rehearsal": found.rehearsal})
-    return without_unasked(done).model_dump_json()
+    return without_unasked(done).model_dump_json(), takes
 
 
 def _attempt(
-    page: Page, folder: Path, scratch: Path, say: Say, viewport: tuple[int, int]
+    page: Page,
+    folder: Path,
+    scratch: Path,
+    say: Say,
+    viewport: tuple[int, int],
+    plain: Plain | None = None,
 ) -> tuple[_Found | None, str]:
     """The findings of rehearsals of the page as it is; None and the reason if it does not replay."""
     prepared = _readable(prepare_as(page, folder, scratch / "prepared"), scratch)
     with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as place, _Remover() as remover:
         try:
-            return _Rehearsals(page, prepared, Path(place), viewport, say, remover).carry_out()
+            return _Rehearsals(page, prepared, Path(place), viewport, say, remover).carry_out(plain)
         except RunFailed as failure:
             return None, str(failure)
 
@@ -173,36 +208,52 @@ class _Rehearsals:
         self._others: list[float] = []
         self._speeds: list[float] = []
 
-    def carry_out(self) -> tuple[_Found | None, str]:
-        return self.found(*self.observed())
-
-    def observed(self) -> tuple[Take, list[Take]]:
-        """A take without delays, and those with delays."""
+    def carry_out(self, plain: Plain | None = None) -> tuple[_Found | None, str]:
+        """What the rehearsals tell of the page; None and the reason if it does not replay."""
         began = time.monotonic()
         quiet = self._drafts()
+        others = transfer.by_https(plain.takes, self._cast.known, quiet) if plain else []
+        judged: list[Take] = []
+        if plain and plain.error is not None and others:
+            judged = [self._late(number, quiet) for number in range(FITTED, FITTED + JUDGED)]
+            found, why = self._found(quiet, others[1:], judged, pooled=[quiet, *judged])
+            error = found.rehearsal.error if found else None
+            if error is not None and error <= max(TRUE, plain.error):
+                return found, why
         takes: list[Take] = []
-        for number in range(FITTED + JUDGED):
+        for number in range(FITTED if judged else FITTED + JUDGED):
             if number >= FEWEST and time.monotonic() - began > BUDGET_S:
                 break
-            drawn = f"{self._page.seed} {self._page.url}"
-            delays = {n: delay(drawn, n, number) for n in range(len(self._cast.resources))}
-            takes.append(self._load(delays, quiet_s=quiet_s(quiet)))
-            self._cast.learn(takes[-1])
-        return quiet, takes
+            takes.append(self._late(number, quiet))
+        takes += judged
+        fitted = min(FITTED, len(takes) - 1)
+        return self._found(quiet, takes[:fitted], takes[fitted:], pooled=[quiet, *takes])
 
-    def found(self, quiet: Take, takes: Sequence[Take]) -> tuple[_Found | None, str]:
-        """What the takes tell of the page; None and the reason if it does not replay."""
-        everyone = [quiet, *takes]
+    def _late(self, number: int, draft: Take) -> Take:
+        """A take with the delays of this number."""
+        drawn = f"{self._page.seed} {self._page.url}"
+        delays = {n: delay(drawn, n, number) for n in range(len(self._cast.resources))}
+        late = any(request.start > draft.load for request in draft.requests)
+        expected = frozenset(request.url for request in draft.requests) if late else frozenset[str]()
+        take = self._load(delays, expected=expected, sure_s=SILENT_S)
+        self._cast.learn(take)
+        return take
+
+    def _found(
+        self, quiet: Take, takes: Sequence[Take], judged: Sequence[Take], pooled: Sequence[Take]
+    ) -> tuple[_Found | None, str]:
+        """What the takes tell: one without delays, those that fit, those that judge, and those that show the
+        page's connections."""
+        everyone = [quiet, *takes, *judged]
         unstable, share = self._unstable(everyone)
         if share > UNSTABLE_SHARE:
             return None, f"{100 * share:.0f} % of the bytes are asked for in some loads and not in others"
         part = self._part()
-        fitting.describe(part, quiet, takes)
-        pools.describe(part, everyone)
+        fitting.describe(part, quiet, [*takes, *judged])
+        pools.describe(part, pooled)
         work.describe(part, quiet)
-        fitted = min(FITTED, len(takes) - 1)
-        fitting.fit(part, [quiet, *takes[:fitted]])
-        missed = fitting.errors(part, takes[fitted:])
+        fitting.fit(part, [quiet, *takes])
+        missed = fitting.errors(part, judged)
         recorded = [r for r in part.resources if not r.stand_in and r.file is None]
         left_out = sum(r.rehearsed is None for r in recorded)
         rehearsal = Rehearsal(
@@ -224,19 +275,21 @@ class _Rehearsals:
             unstable=unstable[:20],
             unstable_share=round(share, 4),
         )
-        return _Found(part.resources, rehearsal), ""
+        return _Found(part.resources, rehearsal, transfer.told([quiet, *takes], part.resources)), ""
 
     def _drafts(self) -> Take:
         """Loads the page without delays until no request is new; returns the last take."""
         for left in reversed(range(DRAFTS)):
-            take = self._load({}, work.CATEGORIES, DRAFT_QUIET_S)
+            recorded = frozenset(resource.url for resource in self._page.resources if not resource.stand_in)
+            take = self._load(
+                {}, work.CATEGORIES, quiet_s=DRAFT_QUIET_S, expected=recorded, sure_s=DRAFT_SURE_S
+            )
             if not self._cast.learn(take) or not left:
                 return take
         raise AssertionError("a page has one draft at least")
 
-    def _load(
-        self, delays: dict[int, float], trace: tuple[str, ...] = (), quiet_s: float | None = None
-    ) -> Take:
+    def _load(self, delays: dict[int, float], trace: tuple[str, ...] = (), **until: Any) -> Take:
+        """One take; ``until`` says when it ends, as for ``Stage.load``."""
         self._loads += 1
         responses, answering = self._cast.answers(delays)
         stage = Stage(self._cast.origins, self._page.url, self._scratch, self._remove)
@@ -247,7 +300,7 @@ class _Rehearsals:
             viewport=self._viewport,
             mobile=self._page.mobile,
             trace=trace,
-            quiet_s=quiet_s,
+            **until,
         )
         self._others.append(others)
         self._speeds.append(speed.measured_ms(_TIMES))
@@ -285,11 +338,6 @@ def delay(seed: str, resource: int, load: int) -> float:
     places = drawn.sample(range(loads), loads)
     within = [drawn.random() for _ in places]
     return round(DELAY_MS * (places[load] + within[load]) / loads, 3)
-
-
-def quiet_s(draft: Take) -> float | None:
-    """Silence at the end of a load, from the last draft; None for the usual time."""
-    return None if any(request.start > draft.load for request in draft.requests) else SILENT_S
 
 
 def middle_error(errors: list[float | None]) -> float | None:

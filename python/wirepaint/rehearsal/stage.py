@@ -56,6 +56,8 @@ class Stage:
         mobile: bool = False,
         trace: tuple[str, ...] = (),
         quiet_s: float | None = None,
+        expected: frozenset[str] = frozenset(),
+        sure_s: float | None = None,
     ) -> tuple[browser.PageLoad, list[dict[str, Any]], float]:
         """Loads the page once. Returns the browser's observations, the server's records of the requests, and
         the share of the machine's CPU time that others used.
@@ -83,6 +85,8 @@ class Stage:
                         seed=seed,
                         trace=trace,
                         quiet_s=quiet_s,
+                        expected=expected,
+                        sure_s=sure_s,
                     ),
                     spawn=_spawn,
                 )

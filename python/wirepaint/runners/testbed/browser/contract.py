@@ -44,6 +44,10 @@ class BrowserOptions:
     """Records frames, for the speed index and the end of the visible loading."""
     quiet_s: float | None = None
     """The visit ends after this much network silence after the load event; None for the default."""
+    expected: frozenset[str] = frozenset()
+    """Once these addresses were asked for, a shorter silence ends the visit: ``sure_s``."""
+    sure_s: float | None = None
+    """The shorter silence; None if there is none."""
     clock_ms: int | None = None
     """Unix time in milliseconds at which the page's clock begins; None for the machine's clock."""
     seed: int = 42

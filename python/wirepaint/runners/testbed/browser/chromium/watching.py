@@ -87,9 +87,17 @@ class Watching(ABC):
     def _loaded(self) -> bool:
         return self._crash is not None or (self._loader, "load") in self._milestones
 
-    def _settle(self, quiet_s: float = QUIET_S, wait_s: float = 0.0) -> None:
+    def _settle(
+        self,
+        quiet_s: float = QUIET_S,
+        wait_s: float = 0.0,
+        *,
+        expected: frozenset[str] = frozenset(),
+        sure_s: float | None = None,
+    ) -> None:
         """Waits until the network has been silent for ``quiet_s``, and then for ``wait_s``.
 
+        A silence of ``sure_s`` is enough, if given, once the ``expected`` addresses were asked for.
         A script may have navigated to another document meanwhile; it has to load as well.
         """
         loaded = time.monotonic()
@@ -99,16 +107,20 @@ class Watching(ABC):
             nonlocal settled
             now = time.monotonic()
             since = now - max(loaded, self._exchanges.last_event or 0)
-            quiet = since >= quiet_s and not self._exchanges.in_flight and self._loaded()
+            enough_s = sure_s if sure_s is not None and self._asked_for(expected) else quiet_s
+            quiet = since >= enough_s and not self._exchanges.in_flight and self._loaded()
             if settled is None and (quiet or since >= max(STALLED_S, quiet_s) or now - loaded >= LATE_S):
                 settled = now
             return bool(self._crash) or (settled is not None and now - settled >= wait_s)
 
         while not done():
-            self._devtools.pump(done, quiet_s / 5)
+            self._devtools.pump(done, min(quiet_s, sure_s or quiet_s) / 5)
         self._check_alive()
         if not self._loaded():
             raise PageTimeout(f"{self._url} goes on to another address that does not load")
+
+    def _asked_for(self, expected: frozenset[str]) -> bool:
+        return expected <= {exchange.url for exchange in self._exchanges.all}
 
     def _check_alive(self) -> None:
         if self._crash:

@@ -1,0 +1,75 @@
+"""Takes of a page of plain http serve its https version."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from wirepaint.pages.model import Cause, Resource
+from wirepaint.rehearsal.takes import Request, Take
+from wirepaint.rehearsal.transfer import by_https, told
+
+from .takes import request
+
+PLAIN = ["http://a.test/", "https://a.test/", "http://a.test:80/app.js", "http://a.test/late.png"]
+SECURE = ["https://a.test/", "https://a.test/app.js", "https://a.test/late.png"]
+KNOWN = {("GET", url): number for number, url in enumerate(SECURE)}
+
+
+def resources() -> list[Resource]:
+    navigation, other = Cause(by=None, kind="navigation"), Cause(by=0, kind="other")
+    return [
+        Resource(
+            id=n,
+            url=url,
+            cause=other if n else navigation,
+            type="html",
+            wire_bytes=9,
+            decoded_bytes=9,
+        )
+        for n, url in enumerate(PLAIN)
+    ]
+
+
+def plain_take(load: float = 300.0) -> Take:
+    asked = [
+        request(0, 0, 10, url=PLAIN[0], status=301),
+        request(1, 12, 30, url=PLAIN[1]),
+        request(2, 40, 60, url=PLAIN[2], initiator=PLAIN[1], stack=(PLAIN[2],), connection=3),
+        request(3, 320, 330, url=PLAIN[3]),
+    ]
+    delays = {0: 1.0, 1: 2.0, 2: 4.0, 3: 8.0}
+    return Take(asked, load, 200.0, 90.0, 100.0, delays, "Chromium 1", largest_url=PLAIN[3])
+
+
+def draft(*requests: Request) -> Take:
+    return Take(list(requests), 280.0, 200.0, 90.0, 100.0, {}, "Chromium 1")
+
+
+def test_redirects_to_https_go_and_their_delays_are_those_of_the_target() -> None:
+    spoken = json.loads(json.dumps(told([plain_take(), plain_take(load=310.0)], resources())))
+    own = draft(request(0, 0, 10), request(1, 30, 50))
+    mapped = by_https(spoken, KNOWN, own)
+    assert [take.load for take in mapped] == [300.0, 310.0]
+    [first, script, late] = mapped[0].requests
+    assert (first.resource, first.url, first.start, first.end) == (0, "https://a.test/", 0, 30)
+    assert (script.resource, script.url, script.initiator) == (1, "https://a.test/app.js", "https://a.test/")
+    assert script.stack == ("https://a.test/app.js",) and script.connection is None
+    assert late.resource == 2 and mapped[0].largest_url == "https://a.test/late.png"
+    assert mapped[0].delays == {0: 3.0, 1: 4.0, 2: 8.0}
+    assert list(mapped[0].first) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        draft(request(0, 0, 10)),
+        draft(request(0, 0, 10), request(1, 30, 50), request(2, 60, 70)),
+        draft(request(0, 0, 10), request(1, 30, 50), request(None, 60, 70)),
+    ],
+    ids=["asks for less", "asks before its load event for what was late", "asks for what nobody knows"],
+)
+def test_a_version_that_asks_for_other_things_gets_no_takes(own: Take) -> None:
+    assert by_https(told([plain_take()], resources()), KNOWN, own) == []
+    assert by_https([], KNOWN, own) == []
