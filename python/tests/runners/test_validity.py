@@ -310,6 +310,17 @@ def test_an_initial_window_of_the_congestion_controls_own_is_accepted(tmp_path: 
     assert observed.check(tmp_path) == []
 
 
+def test_lateness_is_judged_beside_the_round_trip_of_the_path(tmp_path: Path) -> None:
+    found = []
+    for p99 in (5_900_000, 6_100_000):
+        observed = Observed()
+        observed.asked["segments"][0] |= {side: {"delay_ns": v.ms(300)} for side in ("down", "up")}
+        _lateness("p99", p99)(observed)
+        reasons = observed.check(tmp_path)
+        found.append([r["expected"] for r in reasons if r["check"] == "lateness"])
+    assert found == [[], ["at most 6 ms"]]
+
+
 def test_the_worst_reason_comes_first_and_decides(tmp_path: Path) -> None:
     observed = Observed()
     _animated(observed)

@@ -201,7 +201,7 @@ def asked() -> dict[str, Any]:
         "pages": {"sample": of_page},
     }
     return {
-        "segments": [{"name": "access"}],
+        "segments": [{"name": "access", "down": {"delay_ns": ms(15)}, "up": {"delay_ns": ms(15)}}],
         "hosts": [
             {"name": "client", "role": "client", "congestion": "reno", "address": "10.64.0.2"},
             {"name": "server", "role": "server", "congestion": "cubic", "initial_window": 10},

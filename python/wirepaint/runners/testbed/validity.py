@@ -23,8 +23,12 @@ from wirepaint.runners.testbed.trace_rows import BROWSER_CACHE
 LATENESS_P99_NS = 1_000_000
 """1/26 of the round trip of the shortest shipped network (lte): beyond it the emulated path is no longer
 the one asked for. A calm machine has 0.03 ms, a busy one 0.1 ms."""
+LATENESS_P99_SHARE = 0.01
+"""Of the path's round trip, where this is more: 1 ms is nothing on a satellite's 600 ms."""
 LATENESS_MAX_NS = 5_000_000
 """Of any single packet. A calm machine stays below 0.5 ms, the real-time thread below 1 ms under load."""
+LATENESS_MAX_SHARE = 0.05
+"""Of the path's round trip, where this is more."""
 STEAL_SHARE = 0.01
 """Of the machine's CPU time. Stolen time hits all parts at once, and none of them sees it."""
 FOREIGN_SHARE = 0.25
@@ -91,7 +95,11 @@ def check(
         *_visits(loads, joined, run),
         *(_begun(begun, run) if begun is not None else ()),
         *_flows(joined, run),
-        *(r for name in emulators(summaries) for r in _emulator(summaries.get(name, {}), joined.spans)),
+        *(
+            reason
+            for name in emulators(summaries)
+            for reason in _emulator(summaries.get(name, {}), joined.spans, _round_trip_ns(run))
+        ),
         *_calibration(run["checks"]["calibration"]),
         *_probe(summaries.get("probe", {}), joined),
         *_groups(summaries.get("congestion", {})),
@@ -417,7 +425,14 @@ def _browser(load: PageLoad) -> Iterator[Reason]:
         yield Reason("browser", "note", note, "an undisturbed visit")
 
 
-def _emulator(summary: Mapping[str, Any], spans: Sequence[tuple[int, int]]) -> Iterator[Reason]:
+def _round_trip_ns(run: Mapping[str, Any]) -> int:
+    """Delays of the path that a run asks for, all its hops together."""
+    return sum(hop[side]["delay_ns"] for hop in run.get("segments", ()) for side in ("down", "up"))
+
+
+def _emulator(
+    summary: Mapping[str, Any], spans: Sequence[tuple[int, int]], round_trip_ns: int
+) -> Iterator[Reason]:
     if not summary:
         yield Reason("emulator", "invalid", "no summary", "a summary")
         return
@@ -432,11 +447,13 @@ def _emulator(summary: Mapping[str, Any], spans: Sequence[tuple[int, int]]) -> I
         limit = f"at most {ARRIVAL_SHIFT_NS / 1e6:g} ms"
         yield Reason("late_arrivals", "suspect", f"one taken {shift / 1e6:.2f} ms after it came", limit)
     lateness = summary["lateness"]
-    if (late := lateness["p99"]) is not None and late > LATENESS_P99_NS:
-        limit = f"at most {LATENESS_P99_NS / 1e6:g} ms"
+    most = max(LATENESS_P99_NS, LATENESS_P99_SHARE * round_trip_ns)
+    if (late := lateness["p99"]) is not None and late > most:
+        limit = f"at most {most / 1e6:g} ms"
         yield Reason("lateness", "suspect", f"p99 {late / 1e6:.2f} ms", limit)
-    if (late := lateness["max"]) is not None and late > LATENESS_MAX_NS:
-        limit = f"at most {LATENESS_MAX_NS / 1e6:g} ms"
+    most = max(LATENESS_MAX_NS, LATENESS_MAX_SHARE * round_trip_ns)
+    if (late := lateness["max"]) is not None and late > most:
+        limit = f"at most {most / 1e6:g} ms"
         yield Reason(
             "lateness_max", disturbance([late], spans), f"one packet {late / 1e6:.1f} ms late", limit
         )
