@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "python/tests"))
 from dask_cluster import WIREPAINT, cluster  # noqa: E402
 from sweeps import OF_A_VISIT, command, written  # noqa: E402
 
-BATCH_S = 3.0
+BATCH_S = 5.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -7,10 +7,10 @@ use crate::summary::Summary;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wirepaint_run::{Proxy, Run};
@@ -19,6 +19,9 @@ use wirepaint_trace::{Row, Rows, Streams, TableWriter, TraceError, Value};
 
 /// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, Unread>> + Send + 'a>;
+
+/// Bytes of stdin that are read at once.
+const ROOM: usize = 1 << 20;
 
 /// What could not be read, and why.
 struct Unread {
@@ -45,7 +48,8 @@ struct Job {
 /// Exit code 0: all done; 2: a description was refused; 1: a run failed.
 ///
 /// With `collected` no run has a trace of its own. The rows of all runs go into these streams instead. A line
-/// then also has where its `rows` are, by table.
+/// then also has where its `rows` are, by table. Lines come together while more runs wait on stdin: each by itself
+/// would wake the reader.
 pub fn command(inputs: &[PathBuf], workers: usize, collected: Option<Streams>) -> ExitCode {
     ExitCode::from(carry_out(inputs, workers, collected, std::io::stdout()))
 }
@@ -57,9 +61,11 @@ pub fn carry_out(
     collected: Option<Streams>,
     lines: impl Write + Send,
 ) -> u8 {
-    let lines = Mutex::new(lines);
+    let lines = Mutex::new(BufWriter::new(lines));
     let collected = collected.map(Mutex::new);
-    let queue: Mutex<Queue> = Mutex::new(Box::new(inputs.iter().flat_map(|input| jobs(input))));
+    let more_wait = AtomicBool::new(false);
+    let queue: Mutex<Queue> = Mutex::new(Box::new(inputs.iter().flat_map(|input| jobs(input, &more_wait))));
+    let lines = Lines { lines, held: collected.is_some().then_some(&more_wait) };
     let worst = AtomicU8::new(0);
     std::thread::scope(|scope| {
         for _ in 0..workers.max(1) {
@@ -77,14 +83,48 @@ pub fn carry_out(
     worst.into_inner()
 }
 
-/// The runs of one input.
-fn jobs(input: &Path) -> Queue<'static> {
+/// Where the lines of runs go.
+struct Lines<'a, W: Write> {
+    lines: Mutex<BufWriter<W>>,
+    /// Lines are held back while this is true.
+    held: Option<&'a AtomicBool>,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn say(&self, line: &str) {
+        let mut lines = self.lines.lock().expect("no worker panics while it writes");
+        let holds = self.held.is_some_and(|more_wait| more_wait.load(Ordering::Acquire));
+        // If the reader has closed the pipe, traces are still written.
+        let _ = writeln!(lines, "{line}").and_then(|()| if holds { Ok(()) } else { lines.flush() });
+    }
+}
+
+/// The lines of a reader as they come; `more_wait` says whether another one is there already.
+fn lines_of(source: impl Read, more_wait: &AtomicBool) -> impl Iterator<Item = std::io::Result<String>> {
+    let mut reader = BufReader::with_capacity(ROOM, source);
+    std::iter::from_fn(move || {
+        let mut line = String::new();
+        let read = reader.read_line(&mut line);
+        more_wait.store(reader.buffer().contains(&b'\n'), Ordering::Release);
+        match read {
+            Ok(0) => None,
+            Ok(_) => {
+                line.truncate(line.trim_end_matches('\n').len());
+                Some(Ok(line))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    })
+}
+
+/// The runs of one input; `more_wait` says whether another one is there already.
+fn jobs<'a>(input: &Path, more_wait: &'a AtomicBool) -> Queue<'a> {
     let read = |path: PathBuf| match std::fs::read(&path) {
         Ok(text) => Ok(Job { place: path, text, pages: None }),
         Err(error) => Err(Unread { error: format!("{}: {error}", path.display()), place: path }),
     };
     if input == Path::new("-") {
-        let lines = std::io::BufReader::new(std::io::stdin()).lines();
+        let lines = lines_of(std::io::stdin(), more_wait);
         let mut shared: BTreeMap<String, Arc<Shared>> = BTreeMap::new();
         return Box::new(lines.filter_map(move |line| {
             let line = match line {
@@ -132,7 +172,7 @@ fn jobs(input: &Path) -> Queue<'static> {
 }
 
 /// Carries a run out, prints its line and returns its exit code.
-fn one(job: Result<Job, Unread>, collected: Option<&Mutex<Streams>>, lines: &Mutex<impl Write>) -> u8 {
+fn one(job: Result<Job, Unread>, collected: Option<&Mutex<Streams>>, lines: &Lines<impl Write>) -> u8 {
     let failed = |place: &Path, error: String, code: u8| {
         eprintln!("{error}");
         (json!({"run": place, "error": error, "exit_code": code}).to_string(), code)
@@ -144,9 +184,7 @@ fn one(job: Result<Job, Unread>, collected: Option<&Mutex<Streams>>, lines: &Mut
         },
         Err(Unread { place, error }) => failed(&place, error, 2),
     };
-    let mut lines = lines.lock().expect("no worker panics while it writes");
-    // If the reader has closed the pipe, traces are still written.
-    let _ = writeln!(lines, "{line}").and_then(|()| lines.flush());
+    lines.say(&line);
     code
 }
 
@@ -238,4 +276,43 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<BTreeMap<&'static str, Rows>>,
     trace: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that gives each of its parts by itself.
+    struct Parts(Vec<&'static [u8]>);
+
+    impl Read for Parts {
+        fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let part = self.0.remove(0);
+            room[..part.len()].copy_from_slice(part);
+            Ok(part.len())
+        }
+    }
+
+    #[test]
+    fn lines_are_held_back_only_while_another_run_is_there_whole() {
+        let more_wait = AtomicBool::new(false);
+        let mut seen = Vec::new();
+        for line in lines_of(Parts(vec![b"one\ntwo\nthr", b"ee\n", b"four"]), &more_wait) {
+            seen.push((line.unwrap(), more_wait.load(Ordering::Acquire)));
+        }
+        let expected = [("one", true), ("two", false), ("three", false), ("four", false)];
+        assert_eq!(seen, expected.map(|(line, more)| (line.to_owned(), more)));
+
+        let said = Lines { lines: Mutex::new(BufWriter::new(Vec::new())), held: Some(&more_wait) };
+        let written = |said: &Lines<Vec<u8>>| said.lines.lock().unwrap().get_ref().clone();
+        more_wait.store(true, Ordering::Release);
+        said.say("first");
+        assert_eq!(written(&said), b"");
+        more_wait.store(false, Ordering::Release);
+        said.say("second");
+        assert_eq!(written(&said), b"first\nsecond\n");
+    }
 }

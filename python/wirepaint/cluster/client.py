@@ -45,7 +45,7 @@ class Session(Workers, Batches["Future"]):
     """Workers that carry out batches of simulated runs."""
 
     kind = "simulator"
-    batch_s = 3.0
+    batch_s = 5.0
     """Dask's scheduler takes about a millisecond for each."""
 
     def __init__(self, connection: Connection, packer: batch.Packer) -> None:

@@ -313,14 +313,15 @@ class Run:
         """Where :meth:`write` writes it. The simulator knows it by this."""
         return self.work_dir / "run.json"
 
-    def line(self, name: str, pages: str) -> str:
+    def line(self, name: str, pages: str, own: str | None = None) -> str:
         """The description for the simulator's input, without a file.
 
-        The simulator knows it by its name; its pages are there as ``pages``.
+        The simulator knows it by its name; its pages are there as ``pages``. ``own`` takes the place of
+        :meth:`own`, for another run of this one's condition.
         """
-        return f"{name}\t{self._own()}, {_alike(Alike(self))[1:]}\t{pages}"
+        return f"{name}\t{own or self.own()}, {_alike(Alike(self))[1:]}\t{pages}"
 
-    def _own(self) -> str:
+    def own(self) -> str:
         """The beginning of the JSON, with what runs of one condition do not share."""
         # Pydantic's encoder takes a third of the time, and says null for what has no value.
         return to_json({name: getattr(self, name) for name in _OWN}).decode()[:-1]
@@ -334,7 +335,7 @@ class Run:
         """The document as JSON."""
         pages = f'"pages": {self.pages_text()}}}'
         if self.alike is not None:
-            return f"{self._own()}, {_alike(Alike(self))[1:-1]}, {pages}"
+            return f"{self.own()}, {_alike(Alike(self))[1:-1]}, {pages}"
         document = _held(self)
         del document["pages"]
         return f"{_encoded(document)[:-1]}, {pages}"

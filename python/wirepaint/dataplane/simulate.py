@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import subprocess
 import tempfile
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
+from pydantic_core import from_json
+
 from wirepaint import dataplane, linux
 from wirepaint.dataplane.description import Run, Same
 from wirepaint.errors import RunFailed
@@ -19,6 +21,10 @@ from wirepaint.errors import RunFailed
 Job = TypeVar("Job")
 _ROOM = 16
 """Runs per core that a process has at a time."""
+_TOGETHER = 32
+"""Runs without files that it gets at a time; each by itself would wake both processes twice."""
+_PIPE_BYTES = 2**20
+"""Of the pipe: a description without its pages takes 5 kB."""
 _PAGES = 32
 """Pages of runs that a process holds; each takes some 100 kB."""
 
@@ -29,6 +35,8 @@ class Named:
 
     name: str
     run: Run
+    own: str | None = None
+    """What the run has of its own, as JSON, if ``run`` is another one of its condition."""
 
 
 class Died(RunFailed, Generic[Job]):
@@ -53,11 +61,14 @@ def ends(
     ``Died`` with these when the process ends early. ``interruptible`` surrounds each wait.
 
     With ``collect``, a folder and tables, no run has a trace of its own: each of the tables is one Arrow
-    stream, ``TABLE.arrows``, with the rows of all runs.
+    stream, ``TABLE.arrows``, with the rows of all runs. ``_TOGETHER`` runs for each core are taken when the
+    last ones have ended.
     """
     workers = cores or len(os.sched_getaffinity(0))
     # It has work while this process computes the metrics of many runs at once; on one core nothing is gained.
     room = workers if cores else _ROOM * workers
+    if collect is not None:
+        room = _TOGETHER * workers
     # The program itself asks to die with this process. With a function of ours between fork and exec, the
     # kernel would first copy the page tables of this process.
     argv = [dataplane.program(), "simulate", "--workers", str(workers), "--parent", str(os.getpid()), "-"]
@@ -73,30 +84,35 @@ def ends(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            pipesize=-1 if collect is None else _PIPE_BYTES,
         ) as process,
     ):
         assert process.stdin is not None and process.stdout is not None
+        left = True
         try:
             while True:
-                while len(asked) < room and (job := next(jobs, None)) is not None:
-                    known, described = job
-                    if isinstance(described, Named):
-                        name, lines = described.name, sent.lines(described)
-                    else:
-                        name, lines = str(described), f"{described}\n"
-                    asked[name] = known
+                if left and (collect is None or not asked):
+                    lines: list[str] = []
+                    for known, described in itertools.islice(jobs, room - len(asked)):
+                        if isinstance(described, Named):
+                            name, line = described.name, sent.lines(described)
+                        else:
+                            name, line = str(described), f"{described}\n"
+                        asked[name] = known
+                        lines.append(line)
                     with suppress(BrokenPipeError):  # then the next line is its end
-                        _write(process.stdin.fileno(), lines.encode())
+                        _write(process.stdin.fileno(), "".join(lines).encode())
+                    left = len(asked) == room
                 if not asked:
                     return
-                if len(asked) < room:
+                if not left:
                     # No more runs: the process ends after the last. A thread that panicked gives no line.
                     process.stdin.close()
                 with interruptible():
-                    line = process.stdout.readline()
-                if not line.endswith(b"\n"):
+                    end = process.stdout.readline()
+                if not end.endswith(b"\n"):
                     raise Died(_last_words(process, log), list(asked.values()))
-                said = json.loads(line)
+                said = from_json(end)
                 yield asked.pop(said["run"]), said
         finally:
             process.kill()
@@ -120,7 +136,7 @@ class _Sent:
                 name = self._names.pop(next(iter(self._names)))
             before = f"\t{name}\t{run.pages_text()}\n"
         self._names[pages] = name  # the last one: the first is the one that was not used for longest
-        return f"{before}{run.line(named.name, name)}\n"
+        return f"{before}{run.line(named.name, name, named.own)}\n"
 
 
 def one(run: Run) -> dict[str, Any]:

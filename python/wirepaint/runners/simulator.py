@@ -134,8 +134,10 @@ class Session:
             found: list[tuple[Job, Path | Named]] = []
             for job in some:
                 try:
-                    run = self._describer.describe(job.run, job.folder.absolute())
-                    found.append((job, run.write() if self._collected is None else Named(job.run.key, run)))
+                    if self._collected is None:
+                        found.append((job, self._describer.describe(job.run, job.folder.absolute()).write()))
+                    else:
+                        found.append((job, self._describer.named(job.run, job.folder)))
                 except RunFailed as failure:
                     refused.append((job.run, failure))
             yield from found
@@ -226,6 +228,77 @@ class _Common:
         )
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """What is drawn from a run's seed, in ns."""
+
+    hosts: Sequence[tuple[int, int]]
+    """Delay of the hosts of each segment, down and up."""
+    starts: Sequence[int]
+    """By how much each visit starts later."""
+    opens: int
+    """Time from one flow to the next."""
+
+    @classmethod
+    def of(cls, seed: int, *, visits: int, segments: int) -> _Drawn:
+        # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
+        drawn = random.Random(seed)
+        of_hosts = (HOST_DELAY_NS, HOST_DELAY_NS) if visits else FLOWS_DELAY_NS
+
+        def of_segment() -> tuple[int, int]:
+            down, up = of_hosts
+            return drawn.randint(*down), drawn.randint(*up)
+
+        main = of_segment()
+        starts = [drawn.randrange(TICKS_NS) for _ in range(visits)]
+        # Last, so that a run with proxies draws what one without does.
+        others = [of_segment() for _ in range(1, segments)]
+        return cls([main, *others], starts, drawn.randint(*FLOW_OPENS_NS))
+
+
+class _Form:
+    """The JSON of what a run has of its own, with places for what its seed says.
+
+    Only for runs that differ in nothing else: without flows, changes of the path and capacity traces.
+    """
+
+    def __init__(self, run: ResolvedRun, folder: Path, common: _Common) -> None:
+        self._delays = [(of.down["delay_ns"], of.up["delay_ns"]) for of in common.segments]
+        self._starts = [visit.start_ns for visit in common.visits]
+        # Numbers that are nowhere else in the text mark the places.
+        marks = iter(range(-(2**53), 0))
+        seed = next(marks)
+        delays = [(next(marks), next(marks)) for _ in self._delays]
+        starts = [next(marks) for _ in self._starts]
+        of_marks = _Drawn(
+            [(a - down, b - up) for (a, b), (down, up) in zip(delays, self._delays, strict=True)],
+            [mark - start for mark, start in zip(starts, self._starts, strict=True)],
+            0,
+        )
+        text = _described(run.model_copy(update={"seed": seed}), folder, common, None, of_marks).own()
+        self._text = text.replace("%", "%%")
+        for mark in (seed, *itertools.chain.from_iterable(delays), *starts):
+            assert self._text.count(str(mark)) == 1
+            self._text = self._text.replace(str(mark), "%d")
+
+    @staticmethod
+    def suits(common: _Common) -> bool:
+        """Whether runs of a condition can have one."""
+        sides = [side for of in common.segments for side in (of.down, of.up)]
+        return not common.flows and all(
+            not side["changes"] and side["capacity"]["kind"] != "trace" for side in sides
+        )
+
+    def filled(self, seed: int) -> str:
+        """The text for a run with this seed."""
+        drawn = _Drawn.of(seed, visits=len(self._starts), segments=len(self._delays))
+        values = [seed]
+        for (down, up), (of_down, of_up) in zip(self._delays, drawn.hosts, strict=True):
+            values += (down + of_down, up + of_up)
+        values += map(int.__add__, self._starts, drawn.starts)
+        return self._text % tuple(values)
+
+
 class Describer:
     """Describes runs of page visits, or of flows alone.
 
@@ -239,10 +312,25 @@ class Describer:
         """
         self._load, self._share_files = load, share_files
         self._known: dict[tuple[int, ...], tuple[ResolvedRun, _Common]] = {}
+        self._forms: dict[tuple[int, ...], tuple[ResolvedRun, Run, _Form]] = {}
+
+    def named(self, run: ResolvedRun, folder: Path) -> Named:
+        """The description of a run without files of its own."""
+        alike = _alike(run)
+        if alike in self._forms:
+            _, like, form = self._forms[alike]
+            return Named(run.key, like, form.filled(run.seed))
+        described = self.describe(run, folder.absolute())
+        common = described.alike
+        if isinstance(common, _Common) and _Form.suits(common):
+            if len(self._forms) == _CONDITIONS:
+                self._forms.clear()
+            self._forms[alike] = run, described, _Form(run, folder.absolute(), common)
+        return Named(run.key, described)
 
     def describe(self, run: ResolvedRun, folder: Path) -> Run:
         """The description of a run whose files are in ``folder``."""
-        alike = tuple(id(value) for name, value in vars(run).items() if name not in _OF_VISIT)
+        alike = _alike(run)
         row = None if self._share_files else _asked(run)  # without files of its own it has no tables either
         if alike in self._known:
             return _described(run, folder, self._known[alike][1], row)
@@ -255,23 +343,28 @@ class Describer:
         return _described(run, folder, common, row)
 
 
+def _alike(run: ResolvedRun) -> tuple[int, ...]:
+    """A key that runs of one condition have in common."""
+    return tuple([id(value) for name, value in vars(run).items() if name not in _OF_VISIT])
+
+
 def describe(run: ResolvedRun, folder: Path, load: Load | None = None) -> Run:
     """The description of one run; ``load`` gives load graphs where the pages are elsewhere."""
     return _described(run, folder, _Common.of(run, folder, load), _asked(run))
 
 
-def _described(run: ResolvedRun, folder: Path, common: _Common, row: Mapping[str, Any] | None) -> Run:
-    # Windows depend on the phase of TCP's clocks and on whether a round trip takes 30.97 or 31.02 ms.
-    drawn = random.Random(run.seed)
-    main, *others = [(segment.down, segment.up) for segment in common.segments]
-    of_hosts = (HOST_DELAY_NS, HOST_DELAY_NS) if run.visits else FLOWS_DELAY_NS
+def _described(
+    run: ResolvedRun,
+    folder: Path,
+    common: _Common,
+    row: Mapping[str, Any] | None,
+    drawn: _Drawn | None = None,
+) -> Run:
+    drawn = drawn or _Drawn.of(run.seed, visits=len(common.visits), segments=len(common.segments))
     jitter = HOST_JITTER if run.visits else flows_jitter(run.network.rate("down"))
-    slower = [[(direction, drawn.randint(*delay)) for direction, delay in zip(main, of_hosts, strict=True)]]
-    visits = [replace(visit, start_ns=visit.start_ns + drawn.randrange(TICKS_NS)) for visit in common.visits]
-    # Last, so that a run with proxies draws what one without does.
-    slower += [
-        [(direction, drawn.randint(*delay)) for direction, delay in zip(both, of_hosts, strict=True)]
-        for both in others
+    visits = [
+        replace(visit, start_ns=visit.start_ns + later)
+        for visit, later in zip(common.visits, drawn.starts, strict=True)
     ]
     # Changes of the path count from the beginning of the flows, else of the first visit.
     began = [visit.start_ns for visit in visits if visit.after is None]
@@ -280,13 +373,14 @@ def _described(run: ResolvedRun, folder: Path, common: _Common, row: Mapping[str
         replace(
             segment,
             **{
-                side: _slower(begun(direction, run.seed), delay, jitter, origin_ns, common.lead_ns)
-                for side, (direction, delay) in zip(("down", "up"), both, strict=True)
+                side: _slower(
+                    begun(getattr(segment, side), run.seed), delay, jitter, origin_ns, common.lead_ns
+                )
+                for side, delay in zip(("down", "up"), of_hosts, strict=True)
             },
         )
-        for segment, both in zip(common.segments, slower, strict=True)
+        for segment, of_hosts in zip(common.segments, drawn.hosts, strict=True)
     ]
-    opens_ns = drawn.randint(*FLOW_OPENS_NS)
     return Run(
         id="sim",
         seed=run.seed,
@@ -299,7 +393,7 @@ def _described(run: ResolvedRun, folder: Path, common: _Common, row: Mapping[str
         browsers=common.browsers,
         pages=common.graphs,
         visits=visits,
-        flows=_one_by_one(common.flows, opens_ns),
+        flows=_one_by_one(common.flows, drawn.opens),
         until_ns=common.until_ns,
         row=row,
         alike=common,
