@@ -24,7 +24,9 @@ visits = 4
 """
 PROXIES = ONE.replace("[[user", 'proxy = ["split"]\n[[user')
 SESSION = ONE.replace('pages = ["photos"]', 'pages = ["photos", "kit"]\ntogether = true\nthink = "2 s"')
-CHANGES = ONE.replace('network = ["lte"]', "") + """
+CHANGES = (
+    ONE.replace('network = ["lte"]', "")
+    + """
 [[scenarios.network]]
 title = "falls"
 up = { rate = "5 Mbit/s", delay = "10 ms" }
@@ -33,6 +35,7 @@ down = { rate = "5 Mbit/s", delay = "10 ms" }
 at = "1 s"
 outage = "500 ms"
 """
+)
 
 
 def planned(folder: Path, text: str) -> list[ResolvedRun]:
