@@ -21,7 +21,7 @@ from typing import Any
 from wirepaint import ordinary
 from wirepaint.errors import RunFailed
 from wirepaint.ordinary import Say
-from wirepaint.pages import bodies, cache, model
+from wirepaint.pages import bodies, cache, model, secure
 from wirepaint.pages.import_folder import without_unasked
 from wirepaint.pages.model import BODIES, INDEX, Page, Rehearsal, Resource, keeping
 from wirepaint.pages.prepare import PreparedPage, prepare_as
@@ -73,7 +73,8 @@ class Plain:
 class _Found:
     resources: list[Resource]
     rehearsal: Rehearsal
-    takes: transfer.Told
+    takes: Sequence[Take] = ()
+    """The draft and the takes that fitted the page."""
 
 
 def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) -> Page:
@@ -104,12 +105,12 @@ def rehearse_version(
 def _rehearsed(
     page: Page, folder: Path, viewport: tuple[int, int], plain: Plain | None, scratch: Path, say: Say
 ) -> tuple[str, transfer.Told]:
-    """The index of the rehearsed page, as JSON, and the takes that fitted it; none of a shape."""
+    """The index of the rehearsed page, as JSON, and the takes that fitted a page of plain http."""
     began = time.monotonic()
     if any(resource.stand_in for resource in page.resources):
         page = _as_imported(page)
     found, why = _attempt(page, folder, scratch, say, viewport, plain)
-    takes = found.takes if found else []
+    takes = transfer.told(found.takes, found.resources) if found and secure.is_plain(page) else []
     has_bodies = any(resource.body for resource in page.resources)
     if found is None and has_bodies:
         say(f"{page.name}: {why}; rehearsing it as a shape")
@@ -129,7 +130,7 @@ def _rehearsed(
             verdict="does not",
             reason=why,
         )
-        found = _Found(page.resources, rehearsal, [])
+        found = _Found(page.resources, rehearsal)
     found.rehearsal.seconds = round(time.monotonic() - began, 1)
     done = page.model_copy(update={"resources": found.resources, "rehearsal": found.rehearsal})
     return without_unasked(done).model_dump_json(), takes
@@ -275,7 +276,7 @@ class _Rehearsals:
             unstable=unstable[:20],
             unstable_share=round(share, 4),
         )
-        return _Found(part.resources, rehearsal, transfer.told([quiet, *takes], part.resources)), ""
+        return _Found(part.resources, rehearsal, [quiet, *takes]), ""
 
     def _drafts(self) -> Take:
         """Loads the page without delays until no request is new; returns the last take."""
