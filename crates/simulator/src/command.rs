@@ -109,7 +109,9 @@ fn lines_of(source: impl Read, more_wait: &AtomicBool) -> impl Iterator<Item = s
         match read {
             Ok(0) => None,
             Ok(_) => {
-                line.truncate(line.trim_end_matches('\n').len());
+                if line.ends_with('\n') {
+                    line.pop();
+                }
                 Some(Ok(line))
             }
             Err(error) => Some(Err(error)),

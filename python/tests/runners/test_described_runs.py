@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from wirepaint.dataplane import simulate
 from wirepaint.evaluation import ResolvedRun, plan
-from wirepaint.runners.simulator import Describer, _Common, _Form, describe
+from wirepaint.results.outcome import Outcome
+from wirepaint.runners.collected import Collected
+from wirepaint.runners.contract import Job
+from wirepaint.runners.simulator import Describer, Session, _Common, _Form, describe
 
 ONE = """
 title = "100 %d of it"
@@ -56,6 +61,22 @@ def test_the_text_of_a_condition_with_a_seed_is_the_description_of_that_run(
         assert own == json.loads(f"{describe(run, tmp_path).own()}}}") | {"row": None}
         assert one.name == run.key
     assert len({one.own for one in named[1:]}) == len(runs) - 1
+
+
+@pytest.mark.parametrize("pipe", [2**12, 2**20], ids=["narrow", "wide"])
+def test_runs_of_many_pages_end_whatever_the_pipe_takes(
+    pipe: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "_PIPE_BYTES", pipe)
+    pages = ", ".join(f'"{name}"' for name in ("photos", "kit", "blog-small"))
+    runs = planned(tmp_path, ONE.replace('"photos"', pages).replace("visits = 4", "visits = 14"))
+    collected = Collected(tmp_path, {"page": None})
+    with Session(nullcontext, cores=1, collected=collected) as session:
+        jobs = (Job(run, tmp_path / str(number), whole=False) for number, run in enumerate(runs))
+        ended = {run.key: end for run, end in session.carry_out(jobs)}
+    assert ended.keys() == {run.key for run in runs}
+    assert {end.verdict for end in ended.values() if isinstance(end, Outcome)} == {"valid"}
+    assert all(collected.trace(key)("page").height == 1 for key in ended)
 
 
 def test_runs_whose_path_changes_are_described_one_by_one(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import fcntl
+import math
 import os
 import subprocess
 import tempfile
@@ -24,7 +25,7 @@ _ROOM = 16
 _TOGETHER = 32
 """Runs without files that it gets at a time; each by itself would wake both processes twice."""
 _PIPE_BYTES = 2**20
-"""Of the pipe: a description without its pages takes 5 kB."""
+"""Asked for the pipe of such runs; each takes 5 kB, and its pages 100 kB once."""
 _PAGES = 32
 """Pages of runs that a process holds; each takes some 100 kB."""
 
@@ -75,7 +76,7 @@ def ends(
     if collect is not None:
         argv += ["--collect", collect[0], "--tables", ",".join(collect[1])]
     asked: dict[str, Job] = {}
-    sent = _Sent()
+    runs = _Input(jobs)
     with (
         # Errors of a run come in its line; the log explains the end of the program itself.
         tempfile.TemporaryFile() as log,
@@ -84,38 +85,66 @@ def ends(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            pipesize=-1 if collect is None else _PIPE_BYTES,
         ) as process,
     ):
         assert process.stdin is not None and process.stdout is not None
-        left = True
+        # More than the pipe takes could wait for ever: the process may wait, too, for its lines to be read.
+        most = math.inf if collect is None else _widened(process.stdin)
         try:
             while True:
-                if left and (collect is None or not asked):
-                    lines: list[str] = []
-                    for known, described in itertools.islice(jobs, room - len(asked)):
-                        if isinstance(described, Named):
-                            name, line = described.name, sent.lines(described)
-                        else:
-                            name, line = str(described), f"{described}\n"
+                if collect is None or not asked:
+                    lines: list[bytes] = []
+                    for known, name, line in runs.take(room - len(asked), most):
                         asked[name] = known
                         lines.append(line)
-                    with suppress(BrokenPipeError):  # then the next line is its end
-                        _write(process.stdin.fileno(), "".join(lines).encode())
-                    left = len(asked) == room
+                    if lines:
+                        with suppress(BrokenPipeError):  # then the next line is its end
+                            _write(process.stdin.fileno(), b"".join(lines))
                 if not asked:
                     return
-                if not left:
+                if runs.over:
                     # No more runs: the process ends after the last. A thread that panicked gives no line.
                     process.stdin.close()
                 with interruptible():
                     end = process.stdout.readline()
                 if not end.endswith(b"\n"):
-                    raise Died(_last_words(process, log), list(asked.values()))
+                    raise Died(_last_words(process, log), [*asked.values(), *runs.ahead()])
                 said = from_json(end)
                 yield asked.pop(said["run"]), said
         finally:
             process.kill()
+
+
+class _Input(Generic[Job]):
+    """The runs for a process: what the caller knows each by, its name there, and its lines."""
+
+    def __init__(self, jobs: Iterator[tuple[Job, Path | Named]]) -> None:
+        self._jobs, self._sent = jobs, _Sent()
+        self._ahead: tuple[Job, str, bytes] | None = None
+        self.over = False
+        """Whether there are no more."""
+
+    def take(self, number: int, most: float) -> Iterator[tuple[Job, str, bytes]]:
+        """So many runs, or fewer: their lines have ``most`` bytes, unless the first one alone has more."""
+        size = 0
+        for _ in range(0 if self.over else number):
+            one, self._ahead = self._ahead or self._next(), None
+            if one is None:
+                self.over = True
+                return
+            if size and size + len(one[2]) > most:
+                self._ahead = one
+                return
+            size += len(one[2])
+            yield one
+
+    def _next(self) -> tuple[Job, str, bytes] | None:
+        job = next(self._jobs, None)
+        return None if job is None else (job[0], *self._sent.lines(job[1]))
+
+    def ahead(self) -> list[Job]:
+        """The run that was taken and had no room, if there is one."""
+        return [] if self._ahead is None else [self._ahead[0]]
 
 
 class _Sent:
@@ -124,9 +153,11 @@ class _Sent:
     def __init__(self) -> None:
         self._names: dict[tuple[tuple[str, Same], ...], str] = {}
 
-    def lines(self, named: Named) -> str:
-        """A run for the input of the process, after its pages if the process lacks them."""
-        run = named.run
+    def lines(self, described: Path | Named) -> tuple[str, bytes]:
+        """The name of a run, and its input for the process: after its pages if the process lacks them."""
+        if not isinstance(described, Named):
+            return str(described), f"{described}\n".encode()
+        run = described.run
         pages = tuple((name, Same(graph)) for name, graph in run.pages.items())
         before = ""
         name = self._names.pop(pages, None)
@@ -136,12 +167,20 @@ class _Sent:
                 name = self._names.pop(next(iter(self._names)))
             before = f"\t{name}\t{run.pages_text()}\n"
         self._names[pages] = name  # the last one: the first is the one that was not used for longest
-        return f"{before}{run.line(named.name, name, named.own)}\n"
+        line = f"{before}{run.line(described.name, name, described.own)}\n"
+        return described.name, line.encode()
 
 
 def one(run: Run) -> dict[str, Any]:
     """Simulates one run; its tables are in its trace folder. Raises ``RunFailed`` when it was refused."""
     return dataplane.call("simulate", str(run.write()))
+
+
+def _widened(pipe: IO[bytes]) -> int:
+    """Bytes that a pipe takes at once, once it is as wide as Linux grants: a user may have many of them."""
+    with suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
 
 
 def _write(descriptor: int, content: bytes) -> None:

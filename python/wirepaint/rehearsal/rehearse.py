@@ -47,7 +47,7 @@ DRAFT_QUIET_S = 2.0
 DRAFT_SURE_S = 1.0
 """The same once all recorded requests have come."""
 SILENT_S = 0.2
-"""The same for later loads, once all requests of the draft have come, or if none was late."""
+"""The same for later loads, once all late requests of the draft have come."""
 TRUE = 0.08
 """The takes of a page of plain http serve its https version if the simulator's error on that is at most this
 share of the page load time, or the error on the plain page. Else that version is rehearsed by itself. The
@@ -234,9 +234,8 @@ class _Rehearsals:
         """A take with the delays of this number."""
         drawn = f"{self._page.seed} {self._page.url}"
         delays = {n: delay(drawn, n, number) for n in range(len(self._cast.resources))}
-        late = any(request.start > draft.load for request in draft.requests)
-        expected = frozenset(request.url for request in draft.requests) if late else frozenset[str]()
-        take = self._load(delays, expected=expected, sure_s=SILENT_S)
+        late = frozenset(request.url for request in draft.requests if request.start > draft.load)
+        take = self._load(delays, expected=late, sure_s=SILENT_S)
         self._cast.learn(take)
         return take
 

@@ -57,15 +57,14 @@ def _early(take: Take) -> set[int | None]:
 
 def _direct(requests: list[Request]) -> list[Request]:
     """The requests without redirects from http to https: their times are those of the target."""
-    begun: dict[int, float] = {}
+    last = {each.url: place for place, each in enumerate(requests)}
+    begun: dict[str, float] = {}
     kept: list[Request] = []
-    for each, after in zip(requests, [*requests[1:], None], strict=True):
-        to_itself = after is not None and after.resource == each.resource and after.url == each.url
-        if each.resource is not None and to_itself and each.status is not None and 300 <= each.status < 400:
-            begun.setdefault(each.resource, each.start)
+    for place, each in enumerate(requests):
+        if place < last[each.url] and each.status is not None and 300 <= each.status < 400:
+            begun.setdefault(each.url, each.start)
         else:
-            start = begun.pop(each.resource, each.start) if each.resource is not None else each.start
-            kept.append(replace(each, start=start))
+            kept.append(replace(each, start=begun.pop(each.url, each.start)))
     return kept
 
 

@@ -315,14 +315,14 @@ class Describer:
         self._forms: dict[tuple[int, ...], tuple[ResolvedRun, Run, _Form]] = {}
 
     def named(self, run: ResolvedRun, folder: Path) -> Named:
-        """The description of a run without files of its own."""
+        """The description of a run without files of its own (``share_files``)."""
         alike = _alike(run)
         if alike in self._forms:
             _, like, form = self._forms[alike]
             return Named(run.key, like, form.filled(run.seed))
         described = self.describe(run, folder.absolute())
-        common = described.alike
-        if isinstance(common, _Common) and _Form.suits(common):
+        _, common = self._known[alike]
+        if _Form.suits(common):
             if len(self._forms) == _CONDITIONS:
                 self._forms.clear()
             self._forms[alike] = run, described, _Form(run, folder.absolute(), common)

@@ -107,8 +107,10 @@ class Watching(ABC):
             nonlocal settled
             now = time.monotonic()
             since = now - max(loaded, self._exchanges.last_event or 0)
-            enough_s = sure_s if sure_s is not None and self._asked_for(expected) else quiet_s
-            quiet = since >= enough_s and not self._exchanges.in_flight and self._loaded()
+            silent = since >= quiet_s or (
+                sure_s is not None and since >= sure_s and self._asked_for(expected)
+            )
+            quiet = silent and not self._exchanges.in_flight and self._loaded()
             if settled is None and (quiet or since >= max(STALLED_S, quiet_s) or now - loaded >= LATE_S):
                 settled = now
             return bool(self._crash) or (settled is not None and now - settled >= wait_s)
