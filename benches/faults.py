@@ -34,7 +34,7 @@ from planted import FAULTS, Fault  # noqa: E402
 from wirepaint.errors import WirepaintError, cut  # noqa: E402
 from wirepaint.evaluation import ResolvedRun, plan  # noqa: E402
 from wirepaint.results import trace  # noqa: E402
-from wirepaint.runners import testbed  # noqa: E402
+from wirepaint.runners.testbed import one_run  # noqa: E402
 from wirepaint.runners.testbed.calibrate import calibrate  # noqa: E402
 from wirepaint.runners.testbed.cells import Cells  # noqa: E402
 from wirepaint.statistics.intervals import Interval  # noqa: E402
@@ -114,7 +114,7 @@ class Lab:
         folder = self.folder / f"visit-{self._count}"
         folder.mkdir()
         try:
-            outcome = testbed.run_once(
+            outcome = one_run.run_once(
                 run, folder, session=self.cells, calibration=self._calibrations[name], planted=planted
             )
         except WirepaintError as error:

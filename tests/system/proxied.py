@@ -12,7 +12,8 @@ import polars as pl
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.results.outcome import Outcome
 from wirepaint.results.trace import read_table
-from wirepaint.runners import calibrating, testbed
+from wirepaint.runners import calibrating
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -89,5 +90,5 @@ class Lab:
         self._calibration = self._calibration or calibrating.measured(
             run.network, lambda network: calibrate(network, short=True, cells=self._cells), print
         )
-        outcome = testbed.run_once(run, folder, session=self._cells, calibration=self._calibration, **more)
+        outcome = one_run.run_once(run, folder, session=self._cells, calibration=self._calibration, **more)
         return Visit(outcome, folder)

@@ -11,7 +11,7 @@ import pytest
 from wirepaint import pages
 from wirepaint.evaluation import plan
 from wirepaint.results import trace
-from wirepaint.runners import testbed
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -44,7 +44,7 @@ def test_a_broken_image_is_a_note(tmp_path: Path, http: str) -> None:
     [run] = plan(file).runs
     with Cells() as cells:
         known = calibrate(run.network, short=True, cells=cells)
-        outcome = testbed.run_once(run, folder, session=cells, calibration=known)
+        outcome = one_run.run_once(run, folder, session=cells, calibration=known)
     [reason] = [reason for reason in outcome.reasons if reason["check"] == "bytes"]
     assert reason["severity"] == "note"
     assert "https://site.example/broken.png, then the browser stopped: a broken image" in reason["found"]

@@ -16,8 +16,7 @@ import pytest
 from wirepaint.errors import RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.results import trace
-from wirepaint.runners import testbed
-from wirepaint.runners.testbed import capture, namespaces
+from wirepaint.runners.testbed import capture, namespaces, one_run
 from wirepaint.runners.testbed.cells import Cells
 from wirepaint.runners.testbed.wiring import ETHERNET_BYTES
 
@@ -99,7 +98,7 @@ class Lab:
         file = folder.with_suffix(".toml")
         file.write_text(text.replace("@capture", asked_for))
         [run] = plan(file).runs
-        described = testbed.describe(run, folder, None)
+        described = one_run.describe(run, folder, None)
         asked = {"run": described.document(), "faults": list(faults)}
         function = "wirepaint.runners.testbed.page_run:carry_out"
         return folder, self._cells.call(function, asked, timeout_s=60, log=folder / "log.txt")

@@ -10,7 +10,7 @@ from planted import FAULTS, Fault
 
 from wirepaint.errors import PageTimeout, RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
-from wirepaint.runners import testbed
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -63,7 +63,7 @@ class Lab:
         folder = self._folder / str(self._count)
         folder.mkdir()
         run: ResolvedRun = self._run
-        outcome = testbed.run_once(
+        outcome = one_run.run_once(
             run, folder, session=self._cells, calibration=self._calibration, planted=fault.plant
         )
         return {reason["check"] for reason in outcome.reasons if reason["severity"] != "note"}

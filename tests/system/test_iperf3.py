@@ -14,8 +14,7 @@ from wirepaint.errors import RunFailed
 from wirepaint.evaluation import plan
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
-from wirepaint.runners import testbed
-from wirepaint.runners.testbed import iperf3
+from wirepaint.runners.testbed import iperf3, one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -77,7 +76,7 @@ class Lab:
         file.write_text(text)
         [run] = plan(file).runs
         known = calibrate(run.network, short=True, cells=self._cells)
-        return folder, testbed.run_once(
+        return folder, one_run.run_once(
             run, folder, session=self._cells, calibration=known, planted=list(planted)
         )
 

@@ -13,8 +13,9 @@ from wirepaint.errors import RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
-from wirepaint.runners import simulator, testbed
+from wirepaint.runners import simulator
 from wirepaint.runners.contract import Job
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -151,7 +152,7 @@ class Lab:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
-        outcome = testbed.run_once(
+        outcome = one_run.run_once(
             run or self.run, folder, session=self._cells, calibration=self._calibration, planted=planted
         )
         return folder, outcome

@@ -12,7 +12,7 @@ from wirepaint.errors import RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
-from wirepaint.runners import testbed
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 from wirepaint.runners.testbed.faults import Fault
@@ -63,7 +63,7 @@ def carried_out(folder: Path, *faults: Fault) -> Outcome:
     run = planned(folder)
     with Cells() as cells:
         measured = calibrate(run.network, short=True, cells=cells)
-        return testbed.run_once(run, folder, session=cells, calibration=measured, planted=faults)
+        return one_run.run_once(run, folder, session=cells, calibration=measured, planted=faults)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from wirepaint.evaluation import plan
 from wirepaint.results import trace
 from wirepaint.results.outcome import Outcome
-from wirepaint.runners import testbed
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -42,7 +42,7 @@ class Lab:
         file.write_text(HEAD.format(scenarios=scenarios) + user)
         [run] = plan(file).runs
         known = calibrate(run.network, short=True, cells=self._cells)
-        return folder, testbed.run_once(run, folder, session=self._cells, calibration=known)
+        return folder, one_run.run_once(run, folder, session=self._cells, calibration=known)
 
 
 @pytest.fixture(scope="module")

@@ -40,10 +40,10 @@ def plain() -> Page:
 def test_the_second_rehearsal_of_a_plain_page_says_why_it_is(
     page: Page, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(*_: object) -> Page:
+    def failing(*_: object) -> list[Page]:
         raise PageFailed("it does not load")
 
-    monkeypatch.setattr(rehearsal, "rehearse_version", failing)
+    monkeypatch.setattr(rehearsal, "rehearse_versions", failing)
     folder = tmp_path / "page"
     (folder / "bodies").mkdir(parents=True)
     model.save_index(page, folder)

@@ -55,10 +55,11 @@ def test_an_evaluation_goes_on_with_its_pages_on_a_machine_that_has_become_slowe
     monkeypatch.setattr(rehearsal, "current_browser", lambda: page.rehearsal.browser)
     made: list[Path] = []
 
-    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say, plain: object) -> None:
+    def make(part: list[tuple[Path, rehearsal.Wanted]], say: rehearsal.Say) -> None:
+        [(target, _)] = part
         made.append(target)
 
-    monkeypatch.setattr(rehearsal, "_make", make)
+    monkeypatch.setattr(rehearsal, "_make_all", make)
     wanted = [(shipped()["kit"], page.usual_viewport)]
     began = pages.of_folder(shipped()["kit"]).sha256
     monkeypatch.setattr(speed, "processor_ms", lambda: 3 * page.rehearsal.processor_ms)
@@ -81,13 +82,14 @@ def test_a_recording_whose_rehearsal_was_disturbed_is_rehearsed_again_on_a_calm_
     monkeypatch.setattr(speed, "processor_ms", lambda: 10.0)
     shares = iter([0.8, 0.1])
 
-    def make(target: Path, of: rehearsal.Wanted, say: rehearsal.Say, plain: object) -> None:
+    def make(part: list[tuple[Path, rehearsal.Wanted]], say: rehearsal.Say) -> None:
+        [(target, _)] = part
         shutil.copytree(folder, target)
         update = {"others_cpu": next(shares), "processor_ms": 10.0, "maker": rehearsal.MAKER}
         found = done.rehearsal.model_copy(update=update)
         model.save_index(done.model_copy(update={"rehearsal": found}), target)
 
-    monkeypatch.setattr(rehearsal, "_make", make)
+    monkeypatch.setattr(rehearsal, "_make_all", make)
     wanted = [(folder, done.usual_viewport)]
     monkeypatch.setattr(rehearsal, "_is_calm", lambda: False)
     [busy] = rehearsal.ensure(wanted, print)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
 
 from wirepaint.pages.model import Cause, Resource
-from wirepaint.rehearsal.rehearse import Plain, _Rehearsals
+from wirepaint.rehearsal.rehearse import _Rehearsals
 from wirepaint.rehearsal.takes import Request, Take
-from wirepaint.rehearsal.transfer import by_https, told
+from wirepaint.rehearsal.transfer import Plain, asked, by_https
 
 from .takes import request
 
@@ -51,9 +50,9 @@ def draft(*requests: Request) -> Take:
 
 
 def test_redirects_to_https_go_and_their_delays_are_those_of_the_target() -> None:
-    spoken = json.loads(json.dumps(told([plain_take(), plain_take(load=310.0)], resources())))
+    plain = Plain([plain_take(), plain_take(load=310.0)], resources(), 0.01)
     own = draft(request(0, 0, 10), request(None, 5, 6), request(1, 30, 50))
-    mapped = by_https(spoken, KNOWN, own)
+    mapped = by_https(plain, KNOWN, own)
     assert [take.load for take in mapped] == [300.0, 310.0]
     [_, first, script, late] = mapped[0].requests
     assert (first.resource, first.url, first.start, first.end) == (0, "https://a.test/", 0, 30)
@@ -74,8 +73,12 @@ def test_redirects_to_https_go_and_their_delays_are_those_of_the_target() -> Non
     ids=["asks for less", "asks before its load event for what was late", "does not ask what nobody knows"],
 )
 def test_a_version_that_asks_for_other_things_gets_no_takes(own: Take) -> None:
-    assert by_https(told([plain_take()], resources()), KNOWN, own) == []
-    assert by_https([], KNOWN, own) == []
+    assert by_https(Plain([plain_take()], resources(), 0.01), KNOWN, own) == []
+    assert by_https(Plain([], resources(), 0.01), KNOWN, own) == []
+
+
+def test_the_first_load_of_the_version_waits_for_what_the_plain_page_asked_for() -> None:
+    assert asked(plain_take()) == set(SECURE)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_the_version_is_rehearsed_whole_where_the_simulator_is_off(
     made: list[int] = []
     fitted: list[int] = []
 
-    def late(number: int, draft: Take) -> Take:
+    def late(number: int, *_: Take) -> Take:
         made.append(number)
         return plain_take()
 
@@ -104,9 +107,9 @@ def test_the_version_is_rehearsed_whole_where_the_simulator_is_off(
 
     rehearsals = _Rehearsals.__new__(_Rehearsals)
     own = draft(request(0, 0, 10), request(None, 5, 6), request(1, 30, 50))
-    for name, value in {"_drafts": lambda: own, "_late": late, "_found": found}.items():
+    for name, value in {"_drafts": lambda _: own, "_late": late, "_judging": late, "_found": found}.items():
         monkeypatch.setattr(rehearsals, name, value, raising=False)
     rehearsals._cast = SimpleNamespace(known=KNOWN)  # type: ignore[assignment]
-    rehearsals.carry_out(Plain(told([plain_take()] * 5, resources()), plain_error))
+    rehearsals.carry_out(Plain([plain_take()] * 5, resources(), plain_error))
     assert made == loads
     assert fitted == [4] * (1 if len(loads) == 2 else 2)

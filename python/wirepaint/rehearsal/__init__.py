@@ -21,16 +21,14 @@ from wirepaint.errors import MachineLacks, PageFailed, UsageError
 from wirepaint.ordinary import Say
 from wirepaint.pages import cache, model, secure, show
 from wirepaint.pages.model import INDEX
-from wirepaint.printing import counted
 from wirepaint.rehearsal import speed
-from wirepaint.rehearsal.rehearse import MAKER, STILL_SERVE, Plain, copy, rehearse, rehearse_version
+from wirepaint.rehearsal.rehearse import MAKER, STILL_SERVE, copy, rehearse, rehearse_versions
+from wirepaint.rehearsal.words import begun, called, in_words
 
 __all__ = ["current_browser", "ensure", "in_words", "is_current", "known", "rehearse"]
 
 WATCHED_S = 0.5
 """So long is the machine watched before a page is rehearsed anew because others disturbed its rehearsal."""
-_TWICE = ", since h2 asks by https, where a page may ask for other things"
-"""Why the https version of a page of plain http is rehearsed by itself."""
 Wanted = tuple[Path, tuple[int, int]]
 """A page's folder and the view port of its visits."""
 
@@ -144,7 +142,7 @@ _Job = tuple[Path, Wanted]
 
 
 def _together(missing: dict[Path, Wanted]) -> list[list[_Job]]:
-    """The jobs, a page of plain http before its https version, which uses the same takes."""
+    """The jobs, those of one page together: its version by plain http first, whose takes serve the other."""
     versions = {(secure.place(folder), viewport): (folder, viewport) for folder, viewport in missing.values()}
     parts: dict[Wanted, list[_Job]] = {}
     for target, of in sorted(missing.items(), key=lambda job: job[1] in versions):
@@ -153,32 +151,26 @@ def _together(missing: dict[Path, Wanted]) -> list[list[_Job]]:
 
 
 def _make_all(part: Sequence[_Job], say: Say) -> None:
-    told: Plain | None = None
-    for target, of in part:
-        told = _make(target, of, say, told)
-
-
-def _make(target: Path, of: Wanted, say: Say, plain: Plain | None = None) -> Plain | None:
-    """Rehearses a page; returns what is to be told of it, None if that failed."""
-    folder, viewport = of
-    page = model.load(folder)
-    why = _TWICE if secure.NOTE in page.notes else ""
-    say(f"{_called(page)}: rehearsing{why}")
-    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    """Rehearses versions of one page into their places in the cache."""
+    pages = [model.load(folder) for _, (folder, _) in part]
+    say(begun(pages[0]))
+    scratch = [target.with_name(f".{target.name}.{os.getpid()}") for target, _ in part]
     try:
         try:
-            copy(folder, scratch)
-            page, told = rehearse_version(scratch, say, viewport, plain)
+            for made, (_, (folder, _)) in zip(scratch, part, strict=True):
+                copy(folder, made)
+            pages = rehearse_versions(scratch, say, part[0][1][1])
         except (UsageError, PageFailed) as error:
-            say(f"{_called(page)}: not rehearsed: {error}")
-            return None
-        cache.hand_over(scratch)
-        shutil.rmtree(target, ignore_errors=True)
-        scratch.rename(target)
+            say(f"{called(pages[0])}: not rehearsed: {error}")
+            return
+        for made, (target, _) in zip(scratch, part, strict=True):
+            cache.hand_over(made)
+            shutil.rmtree(target, ignore_errors=True)
+            made.rename(target)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    say(in_words(page))
-    return told
+        for made in scratch:
+            shutil.rmtree(made, ignore_errors=True)
+    say(in_words(pages[-1]))
 
 
 def _make_quietly(part: Sequence[_Job]) -> list[str]:
@@ -191,30 +183,3 @@ def _mortal() -> None:
     from wirepaint import linux
 
     linux.die_with_parent()
-
-
-def _called(page: model.Page) -> str:
-    return f"{page.name} by https" if secure.NOTE in page.notes else page.name
-
-
-def in_words(page: model.Page) -> str:
-    """The verdict in one line."""
-    found = page.rehearsal
-    if found is None:
-        return f"{_called(page)}: never rehearsed; the recorded causes serve"
-    verdicts = {
-        "replays": "replays",
-        "replays without": f"replays without {counted(found.left_out, 'request')}",
-        "shape": "replays as a shape",
-        "does not": "does not replay",
-    }
-    text = f"{_called(page)}: {verdicts[found.verdict]}"
-    if found.error is not None:
-        text += f", simulator {100 * found.error:.1f} % off in rehearsals"
-    elif found.judged:
-        text += ", but the simulator does not load it"
-    if found.verdict in ("shape", "does not"):
-        text += f" ({found.reason})"
-    if busy := show.disturbance(page):
-        text += f"; {busy}"
-    return f"{text}; {found.loads} loads, {found.seconds:.0f} s"

@@ -21,7 +21,7 @@ from typing import Any
 from wirepaint import ordinary
 from wirepaint.errors import RunFailed
 from wirepaint.ordinary import Say
-from wirepaint.pages import bodies, cache, model, secure
+from wirepaint.pages import bodies, cache, model
 from wirepaint.pages.import_folder import without_unasked
 from wirepaint.pages.model import BODIES, INDEX, Page, Rehearsal, Resource, keeping
 from wirepaint.pages.prepare import PreparedPage, prepare_as
@@ -29,6 +29,7 @@ from wirepaint.rehearsal import fitting, pools, speed, transfer, work
 from wirepaint.rehearsal.cast import Cast
 from wirepaint.rehearsal.stage import Stage
 from wirepaint.rehearsal.takes import Take, observe
+from wirepaint.rehearsal.words import begun, in_words
 
 MAKER = "11"
 """Increase it when a rehearsal would find something else."""
@@ -39,34 +40,25 @@ DRAFTS = 4
 FITTED, JUDGED = 4, 2
 """Rehearsals with delays: those that fit the causes, beside the last draft, and those that judge the
 simulator. On 24 pages, six explained the judging ones no better than four did (docs/decisions/0010)."""
-BUDGET_S, FEWEST = 25.0, 5
-"""After this time, a page needs only the fewest of them; the last of these judges."""
+BUDGET_S = 25.0
+"""After this time, one that judges is enough."""
 DELAY_MS = 250.0
 DRAFT_QUIET_S = 2.0
 """Drafts last until the network has been silent for this long, so that they include late requests."""
 DRAFT_SURE_S = 1.0
 """The same once all recorded requests have come."""
 SILENT_S = 0.2
-"""The same for later loads, once all late requests of the draft have come."""
+"""The same for loads that fit, once all late requests of the draft have come. Those that judge end with the
+load event."""
 TRUE = 0.08
 """The takes of a page of plain http serve its https version if the simulator's error on that is at most this
 share of the page load time, or the error on the plain page. Else that version is rehearsed by itself. The
 error of one page was 0.01 to 0.09 in nine rehearsals."""
-_TIMES = 6
+_TIMES = 3
 """Measurements of the machine's speed after each load. The fastest counts: a browser that ends slows it."""
 UNSTABLE_SHARE = 0.25
 """A page becomes a shape if only some rehearsals ask for at least this share of its bytes. None of fifty
 recordings reached it."""
-
-
-@dataclass(frozen=True)
-class Plain:
-    """What the rehearsal of a page of plain http tells of its https version."""
-
-    takes: transfer.Told
-    """The draft and the takes that fitted it."""
-    error: float | None
-    """The simulator's error on the page."""
 
 
 @dataclass
@@ -84,33 +76,55 @@ def rehearse(folder: Path, say: Say, viewport: tuple[int, int] | None = None) ->
     If the recorded bodies do not replay, the page becomes a shape: its bodies are dropped, and the
     recorded sizes and causes are used. Raises ``MachineLacks`` without Chromium.
     """
-    return rehearse_version(folder, say, viewport)[0]
+    return rehearse_versions([folder], say, viewport)[0]
 
 
-def rehearse_version(
-    folder: Path, say: Say, viewport: tuple[int, int] | None = None, plain: Plain | None = None
-) -> tuple[Page, Plain]:
-    """:func:`rehearse`; ``plain`` tells of the same page by plain http, whose rehearsal saves most loads of
-    its https version. Returns the page, and what is to be told of it."""
-    page = model.load(folder)
-    work = partial(_rehearsed, page, folder.absolute(), viewport or page.usual_viewport, plain)
-    with ordinary.done(work, str(folder), say, fresh=True, browser=True) as (_, made):
-        index, takes = made
-        done = model.parsed(index.encode(), folder / INDEX)
-    model.save_index(done, folder)
-    _drop_unused(done, folder)
-    return done, Plain(takes, done.rehearsal.error if done.rehearsal else None)
+def rehearse_versions(
+    folders: Sequence[Path], say: Say, viewport: tuple[int, int] | None = None
+) -> list[Page]:
+    """:func:`rehearse` for a page and its https version: the loads of the first save most of the second's."""
+    pages = [model.load(folder) for folder in folders]
+    work = partial(
+        _rehearsed, pages, [folder.absolute() for folder in folders], viewport or pages[0].usual_viewport
+    )
+    with ordinary.done(work, str(folders[0]), say, fresh=True, browser=True) as (_, indexes):
+        done = [
+            model.parsed(index.encode(), folder / INDEX)
+            for index, folder in zip(indexes, folders, strict=True)
+        ]
+    for page, folder in zip(done, folders, strict=True):
+        model.save_index(page, folder)
+        _drop_unused(page, folder)
+    return done
 
 
 def _rehearsed(
-    page: Page, folder: Path, viewport: tuple[int, int], plain: Plain | None, scratch: Path, say: Say
-) -> tuple[str, transfer.Told]:
-    """The index of the rehearsed page, as JSON, and the takes that fitted a page of plain http."""
+    pages: Sequence[Page], folders: Sequence[Path], viewport: tuple[int, int], scratch: Path, say: Say
+) -> list[str]:
+    """The indexes of the rehearsed versions, as JSON."""
+    indexes: list[str] = []
+    plain: transfer.Plain | None = None
+    for page, folder in zip(pages, folders, strict=True):
+        if indexes:
+            say(begun(page))
+        own = scratch / str(len(indexes))
+        own.mkdir()
+        done, plain = _version(page, folder, viewport, plain, own, say)
+        indexes.append(done.model_dump_json())
+        if len(indexes) < len(pages):
+            say(in_words(done))
+    return indexes
+
+
+def _version(
+    page: Page, folder: Path, viewport: tuple[int, int], plain: transfer.Plain | None, scratch: Path, say: Say
+) -> tuple[Page, transfer.Plain | None]:
+    """The page rehearsed, and what that tells of its https version."""
     began = time.monotonic()
     if any(resource.stand_in for resource in page.resources):
         page = _as_imported(page)
     found, why = _attempt(page, folder, scratch, say, viewport, plain)
-    takes = transfer.told(found.takes, found.resources) if found and secure.is_plain(page) else []
+    told = transfer.Plain(found.takes, found.resources, found.rehearsal.error) if found else None
     has_bodies = any(resource.body for resource in page.resources)
     if found is None and has_bodies:
         say(f"{page.name}: {why}; rehearsing it as a shape")
@@ -133,7 +147,7 @@ def _rehearsed(
         found = _Found(page.resources, rehearsal)
     found.rehearsal.seconds = round(time.monotonic() - began, 1)
     done = page.model_copy(update={"resources": found.resources, "rehearsal": found.rehearsal})
-    return without_unasked(done).model_dump_json(), takes
+    return without_unasked(done), told
 
 
 def _attempt(
@@ -142,7 +156,7 @@ def _attempt(
     scratch: Path,
     say: Say,
     viewport: tuple[int, int],
-    plain: Plain | None = None,
+    plain: transfer.Plain | None = None,
 ) -> tuple[_Found | None, str]:
     """The findings of rehearsals of the page as it is; None and the reason if it does not replay."""
     prepared = _readable(prepare_as(page, folder, scratch / "prepared"), scratch)
@@ -209,33 +223,35 @@ class _Rehearsals:
         self._others: list[float] = []
         self._speeds: list[float] = []
 
-    def carry_out(self, plain: Plain | None = None) -> tuple[_Found | None, str]:
+    def carry_out(self, plain: transfer.Plain | None = None) -> tuple[_Found | None, str]:
         """What the rehearsals tell of the page; None and the reason if it does not replay."""
         began = time.monotonic()
-        quiet = self._drafts()
-        others = transfer.by_https(plain.takes, self._cast.known, quiet) if plain else []
+        quiet = self._drafts(plain)
+        others = transfer.by_https(plain, self._cast.known, quiet) if plain else []
         judged: list[Take] = []
         if plain and plain.error is not None and others:
-            judged = [self._late(number, quiet) for number in range(FITTED, FITTED + JUDGED)]
+            judged = [self._judging(number) for number in range(FITTED, FITTED + JUDGED)]
             found, why = self._found(quiet, others[1:], judged, pooled=[quiet, *judged])
             error = found.rehearsal.error if found else None
             if error is not None and error <= max(TRUE, plain.error):
                 return found, why
-        takes: list[Take] = []
-        for number in range(FITTED if judged else FITTED + JUDGED):
-            if number >= FEWEST and time.monotonic() - began > BUDGET_S:
-                break
-            takes.append(self._late(number, quiet))
-        takes += judged
-        fitted = min(FITTED, len(takes) - 1)
-        return self._found(quiet, takes[:fitted], takes[fitted:], pooled=[quiet, *takes])
+        takes = [self._late(number, quiet) for number in range(FITTED)]
+        while len(judged) < JUDGED and (not judged or time.monotonic() - began <= BUDGET_S):
+            judged.append(self._judging(FITTED + len(judged)))
+        return self._found(quiet, takes, judged, pooled=[quiet, *takes, *judged])
 
     def _late(self, number: int, draft: Take) -> Take:
-        """A take with the delays of this number."""
-        drawn = f"{self._page.seed} {self._page.url}"
-        delays = {n: delay(drawn, n, number) for n in range(len(self._cast.resources))}
+        """A take with the delays of this number, until its late requests have come."""
         late = frozenset(request.url for request in draft.requests if request.start > draft.load)
-        take = self._load(delays, expected=late, sure_s=SILENT_S)
+        return self._delayed(number, expected=late, sure_s=SILENT_S)
+
+    def _judging(self, number: int) -> Take:
+        """A take with the delays of this number until its load event."""
+        return self._delayed(number, quiet_s=0.0)
+
+    def _delayed(self, number: int, **until: Any) -> Take:
+        drawn = f"{self._page.seed} {self._page.url}"
+        take = self._load({n: delay(drawn, n, number) for n in range(len(self._cast.resources))}, **until)
         self._cast.learn(take)
         return take
 
@@ -244,12 +260,11 @@ class _Rehearsals:
     ) -> tuple[_Found | None, str]:
         """What the takes tell: one without delays, those that fit, those that judge, and those that show the
         page's connections."""
-        everyone = [quiet, *takes, *judged]
-        unstable, share = self._unstable(everyone)
+        unstable, share = self._unstable([quiet, *takes])
         if share > UNSTABLE_SHARE:
             return None, f"{100 * share:.0f} % of the bytes are asked for in some loads and not in others"
         part = self._part()
-        fitting.describe(part, quiet, [*takes, *judged])
+        fitting.describe(part, quiet, takes)
         pools.describe(part, pooled)
         work.describe(part, quiet)
         fitting.fit(part, [quiet, *takes])
@@ -277,13 +292,14 @@ class _Rehearsals:
         )
         return _Found(part.resources, rehearsal, [quiet, *takes]), ""
 
-    def _drafts(self) -> Take:
+    def _drafts(self, plain: transfer.Plain | None) -> Take:
         """Loads the page without delays until no request is new; returns the last take."""
+        expected = frozenset(resource.url for resource in self._page.resources if not resource.stand_in)
+        sure_s = DRAFT_SURE_S
+        if plain:
+            expected, sure_s = transfer.asked(plain.takes[0]), SILENT_S
         for left in reversed(range(DRAFTS)):
-            recorded = frozenset(resource.url for resource in self._page.resources if not resource.stand_in)
-            take = self._load(
-                {}, work.CATEGORIES, quiet_s=DRAFT_QUIET_S, expected=recorded, sure_s=DRAFT_SURE_S
-            )
+            take = self._load({}, work.CATEGORIES, quiet_s=DRAFT_QUIET_S, expected=expected, sure_s=sure_s)
             if not self._cast.learn(take) or not left:
                 return take
         raise AssertionError("a page has one draft at least")

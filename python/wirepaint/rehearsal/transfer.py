@@ -7,44 +7,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from wirepaint.pages.model import Resource
 from wirepaint.pages.secure import https_address
 from wirepaint.rehearsal.takes import Request, Take
 
-Told = list[dict[str, Any]]
-"""Takes as values of JSON; resources by method and address."""
+
+@dataclass(frozen=True)
+class Plain:
+    """What the rehearsal of a page of plain http tells of its https version."""
+
+    takes: Sequence[Take]
+    """The draft and the takes that fitted it."""
+    resources: Sequence[Resource]
+    error: float | None
+    """The simulator's error on the page."""
 
 
-def told(takes: Sequence[Take], resources: Sequence[Resource]) -> Told:
-    """Takes in a form that another process and the https version of the page can read; no traces."""
-
-    def name(number: int) -> tuple[str, str]:
-        return resources[number].method, resources[number].url
-
-    def request(of: Request) -> dict[str, Any]:
-        return asdict(of) | {"resource": None if of.resource is None else name(of.resource)}
-
-    return [
-        {field.name: getattr(take, field.name) for field in fields(take) if field.name != "trace"}
-        | {
-            "requests": [request(each) for each in take.requests],
-            "delays": [[*name(number), late] for number, late in take.delays.items()],
-        }
-        for take in takes
-    ]
+def asked(take: Take) -> frozenset[str]:
+    """The addresses that the take asked for and the page has, by https."""
+    return frozenset(https_address(each.url) for each in take.requests if each.resource is not None)
 
 
-def by_https(takes: Told, known: Mapping[tuple[str, str], int], draft: Take) -> list[Take]:
+def by_https(plain: Plain, known: Mapping[tuple[str, str], int], draft: Take) -> list[Take]:
     """The takes of the plain page as takes of its https version; none if these two do not ask for the same
     before their load events.
 
-    ``known`` has the version's resources by method and address, ``draft`` is its own take without delays. The
-    first of the plain page's takes must be one without delays, too.
+    ``known`` has the version's resources by method and address, ``draft`` is its own take without delays.
     """
-    mapped = [_mapped(take, known) for take in takes]
+    numbers = {
+        number: known.get((resource.method, https_address(resource.url)))
+        for number, resource in enumerate(plain.resources)
+    }
+    mapped = [_mapped(take, numbers) for take in plain.takes]
     if not mapped or _early(mapped[0]) != _early(draft):
         return []
     return mapped
@@ -68,33 +64,25 @@ def _direct(requests: list[Request]) -> list[Request]:
     return kept
 
 
-def _mapped(take: dict[str, Any], known: Mapping[tuple[str, str], int]) -> Take:
-    def number(method: str, url: str) -> int | None:
-        return known.get((method, https_address(url)))
-
-    def request(of: dict[str, Any]) -> Request:
-        resource = of["resource"]
-        return Request(
-            **of
-            | {
-                "resource": None if resource is None else number(*resource),
-                "url": https_address(of["url"]),
-                "initiator": None if of["initiator"] is None else https_address(of["initiator"]),
-                "stack": tuple(map(https_address, of["stack"])),
-                # Connections of HTTP/1.1 say nothing of HTTP/2's.
-                "connection": None,
-            }
+def _mapped(take: Take, numbers: Mapping[int, int | None]) -> Take:
+    def request(of: Request) -> Request:
+        return replace(
+            of,
+            resource=None if of.resource is None else numbers[of.resource],
+            url=https_address(of.url),
+            initiator=None if of.initiator is None else https_address(of.initiator),
+            stack=tuple(map(https_address, of.stack)),
+            connection=None,  # those of HTTP/1.1 say nothing of HTTP/2's
         )
 
     delays: dict[int, float] = defaultdict(float)
-    for method, url, late in take["delays"]:
-        if (resource := number(method, url)) is not None:
+    for number, late in take.delays.items():
+        if (resource := numbers[number]) is not None:
             delays[resource] += late
-    return Take(
-        **take
-        | {
-            "requests": _direct([request(each) for each in take["requests"]]),
-            "delays": dict(delays),
-            "largest_url": None if take["largest_url"] is None else https_address(take["largest_url"]),
-        }
+    return replace(
+        take,
+        requests=_direct([request(each) for each in take.requests]),
+        delays=dict(delays),
+        trace=[],
+        largest_url=None if take.largest_url is None else https_address(take.largest_url),
     )

@@ -19,7 +19,7 @@ from wirepaint.errors import MachineLacks, RunFailed
 from wirepaint.evaluation import ResolvedRun, plan
 from wirepaint.results import trace
 from wirepaint.results.durable import write
-from wirepaint.runners import testbed
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.cells import Cells
 
 LOAD_S = 3.0
@@ -139,7 +139,7 @@ def _load_ms(count: int, cells: Cells) -> tuple[float, str]:
         for number, run in enumerate(plan(file).runs):
             folder = Path(scratch) / str(number)
             folder.mkdir()
-            outcome = testbed.run_once(run, folder, session=cells, calibration=None)
+            outcome = one_run.run_once(run, folder, session=cells, calibration=None)
             disturbed += [reason["found"] for reason in outcome.reasons if reason["check"] in _DISTURBED]
             page = trace.read_table(folder, "page")
             found += [

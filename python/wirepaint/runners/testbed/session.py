@@ -10,8 +10,8 @@ from wirepaint.errors import RunFailed
 from wirepaint.evaluation.network import Network
 from wirepaint.results import provenance
 from wirepaint.results.store import disk_errors
-from wirepaint.runners import testbed
 from wirepaint.runners.contract import Calibration, Ends, Interruptible, Job
+from wirepaint.runners.testbed import one_run
 from wirepaint.runners.testbed.calibrate import calibrate
 from wirepaint.runners.testbed.cells import Cells
 
@@ -54,7 +54,7 @@ class Session:
     def _one(self, job: Job) -> Outcome | RunFailed:
         try:
             with self._interruptible(), disk_errors(job.folder):
-                return testbed.run_once(job.run, job.folder, session=self._cells, calibration=job.calibration)
+                return one_run.run_once(job.run, job.folder, session=self._cells, calibration=job.calibration)
         except RunFailed as failure:
             failure.host = provenance.host()
             self._renew()

@@ -43,7 +43,8 @@ class BrowserOptions:
     screencast: bool = True
     """Records frames, for the speed index and the end of the visible loading."""
     quiet_s: float | None = None
-    """The visit ends after this much network silence after the load event; None for the default."""
+    """The visit ends after this much network silence after the load event; None for the default. 0 ends it at
+    once."""
     expected: frozenset[str] = frozenset()
     """Once these addresses were asked for, a shorter silence ends the visit: ``sure_s``."""
     sure_s: float | None = None

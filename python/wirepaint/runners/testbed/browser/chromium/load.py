@@ -91,7 +91,8 @@ class _Browser(Watching):
         self._cpu_samples = watch.cpu_samples
         self._end_trace()
         quiet_s = QUIET_S if self._options.quiet_s is None else self._options.quiet_s
-        self._settle(quiet_s, expected=self._options.expected, sure_s=self._options.sure_s)
+        if quiet_s:
+            self._settle(quiet_s, expected=self._options.expected, sure_s=self._options.sure_s)
         controller_cpu = time.process_time() - cpu_before
         walk = self._evaluate(session, paint.WALK)
         metrics = self._devtools.call("Performance.getMetrics", {}, session, ANSWER_S)["metrics"]
