@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from wirepaint import files
-from wirepaint.errors import MachineLacks, RunFailed, UsageError
+from wirepaint.errors import MachineLacks, PageFailed, RunFailed, UsageError
 from wirepaint.printing import Json, Output, print_json, print_rows, say
 
 page = App(name="page", help="Recorded pages: import, record, show and list them.")
@@ -241,8 +241,17 @@ def page_rehearse(folders: Annotated[list[Path], Parameter(negative="")], /) -> 
     """
     from wirepaint import rehearsal
 
+    failed = 0
     for folder in folders:
-        say(rehearsal.in_words(rehearsal.rehearse(folder, say)))
+        try:
+            say(rehearsal.in_words(rehearsal.rehearse(folder, say)))
+        except (UsageError, PageFailed) as error:
+            if len(folders) == 1:
+                raise
+            say(f"{folder}: not rehearsed: {error}")
+            failed += 1
+    if failed:
+        raise RunFailed(f"{failed} of {len(folders)} folders were not rehearsed")
 
 
 @page.command(name="list")

@@ -146,6 +146,33 @@ def test_a_page_that_only_one_folder_rehearsed_is_not_called_rehearsed_again(res
         assert compare_folders(was, now, ["page-load-time"], margin=0.03)[1].notes == notes
 
 
+@pytest.mark.parametrize(
+    ("objects", "size", "says"),
+    [
+        (4, 30_000, "small loads 4 objects, 30 kB, after 9 objects, 60 kB: less than before; is it whole?"),
+        (9, 90_000, "small loads 9 objects, 90 kB, after 9 objects, 60 kB: more than before."),
+        (9, 62_000, None),
+    ],
+)
+def test_a_changed_page_that_loads_less_or_more_is_named(results_folder, objects, size, says):
+    def loads(objects, size):
+        def retouch(tables):
+            for row in tables["page"]:
+                row |= {"objects": objects, "encoded_bytes": size}
+
+        return retouch
+
+    def changed(manifest):
+        for agent in manifest["evaluation"]["user_agents"]:
+            if agent["page"] == "small":
+                agent["page_sha256"] = "4" * 64
+
+    was = Results.open(results_folder(stretched(1.0), name="was", retouch=loads(9, 60_000)))
+    now = Results.open(results_folder(stretched(0.5), name="now", retouch=loads(objects, size)))
+    _, pair = compare_folders(was, rewritten(now, changed), ["page-load-time"])
+    assert pair.notes == ["Pages that changed: small.", *([says] if says else [])]
+
+
 def test_an_unfinished_folder_is_named(base, results_folder):
     def until(run):
         return Outcome("valid") if run.visit <= 3 else "planned"

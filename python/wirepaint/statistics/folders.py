@@ -20,6 +20,8 @@ from wirepaint.statistics import losses
 
 FOLDER = "folder"
 """Column with the name of the folder that a row comes from: the factor of their comparison."""
+OTHER_AMOUNT = 0.1
+"""Share of a page's objects or bytes by which a folder must have more or fewer to be named."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def read(
     ]
     ends = [losses.visits(of, verdicts).with_columns(_from(name)) for of, name in folders]
     hosts = [set(each["host"].drop_nulls()) for each in tables]
-    notes = list(_notes(base, candidate, tables, margin))
+    notes = list(_notes(base, candidate, tables, verdicts, margin))
     if all(hosts) and not hosts[0] & hosts[1]:
         # No host is in both: visits of different hosts are compared, and the notes say so.
         tables = [each.with_columns(host=pl.lit(None, pl.String)) for each in tables]
@@ -131,7 +133,13 @@ def _conditions(table: pl.DataFrame) -> str:
     return ", ".join(shown) + more or "no run that counts"
 
 
-def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame], margin: float) -> Iterator[str]:
+def _notes(
+    base: Results,
+    candidate: Results,
+    tables: Sequence[pl.DataFrame],
+    verdicts: Sequence[str],
+    margin: float,
+) -> Iterator[str]:
     versions = [of.manifest["versions"] for of in (base, candidate)]
     for name in dict.fromkeys([*versions[0], *versions[1]]):
         was, now = (each.get(name, "not used") for each in versions)
@@ -146,6 +154,7 @@ def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame], ma
     ]
     if others := [name for name in changed if name not in again]:
         yield f"Pages that changed: {', '.join(others)}."
+        yield from _of_amounts(others, [_amounts(of, verdicts) for of in (base, candidate)])
     rehearsed = [{name for name in again if of.rehearsals().get(name)} for of in (base, candidate)]
     if both := [name for name in again if name in rehearsed[0] & rehearsed[1]]:
         yield f"Pages with the same contents, rehearsed again: {', '.join(both)}."
@@ -162,6 +171,31 @@ def _notes(base: Results, candidate: Results, tables: Sequence[pl.DataFrame], ma
         alone = _joined(own, other, "anti")
         if not alone.is_empty():
             yield f"Only in {of.folder}, not compared: {_conditions(alone)}."
+
+
+def _amounts(results: Results, verdicts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Objects and bytes of each page that has them: medians over the visits that count."""
+    table = measured.table(results, verdicts, ("objects", "bytes-transferred"))
+    medians = table.group_by("page").agg(pl.col("objects", "bytes_transferred").median()).drop_nulls()
+    return {page: (objects, size) for page, objects, size in medians.iter_rows()}
+
+
+def _of_amounts(pages: Sequence[str], amounts: Sequence[dict[str, tuple[float, float]]]) -> Iterator[str]:
+    """Names the changed pages that load much less or more than before: a broken page is a fast one."""
+    first, second = amounts
+    for page in pages:
+        if page not in first or page not in second:
+            continue
+        was, now = first[page], second[page]
+        shares = [after / before - 1 for before, after in zip(was, now, strict=True) if before]
+        if not any(abs(share) > OTHER_AMOUNT for share in shares):
+            continue
+        what = "less than before; is it whole?" if min(shares) < -OTHER_AMOUNT else "more than before."
+        (objects, size), (objects_now, size_now) = was, now
+        yield (
+            f"{page} loads {objects_now:,.0f} objects, {size_now / 1000:,.0f} kB, "
+            f"after {objects:,.0f} objects, {size / 1000:,.0f} kB: {what}"
+        )
 
 
 def _of_rehearsals(page: str, base: Results, candidate: Results, margin: float) -> Iterator[str]:
