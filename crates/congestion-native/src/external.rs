@@ -104,7 +104,7 @@ pub fn name_of(path: &Path) -> Result<&str, String> {
         return Ok(stem);
     }
     let accepted = format!("1 to {NAME_MAX} characters of a-z, A-Z, 0-9 and _, a small letter first");
-    Err(format!("{}: found the name {stem:?}, accepted: {accepted}", path.display()))
+    Err(format!("{}: the name {stem:?}; accepted: {accepted}", path.display()))
 }
 
 fn open(library: &Path, name: &str) -> Result<&'static Algorithm, String> {

@@ -7,11 +7,13 @@
 //! * [`Algorithm::instance`]: a parameter set; [`Connection`]: one connection's socket under an
 //!   instance, with one method per hook;
 //! * [`groups`]: state that connections share;
+//! * [`Watch`]: finds a hook that never ends;
 //! * [`command`]: the verbs `cc list`, `cc source` and `cc scripts`.
 //!
 //! A [`Connection`] does nothing by itself. Its owner plays the kernel: it maintains the fields of
 //! [`TcpSock`] and calls the hooks in the kernel's order.
 
+mod calls;
 pub mod command;
 mod dialect;
 pub mod external;
@@ -19,6 +21,7 @@ mod floats;
 pub mod groups;
 mod socket;
 
+pub use calls::Watch;
 pub use groups::{Group, GroupKey, GroupRecord, Groups};
 pub use socket::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, RateSample, TcpSock, ack_flags};
 
@@ -349,10 +352,11 @@ macro_rules! hooks {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty, or $default:expr)?;)*) => {
         impl Connection {
             $($(#[$doc])* pub fn $name(&mut self $(, $argument: $type)*) $(-> $result)? {
-                match self.instance.algorithm.ops.$name {
+                let algorithm = self.instance.algorithm;
+                match algorithm.ops.$name {
                     // SAFETY: the hook has this signature, the socket has C's layout, and its
                     // parameters live in the instance, which self holds.
-                    Some(hook) => unsafe { hook(&mut self.tp $(, $argument)*) },
+                    Some(hook) => calls::call(algorithm, || unsafe { hook(&mut self.tp $(, $argument)*) }),
                     None => { $($default)? }
                 }
             })*
@@ -398,17 +402,19 @@ impl Connection {
     /// The end of an ACK, for algorithms that set window and pacing rate themselves. `flag` is as in
     /// tcp_input.c; no algorithm here reads it.
     pub fn cong_control(&mut self, ack: u32, flag: i32, sample: RateSample) {
-        if let Some(hook) = self.instance.algorithm.ops.cong_control {
+        let algorithm = self.instance.algorithm;
+        if let Some(hook) = algorithm.ops.cong_control {
             // SAFETY: as for the other hooks; the sample outlives the call.
-            unsafe { hook(&mut self.tp, ack, flag, &sample) }
+            calls::call(algorithm, || unsafe { hook(&mut self.tp, ack, flag, &sample) });
         }
     }
 
     /// An ACK removed segments from the retransmission queue.
     pub fn pkts_acked(&mut self, sample: AckSample) {
-        if let Some(hook) = self.instance.algorithm.ops.pkts_acked {
+        let algorithm = self.instance.algorithm;
+        if let Some(hook) = algorithm.ops.pkts_acked {
             // SAFETY: as for the other hooks; the sample outlives the call.
-            unsafe { hook(&mut self.tp, &sample) }
+            calls::call(algorithm, || unsafe { hook(&mut self.tp, &sample) });
         }
     }
 }

@@ -11,14 +11,21 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wirepaint_congestion_native::Watch;
 use wirepaint_run::{Proxy, Run};
 use wirepaint_trace::schema::{self, ColumnType};
 use wirepaint_trace::{Row, Rows, Streams, TableWriter, TraceError, Value};
 
 /// Pending jobs: run files, runs of a JSONL file, or paths that arrive on stdin.
 type Queue<'a> = Box<dyn Iterator<Item = Result<Job, Unread>> + Send + 'a>;
+
+/// Time between two looks at the hooks of congestion controls, and the looks that one may last. They take a
+/// microsecond. Looks are counted: a machine that was suspended has not looked.
+const LOOK: Duration = Duration::from_secs(1);
+const MOST_LOOKS: u32 = 10;
 
 /// Bytes of stdin that are read at once.
 const ROOM: usize = 1 << 20;
@@ -68,19 +75,37 @@ pub fn carry_out(
     let lines = Lines { lines, held: collected.is_some().then_some(&more_wait) };
     let worst = AtomicU8::new(0);
     std::thread::scope(|scope| {
+        let (working, ended) = channel::<()>();
         for _ in 0..workers.max(1) {
-            scope.spawn(|| {
+            let (working, queue, collected, lines, worst) =
+                (working.clone(), &queue, collected.as_ref(), &lines, &worst);
+            scope.spawn(move || {
+                let _working = working;
                 loop {
                     let job = queue.lock().expect("no worker panics with the queue").next();
                     let Some(job) = job else { return };
-                    let code = one(job, collected.as_ref(), &lines);
+                    let code = one(job, collected, lines);
                     // 2 outranks 1, as elsewhere: bad input comes first.
                     worst.fetch_max(code, Ordering::Relaxed);
                 }
             });
         }
+        scope.spawn(move || end_with_a_hook_that_never_ends(&ended));
     });
     worst.into_inner()
+}
+
+/// Ends the program if a hook of a congestion control lasts too long; returns once nobody is `working`.
+fn end_with_a_hook_that_never_ends(working: &Receiver<()>) {
+    let mut watch = Watch::default();
+    while matches!(working.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout)) {
+        if let Some(name) = watch.look(MOST_LOOKS) {
+            eprintln!(
+                "congestion control {name}: a hook has not ended for {MOST_LOOKS} s: does it loop without end?"
+            );
+            std::process::exit(1);
+        }
+    }
 }
 
 /// Where the lines of runs go.

@@ -187,3 +187,16 @@ def test_without_root_the_kernel_arm_is_skipped_aloud() -> None:
         process.join(10)
     assert code == 0
     assert "the kernel arm is skipped: it needs root" in said
+
+
+@pytest.mark.slow
+def test_a_run_whose_hook_never_ends_fails_with_that_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["cc", "new", "mine", "-o", str(tmp_path)]) == 0
+    file = tmp_path / "mine.c"
+    endless = "while (*(volatile u32 *)&mine->losses < 2) mine->losses = 1;"
+    file.write_text(file.read_text().replace("mine->losses++;", endless, 1))
+    asked = ["agency", "--network", "3g", "--cc", str(file), "--visits", "1", "--backend", "simulator"]
+    assert invoke(["run", *asked, "--no-rehearse", "-o", str(tmp_path / "results")]) == 1
+    assert "congestion control mine: a hook has not ended for 10 s" in capsys.readouterr().err

@@ -161,7 +161,7 @@ def test_a_relative_rule_needs_a_base(made):
     [
         (
             '[[rules]]\nmetric = "page-load-time"\n',
-            "found none; accepted: one of at_most, at_least, worse_by",
+            "found none; accepted: exactly one of at_most, at_least, worse_by",
         ),
         ('[[rules]]\nmetric = "page-type"\nat_most = 1\n', "accepted: a metric that is a number"),
         ('[[rules]]\nmetric = "plt"\nat_most = 1\n', 'metric: found "plt"'),

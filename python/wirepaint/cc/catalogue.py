@@ -47,14 +47,7 @@ def find(name: str) -> Entry:
         raise UsageError("NAME", show(name), accepted)
     if not Path(name).is_file():
         raise UsageError(name, "no such file", "a C file (wirepaint cc new NAME writes one)")
-    done = subprocess.run(
-        [dataplane.program(), "cc", "list", name], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        found, _, accepted = done.stderr.strip().partition("; accepted: ")
-        as_said = "a C file as docs/guide/write-a-congestion-control.md says"
-        raise UsageError(name, found.removeprefix(f"{name}: "), accepted or as_said)
-    return json.loads(done.stdout)[0]
+    return dataplane.control(Path(name), name)
 
 
 def header(name: str) -> str:

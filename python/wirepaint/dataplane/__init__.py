@@ -41,3 +41,13 @@ def call(*arguments: str) -> Any:
     if done.returncode != 0:
         raise RunFailed(f"{PROGRAM} {arguments[0]}: {done.stderr.strip() or done.returncode}")
     return json.loads(done.stdout)
+
+
+def control(file: Path, place: str) -> dict[str, Any]:
+    """What the congestion control of a C file says of itself; raises UsageError at ``place``."""
+    done = subprocess.run([program(), "cc", "list", file], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        found, _, accepted = done.stderr.strip().partition("; accepted: ")
+        as_said = "a C file as docs/guide/write-a-congestion-control.md says"
+        raise UsageError(place, found.removeprefix(f"{place}: "), accepted or as_said)
+    return json.loads(done.stdout)[0]

@@ -12,11 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from wirepaint import catalogue, dataplane, files
-from wirepaint.errors import RunFailed, UsageError
+from wirepaint.errors import UsageError
 from wirepaint.evaluation import sysctls as kernel_settings
 from wirepaint.reading import Table, Text, located, nearest, show
 
-_GUIDE = "docs/guide/write-a-congestion-control.md"
 _LARGEST_FILE = 2**20
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LINUX = {
@@ -205,11 +204,7 @@ def _of_file(
 ) -> Congestion:
     """The congestion control of a C file, which is compiled to learn its parameters."""
     text = files.text(path, _LARGEST_FILE, C_FILE, f"{where}: {path}")
-    try:
-        entry = dataplane.call("cc", "list", str(path))[0]
-    except RunFailed as error:
-        found, _, accepted = str(error).partition("; accepted: ")
-        raise UsageError(where, found, accepted or f"a C file as {_GUIDE} says") from None
+    entry = dataplane.control(path, where)
     name, parameters = entry["name"], dict(table.__pydantic_extra__ or {})
     _check_parameters(name, parameters, {p["name"]: p for p in entry["parameters"]}, place, backends)
     kernel_settings.check(entry["sysctls"], f"{path}: CC_SYSCTL", backends)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from wirepaint import catalogue, files
 from wirepaint.errors import UsageError
 from wirepaint.pages.model import DESKTOP, INDEX, Page, parsed, read_index
+from wirepaint.printing import counted
 from wirepaint.reading import located, nearest, show
 
 _MOST_FILES, _MOST_BYTES = 50_000, 2**30
@@ -47,6 +48,8 @@ class PageRef(BaseModel):
     rehearsal: dict[str, Any] | None = None
     """Verdict, browser, the simulator's error, the CPU time of others, recorded requests; None if there is
     none."""
+    said: str | None = None
+    """What `page import` says of a page that the evaluation itself imports."""
     contents: str | None = None
     """SHA-256 of what its servers answer: the same, however often the page is rehearsed."""
 
@@ -137,7 +140,15 @@ def resolve(reference: str, base: Path, place: str) -> PageRef:
     path = find(reference, base, place)
     if (path / INDEX).is_file():
         return of_folder(path)
-    return of_folder(_imported(path, pages.import_har if path.is_file() else pages.import_folder))
+    folder = _imported(path, pages.import_har if path.is_file() else pages.import_folder)
+    return of_folder(folder).model_copy(update={"said": _said(pages.load(folder))})
+
+
+def _said(page: Page) -> str | None:
+    if not page.notes:
+        return None
+    requests = sum(not resource.stand_in for resource in page.resources)
+    return f"{page.name}, imported: {counted(requests, 'request')}; {'; '.join(page.notes)}"
 
 
 def _imported(path: Path, importer: Importer) -> Path:

@@ -154,6 +154,7 @@ def plan(
     for scenario in scenarios:
         _iperf3_can_carry([*flows, *scenario.background.flows], f"{place}: flows")
     visitors = of_users.resolve(file, backends, base, place, page_resolver)
+    imported = [page.said for visitor in visitors for page in visitor.pages if page.said]
     controls = {f"flow {flow.name}": flow.congestion for flow in (*flows, *beside)}
     controls |= {f"user agent {m.name}": m.congestion for visitor in visitors for m in visitor.members}
     _kernel_settings_hold(file, controls, place)
@@ -178,6 +179,7 @@ def plan(
             if (why := page.cannot_count) is not None
         },
         notes=[
+            *dict.fromkeys(imported),
             *dict.fromkeys(
                 note
                 for scenario in scenarios

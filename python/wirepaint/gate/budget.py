@@ -36,7 +36,7 @@ class Rule(Table):
     def _one_limit(self) -> Rule:
         limits = [key for key in LIMITS if getattr(self, key) is not None]
         if len(limits) != 1:
-            raise refused(f"one of {', '.join(LIMITS)}", ", ".join(limits) or "none")
+            raise refused(f"exactly one of {', '.join(LIMITS)}", ", ".join(limits) or "none")
         return self
 
     @property

@@ -93,7 +93,9 @@ class Check:
             return f"{self.name}: {self.lost}: {self.outcome}"
         low, high = self.found.low, self.found.high
         bounds = "no interval" if low is None or high is None else f"{self._said(low)} to {self._said(high)}"
-        text = f"{self.name}: {self._said(self.found.value)} ({bounds}), limit {self._said(self.limit)}"
+        least = "at least " if self.key == "at_least" else ""
+        limit = f"limit {least}{self._said(self.limit)}"
+        text = f"{self.name}: {self._said(self.found.value)} ({bounds}), {limit}"
         return f"{text}, {self.visits} visits: {self.outcome}{self._needed}"
 
     @property

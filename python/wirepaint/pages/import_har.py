@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ Chromium asks for resources in markup 8 to 11 ms after the document, measured wi
 """
 
 _LATE_SHARE = 0.1
-"""Share of the requests from which on it is said that they begin after the load event."""
+"""Share of the requests from which on it is said that they begin after the load event or failed."""
 
 _SUFFIXES = re.compile(r"(\.harp?|\.warc|\.wacz|\.jsonl?)?(\.gz|\.zip)?$", re.I)
 _TEXT = {"html", "css", "js", "data"}
@@ -127,7 +128,7 @@ def import_log(
             mobile=mobile,
             url=resources[0].url,
             seed=seed,
-            notes=[*notes, *selection.notes, *_late(resources)],
+            notes=[*notes, *selection.notes, *_late(resources), *_broken(resources)],
             resources=resources,
         )
         save_index(result, folder)
@@ -278,6 +279,15 @@ def _late(resources: Sequence[Resource]) -> list[str]:
     if late < _LATE_SHARE * len(resources):
         return []
     return [f"{late} of {len(resources)} requests begin after the load event; page load time leaves them out"]
+
+
+def _broken(resources: Sequence[Resource]) -> list[str]:
+    """A note if a good part of the answers are errors."""
+    errors = Counter(resource.status for resource in resources if resource.status >= 400)
+    if sum(errors.values()) < _LATE_SHARE * len(resources):
+        return []
+    which = ", ".join(f"{number} with {status}" for status, number in sorted(errors.items()))
+    return [f"{sum(errors.values())} of {len(resources)} requests were answered by errors: {which}"]
 
 
 def timed(selection: Selection) -> bool:

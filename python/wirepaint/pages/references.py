@@ -168,7 +168,13 @@ def blank(text: str, references: list[Reference], keep: Callable[[str], bool]) -
     for reference in references:
         if reference.start < position or keep(reference.url):
             continue
-        pieces += (text[position : reference.start], " " * (reference.end - reference.start))
+        begin = reference.start
+        if reference.element != "css":
+            equals = len(text[position:begin].rstrip(_SPACE)) - 1
+            if equals >= 0 and text[position + equals] == "=":
+                # Without quotes, what follows the spaces would become the value.
+                begin = position + equals
+        pieces += (text[position:begin], " " * (reference.end - begin))
         position = reference.end
         count += 1
     return "".join([*pieces, text[position:]]), count

@@ -26,6 +26,8 @@ TIMEOUT_S = 30.0
 """Answers are at most a fraction of a second late: a page that has not loaded by then never will."""
 _TRIES = 5
 _HOSTS_OF_A_BLOCK = 250
+_PORTS = 40_000
+"""Ports above 20,000 in place of an origin's own."""
 
 
 class Stage:
@@ -103,7 +105,7 @@ class Stage:
         self, work: Path, responses: Sequence[dict[str, Any]], http: str, log: Any
     ) -> Iterator[dict[str, Any]]:
         for left in reversed(range(_TRIES)):
-            origins, hosts = _places(self._origins)
+            origins, hosts = _places(self._origins, usual_ports=left == _TRIES - 1)
             epoch = time.monotonic_ns()
             run = Run(
                 id="stage",
@@ -120,7 +122,7 @@ class Stage:
                     ready = part.wait_ready()
                 except RunFailed as error:
                     if left and "in use" in str(error):
-                        continue  # another rehearsal has drawn the same addresses
+                        continue  # by another rehearsal, or by a server that listens on all addresses
                     raise
                 yield {
                     "hosts": hosts,
@@ -134,8 +136,11 @@ class Stage:
                 part.kill()
 
 
-def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[Origin], dict[str, str]]:
+def _places(
+    origins: Sequence[tuple[str, str, int]], *, usual_ports: bool
+) -> tuple[list[Origin], dict[str, str]]:
     """Origins of a run description, and the browser's resolver rules for them."""
+    shift = random.randrange(_PORTS)
     block = random.randrange(1, 254), random.randrange(1, 250)
     numbers = {host: number for number, host in enumerate(dict.fromkeys(host for _, host, _ in origins))}
     described: list[Origin] = []
@@ -143,7 +148,7 @@ def _places(origins: Sequence[tuple[str, str, int]]) -> tuple[list[Origin], dict
     for scheme, name, port in origins:
         number = numbers[name]
         address = f"127.{block[0]}.{block[1] + number // _HOSTS_OF_A_BLOCK}.{number % _HOSTS_OF_A_BLOCK + 1}"
-        listen = port if port >= 1024 else 20_000 + port
+        listen = port if usual_ports and port >= 1024 else 20_000 + (port + shift) % _PORTS
         encrypted = scheme == "https"
         described.append(
             Origin(address=address, port=port, listen_port=listen, encrypted=encrypted, host=name)
