@@ -422,3 +422,19 @@ def test_a_c_file_of_the_command_line_is_trusted_and_replaces_those_of_the_file(
     file.write_text(own_code(tmp_path))
     made = plan(file, page_resolver=page, congestion=[str(tmp_path / "mine.c")])
     assert {run.congestion.label for run in made.runs} == {"mine"}
+
+
+def test_what_an_import_left_out_is_said_by_the_evaluation_that_imports(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<title>x</title><img src=gone.png><p>x")
+    file = tmp_path / "evaluation.toml"
+    file.write_text(
+        'title = "x"\nbackend = "simulator"\n[scenarios]\nnetwork = ["lte"]\n'
+        '[[user_agents]]\npages = ["site"]\n'
+    )
+    note = "1 reference to what the folder does not hold blanked: https://site.example/gone.png"
+    for _ in range(2):
+        [said, *_] = plan(file).notes
+        assert said.startswith("site, imported: 1 request; ") and said.endswith(note)

@@ -247,6 +247,14 @@ def test_references_to_what_was_not_recorded_are_blanked(tmp_path: Path) -> None
     assert page.notes == ["5 references to what was not recorded blanked in bodies"]
 
 
+def test_a_recording_of_errors_says_so(tmp_path: Path) -> None:
+    pictures = [
+        entry(f"{BASE}{n}.png", at=5, mime="image/png", status=404 if n < 3 else 503) for n in range(5)
+    ]
+    page = imported(tmp_path, entry(BASE, text="<p>x"), *pictures)
+    assert page.notes == ["5 of 6 requests were answered by errors: 3 with 404, 2 with 503"]
+
+
 def test_an_icon_without_an_address_does_not_leave_its_document_out(tmp_path: Path) -> None:
     document = '<link rel="icon" href=" "><img src=a.png>'
     har = write(

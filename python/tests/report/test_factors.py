@@ -16,7 +16,7 @@ from wirepaint import report
 from wirepaint.figures import Evidence
 from wirepaint.report import factors, render
 from wirepaint.report.factors import Bar
-from wirepaint.results import Results
+from wirepaint.results import Results, sealed
 from wirepaint.results.outcome import Outcome
 from wirepaint.statistics import Interval
 from wirepaint.statistics.compare import compare_results
@@ -113,6 +113,26 @@ def test_main_metrics_stand_first_and_each_has_its_map(several: Tables) -> None:
     assert "Time to first byte" in titles and "Idle time" not in titles
     section = several.sections["factor-http"]
     assert any("exploratory" in caption for caption in section.captions)
+
+
+def test_each_primary_metric_has_its_sentence_and_its_map_unfolded(
+    results_folder: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = results_folder(lambda run: 1.0 if run.congestion == "cubic" else 1.2, 6)
+    results = Results.open(folder)
+    results.manifest["evaluation"]["primary"] = ["page-load-time", "largest-contentful-paint"]
+    (folder / "manifest.json").write_bytes(sealed.dumps(results.manifest))
+    html = report.build(folder, tmp_path / "report.html").read_text("utf-8")
+    overview = html[html.index('id="overview"') :]
+    unfolded = overview[: overview.index("The same for")]
+    assert [
+        name for name in ("Page load time", "Largest contentful paint") if f"<b>{name}</b>" in unfolded
+    ] == [
+        "Page load time",
+        "Largest contentful paint",
+    ]
+    head = " ".join(re.sub(r"<[^>]*>", " ", html[: html.index('id="overview"')]).split())
+    assert re.search(r"loads these pages 20 % slower .* with a largest contentful paint 20 % slower", head)
 
 
 def test_each_factor_has_a_section_with_its_answer(several: Tables) -> None:

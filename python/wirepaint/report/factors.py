@@ -296,7 +296,11 @@ def candidate(
     decides = rows[0].metric
     first = rows[0]
     levels = (first.candidate.level, first.baseline.level)
-    said = sentence(*levels, clauses(by_metric[decides]), deed(decides, first.factor))
+    said: list[Part] = []
+    for name, group in by_metric.items():
+        if name == decides or group[0].metric_is_primary:
+            said += [Part("text", " ")] if said else []
+            said += sentence(*levels, clauses(group), deed(name, first.factor))
     main, others = [], []
     for name, group in by_metric.items():
         by_page = [row for row in pages if row.metric == name]
@@ -370,6 +374,8 @@ class Map:
 
     metric: metrics.Metric
     rows: list[Row]
+    decides: bool
+    """Whether the evaluation is for this metric."""
 
     @property
     def groups(self) -> list[list[Row]]:
@@ -382,7 +388,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Overview:
-    """One back end's maps, the primary metric's first; without any, ``why_none``."""
+    """One back end's maps, those of the primary metrics first; without any, ``why_none``."""
 
     backend: str
     columns: list[str]
@@ -408,7 +414,11 @@ def overviews(evidence: Evidence, found: Sequence[Section]) -> list[Overview]:
                 for row, name in _rows(one, said):
                     by_metric.setdefault(name, []).append(row)
                     columns |= dict.fromkeys(row.cells)
-        maps = [Map(metrics.get(name), rows) for name, rows in by_metric.items()]
+        decide = primary(evidence.results)
+        maps = [
+            Map(metrics.get(name), rows, not place or name in decide)
+            for place, (name, rows) in enumerate(by_metric.items())
+        ]
         why = next(filter(None, reasons), "")
         order = [*evidence.levels["network"], *columns]
         shown = sorted(columns, key=lambda column: order.index(column.split(" / ")[0]))
