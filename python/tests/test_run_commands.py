@@ -161,7 +161,7 @@ def responses(trace: Trace) -> float:
 @pytest.mark.parametrize(
     ("name", "accepted"),
     [
-        ("plt", 'a name of `wirepaint metric list` (did you mean "page-load-time"?)'),
+        ("page-load-tim", 'a name of `wirepaint metric list` (did you mean "page-load-time"?)'),
         ("page-type", "a metric that is a number"),
     ],
 )
@@ -174,16 +174,16 @@ def test_each_wrong_primary_metric_of_a_file_is_named_and_those_of_its_own_files
     Path("mine.py").write_text(OWN_METRIC)
     Path("e.toml").write_text(
         'title = "Own"\nbackend = "simulator"\nmetrics = ["./mine.py"]\n'
-        'primary = ["responses", "plt", "speed_index", "zz9"]\n'
+        'primary = ["responses", "pltm", "si", "zz9"]\n'
         '[scenarios]\nnetwork = ["lte"]\n[[user_agents]]\npages = ["site"]\n'
     )
     arguments = ["run", "e.toml", "--dry-run", "--trust"]
     assert cli.invoke(arguments) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition("; ")[0] for line in lines] == [
-        'wirepaint: e.toml: primary[1]: found "plt"', 'wirepaint: e.toml: primary[3]: found "zz9"'
+        'wirepaint: e.toml: primary[1]: found "pltm"', 'wirepaint: e.toml: primary[3]: found "zz9"'
     ]  # fmt: skip
-    assert cli.invoke([*arguments, "--primary", "responses,speed-index"]) == 0
+    assert cli.invoke([*arguments, "--primary", "responses,si"]) == 0
 
 
 def test_a_level_without_a_valid_run_is_no_success(results_folder, capsys):

@@ -468,7 +468,9 @@ def _fail_for_each(error: UsageErrors) -> int:
 
 def _listed(texts: list[str] | None) -> list[str] | None:
     """The metrics of an option that may be given again, each a list by comma; each metric once."""
-    names = [name.strip().replace("_", "-") for text in texts or () for name in text.split(",")]
+    from wirepaint import metrics
+
+    names = [metrics.full(name.strip()) for text in texts or () for name in text.split(",")]
     return list(dict.fromkeys(names)) or None
 
 

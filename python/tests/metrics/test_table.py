@@ -65,8 +65,7 @@ def test_a_distribution_joins_the_items_with_their_runs(results):
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("plt", "page-load-time"),
-        ("TTFB", "time-to-first-byte"),
+        ("pntt", "page-net-transfer-time"),
         ("page-load-tim", "page-load-time"),
         ("zz9", ""),
     ],
@@ -76,6 +75,11 @@ def test_an_unknown_metric_is_refused_with_the_one_that_is_meant(name: str, mean
         metrics.get(name)
     hint = f' (did you mean "{meant}"?)' if meant else ""
     assert str(caught.value) == f'metric: found "{name}"; accepted: a name of `wirepaint metric list`{hint}'
+
+
+@pytest.mark.parametrize("name", ["LCP", "lcp", "largest_contentful_paint", "largest-contentful-paint"])
+def test_a_metric_is_known_by_its_short_name_too(name: str):
+    assert metrics.get(name).name == metrics.full(name) == "largest-contentful-paint"
 
 
 def test_a_text_that_equal_users_do_not_share_is_missing_with_a_reason(tmp_path):

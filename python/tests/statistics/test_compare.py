@@ -232,7 +232,7 @@ def test_by_simulation_a_verdict_without_an_effect_is_rare():
     [
         (("colour", ["page-load-time"]), 'factor: found "colour"; accepted: one of network, congestion'),
         (("page", ["page-load-time"]), 'factor: found "page"; accepted: one of network, congestion'),
-        (("congestion", ["plt"]), 'metric: found "plt"; accepted: a name of `wirepaint metric list`'),
+        (("congestion", ["pltm"]), 'metric: found "pltm"; accepted: a name of `wirepaint metric list`'),
         (("congestion", ["page-load-tiem"]), r'\(did you mean "page-load-time"\?\)'),
         (("congestion", ["page-type"]), "metric: found 'page-type'; accepted: a metric that is a number"),
         (

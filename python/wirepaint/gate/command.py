@@ -95,7 +95,7 @@ def read(
 
     Says what else differs between two folders.
     """
-    names = list(dict.fromkeys(name.replace("_", "-") for name in metrics))
+    names = list(dict.fromkeys(map(measured.full, metrics)))
     if candidate is None:
         table = losses.with_timeouts(base, measured.table(base, verdicts, names))
         return table, losses.asked(base, verdicts), None

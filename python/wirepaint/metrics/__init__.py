@@ -36,7 +36,7 @@ from wirepaint.metrics._metric import (
 )
 from wirepaint.metrics._own import read, trust
 from wirepaint.metrics._page import known, since_navigation, used_connections, visit
-from wirepaint.metrics._registry import compute, enrol, get, measure, registry
+from wirepaint.metrics._registry import compute, enrol, full, get, measure, registry
 from wirepaint.metrics._table import AXES, all_flows, apart, distribution, levels, mistakes, own, table
 from wirepaint.metrics._visits import hosts
 
@@ -58,6 +58,7 @@ __all__ = [
     "enrol",
     "explain",
     "facts",
+    "full",
     "get",
     "group",
     "group_of",

@@ -33,6 +33,16 @@ _OF_RUNS = (
 _TAKEN = frozenset((*_OF_RUNS, "of_flows", "missing", *polars_schema("page")))
 """Columns beside those of the metrics, in the table of all runs and in exports."""
 
+SHORT = {
+    "plt": "page-load-time",
+    "onload": "page-load-time",
+    "fcp": "first-contentful-paint",
+    "lcp": "largest-contentful-paint",
+    "si": "speed-index",
+    "ttfb": "time-to-first-byte",
+}
+"""The short names of the field."""
+
 _of_users: dict[str, Metric] = {}
 """Metrics of users' own, by name: those of the evaluation that was read last."""
 
@@ -73,13 +83,18 @@ def shipped() -> dict[str, Metric]:
     }
 
 
+def full(name: str) -> str:
+    """The name of a metric that was given by a short name or its column; any other name as it is."""
+    return SHORT.get(name.casefold(), name.replace("_", "-"))
+
+
 def get(name: str, place: str = "metric") -> Metric:
-    """One metric by its name (``page-load-time``) or its column (``page_load_time``).
+    """One metric by its name (``page-load-time``), a short one (``plt``) or its column (``page_load_time``).
 
     Raises UsageError at ``place`` for a name that is no metric.
     """
     try:
-        return registry()[name.replace("_", "-")]
+        return registry()[full(name)]
     except KeyError:
         initials = {"".join(part[0] for part in each.split("-")): each for each in registry()}
         meant = hint(initials.get(name.casefold(), name), registry())

@@ -76,7 +76,7 @@ def drafts(
     visits: pl.DataFrame | None = None,
 ) -> list[Draft]:
     """The rows of :func:`compare`, still without intervals and verdicts."""
-    primary = [name.replace("_", "-") for name in primary]
+    primary = [measured.full(name) for name in primary]
     return [
         draft
         for pair in _pairs(frame, factor, metrics, baseline, margin, visits)
@@ -406,7 +406,7 @@ def primary(results: Results) -> tuple[str, ...]:
     """The metrics that the evaluation is for: those of its file, else page load time, or goodput."""
     evaluation = results.manifest["evaluation"]
     if named := evaluation.get("primary"):
-        return tuple(name.replace("_", "-") for name in named)
+        return tuple(map(measured.full, named))
     return PRIMARY if evaluation["user_agents"] else OF_FLOWS[:1]
 
 
@@ -432,7 +432,7 @@ def compare_results(
     if baseline is None and factor in measured.AXES:
         baseline = measured.levels(results, factor)[0]
     verdicts = ("valid", "suspect") if suspect else ("valid",)
-    asked = list(metrics or dict.fromkeys((*first, *headline(results))))
+    asked = [measured.full(name) for name in metrics or dict.fromkeys((*first, *headline(results)))]
     frame = measured.table(results, verdicts, asked, compact=True)
     if frame.is_empty():
         counted = results.compact("done").group_by("verdict").len().sort("verdict").iter_rows()
@@ -480,7 +480,7 @@ def compare_folders(
     verdicts = ("valid", "suspect") if suspect else ("valid",)
     measured.own(base)
     first = primary(base)
-    asked = list(metrics or dict.fromkeys((*first, *headline(base))))
+    asked = [measured.full(name) for name in metrics or dict.fromkeys((*first, *headline(base)))]
     if "all" in asked:
         asked = [name for name, metric in measured.registry().items() if not metric.label]
     pair = folders.read(base, candidate, asked, verdicts, margin)
@@ -567,9 +567,7 @@ def command(
         notes.append(upgraded)
     compared = {row.metric for row in rows}
     without = [
-        name
-        for name in (name.replace("_", "-") for name in metric or headline(results))
-        if name not in compared | {"all"}
+        name for name in map(measured.full, metric or headline(results)) if name not in compared | {"all"}
     ]
     notes += measured.mistakes(results, without, ("valid", "suspect") if suspect else ("valid",))
     if json:

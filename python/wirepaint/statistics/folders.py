@@ -102,7 +102,7 @@ def _same_paths(base: Results, candidate: Results) -> None:
 
 def _same_metrics(base: Results, candidate: Results, asked: Sequence[str]) -> None:
     was, now = map(_own_metrics, (base, candidate))
-    for name in (each.replace("_", "-") for each in asked):
+    for name in map(measured.full, asked):
         if was.get(name) != now.get(name):
             of_file = now.get(name, "")[:12]
             found = f"the metric {name} of a file with SHA-256 {of_file}" if of_file else f"no metric {name}"
