@@ -226,6 +226,11 @@ def explain(
             print(f"  {line}")
         if used.counted.height > shown.height:
             print(f"  and {used.counted.height - shown.height} more (--all)")
+    if found.before is not None and not found.before.is_empty():
+        print("\nRequests that ended last before it, ms after the navigation:")
+        before = [[f"{ended:.1f}", kind, _text(url)] for _, url, kind, ended in found.before.iter_rows()]
+        for line in aligned(before):
+            print(f"  {line}")
 
 
 def _print_questions(results: Results, metric: str | None, json: bool) -> None:
@@ -421,4 +426,5 @@ def _as_dict(found: Explanation) -> dict[str, Any]:
             }
             for used in found.used
         ],
+        "ended_before": None if found.before is None else found.before.to_dicts(),
     }

@@ -38,7 +38,8 @@ def made(results_folder):
 
 def checked(base, candidate=None, **rule):
     rules = budget.Budget.model_validate({"rules": [rule]})
-    return check(*read(Results.open(base), candidate, [rule["metric"]], ("valid",)), rules)
+    *visits, _ = read(Results.open(base), candidate, [rule["metric"]], ("valid",))
+    return check(*visits, rules)
 
 
 def outcomes(checks):
@@ -237,7 +238,11 @@ def lost(page, last=8, as_=None):
 def test_a_page_that_no_longer_loads_fails_the_gate(end, made, tmp_path, capsys):
     base, broken = made("base"), made("broken", outcome=lost("small", as_=end))
     arguments = ["check", str(base), str(broken), "--margin", "3%"]
-    junit = tmp_path / "junit.xml"
+    junit, markdown = tmp_path / "junit.xml", tmp_path / "summary.md"
+    assert invoke([*arguments, "--json", "--markdown", str(markdown)]) == 99
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any(note.startswith(f"Only in {base}, not compared: testbed / lte") for note in notes)
+    assert [line[2:] for line in markdown.read_text().splitlines() if line.startswith("- ")] == notes
     assert invoke([*arguments, "--junit", str(junit), "--github"]) == 99
     said = capsys.readouterr()
     assert said.out.count("missing on the testbed: 2 missing, 6 pass of 8 checks\n") == 1
@@ -322,7 +327,7 @@ def test_an_annotation_of_a_title_with_colon_and_percent_is_one_command():
 def test_each_rule_on_a_page_has_a_case_of_its_own(made):
     rules = [{"at_most": 450}, {"at_most": 450}, {"at_least": 450}, {"worse_by": "1.5 %"}]
     rules = [rule | {"metric": "page-load-time", "page": "small", "network": "lte"} for rule in rules]
-    visits = read(Results.open(made("base")), made("again"), ["page-load-time"], ("valid",))
+    *visits, _ = read(Results.open(made("base")), made("again"), ["page-load-time"], ("valid",))
     found = check(*visits, budget.Budget.model_validate({"rules": rules}))
     names = [case.get("name") or "" for case in ElementTree.fromstring(outputs.junit(found))]
     assert len(set(names)) == len(names) == 6, "equal rules are one"

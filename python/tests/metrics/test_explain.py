@@ -47,6 +47,21 @@ def test_a_row_counts_if_the_number_is_another_without_it(results: Results) -> N
     assert set(carried) == {"page"} and carried["page"].counted["row"].to_list() == [0]
 
 
+def test_of_a_moment_the_requests_that_ended_last_before_it_are_named(
+    results: Results, simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = metrics.explain(results, "lcp", RUN)
+    [moment], objects = found.used, results.trace(RUN, "object")
+    start, paint = moment.counted.select("navigation_start", "largest_contentful_paint").row(0)
+    ended = sorted((end for end in objects["last_byte"].drop_nulls() if end <= paint), reverse=True)
+    assert found.before is not None
+    assert found.before["ended_ms"].to_list() == pytest.approx([(end - start) / 1e6 for end in ended[:3]])
+    assert found.before["url"][0] == objects.filter(pl.col("last_byte") == ended[0])["url"][0]
+    assert metrics.explain(results, "bytes-transferred", RUN).before is None
+    assert invoke(["explain", str(simulated), "lcp", RUN]) == 0
+    assert "Requests that ended last before it" in capsys.readouterr().out
+
+
 def test_in_a_long_table_the_same_rows_are_found(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     singly = used(results, "largest-object")["object"]
     monkeypatch.setattr("wirepaint.metrics._explain.SINGLY", 2)

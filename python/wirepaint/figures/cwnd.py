@@ -59,7 +59,8 @@ def _samples(evidence: Evidence, run_key: str, host: str | None) -> pl.DataFrame
 
 def chart(frame: pl.DataFrame, style: Style) -> Any:
     frame = spanned(frame, "time")
-    title = f"Time since navigation start, s: busiest connection of the first visit of {frame['page'][0]}"
+    first = f"busiest connection of the first visit of {frame['page'][0]}"
+    title = f"Time since navigation start, s: {first}; thin lines: ssthresh"
     base = alt.Chart(frame).encode(x=alt.X("time:Q", title=title), color=style.colour())
     window = base.mark_line(interpolate="step-after", strokeWidth=2).encode(
         y=alt.Y("cwnd:Q", title="Segments"), strokeDash=style.dash()

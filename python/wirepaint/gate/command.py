@@ -57,17 +57,20 @@ def command(
     if not rules:
         raise UsageError("check", "no rule", "--budget FILE, or --margin 3% with a base and a candidate")
     limits = [rule.worse_by for rule in rules if rule.worse_by is not None]
-    visits = read(base, candidate, [rule.metric for rule in rules], verdicts, min(limits, default=MARGIN))
-    found = check(*visits, budgets.Budget(rules=rules))
+    margins = min(limits, default=MARGIN)
+    visits, asked, of, notes = read(base, candidate, [rule.metric for rule in rules], verdicts, margins)
+    for note in notes:
+        say(note)
+    found = check(visits, asked, of, budgets.Budget(rules=rules))
     if junit is not None:
         junit.write_text(outputs.junit(found), "utf-8")
     if markdown is not None:
         # The summary of a job may have parts of other commands.
         mode = "a" if str(markdown) == os.environ.get("GITHUB_STEP_SUMMARY") else "w"
         with markdown.open(mode, encoding="utf-8") as file:
-            file.write(outputs.markdown(found))
+            file.write(outputs.markdown(found, notes))
     if json:
-        print_json(outputs.as_json(found))
+        print_json(outputs.as_json(found, notes))
     else:
         print(outputs.text(found))
     if github:
@@ -90,24 +93,20 @@ def read(
     metrics: Sequence[str],
     verdicts: Sequence[str],
     margin: float = MARGIN,
-) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
-    """The visits of one folder or two, those asked for, and the name of the base of two.
-
-    Says what else differs between two folders.
-    """
+) -> tuple[pl.DataFrame, pl.DataFrame, str | None, list[str]]:
+    """The visits of one folder or two, those asked for, the name of the base of two, and what else differs
+    between them."""
     names = list(dict.fromkeys(map(measured.full, metrics)))
     if candidate is None:
         table = losses.with_timeouts(base, measured.table(base, verdicts, names))
-        return table, losses.asked(base, verdicts), None
+        return table, losses.asked(base, verdicts), None, []
     other = examined(candidate)
     pair = folders.read(base, other, names, verdicts, margin)
-    for note in pair.notes:
-        say(note)
     asked = [
         losses.asked(of, verdicts).with_columns(pl.lit(name).alias(folders.FOLDER))
         for of, name in ((base, pair.base), (other, pair.candidate))
     ]
-    return pair.every, pl.concat(asked), pair.base
+    return pair.every, pl.concat(asked), pair.base, pair.notes
 
 
 def _share(text: str) -> float:

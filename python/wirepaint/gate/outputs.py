@@ -40,13 +40,14 @@ def text(checks: Sequence[Check]) -> str:
     return "\n".join([*(check.sentence for check in _ordered(checks)), summary(checks)])
 
 
-def as_json(checks: Sequence[Check]) -> dict[str, Any]:
-    """The verdict on top, then all checks."""
+def as_json(checks: Sequence[Check], notes: Sequence[str]) -> dict[str, Any]:
+    """The verdict on top, then what else differs (``notes``), then all checks."""
     return {
         "verdict": outcome(checks),
         "summary": summary(checks),
         "backends": _backends(checks),
         "visits_needed": visits_needed(checks),
+        "notes": list(notes),
         "checks": [asdict(check) | {"sentence": check.sentence} for check in _ordered(checks)],
     }
 
@@ -95,12 +96,13 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def markdown(checks: Sequence[Check]) -> str:
-    """A table for the summary of a job or a comment."""
+def markdown(checks: Sequence[Check], notes: Sequence[str]) -> str:
+    """A table for the summary of a job or a comment, with what else differs (``notes``)."""
     lines = [f"**wirepaint check**: {summary(checks)}", "", "| outcome | check |", "|---|---|"]
     lines += [
         f"| {check.outcome} | {check.sentence.replace('|', chr(92) + '|')} |" for check in _ordered(checks)
     ]
+    lines += ["", *(f"- {note}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
 
 

@@ -28,6 +28,9 @@ from wirepaint.results import Results
 SINGLY, MOST_TRIALS = 1_000, 3_000
 """Rows left out one by one, and computations of the metric for the rows of one table."""
 
+LAST = 3
+"""Requests before a moment that are named."""
+
 
 @dataclass(frozen=True)
 class Used:
@@ -54,6 +57,9 @@ class Explanation:
     flows: str | None
     reading: Reading
     used: tuple[Used, ...]
+    before: pl.DataFrame | None
+    """Of a moment of a visit, such as a paint: the requests that ended last before it, with their ends in ms
+    since the navigation (``ended_ms``). It may have waited for them. None for any other number."""
 
 
 def explain(results: Results, name: str, run: str, visit: int = 0, flows: str | None = None) -> Explanation:
@@ -83,8 +89,20 @@ def explain(results: Results, name: str, run: str, visit: int = 0, flows: str | 
         return given(table).drop("row")
 
     reading = _read(metric, noted)
-    used = (_used(metric, given, table, reading) for table in asked)
-    return Explanation(metric, run, visit, flows, reading, tuple(used))
+    used = tuple(_used(metric, given, table, reading) for table in asked)
+    return Explanation(metric, run, visit, flows, reading, used, _ended_before(given, used))
+
+
+def _ended_before(given: Trace, used: tuple[Used, ...]) -> pl.DataFrame | None:
+    if [(one.table, one.columns[:1]) for one in used] != [("page", ("navigation_start",))]:
+        return None
+    _, *moments = used[0].columns
+    if len(moments) != 1 or used[0].counted.is_empty():
+        return None
+    start, moment = used[0].counted.select("navigation_start", *moments).row(0)
+    ended = given("object").filter(pl.col("last_byte").is_between(start, moment))
+    last = ended.sort("last_byte", descending=True).head(LAST)
+    return last.select("row", "url", "type", ended_ms=(pl.col("last_byte") - start) / 1e6)
 
 
 def _named(flows: str | None, groups: list[str], run: str) -> str:

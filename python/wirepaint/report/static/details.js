@@ -81,7 +81,7 @@ function connectionFacts(o, connection) {
     titled("Host", hostOf(o.url)),
     titled("Congestion", `${c.congestion ?? "unknown"}, initial window ${c.initial_window ?? "unknown"}`),
     titled("Smallest RTT", duration(c.min_rtt)),
-    titled("It carried", `${c.objects ?? 0} objects, ${size(c.bytes_received)}, ${c.retransmitted_segments ?? 0} segments again`),
+    titled("It carried", `${c.objects ?? 0} ${c.objects === 1 ? "object" : "objects"}, ${size(c.bytes_received)}, ${c.retransmitted_segments ?? 0} segments again`),
   ];
 }
 

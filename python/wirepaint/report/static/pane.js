@@ -146,7 +146,7 @@ class Pane {
     if (!c) return;
     const facts = [
       c.host, c.protocol, c.encrypted ? "TLS" : "plain", c.congestion, `initial window ${c.initial_window ?? "?"}`,
-      `${c.objects ?? 0} objects`, size(c.bytes_received), `smallest RTT ${duration(c.min_rtt)}`,
+      `${c.objects ?? 0} ${c.objects === 1 ? "object" : "objects"}`, size(c.bytes_received), `smallest RTT ${duration(c.min_rtt)}`,
       `${c.retransmitted_segments ?? 0} segments retransmitted`,
       c.group_hosts && `its group spans ${c.group_hosts} host${c.group_hosts > 1 ? "s" : ""}`,
     ];
