@@ -23,7 +23,7 @@ from waiting import holds_within
 import wirepaint
 from wirepaint import dataplane, metrics
 from wirepaint.cli import invoke
-from wirepaint.cluster import batch
+from wirepaint.cluster import batch, connection
 from wirepaint.cluster.connection import Connection, Offers, offer
 from wirepaint.results import Results
 from wirepaint.results.verify import verify
@@ -239,6 +239,7 @@ def test_what_is_no_scheduler_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connection, "_CONNECT_S", 1.0)
     Path("no-address.json").write_text(json.dumps({"id": "Scheduler"}))
     asked = ["run", "agency", "--network", "lte", "--backend", "simulator", "--no-rehearse"]
     assert invoke([*asked, "--on", on]) == 2
