@@ -70,6 +70,23 @@ def after_2(end_of_3: Callable[[float], float], wait: float = 9) -> list[Take]:
     )
 
 
+def test_what_waits_for_all_scripts_of_a_loader_is_known_where_none_of_them_is_mostly_the_latest():
+    """A font that the application asks for once its four scripts are there; other scripts end before it."""
+    latest = iter([1, 2, 3, 4, 1, 2])
+
+    def seen(ends: list[float]) -> Take:
+        late, mine = next(latest), [0.0, *(100 + 40 * n + ends[n] / 4 for n in range(4))]
+        mine[late] += 300
+        together = [request(1 + n, 42 + n / 2, mine[n], initiator=f"{URL}1") for n in range(1, 5)]
+        others = [request(n, 12, ends[n]) for n in range(6, 8)]
+        after = request(8, max(mine) + 250 + ends[0] / 10, 2_000, type="font", initiator=URL)
+        return take([request(0, 0, 10), request(1, 12, 40), *together, *others, after], load=3_000)
+
+    found = Causes(rehearsed(6, seen), [], {}).fit(8)
+    assert found is not None
+    assert {2, 3, 4, 5} <= set(found.by) and found.spread < 12
+
+
 def test_what_follows_a_loader_waits_for_all_that_it_asked_for_together():
     found = Causes(after_2(lambda _: 49), [], {}).fit(4)
     assert found is not None

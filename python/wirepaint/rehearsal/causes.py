@@ -14,6 +14,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TypeVar
 
@@ -105,6 +106,11 @@ class Causes:
                 best = found
         if best is not None:
             best = _grown(best, starts, ends)
+            base = best.by[0]
+            for batch in self._batches:
+                if base not in batch and all(one in ends for one in batch):
+                    whole = _of((base, *batch), starts, ends)
+                    best = whole if whole.spread < best.spread - 0.5 else best
         for after in ("content_loaded", "load") if number is not None else ():
             event = self._of_event(after, starts, takes)
             if event and (best is None or event.spread < _GAIN * best.spread - 1):
@@ -170,6 +176,22 @@ class Causes:
         if not base:
             yield from ((other,) for other in ends)
 
+    @cached_property
+    def _batches(self) -> list[list[int]]:
+        """Scripts that one script asked for together: a loader goes on when all of them have come.
+
+        Where each is the latest in some takes, no single one of them explains enough to be added.
+        """
+        first = self._takes[0].first
+        left = [number for number, request in first.items() if request.type == "js"]
+        found: list[list[int]] = []
+        while left:
+            batch = [left[0], *(o for o in left[1:] if _asked_together(left[0], o, self._takes))]
+            left = [other for other in left if other not in batch]
+            if len(batch) > 1:
+                found.append(batch)
+        return found
+
     def running(self, number: int) -> tuple[int, ...]:
         """The scripts that ran when resource ``number`` was asked for; empty for none or an unknown one."""
         scripts = self._most_common(
@@ -190,15 +212,17 @@ class Causes:
 
 
 def _asked_together(one: int, other: int, takes: Sequence[Take]) -> bool:
-    """True if in all takes the same script asked for both, which are scripts, at about the same time."""
+    """True if one script asked for both, which are scripts, in all takes, mostly at about the same time."""
+    apart: list[float] = []
     for take in takes:
         first, second = take.first.get(one), take.first.get(other)
         if first is None or second is None or not first.type == second.type == "js":
             return False
         by = _at(take, first.initiator) if first.initiator == second.initiator else None
-        if by is None or take.first[by].type != "js" or abs(first.start - second.start) > _TOGETHER_MS:
+        if by is None or take.first[by].type != "js":
             return False
-    return True
+        apart.append(abs(first.start - second.start))
+    return statistics.median(apart) <= _TOGETHER_MS
 
 
 def _at(take: Take, url: str | None) -> int | None:

@@ -177,7 +177,7 @@ def fit(part: Part, takes: Sequence[Take], http: str = "h2") -> None:
             settled.add(number)
             found = causes.fit(number)
             most = _missed(missed)
-            if not found or found.by == (0,) or found.spread >= _GAIN * most:
+            if not found or found.by == (0,) or found.spread >= (1.0 if is_long else _GAIN) * most:
                 continue
             if is_long or causes.held_out(number) < most:
                 better[number] = found
