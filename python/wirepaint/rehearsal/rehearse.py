@@ -45,7 +45,7 @@ BUDGET_S = 25.0
 DELAY_MS = 250.0
 DRAFT_QUIET_S = 2.0
 """Drafts last until the network has been silent for this long, so that they include late requests."""
-DRAFT_SURE_S = 1.0
+DRAFT_SURE_S = 0.5
 """The same once all recorded requests have come."""
 SILENT_S = 0.2
 """The same for loads that fit, once all late requests of the draft have come. Those that judge end with the
