@@ -152,17 +152,27 @@ def _together(missing: dict[Path, Wanted]) -> list[list[_Job]]:
 
 def _make_all(part: Sequence[_Job], say: Say) -> None:
     """Rehearses versions of one page into their places in the cache."""
-    pages = [model.load(folder) for _, (folder, _) in part]
-    say(begun(pages[0]))
+    first = model.load(part[0][1][0])
+    say(begun(first))
+    try:
+        last = _made(part, say)
+    except (UsageError, PageFailed) as error:
+        if len(part) == 1:
+            say(f"{called(first)}: not rehearsed: {error}")
+            return
+        for one in part:  # perhaps only one of them is at fault
+            _make_all([one], say)
+    else:
+        say(in_words(last))
+
+
+def _made(part: Sequence[_Job], say: Say) -> model.Page:
+    """The last version, once all are in their places."""
     scratch = [target.with_name(f".{target.name}.{os.getpid()}") for target, _ in part]
     try:
-        try:
-            for made, (_, (folder, _)) in zip(scratch, part, strict=True):
-                copy(folder, made)
-            pages = rehearse_versions(scratch, say, part[0][1][1])
-        except (UsageError, PageFailed) as error:
-            say(f"{called(pages[0])}: not rehearsed: {error}")
-            return
+        for made, (_, (folder, _)) in zip(scratch, part, strict=True):
+            copy(folder, made)
+        pages = rehearse_versions(scratch, say, part[0][1][1])
         for made, (target, _) in zip(scratch, part, strict=True):
             cache.hand_over(made)
             shutil.rmtree(target, ignore_errors=True)
@@ -170,7 +180,7 @@ def _make_all(part: Sequence[_Job], say: Say) -> None:
     finally:
         for made in scratch:
             shutil.rmtree(made, ignore_errors=True)
-    say(in_words(pages[-1]))
+    return pages[-1]
 
 
 def _make_quietly(part: Sequence[_Job]) -> list[str]:
