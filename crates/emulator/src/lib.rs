@@ -21,6 +21,7 @@ mod recorder;
 mod summary;
 
 pub use error::Error;
+use realtime::Realtime;
 
 use std::path::Path;
 use wirepaint_run::Run;
@@ -30,13 +31,17 @@ use wirepaint_run::signals::Signals;
 /// and `packet` and prints the summary.
 ///
 /// Runs in the namespace that holds both interfaces of the segment.
-pub fn command(path: &Path) -> Result<(), Error> {
+///
+/// `cpu` is the CPU that it takes; the last one of those that it may use if left out.
+pub fn command(path: &Path, cpu: Option<usize>) -> Result<(), Error> {
     let run = Run::read(path)?;
     let mut forwarder = forward::Forwarder::new(&run, path)?;
-    let conditions = realtime::prepare();
+    let realtime = Realtime::begin(cpu);
+    let conditions = realtime.conditions.clone();
     let stop = Signals::block();
     println!("{}", serde_json::json!({"ready": true, "conditions": conditions}));
     forwarder.run(&stop)?;
+    drop(realtime);
     let summary = forwarder.summary(&conditions)?;
     forwarder.write_tables(&run.trace_dir)?;
     println!("{}", serde_json::to_string(&summary).expect("a summary is plain data"));

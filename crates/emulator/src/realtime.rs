@@ -16,33 +16,72 @@ pub(crate) struct Conditions {
     pub cpu: Option<usize>,
 }
 
-/// Pins the thread to the last CPU (receive packet steering keeps TCP input on the others), locks
-/// the memory, asks for real-time priority and for timers without slack.
-pub(crate) fn prepare() -> Conditions {
-    // SAFETY: plain system calls on valid, initialised arguments.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize);
-        let memory_locked = libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0;
-        let parameters = libc::sched_param { sched_priority: PRIORITY };
-        let realtime = libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0;
-        Conditions { realtime, memory_locked, cpu: pin_to_last_cpu() }
+/// Real-time conditions; dropped, they end: what comes after a run must not hold up the emulators of others.
+pub(crate) struct Realtime {
+    pub conditions: Conditions,
+    /// The CPUs that the process had before.
+    allowed: Option<libc::cpu_set_t>,
+}
+
+impl Realtime {
+    /// Pins the thread to `cpu`, or the last one (receive packet steering keeps TCP input on the others), locks
+    /// the memory, asks for real-time priority and for timers without slack.
+    pub fn begin(cpu: Option<usize>) -> Realtime {
+        let allowed = allowed();
+        // SAFETY: plain system calls without pointers.
+        let memory_locked = unsafe {
+            libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize);
+            libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0
+        };
+        let realtime = schedule(libc::SCHED_FIFO, PRIORITY);
+        let cpu = cpu.or_else(|| last_of_several(&allowed?)).filter(|cpu| pin_to(*cpu));
+        Realtime { conditions: Conditions { realtime, memory_locked, cpu }, allowed }
     }
 }
 
-fn pin_to_last_cpu() -> Option<usize> {
-    // SAFETY: the sets are plain bit masks of the size that is passed.
+impl Drop for Realtime {
+    fn drop(&mut self) {
+        schedule(libc::SCHED_OTHER, 0);
+        let _back = self.allowed.is_some_and(|allowed| set(&allowed));
+    }
+}
+
+fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
+    let parameters = libc::sched_param { sched_priority };
+    // SAFETY: the parameters live during the call.
+    unsafe { libc::sched_setscheduler(0, policy, &parameters) == 0 }
+}
+
+fn allowed() -> Option<libc::cpu_set_t> {
+    // SAFETY: the set is a plain bit mask of the size that is passed.
     unsafe {
         let mut allowed: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) != 0
-            || libc::CPU_COUNT(&allowed) < 2
-        {
-            return None;
-        }
-        let last = (0..libc::CPU_SETSIZE as usize).rev().find(|cpu| libc::CPU_ISSET(*cpu, &allowed))?;
-        let mut one: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(last, &mut one);
-        (libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one) == 0).then_some(last)
+        (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) == 0).then_some(allowed)
     }
+}
+
+fn last_of_several(allowed: &libc::cpu_set_t) -> Option<usize> {
+    // SAFETY: the indices are below the size of the set.
+    let mut cpus =
+        (0..libc::CPU_SETSIZE as usize).rev().filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, allowed) });
+    cpus.next().filter(|_| cpus.next().is_some())
+}
+
+fn pin_to(cpu: usize) -> bool {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return false;
+    }
+    // SAFETY: the index is below the size of the set.
+    unsafe {
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut one);
+        set(&one)
+    }
+}
+
+fn set(cpus: &libc::cpu_set_t) -> bool {
+    // SAFETY: the set is a plain bit mask of the size that is passed.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus) == 0 }
 }
 
 /// CPU time of this process in nanoseconds.

@@ -104,4 +104,8 @@ def test_a_file_that_is_no_figure_is_refused(
 def test_windows_name_the_page_that_they_are_of(simulated: Path, tmp_path: Path) -> None:
     assert invoke(["figure", "cwnd", str(simulated), "-o", str(tmp_path / "x.svg")]) == 0
     texts = set(ElementTree.parse(tmp_path / "x.svg").getroot().itertext())
-    assert any(text.endswith("busiest connection of the first visit of agency; thin lines: ssthresh") for text in texts if text)
+    assert any(
+        text.endswith("busiest connection of the first visit of agency; thin lines: ssthresh")
+        for text in texts
+        if text
+    )

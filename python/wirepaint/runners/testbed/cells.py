@@ -52,18 +52,22 @@ _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
 
 class Cells:
-    """Runs functions in cells; one per machine at a time. A context manager."""
+    """Runs functions in cells, one at a time. A context manager."""
 
-    def __init__(self, wait_s: float = 0.0) -> None:
-        """Waits for a testbed that another command uses; raises UsageError after ``wait_s``.
+    def __init__(self, wait_s: float = 0.0, *, beside: Cells | None = None) -> None:
+        """Takes the machine's testbed, or is there ``beside`` others of the same command.
 
-        Raises MachineLacks without root.
+        Waits for a testbed that another command uses; raises UsageError after ``wait_s``, MachineLacks
+        without root.
         """
         if os.geteuid() != 0:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
         accepted = "one command at a time: two would disturb each other's runs (--wait 30min waits for it)"
-        self._lock = Lock(LOCK, "the testbed", accepted, wait_s)
+        self._lock = None if beside else Lock(LOCK, "the testbed", accepted, wait_s)
         ownership.claim()
+        self._launch()
+
+    def _launch(self) -> None:
         parent = os.getpid()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
@@ -80,7 +84,17 @@ class Cells:
         self.close()
 
     def close(self) -> None:
-        """Ends the launcher, and with it every process in a cell."""
+        """Ends the launcher, and with it every process in a cell; leaves the testbed."""
+        self._end()
+        if self._lock is not None:
+            self._lock.release()
+
+    def renew(self) -> None:
+        """Ends the launcher and every process in a cell, and begins with a new one."""
+        self._end()
+        self._launch()
+
+    def _end(self) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -89,7 +103,6 @@ class Cells:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._lock.release()
 
     def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
         """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.
@@ -98,7 +111,12 @@ class Cells:
         ``PageTimeout``) or ``Refused`` with the cause when the function raised, the cell died or the time was
         up (then the cell is killed).
         """
-        assert self._process.stdin is not None and self._process.stdout is not None
+        self.begin(function, argument, timeout_s=timeout_s, log=log)
+        return self.result()
+
+    def begin(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> None:
+        """Begins a call, of which ``result`` gives the end."""
+        assert self._process.stdin is not None
         request = {
             "function": function,
             "argument": argument,
@@ -110,6 +128,10 @@ class Cells:
             self._process.stdin.flush()
         except BrokenPipeError:
             raise RunFailed("the launcher of cells died") from None
+
+    def result(self) -> Any:
+        """Waits for the call that was begun; returns and raises as ``call`` does."""
+        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             raise RunFailed(f"the launcher of cells died with {self._process.wait()}")
@@ -117,6 +139,11 @@ class Cells:
         if "error" in answer:
             raise ERRORS.get(answer.get("kind"), RunFailed)(answer["error"])
         return answer["result"]
+
+    def fileno(self) -> int:
+        """Readable once the call has ended, so that several can be waited for."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
 
 
 def serve() -> None:

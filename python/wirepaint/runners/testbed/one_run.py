@@ -35,7 +35,7 @@ from wirepaint.runners.description import (
     visited,
 )
 from wirepaint.runners.graphs import load_graphs
-from wirepaint.runners.testbed import faults, squid
+from wirepaint.runners.testbed import faults, side_by_side, squid
 from wirepaint.runners.testbed.cells import Cells
 
 if TYPE_CHECKING:
@@ -62,17 +62,35 @@ def run_once(
     cause (see ``faults``). Raises ``RunFailed`` with the cause when there is no result: a crash or a part
     that failed; ``PageFailed`` if the page is the cause, ``PageTimeout`` if the time was up.
     """
+    begin(run, folder, session=session, calibration=calibration, planted=planted)
+    return end(session)
+
+
+def begin(
+    run: ResolvedRun,
+    folder: Path,
+    *,
+    session: Cells,
+    calibration: dict[str, Any] | None,
+    planted: Sequence[faults.Fault] = (),
+) -> None:
+    """Begins a run as ``run_once`` does; ``end`` waits for it."""
     if asked := run.proxy.squid:
         squid.version(ends_tls=asked.tls == "terminate")
     described = describe(run, folder.absolute(), calibration)
     # First visits fill caches.
     rounds = 1 + run.proxy.is_warm + any(visit.cache == "warm" for visit in run.visits)
-    result = session.call(
+    session.begin(
         "wirepaint.runners.testbed.page_run:carry_out",
         {"run": described.document(), "faults": list(planted)},
         timeout_s=run.longest_s * rounds + 60,
         log=folder / "log.txt",
     )
+
+
+def end(session: Cells) -> Outcome:
+    """Waits for the run that was begun; raises as ``run_once``."""
+    result = session.result()
     return Outcome(result["verdict"], result["reasons"], result["duration_ns"], provenance.host())
 
 
@@ -122,6 +140,7 @@ def describe(run: ResolvedRun, folder: Path, calibration: dict[str, Any] | None)
                 flow.name for flow in run.flows if flow.congestion and flow.congestion.own_initial_window
             ],
             "pages": of_pages,
+            "side_by_side": side_by_side.may(run),
         },
     )
 

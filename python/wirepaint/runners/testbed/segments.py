@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,15 @@ _INTERFACES = {"client": "c1", "server": "s1"}
 class Emulators:
     """The emulators of the segments beside the first one."""
 
-    def __init__(self, run: Mapping[str, Any], work: Path, wires: Mapping[str, int], start: Start) -> None:
-        """Starts one in each of ``wires``: namespaces by the name of their segment."""
+    def __init__(
+        self,
+        run: Mapping[str, Any],
+        work: Path,
+        emulate: Sequence[str],
+        wires: Mapping[str, int],
+        start: Start,
+    ) -> None:
+        """Starts one, with the command ``emulate``, in each of ``wires``: namespaces by name of segment."""
         self._parts = {}
         self._folders = {}
         self._wait: list[str] = []
@@ -37,7 +44,7 @@ class Emulators:
             told = {**run, "seed": seed, "segments": [emulated], "path": [], "trace_dir": str(folder)}
             file.write_text(json.dumps(told))
             waits = segment["changes_wait"]
-            part = start(f"{OTHER_EMULATOR}{name}", ["emulate"], wires[name], listens=waits, run_file=file)
+            part = start(f"{OTHER_EMULATOR}{name}", emulate, wires[name], listens=waits, run_file=file)
             self._parts[name] = part
             self._wait += [name] if waits else []
 
