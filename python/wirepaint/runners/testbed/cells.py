@@ -1,15 +1,16 @@
 """Cells: isolate all processes of a run, and end them with it.
 
 ```
-CLI ── launcher ── middle ── cell (PID 1 of its own PID namespace) ── emulator, server, browser ...
+CLI ── mother ─┬─ launcher ── middle ── cell (PID 1 of its own PID namespace) ── emulator, server, browser ...
+               └─ launcher ...
 ```
 A cell has PID, mount, network and IPC namespaces of its own, and a tmpfs for temporary files.
 Each arrow is a parent-death signal: after kill -9 of any process, the CLI included, the kernel
 kills the processes below it. The namespaces, devices, mounts and BPF objects of a cell end with
 its last process. Nothing has a name on the host, so there is nothing to clean up.
 
-The launcher is started once and imports what a run needs, so a cell starts in milliseconds.
-The launcher forks, so it never starts a thread.
+The mother is started once and imports what a run needs, so launchers and cells start in milliseconds. There
+is a launcher for each of the runs that go side by side. These processes fork, so they never start a thread.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ LOCK = Path("/run/wirepaint.lock")
 
 _REALTIME_PRIORITY = 40
 """Priority of kernel threads that do a host's work: below the emulator's."""
+_PATIENCE_S = 5.0
+"""How long launchers may take to end their cells before all are killed."""
 _MOST_BYTES = 1024
 """Of a question to the middle and of its answer."""
 _outside: socket.socket | None = None
@@ -51,31 +54,61 @@ ERRORS = {kind.__name__: kind for kind in (PageFailed, PageTimeout, Refused)}
 _PRELOADED = ("polars", "pyroute2", "wirepaint.runners.testbed.page_run")
 
 
+class _Mother:
+    """The process that forks launchers."""
+
+    def __init__(self) -> None:
+        parent = os.getpid()
+        self._channel, far = socket.socketpair()
+        with far:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", f"from {__name__} import serve; serve({far.fileno()})"],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[far.fileno()],
+                preexec_fn=lambda: linux.die_with_parent(parent),
+                start_new_session=True,
+            )
+
+    def launch(self) -> socket.socket:
+        """The channel of a new launcher; raises OSError if this process has died."""
+        near, far = socket.socketpair()
+        with far:
+            socket.send_fds(self._channel, [b"+"], [far.fileno()])
+        return near
+
+    def close(self) -> None:
+        self._channel.close()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends at once, and with it all launchers and cells."""
+        self._process.kill()
+        self._process.wait()
+
+
 class Cells:
     """Runs functions in cells, one at a time. A context manager."""
 
     def __init__(self, wait_s: float = 0.0, *, beside: Cells | None = None) -> None:
-        """Takes the machine's testbed, or is there ``beside`` others of the same command.
+        """Takes the machine's testbed, or is there ``beside`` others of the same command, which close later.
 
         Waits for a testbed that another command uses; raises UsageError after ``wait_s``, MachineLacks
         without root.
         """
         if os.geteuid() != 0:
             raise MachineLacks("the testbed needs root", "Run the command with sudo, or use the simulator.")
-        accepted = "one command at a time: two would disturb each other's runs (--wait 30min waits for it)"
-        self._lock = None if beside else Lock(LOCK, "the testbed", accepted, wait_s)
-        ownership.claim()
+        self._first = beside or self
+        if beside is None:
+            accepted = (
+                "one command at a time: two would disturb each other's runs (--wait 30min waits for it)"
+            )
+            self._lock = Lock(LOCK, "the testbed", accepted, wait_s)
+            ownership.claim()
+            self._mother = _Mother()
         self._launch()
-
-    def _launch(self) -> None:
-        parent = os.getpid()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            preexec_fn=lambda: linux.die_with_parent(parent),
-            start_new_session=True,
-        )
 
     def __enter__(self) -> Cells:
         return self
@@ -84,9 +117,10 @@ class Cells:
         self.close()
 
     def close(self) -> None:
-        """Ends the launcher, and with it every process in a cell; leaves the testbed."""
+        """Ends the launcher, and with it every process in a cell; the first one leaves the testbed."""
         self._end()
-        if self._lock is not None:
+        if self._first is self:
+            self._mother.close()
             self._lock.release()
 
     def renew(self) -> None:
@@ -94,15 +128,24 @@ class Cells:
         self._end()
         self._launch()
 
-    def _end(self) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+    def _launch(self) -> None:
         try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._channel = self._first._mother.launch()
+        except OSError:
+            self._first._mother = _Mother()
+            self._channel = self._first._mother.launch()
+        self._answers = self._channel.makefile("rb")
+
+    def _end(self) -> None:
+        """Waits until no process of a cell is left: until then one has the channel's other end."""
+        with self._answers, self._channel, contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)
+            self._channel.settimeout(_PATIENCE_S)
+            try:
+                while self._channel.recv(65536):
+                    pass
+            except TimeoutError:
+                self._first._mother.kill()
 
     def call(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> Any:
         """Calls ``module:function`` with a JSON value inside a new cell and returns its JSON result.
@@ -116,7 +159,6 @@ class Cells:
 
     def begin(self, function: str, argument: Any, *, timeout_s: float, log: Path) -> None:
         """Begins a call, of which ``result`` gives the end."""
-        assert self._process.stdin is not None
         request = {
             "function": function,
             "argument": argument,
@@ -124,17 +166,14 @@ class Cells:
             "log": str(log.absolute()),
         }
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
+            self._channel.sendall(json.dumps(request).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
             raise RunFailed("the launcher of cells died") from None
 
     def result(self) -> Any:
         """Waits for the call that was begun; returns and raises as ``call`` does."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RunFailed(f"the launcher of cells died with {self._process.wait()}")
+        if not (line := self._answers.readline()):
+            raise RunFailed("the launcher of cells died")
         answer = json.loads(line)
         if "error" in answer:
             raise ERRORS.get(answer.get("kind"), RunFailed)(answer["error"])
@@ -142,22 +181,40 @@ class Cells:
 
     def fileno(self) -> int:
         """Readable once the call has ended, so that several can be waited for."""
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
+        return self._channel.fileno()
 
 
-def serve() -> None:
-    """The launcher: one request a line on stdin, one answer a line on stdout, until stdin ends."""
-    linux.become_subreaper()
+def serve(channel: int) -> None:
+    """The mother: a launcher for each socket that comes through ``channel``, until that ends."""
     for module in _PRELOADED:
         importlib.import_module(module)
-    while line := sys.stdin.buffer.readline():
-        answer = _in_new_cell(json.loads(line))
-        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
-        sys.stdout.buffer.flush()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps launchers
+    mother = os.getpid()
+    with socket.socket(fileno=channel) as asked:
+        while received := socket.recv_fds(asked, 1, 1)[1]:
+            with socket.socket(fileno=received[0]) as of_launcher:
+                if os.fork() == 0:
+                    asked.close()
+                    _launch(of_launcher, mother)
 
 
-def _in_new_cell(request: dict[str, Any]) -> dict[str, Any]:
+def _launch(channel: socket.socket, mother: int) -> None:
+    """A launcher: one answer a line to one request a line, until these end."""
+    try:
+        linux.die_with_parent(mother)
+        linux.become_subreaper()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        requests = channel.makefile("rb")
+        while line := requests.readline():
+            answer = _in_new_cell(json.loads(line), channel)
+            channel.sendall(json.dumps(answer).encode() + b"\n")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _in_new_cell(request: dict[str, Any], channel: socket.socket) -> dict[str, Any]:
     reader, writer = os.pipe2(os.O_CLOEXEC)
     launcher = os.getpid()
     middle = os.fork()
@@ -165,7 +222,7 @@ def _in_new_cell(request: dict[str, Any]) -> dict[str, Any]:
         _middle(request, launcher, writer)
     os.close(writer)
     try:
-        output, ended = _read_all(reader, time.monotonic() + request["timeout_s"])
+        output, ended = _read_all(reader, channel, time.monotonic() + request["timeout_s"])
     finally:
         os.close(reader)
     if not ended:
@@ -188,18 +245,18 @@ def _cause(status: int) -> str:
     return f"exit code {os.waitstatus_to_exitcode(status)}"
 
 
-def _read_all(reader: int, deadline: float) -> tuple[bytes, bool]:
-    """All bytes until the other end closes; False when the deadline or the CLI's end came first."""
+def _read_all(reader: int, channel: socket.socket, deadline: float) -> tuple[bytes, bool]:
+    """All bytes until the other end closes; False when the deadline or the channel's end came first."""
     output = b""
     while True:
         left = deadline - time.monotonic()
-        ready = select.select([reader, sys.stdin.fileno()], [], [], max(left, 0))[0]
+        ready = select.select([reader, channel], [], [], max(left, 0))[0]
         if reader in ready:
             data = os.read(reader, 65536)
             if not data:
                 return output, True
             output += data
-        elif not ready or left <= 0 or sys.stdin.fileno() in ready:
+        elif not ready or left <= 0 or channel in ready:
             return output, False
 
 

@@ -53,7 +53,7 @@ class Session:
     def calibrate(self, network: Network) -> Calibration:
         """What the emulated path really gives, once the runs have ended; raises ``RunFailed``."""
         while self._running:
-            self._ended.append(self._end())
+            self._ended.append(self._awaited())
         try:
             with self._interruptible():
                 return calibrate(network, short=True, cells=self._first)
@@ -104,9 +104,11 @@ class Session:
         return None
 
     def _end(self) -> tuple[ResolvedRun, Outcome | RunFailed]:
-        """The next end of a run, which is waited for."""
-        if self._ended:
-            return self._ended.popleft()
+        """The next end of a run."""
+        return self._ended.popleft() if self._ended else self._awaited()
+
+    def _awaited(self) -> tuple[ResolvedRun, Outcome | RunFailed]:
+        """Waits for the next end of a run."""
         try:
             with self._interruptible():
                 cells = select.select(list(self._running), [], [])[0][0]
