@@ -71,6 +71,10 @@ def kernel_threads() -> dict[str, int]:
     return found
 
 
+def command_line(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def processes(marker: str) -> list[str]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -154,9 +158,36 @@ def test_a_cell_that_takes_too_long_is_killed_and_the_next_one_works(marker: str
         )
 
 
+def test_cells_side_by_side_end_each_by_itself_and_outlive_another_ones_launcher(
+    marker: str, tmp_path: Path
+) -> None:
+    with Cells() as first, Cells(beside=first) as second:
+        first.begin("test_cells:crowd_and_stay", marker, timeout_s=60, log=tmp_path / "first")
+        second.begin("test_cells:crowd_and_return", marker, timeout_s=20, log=tmp_path / "second")
+        assert second.result()["pid"] == 1
+        second.begin("test_cells:crowd_and_fail", marker, timeout_s=20, log=tmp_path / "second")
+        with pytest.raises(PageTimeout):
+            second.result()
+        [mother] = [child for child in children(os.getpid()) if b"cells" in command_line(child)]
+        [busy] = [launcher for launcher in children(mother) if children(launcher)]
+        os.kill(busy, signal.SIGKILL)
+        with pytest.raises(RunFailed, match="the launcher of cells died"):
+            first.result()
+        first.renew()
+        assert gone(marker)
+        for cells in (second, first):
+            answer = cells.call("test_cells:crowd_and_return", marker, timeout_s=20, log=tmp_path / "log")
+            assert answer["pid"] == 1
+    assert gone(marker, [mother])
+
+
 @pytest.mark.parametrize(
     "victim",
-    ["command", "cell", *(pytest.param(one, marks=pytest.mark.slow) for one in ("launcher", "middle"))],
+    [
+        "command",
+        "cell",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("mother", "launcher", "middle")),
+    ],
 )
 def test_kill_9_of_any_link_of_the_chain_leaves_nothing(victim: str, marker: str, tmp_path: Path) -> None:
     call = f"""{json.dumps(marker)}, timeout_s=60, log=Path({str(tmp_path / "log")!r})"""
@@ -172,8 +203,8 @@ with Cells() as cells:
         assert time.monotonic() < deadline, (tmp_path / "log").read_text()
         time.sleep(0.02)
     chain = [command.pid]
-    while len(chain) < 4:
+    while len(chain) < 5:
         chain.append(children(chain[-1])[0])
-    os.kill(chain[["command", "launcher", "middle", "cell"].index(victim)], signal.SIGKILL)
+    os.kill(chain[["command", "mother", "launcher", "middle", "cell"].index(victim)], signal.SIGKILL)
     assert gone(marker, chain)
     command.wait()

@@ -182,15 +182,16 @@ def _testbeds() -> list[int]:
 
 
 def _is_loading(pid: int) -> bool:
-    """Whether a process of a testbed carries a run out: its launcher of cells has a child."""
+    """Whether a process of a testbed carries a run out: a launcher of cells has a child."""
 
     def children(of: str) -> list[str]:
         return Path(f"/proc/{of}/task/{of}/children").read_text().split()
 
     with suppress(OSError):
         return any(
-            children(child)
+            children(launcher)
             for child in children(str(pid))
             if b"cells" in Path(f"/proc/{child}/cmdline").read_bytes()
+            for launcher in children(child)
         )
     return False

@@ -8,6 +8,7 @@ import pytest
 
 from wirepaint.evaluation import plan
 from wirepaint.runners import pace
+from wirepaint.runners.testbed import side_by_side
 
 from .plans import Fake, carry_out, planned
 
@@ -47,6 +48,26 @@ def test_flows_that_go_on_to_the_end_take_the_time_that_was_asked(tmp_path: Path
     assert 60 < found["testbed"].seconds < 70
     assert found["testbed"].because == "as long as asked"
     assert found["simulator"].seconds == 1.0
+
+
+def test_slow_links_take_the_time_of_the_pages_bytes_and_light_users_share_it(tmp_path: Path):
+    pace.keep({"testbed": 2.0})
+    file = tmp_path / "slow.toml"
+
+    def expected(rate: str, engine: str) -> pace.Expected:
+        file.write_text(
+            'title = "x"\nbackend = "testbed"\nwarmup = false\n[scenarios]\n'
+            f'network = [{{title = "n", down = {{rate = "{rate}"}}, up = {{rate = "{rate}"}}}}]\n'
+            f'[[user_agents]]\npages = ["kit"]\nvisits = 2\nbrowser = {{engine = "{engine}"}}\n'
+        )
+        [found] = pace.expected(plan(file).runs, tmp_path / "r")
+        return found
+
+    alone, together = expected("256 kbit/s", "chromium"), expected("256 kbit/s", "light")
+    assert alone.each > 10
+    assert together.each == pytest.approx(max(alone.each / side_by_side.limit(), side_by_side.between_s()))
+    assert alone.because == together.because == "bytes of pages over rates of links"
+    assert expected("100 Mbit/s", "chromium").each == 2.0
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"testbed": "fast"}', '{"testbed": -1}'])

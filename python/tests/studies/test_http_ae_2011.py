@@ -168,7 +168,7 @@ def test_a_part_of_a_study_is_foretold_carried_out_and_added_to(
     part = [*command, "--sweep", "variants", "--seeds", "2"]
     assert invoke([*part, "--dry-run"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"variants +2 points +2 seeds", said[0])
+    assert re.fullmatch(r"variants +2 points +2 seeds +\d+ \w+", said[0])
     assert re.match(r"simulator: about .* for 4 runs", said[1])
     assert invoke([*part, "--dry-run", "--json"]) == 0
     foretold = json.loads(capsys.readouterr().out)

@@ -10,14 +10,18 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
+from wirepaint.errors import WirepaintError
 from wirepaint.evaluation import ResolvedRun
-from wirepaint.pages import cache
+from wirepaint.pages import cache as of_user
+from wirepaint.pages.model import read_index
 from wirepaint.printing import counted
 from wirepaint.results import Results, durable, manifest
 from wirepaint.runners.progress import duration
+from wirepaint.runners.testbed import side_by_side
 
 USUAL_S = {"testbed": 6.0, "simulator": 0.1}
 """Seconds of a run on a machine that has carried out none; pages of 30 to 130 requests on two cores."""
@@ -67,9 +71,9 @@ def keep(seconds: Mapping[str, float]) -> None:
     """Keeps the seconds of a run by back end; a cache that cannot be written is no error."""
     with suppress(OSError):
         known = _kept() | dict(seconds)
-        cache.make_folder(_file().parent)
+        of_user.make_folder(_file().parent)
         durable.write(_file(), json.dumps(known).encode())
-        cache.hand_over(_file())
+        of_user.hand_over(_file())
 
 
 def expected(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
@@ -78,27 +82,64 @@ def expected(runs: Iterable[ResolvedRun], folder: Path) -> list[Expected]:
     if (folder / manifest.NAME).is_file():
         done = set(Results.open(folder).runs("done")["run_key"])
     kept = _kept()
-    left: dict[str, list[float]] = {}
+    left: dict[str, list[_Least]] = {}
     for run in runs:
         of_backend = left.setdefault(run.backend, [])
         if run.key not in done:
-            asked = run.least_s if run.backend == "testbed" else 0.0
-            of_backend.append(asked + _AROUND_S if asked else 0.0)
+            of_backend.append(_least(run) if run.backend == "testbed" else _Least())
     found = []
     for backend, least in left.items():
         known = kept.get(backend)
-        because = "as the last ones on this machine" if known else "a guess: none has run on this machine yet"
         usual = known or USUAL_S[backend]
-        seconds = sum(max(usual, of_run) for of_run in least)
-        each = usual
-        if max(least, default=0.0) > usual:
-            each, because = seconds / len(least), "as long as asked"
+        seconds = sum(one.seconds if one.shared else max(usual, one.seconds) for one in least)
+        each = seconds / len(least) if least else usual
+        because = "as the last ones on this machine" if known else "a guess: none has run on this machine yet"
+        if longest := max(least, default=_Least(), key=lambda one: one.seconds).because:
+            because = longest if each != usual else because
         found.append(Expected(backend, len(least), seconds, because, each))
     return found
 
 
+def together(parts: Iterable[Expected]) -> Expected:
+    """The time of one back end's runs in all parts, one part after the other."""
+    every = list(parts)
+    runs, seconds = sum(each.runs for each in every), sum(each.seconds for each in every)
+    longest = max(every, key=lambda each: each.seconds)
+    return replace(longest, runs=runs, seconds=seconds, each=seconds / runs if runs else 0.0)
+
+
+@dataclass(frozen=True)
+class _Least:
+    """Seconds that a run takes at least, and why; ``shared``: others go beside it in the same time."""
+
+    seconds: float = 0.0
+    because: str = ""
+    shared: bool = False
+
+
+def _least(run: ResolvedRun) -> _Least:
+    """Of a run on the testbed."""
+    rate = run.network.rate("down")
+    transfer = 8 * sum(_wire_bytes(visit.page) for visit in run.visits) / rate if rate else 0.0
+    least, because = max((run.least_s, "as long as asked"), (transfer, "bytes of pages over rates of links"))
+    if not least:
+        return _Least()
+    if not side_by_side.may(run):
+        return _Least(least + _AROUND_S, because)
+    share = (least + _AROUND_S) / side_by_side.limit()
+    return _Least(max(share, side_by_side.between_s()), because, shared=True)
+
+
+@cache
+def _wire_bytes(page: Path) -> int:
+    """Of all resources of a page; 0 if it cannot be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError, WirepaintError):
+        return sum(resource["wire_bytes"] for resource in json.loads(read_index(page))["resources"])
+    return 0
+
+
 def _file() -> Path:
-    return cache.cache_dir().parent / "pace.json"
+    return of_user.cache_dir().parent / "pace.json"
 
 
 def _kept() -> dict[str, float]:

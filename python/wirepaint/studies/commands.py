@@ -8,7 +8,6 @@ import shlex
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -150,6 +149,7 @@ def _foretell(
 ) -> None:
     """Prints the points and seeds of each sweep, and of evaluations the time of the runs that are open."""
     from wirepaint.runners import pace
+    from wirepaint.runners.progress import duration
     from wirepaint.studies import evaluations
 
     sweeps = {
@@ -157,24 +157,29 @@ def _foretell(
         for name, sweep in study.sweeps.items()
     }
     expected = None
+    of_sweeps: dict[str, pace.Expected] = {}
     if study.is_evaluated:
         with tempfile.TemporaryDirectory() as place:
             planned = evaluations.plans(study, parameters, Path(place), backend, quick)
-            every = [
-                each
+            of_sweeps = {
+                name: pace.together(pace.expected(one.runs, folder / "runs" / name))
                 for name, one in planned.items()
-                for each in pace.expected(one.runs, folder / "runs" / name)
-            ]
-        left = sum(each.runs for each in every)
-        expected = replace(every[0], runs=left, seconds=left * every[0].each)
+            }
+        expected = pace.together(of_sweeps.values())
     if json:
         print_json({"sweeps": sweeps, "expected": expected and vars(expected)})
         return
     rows = [
-        (name, counted(one["points"], "point"), counted(one["seeds"], "seed")) for name, one in sweeps.items()
+        (
+            name,
+            counted(one["points"], "point"),
+            counted(one["seeds"], "seed"),
+            duration(of_sweeps[name].seconds) if name in of_sweeps else "",
+        )
+        for name, one in sweeps.items()
     ]
     for line in aligned(rows):
-        print(line)
+        print(line.rstrip())
     if expected:
         print(expected.sentence)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wirepaint.evaluation.network import Network
 
 PER_CORE = 4
-"""Runs: each takes 0.03 s of CPU time in a second (docs/decisions/0036-side-by-side.md)."""
+"""Runs: each takes 0.03 s of CPU time in a second (docs/decisions/0035-side-by-side.md)."""
 MOST = 16
 """Runs, as the emulators of all have one CPU."""
 SLOW_BIT_S = 10e6

@@ -33,6 +33,8 @@ _RECEIVED, _RECEIVE_DROPS, _SENT, _SEND_DROPS = 1, 3, 9, 11
 """Place of the packets sent in a line of /proc/net/dev."""
 LONGEST_S = 5.0
 """Longest wait for the packets under way at the end of flows."""
+_READINGS = 20
+"""At most, of counters that do not stand still."""
 _OFFLOADS = {"tx checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 """The ethtool commands that read each offload (linux/ethtool.h)."""
 
@@ -102,8 +104,18 @@ def settings(namespaces: Namespaces) -> dict[str, str]:
 def counts(namespaces: Namespaces, end: str) -> Counts:
     """Packet counts of one ``end`` of the emulated link: "client", or "server" for the far one.
 
-    At an edge the counts of TCP are those of all its users.
+    At an edge the counts of TCP are those of all its users. The counters are read one after the other, so
+    they are read until they stand still: a packet between two of them would be in one alone.
     """
+    found = _counts(namespaces, end)
+    for _ in range(_READINGS):
+        before, found = found, _counts(namespaces, end)
+        if before == found:
+            break
+    return found
+
+
+def _counts(namespaces: Namespaces, end: str) -> Counts:
     device = _END[end]
     place, behind = namespaces.far, ()
     is_proxy = bool(namespaces.beyond)
