@@ -25,8 +25,18 @@ _CONNECT_S = 30.0
 _ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",  # a process has one core
     "DASK_LOGGING__DISTRIBUTED": "critical",
-    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",  # it stops the task a hundred times a second
 }
+_SETTINGS = {
+    # It stops the task a hundred times a second.
+    "distributed.worker.profile.enabled": False,
+    # Each wakes a process up to fifty times a second, to watch what a process of one task does not have.
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.worker.memory.monitor-interval": "500ms",
+}
+"""Of Dask; a nanny hands its own on to its process."""
 
 
 def work(on: str, tls: Tls, processes: int | None, backend: str | None, name: str | None) -> None:
@@ -78,8 +88,10 @@ class _Offered(NamedTuple):
 
 
 async def _serve(address: str, secured: Any, offered: Sequence[_Offered], place: Path, said: str) -> None:
+    import dask
     from distributed import Nanny
 
+    dask.config.set(_SETTINGS)
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)

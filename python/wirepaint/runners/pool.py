@@ -1,11 +1,11 @@
 """The pool: carries out the runs of a plan, and can be stopped at any moment.
 
 A back end carries out its runs one by one or side by side (``contract.Backend``). Simulated runs come first,
-side by side; nothing disturbs them, so none is tried again. A testbed run has the machine for itself. If a
-part of it crashed, it is tried again at once. If the machine disturbed it, it is tried again after all
-others, when the machine may be calm; if the machine stays disturbed (``disturbances``), it is not. A visit
-that timed out is never tried again, not even by a later command. The visits of a page that cannot count are
-skipped (``bad_pages``).
+side by side; nothing disturbs them, so none is tried again. Most testbed runs have the machine for
+themselves. If a part of one crashed, it is tried again at once. If the machine disturbed it, it is tried
+again after all others, when the machine may be calm; if the machine stays disturbed (``disturbances``), it
+is not. A visit that timed out is never tried again, not even by a later command. The visits of a page that
+cannot count are skipped (``bad_pages``).
 
 Whatever ends the command (Ctrl-C, SIGTERM, kill -9, a full disk, a power cut), the same command
 resumes: ``results.store`` has every finished run on the disk before the next begins.
